@@ -17,6 +17,7 @@ from bfreplay.commands.explain import explain
 from bfreplay.commands.export_decision import export_decision
 from bfreplay.commands.ingest import ingest
 from bfreplay.commands.jobs import jobs
+from bfreplay.commands.parity import parity
 from bfreplay.commands.plot import plot
 from bfreplay.commands.regret import regret
 from bfreplay.commands.replay import replay
@@ -83,12 +84,13 @@ def main() -> None:
     Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
     Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 --out DIR
     Public logs to try:           bfreplay datasets list
+    Like the published systems?   bfreplay parity
     """
 
 
 for command in (
     ingest, describe, jobs, replay, report, plot, sweep, tune, explain, compare, regret, solvers, export_decision,
-    datasets,
+    datasets, parity,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -31,6 +31,7 @@ def shared() -> Path:
 
 # files of long tests: begun first, so that at the end no worker has one of them before it while the other is done
 BEGUN_FIRST = (
+    "test_parity.py",
     "test_docs.py",
     "test_docs_site.py",
     "test_page_in_browser.py",

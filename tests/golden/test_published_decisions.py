@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.decisions import optimum_by_dynamic_program
+from bfreplay.experiments.parity.recorded.bftrainer_decisions import decision_records, problem_of
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import published_change_limit
 from bfreplay.milp.verify import objective_of
-from tests.golden.records import decision_records, problem_of
 
 
 def test_the_exact_solver_finds_all_800_optimal_objectives(shared):

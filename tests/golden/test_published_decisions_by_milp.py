@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from bfreplay.experiments.parity.recorded.bftrainer_decisions import decision_records, problem_of
 from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.pairing import refused
-from tests.golden.records import decision_records, problem_of
 from tests.milp.backends.present import present
 
 EASY_FOR_PUBLISHED = 60

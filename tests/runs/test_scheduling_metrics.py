@@ -10,6 +10,7 @@ import pytest
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
+from bfreplay.experiments.parity.recorded.gavel_simulations import RecordedPolicy, RecordedShares, record_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import replay_log
@@ -22,7 +23,6 @@ from bfreplay.workload import Colocation, JobSet
 from tests.replay.placed import Scripted, Step, of_job, run, typed_job, typed_log
 from tests.replay.tiny import job, log
 from tests.runs.explain.little_source import LittleHalving
-from tests.systems.gavel.recorded_replays import RecordedPolicy, RecordedShares, record_of
 
 HOUR = 3600
 EACH_ITS_OWN = Step({0: [0], 1: [1]})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import itertools
 import math
 from collections import Counter
@@ -12,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chronus_data import recorded_runs, trace_ids, trace_jobs
 
 from bfreplay.errors import InputError, SolverUnavailableError
+from bfreplay.experiments.parity.recorded.elasticflow_runs import ChronusRecord, published_chronus_log
 from bfreplay.milp.backends import BackendAnswer, SolveOptions
 from bfreplay.milp.backends.backend import Capabilities
 from bfreplay.milp.model import LinearModel
@@ -22,7 +20,7 @@ from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.elasticflow.published.chronus import ChronusRun, LeaseSolver, chronus
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp, LeaseProblem, interval_model
 from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, packed, postponed
-from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob, efficiency
+from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
 
 RUNS = (
     "fig10/greedy_fallback",
@@ -39,15 +37,8 @@ def replayed(
     shared: Path, name: str, solver: LeaseSolver | None = None, *, credits_waiting: bool = True
 ) -> tuple[list[TraceJob], Servers, ChronusRun]:
     """A recorded run, run anew."""
-    meta = recorded_runs(shared)[name]["meta"]
-    jobs = trace_jobs(shared, meta["trace"], meta["gpu_type"])
-    servers = Servers(meta["nodes"], meta["gpus_per_node"])
-    slot_s = 60 if name.endswith("slot60") else 240
-    check_s, lease_s = meta["check_time_interval"], meta["lease_term_interval"]
-    run = chronus(
-        jobs, servers, check_s, lease_s=lease_s, slot_s=slot_s, solver=solver, credits_waiting=credits_waiting
-    )
-    return jobs, servers, run
+    recorded = ChronusRecord.read(shared, name)
+    return recorded.jobs, recorded.servers, recorded.repeated(solver, credits_waiting=credits_waiting)
 
 
 def job(index: int, submit_s: int, duration_s: int, deadline_s: int, gpus: int = 1) -> TraceJob:
@@ -90,35 +81,23 @@ class Fails:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_ends_gpus_stops_starts_and_met_deadlines_are_the_recorded_ones(shared: Path, name: str) -> None:
-    recorded = recorded_runs(shared)[name]
-    ids = trace_ids(shared, recorded["meta"]["trace"])
-    _, _, run = replayed(shared, name)
-    of_run = {
-        ids[each.index]: [each.end_s, each.gpus, run.stops[each.index], run.starts[each.index], each.is_met]
-        for each in run.ends
-    }
-    assert of_run == {row[0]: row[1:] for row in recorded["per_job"]}
-    assert run.accepted == recorded["satisfied"]
-    assert run.satisfied == recorded["ddl_satis_ratio_reported"]
+    recorded = ChronusRecord.read(shared, name)
+    run = recorded.repeated()
+    assert recorded.ends(run) == recorded.recorded_ends()
+    assert run.accepted == recorded.record["satisfied"]
+    assert run.satisfied == recorded.record["ddl_satis_ratio_reported"]
     assert (run.n_solves, run.n_fallbacks) == (0, 0)
 
 
 def test_events_are_those_of_the_published_log_of_figure_10(shared: Path) -> None:
-    log = shared / "golden/elasticflow/published_fig10_logs/chronus/resource.csv.gz"
-    jobs, servers, run = replayed(shared, "fig10/greedy_fallback")
-    events = {each.time_s: each for each in run.moments}
-    with gzip.open(log, "rt") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 4027
-    last, used = None, 0
-    for row in rows:
-        if (now := events.get(float(row["time"]))) is not None:
-            last, used = now, sum(len(each.gpus) for each in now.running.values())
-        assert int(row["free_resource"]) == servers.n_gpus - used
-        assert int(row["running_num"]) == (0 if last is None else len(last.running))
-        share = 0.0 if last is None else efficiency(jobs, last, servers.n_gpus)
-        assert float(row["ce"]) == pytest.approx(share, abs=1e-12)
-    assert max(events) <= float(rows[-1]["time"])
+    recorded = ChronusRecord.read(shared, "fig10/greedy_fallback")
+    run = recorded.repeated()
+    times_s, log = published_chronus_log(shared)
+    assert len(times_s) == 4027
+    for ours, row in zip(recorded.log(run, times_s), log, strict=True):
+        assert ours[:2] == row[:2]
+        assert ours[2] == pytest.approx(row[2], abs=1e-12)
+    assert max(each.time_s for each in run.moments) <= times_s[-1]
 
 
 @pytest.mark.parametrize("name", RUNS[1:])

@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
+from bfreplay.experiments.parity.gavel import FOLLOW_A_RULE
+from bfreplay.experiments.parity.recorded.gavel_simulations import completion_s, record_of, replayed
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.runs import RunResult
-from tests.systems.gavel.recorded_replays import completion_s, record_of, replayed
-
-FOLLOW_A_RULE = ("fifo", "fifo_perf", "fifo_packed", "isolated", "gandiva", "allox")
-"""Policies whose shares are determined; those of linear programs are one of many that are equally good."""
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.experiments.parity.recorded.gavel_simulations import SCENARIOS as SCENARIOS
 from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.next_round import next_round
 from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due
@@ -27,7 +28,6 @@ from bfreplay.systems.gavel.rounds.state import (
     remove_jobs,
 )
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
-from tests.systems.gavel.recorded_replays import SCENARIOS as SCENARIOS
 
 FASTEST_FIRST = ("v100", "p100", "k80")
 DO_NOT_KNOW_TYPES = ("fifo", "max_min_fairness", "finish_time_fairness", "min_total_duration", "isolated")

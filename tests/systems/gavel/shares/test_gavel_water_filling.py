@@ -1,7 +1,5 @@
 """Water filling against published instances, against a definition of what it is, and by hand."""
 
-import gzip
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +7,11 @@ import pytest
 from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
+from bfreplay.experiments.parity.recorded.gavel_instances import figure_11, instances, instances_of, levels
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy, WaterFilling
-from tests.systems.gavel.shares.golden_instances import assert_feasible, instances, instances_of, problem_of
+from tests.systems.gavel.shares.feasible_shares import assert_feasible
 
 VARIANTS = {
     "max_min_fairness_water_filling": "agnostic",
@@ -49,19 +48,6 @@ def random_problem(seed, m):
     return problem(rate, n_nodes, gang, rng.choice([1.0, 1.0, 5.0], m))
 
 
-def levels(shares, given, variant="perf"):
-    """th_i / p_i; of the agnostic variant, the share of time."""
-    if variant == "agnostic":
-        return shares.share.sum(axis=1)
-    proportional = proportional_throughput(given)
-    return shares.throughput(given) / np.where(proportional > 0, proportional, 1.0)
-
-
-def hierarchy_of(entities):
-    owner = {job: entity.name for entity in entities for job in entity.jobs}
-    return Hierarchy({one.name: Entity(one.weight, one.policy) for one in entities}, owner.__getitem__)
-
-
 def by_definition(given, growth):
     """Levels by the book: a program that raises them, then one more for each job that tells whether it is stuck."""
     m, n = given.rate.shape
@@ -93,8 +79,7 @@ def test_published_instances_have_the_exact_levels_even_where_the_original_stops
     for instance in instances_of(shared, *VARIANTS):
         variant = VARIANTS[instance.policy]
         for call in instance.calls:
-            hierarchy = hierarchy_of(call.entities) if call.entities else None
-            shares = WaterFilling(variant, hierarchy).shares(call.problem)
+            shares = WaterFilling(variant, call.hierarchy).shares(call.problem)
             assert_feasible(shares, call.problem)
             found = levels(shares, call.problem, variant)
             assert found == pytest.approx(call.per_job("independent_exact_levels"), abs=1e-6), instance.id
@@ -106,27 +91,9 @@ def test_published_instances_have_the_exact_levels_even_where_the_original_stops
 def test_the_original_is_below_the_exact_levels_where_it_stops_early(shared):
     for name in ("QUIRK_waterfill_freeze", "QUIRK_hierarchical_0", "QUIRK_hierarchical_1"):
         (call,) = instances(shared)[name].calls
-        shares = WaterFilling("perf", hierarchy_of(call.entities) if call.entities else None).shares(call.problem)
+        shares = WaterFilling("perf", call.hierarchy).shares(call.problem)
         gained = levels(shares, call.problem) - call.per_job("normalized_effective_throughputs")
         assert gained.max() > 0.01, name
-
-
-def figure_11(shared):
-    with gzip.open(shared / "golden" / "gavel" / "hierarchical_fig11.json.gz", "rt") as file:
-        written = json.load(file)
-    for point in written["series"]:
-        given = problem_of(
-            {
-                "cluster_spec": written["cluster_spec"],
-                "throughputs": point["throughputs"],
-                "priority_weights": point["weights"],
-            }
-        )
-        owner = {job: name for name, one in point["entities"].items() for job in one["jobs"]}
-        entities = {
-            name: Entity(float(one["weight"]), point["inner_policy"]) for name, one in point["entities"].items()
-        }
-        yield point, given, Hierarchy(entities, owner.__getitem__)
 
 
 def test_all_points_of_figure_11_have_the_exact_levels(shared):

@@ -1,4 +1,3 @@
-import gzip
 import hashlib
 import json
 import math
@@ -7,6 +6,7 @@ import pytest
 
 from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.errors import InputError
+from bfreplay.experiments.parity.gavel import generated_sets, job_columns
 from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.job_types import JOB_TYPES
 from bfreplay.systems.gavel.throughputs import read_throughputs
@@ -18,22 +18,11 @@ def table(shared):
     return read_throughputs(published(shared))
 
 
-def columns(jobs):
-    return [(job.model, job.min_nodes, job.work_samples, job.weight, job.submit_us) for job in jobs]
-
-
-def test_the_draws_are_those_of_the_published_generator(shared, table):
-    golden = json.loads(gzip.decompress((shared / "golden/gavel/generated_jobs.json.gz").read_bytes()))
-    assert len(golden["sets"]) == 8
-    for each in golden["sets"]:
-        jobs = generated_jobs(
-            table, len(each["jobs"]), each["seed"], jobs_per_hour=3600 / each["lambda_seconds"],
-            multi_gpu=each["multi_gpu"], priorities=each["priorities"],
-        )  # fmt: skip
-        assert columns(jobs) == [
-            (job_type, gang, steps, weight, round(arrival_s * 1e6))
-            for job_type, gang, _, steps, weight, arrival_s in each["jobs"]
-        ]
+def test_the_draws_are_those_of_the_published_generator(shared):
+    sets = list(generated_sets(shared))
+    assert len(sets) == 8
+    for ours, recorded in sets:
+        assert ours == recorded
 
 
 def test_the_job_types_are_those_of_the_published_table_in_its_order(shared):
@@ -47,7 +36,7 @@ def test_a_static_workload_has_the_same_jobs_all_at_the_start(table):
     static = generated_jobs(table, 100, 4, multi_gpu=True)
     arriving = generated_jobs(table, 100, 4, jobs_per_hour=0.5, multi_gpu=True)
     assert {job.submit_us for job in static} == {0}
-    assert [row[:4] for row in columns(static)] == [row[:4] for row in columns(arriving)]
+    assert [row[:4] for row in job_columns(static)] == [row[:4] for row in job_columns(arriving)]
     assert arriving[0].submit_us == 0 < arriving[1].submit_us
     assert arriving[-1].submit_us == pytest.approx(99 * 7.2e9, rel=0.5)
 
@@ -59,7 +48,7 @@ def test_fewer_jobs_are_the_first_of_more(table):
 
 def test_a_third_of_the_deadlines_each_is_1_2_and_2_and_10_durations_away(table):
     jobs = generated_jobs(table, 600, 0, jobs_per_hour=2, slos=True)
-    assert columns(jobs) == columns(generated_jobs(table, 600, 0, jobs_per_hour=2))
+    assert job_columns(jobs) == job_columns(generated_jobs(table, 600, 0, jobs_per_hour=2))
     factors = [
         round((job.deadline_us - job.submit_us) / 1e6 / (job.work_samples / job.throughput.table(1)[1]), 4)
         for job in jobs
@@ -86,7 +75,7 @@ def test_a_steady_state_fills_type_after_type_and_what_is_over_on_one_is_not_tak
     plain = generated_jobs(table, 12, 3, jobs_per_hour=2, multi_gpu=True)
     assert [job.min_nodes for job in plain] == [1, 1, 4, 1, 1, 1, 2, 1, 1, 1, 1, 1]
     steady = generated_jobs(table, 12, 3, jobs_per_hour=2, multi_gpu=True, steady_state="k80=4,v100=2")
-    assert [row[:4] for row in columns(steady)] == [row[:4] for row in columns(plain)]
+    assert [row[:4] for row in job_columns(steady)] == [row[:4] for row in job_columns(plain)]
     # then arrivals as they are without it, the first at 0
     arrivals = [job.submit_us for job in plain]
     assert [job.submit_us for job in steady] == [0] * 5 + arrivals[:7]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS, recorded_plans
 from bfreplay.milp.backends import BackendAnswer
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
@@ -14,7 +15,6 @@ from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import PlanProblem
 from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
 from bfreplay.systems.shockwave.profile import Profile
-from tests.systems.shockwave.planner.recorded_run import RUNS, planned, recorded_run
 
 PROFILE = Profile(100, np.full(200, 4), np.full(200, 60.0))
 
@@ -160,5 +160,5 @@ def test_calls_without_an_answer_are_counted(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("name", RUNS)
 def test_plans_are_made_in_the_recorded_rounds(shared: Path, name: str) -> None:
-    _, rounds = planned(shared, name)
-    assert rounds == [solve["round"] for solve in recorded_run(shared, name).solves]
+    plans, rounds = recorded_plans(shared, name)
+    assert rounds == [each.solve["round"] for each in plans]

@@ -1,16 +1,15 @@
 """Prediction of epoch times, remaining time and finish targets, by hand and on every recorded plan."""
 
-import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bfreplay.experiments.parity.check import difference
+from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS, recorded_plans
 from bfreplay.systems.shockwave.planner.options import PlannerQuirks
 from bfreplay.systems.shockwave.planner.prediction import JobPrediction
 from bfreplay.systems.shockwave.profile import Profile
-from tests.systems.shockwave.planner.recorded_run import RUNS, planned, recorded_run
 
 PUBLISHED = PlannerQuirks.published()
 
@@ -130,23 +129,6 @@ def test_finish_target_counts_from_admission_at_the_fair_share() -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_inputs_of_every_recorded_plan_are_the_recorded_ones(shared: Path, name: str) -> None:
-    plans, _ = planned(shared, name)
+    plans, _ = recorded_plans(shared, name)
     for each in plans:
-        at, solve, problem = f"round {each.solve['round']}", each.solve, each.problem
-        assert problem.epochs_done.tolist() == solve["progress"], at
-        assert problem.n_epochs.tolist() == solve["epochs"], at
-        assert problem.gang.tolist() == solve["nworkers"], at
-        series = [target for _, target in solve["share_series_last"]]
-        np.testing.assert_allclose(each.latest_targets, series, rtol=1e-9, err_msg=at)
-        np.testing.assert_allclose(problem.mean_epoch_s, solve["dbar"], rtol=1e-9, err_msg=at)
-        np.testing.assert_allclose(problem.remaining_s, solve["remaining"], rtol=1e-9, err_msg=at)
-        np.testing.assert_allclose(problem.target_s, solve["ftf_target"], rtol=1e-9, err_msg=at)
-        if "priority" in solve:
-            np.testing.assert_allclose(problem.published_weights, solve["priority"], rtol=1e-9, err_msg=at)
-
-
-@pytest.mark.parametrize("name", ["first12", "first20"])
-def test_the_second_simulator_ends_when_the_published_one_did(shared: Path, name: str) -> None:
-    metrics = shared / "golden" / "shockwave" / "original_runs_metrics.json.gz"
-    recorded = json.loads(gzip.decompress(metrics.read_bytes()))[RUNS[name][2]]["shockwave"]
-    assert recorded_run(shared, name).end_s == recorded["makespan"]
+        assert difference(each.inputs(), each.recorded_inputs()) <= 1e-9, each.solve["round"]

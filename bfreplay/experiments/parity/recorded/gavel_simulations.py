@@ -1,14 +1,15 @@
 """Published simulations of Gavel, repeated by the replay engine with the recorded shares of time."""
 
-import gzip
+from __future__ import annotations
+
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
+from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.policies.policy import Decision
 from bfreplay.policies.state import PolicyState
 from bfreplay.replay import ReplaySettings
@@ -20,11 +21,10 @@ from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProble
 from bfreplay.systems.gavel.throughputs import read_throughputs
 from bfreplay.systems.gavel.trace import read_trace
 
-_FOLDER = Path(os.environ.get("BFREPLAY_SHARED") or Path(__file__).resolve().parents[4] / "shared")
-SCENARIOS = tuple(
-    sorted(path.name.removesuffix(".json.gz") for path in (_FOLDER / "golden/gavel/simulations").glob("*.json.gz"))
-) or ("static8_single",)
-"""All that are recorded; the one name stands for them where the shared data are absent, and its tests are skipped."""
+SCENARIOS = (
+    "cont10_prio", "cont12_single", "quirk_few_steps", "quirk_idle_gap", "quirk_stall", "static12_multi",
+    "static8_single",
+)  # fmt: skip
 _DO_NOT_KNOW_TYPES = ("fifo", "max_min_fairness", "finish_time_fairness", "min_total_duration", "isolated")
 
 
@@ -40,6 +40,7 @@ class RecordedShares(SharePolicy):
         self._n = 0
 
     def shares(self, problem: ShareProblem) -> TimeShares:
+        """The next ones of the record."""
         allocation = self._events[self._n]["allocation"]
         self._n += 1
         types = problem.type_names
@@ -50,6 +51,7 @@ class RecordedShares(SharePolicy):
         return TimeShares(np.array(alone), np.array(pairs).reshape(-1, len(types)))
 
     def forget(self) -> None:
+        """Begin with the first ones again."""
         self._n = 0
 
 
@@ -59,36 +61,56 @@ class RecordedPolicy(GavelPolicy):
     def __init__(self, name: str, shares: SharePolicy, seed: int) -> None:
         self.name = f"gavel.{name}"
         self._given = shares
-        self.rounds: list[tuple[int, dict[int, tuple[str, list[int], float]]]] = []
+        self.rounds: list[list[Any]] = []
+        """As ``recorded_rounds`` has them."""
         self.counted: dict[str, object] = {}
         super().__init__(GavelOptions(published=True, seed=seed))
         self.shares = shares
 
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
+        """None; those of the record replace them."""
         return RecordedShares("", [])
 
     def decide(self, state: PolicyState) -> Decision:
+        """The next round."""
         decision = super().decide(state)
         ran = self.assignment
         assert ran is not None
+        assert state.nodes is not None
         types = sorted(state.nodes.type_names)
         run = {
-            int(job): (types[ran.node_type[task]], ran.nodes_of(task).tolist(), float(ran.steps[task, side]))
+            int(job): [types[ran.node_type[task]], sorted(ran.nodes_of(task).tolist()), float(ran.steps[task, side])]
             for task in range(ran.n_tasks)
             for side, job in enumerate(ran.member[task].tolist())
             if job != NOBODY
         }
         if run:
-            self.rounds.append((state.time_us, run))
+            self.rounds.append([state.time_us / 1e6, run])
         self.counted = self.summary()
         return decision
 
 
 def record_of(shared: Path, scenario: str) -> dict[str, Any]:
     """What the published program wrote down of a scenario."""
-    with gzip.open(shared / "golden/gavel/simulations" / f"{scenario}.json.gz", "rt") as file:
-        return json.load(file)
+    record: dict[str, Any] = golden(shared, f"gavel/simulations/{scenario}")
+    return record
+
+
+def recorded_rounds(result: dict[str, Any]) -> list[list[Any]]:
+    """Of each round in which something ran: its time, and of each job the node type, the nodes and the steps."""
+    return [
+        [
+            each["t"],
+            {
+                int(job): [task["type"], sorted(task["workers"]), task["steps"][side]]
+                for jobs, task in each["run"].items()
+                for side, job in enumerate(jobs.split(","))
+            },
+        ]
+        for each in result["rounds"]
+        if each["run"]
+    ]
 
 
 def replayed(record: dict[str, Any], folder: Path, policy: GavelPolicy, **settings: Any) -> RunResult:

@@ -1,15 +1,14 @@
-"""The published program's recorded decisions as allocation problems."""
+"""The recorded decisions of BFTrainer's published program as allocation problems."""
 
 from __future__ import annotations
 
-import gzip
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.milp.problem import AllocationProblem
 
 Record = dict[str, Any]
@@ -18,8 +17,7 @@ Record = dict[str, Any]
 @cache
 def decision_records(shared: Path) -> tuple[Record, ...]:
     """All recorded decisions of golden/bftrainer/decisions.json.gz, in file order."""
-    with gzip.open(shared / "golden" / "bftrainer" / "decisions.json.gz", "rt") as file:
-        return tuple(json.load(file))
+    return tuple(golden(shared, "bftrainer/decisions"))
 
 
 def problem_of(record: Record) -> AllocationProblem:

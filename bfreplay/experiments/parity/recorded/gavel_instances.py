@@ -1,33 +1,28 @@
 """Published instances of Gavel's policies, and what the original answered to them."""
 
-import gzip
-import json
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bfreplay.experiments.parity.recorded.records import golden
+from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
-
-
-@dataclass(frozen=True)
-class Entity:
-    """A group of jobs that shares its weight among them, by the policy 'fairness' or 'fifo'."""
-
-    name: str
-    weight: float
-    policy: str
-    jobs: tuple[int, ...]
+from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy
 
 
 @dataclass(frozen=True)
 class Call:
-    """One recomputation: the problem, the entities if any, and the record of what came out, as written."""
+    """One recomputation: the problem, the entities if there are any, and the record of what came out, as written."""
 
     problem: ShareProblem
-    entities: tuple[Entity, ...]
+    hierarchy: Hierarchy | None
     output: dict[str, Any]
 
     @property
@@ -58,15 +53,17 @@ class Instance:
 @cache
 def instances(shared: Path) -> dict[str, Instance]:
     """All instances by their id, in the order of the file."""
-    with gzip.open(shared / "golden" / "gavel" / "policy_instances.json.gz", "rt") as file:
-        written = json.load(file)["instances"]
+    written = golden(shared, "gavel/policy_instances")["instances"]
     return {
         one["id"]: Instance(
             one["id"],
             one["policy"],
             one["note"],
             one["policy_params"],
-            tuple(Call(problem_of(call["input"]), entities_of(call["input"]), call["output"]) for call in one["calls"]),
+            tuple(
+                Call(problem_of(call["input"]), hierarchy_of(call["input"].get("entities")), call["output"])
+                for call in one["calls"]
+            ),
         )
         for one in written
     }
@@ -114,12 +111,33 @@ def problem_of(given: dict[str, Any]) -> ShareProblem:
     )
 
 
-def entities_of(given: dict[str, Any]) -> tuple[Entity, ...]:
-    """The entities of an input, in the order of the file; none for most."""
-    return tuple(
-        Entity(name, float(one["weight"]), one["policy"], tuple(int(job) for job in one["jobs"]))
-        for name, one in (given.get("entities") or {}).items()
-    )
+def hierarchy_of(entities: dict[str, Any] | None, inner: Any = None) -> Hierarchy | None:
+    """The entities of an input, with the inner policy of each or of all; ``None`` where there are none."""
+    if not entities:
+        return None
+    owner = {job: name for name, one in entities.items() for job in one["jobs"]}
+    made = {name: Entity(float(one["weight"]), inner or one["policy"]) for name, one in entities.items()}
+    return Hierarchy(made, owner.__getitem__)
+
+
+def levels(shares: TimeShares, problem: ShareProblem, variant: str = "perf") -> NDArray[np.float64]:
+    """(m,) throughput over that with time split over types like the cluster; agnostic: the share of time."""
+    if variant == "agnostic":
+        total: NDArray[np.float64] = shares.share.sum(axis=1)
+        return total
+    proportional = proportional_throughput(problem)
+    found: NDArray[np.float64] = shares.throughput(problem) / np.where(proportional > 0, proportional, 1.0)
+    return found
+
+
+def figure_11(shared: Path) -> Iterator[tuple[dict[str, Any], ShareProblem, Hierarchy]]:
+    """The points of figure 11: the record, the problem, and its entities."""
+    written = golden(shared, "gavel/hierarchical_fig11")
+    for point in written["series"]:
+        given = {"cluster_spec": written["cluster_spec"], "throughputs": point["throughputs"]}
+        hierarchy = hierarchy_of(point["entities"], point["inner_policy"])
+        assert hierarchy is not None
+        yield point, problem_of({**given, "priority_weights": point["weights"]}), hierarchy
 
 
 def shares_of(allocation: dict[str, dict[str, float]], problem: ShareProblem) -> TimeShares:
@@ -136,21 +154,3 @@ def shares_of(allocation: dict[str, dict[str, float]], problem: ShareProblem) ->
         elif members in pair_at:
             pair_share[pair_at[members]] = row
     return TimeShares(share, pair_share)
-
-
-def assert_feasible(shares: TimeShares, problem: ShareProblem, within: float = 1e-7) -> None:
-    """Shares lie in [0, 1], nodes suffice, and no job runs more than all the time."""
-    time = shares.share.sum(axis=1)
-    nodes = problem.gang @ shares.share
-    assert shares.share.shape == (problem.n_jobs, problem.n_types)
-    assert shares.share.min() >= 0
-    assert shares.share.max() <= 1
-    if shares.pair_share.size:
-        assert shares.pair_share.shape == (problem.n_pairs, problem.n_types)
-        assert shares.pair_share.min() >= 0
-        assert shares.pair_share.max() <= 1
-        for member in (0, 1):
-            np.add.at(time, problem.pair[:, member], shares.pair_share.sum(axis=1))
-        nodes = nodes + problem.gang[problem.pair[:, 0]] @ shares.pair_share
-    assert time.max() <= 1 + within
-    assert (nodes <= problem.n_nodes + within).all()

@@ -1,0 +1,173 @@
+"""ElasticFlow: plans of jobs, runs of the eight published schedulers, and the logs of figure 10."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bfreplay.experiments.parity.check import Check, Tally
+from bfreplay.experiments.parity.recorded.elasticflow_runs import (
+    FILES,
+    ChronusRecord,
+    RecordedRun,
+    chronus_records,
+    published_chronus_log,
+    published_log,
+    runs,
+    tables,
+)
+from bfreplay.experiments.parity.recorded.records import golden
+from bfreplay.policies.deadlines.plan import Plan, Steps, minimum_share
+from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
+
+QUICK_FILES = ("small_n1g8", "25job_n4g8")
+PLAN_CASES = ("unit_mss_n1g8_slot240", "unit_mss_n4g8_slot240")
+LOGGED = ("edf", "gandiva", "themis", "dlas-gpu", "ef-accessctrl")
+
+NOT_ON_DISK = (
+    "Not on disk: jobs of the runs of figures 8a (but for Chronus), 8b, 9 and 11 by the last commit; the deadlines of "
+    "figures 9 and 11 are lost, and Pollux was not run."
+)
+OLD_REVISION = "Runs of the revision of 2022 are not repeated: bfreplay repeats the last commit."
+LATER_COMMITS = (
+    "The published logs of figure 10 are of the revision of 2022; later commits (0d29ad9, a8c66e6) changed times of "
+    "Tiresias and ElasticFlow, and bfreplay repeats the last one. As many deadlines are met."
+)
+GREEDY = (
+    "Chronus was recorded without a MIP solver, by its own greedy fallback, and is repeated that way; its authors' "
+    "runs with Gurobi are not recorded."
+)
+
+
+BY_WORK = (
+    "ElasticFlow with admission counts a job as in time by the end of its work, without the overhead and the slot that "
+    "its logged end includes; bfreplay counts the same, and the rows on jobs compare logged ends."
+)
+NO_STARTS = "Themis' program never sets the start of a job, so only ends are compared."
+
+
+def checks(data: Path, *, quick: bool) -> Iterator[Check]:
+    """Plans, runs, Chronus, and published logs."""
+    shares, spare = _plans(data)
+    yield shares
+    yield spare
+    recorded = runs(data, QUICK_FILES if quick else FILES)
+    yield _counts(recorded)
+    yield _job_ends(recorded)
+    yield _events(recorded)
+    yield _chronus(data, quick=quick)
+    if not quick:
+        yield _published_logs(data, [run for run in recorded if run.name.startswith("fig10/")])
+        yield _published_chronus_log(data)
+
+
+def _plans(data: Path) -> tuple[Check, Check]:
+    """Minimum satisfactory shares of jobs planned by deadline; and what they have once spare GPUs are given out."""
+    shares = Tally("sets of jobs: minimum satisfactory shares, free GPUs, feasibility")
+    spare = Tally("sets of jobs: GPUs, ends after spare GPUs are given out")
+    for file in PLAN_CASES:
+        written = golden(data, f"elasticflow/{file}")
+        slot_s, total = float(written["scheduling_slot"]), float(written["cluster_gpus"])
+        for k, case in enumerate(written["cases"]):
+            item = f"{file}, case {k}"
+            jobs = [_planned(data, row) for row in case["jobs"]]
+            free = _planned_by_deadline(jobs, float(case["now"]), slot_s, total)
+            feasible = all(job.plan.finish_s <= job.deadline_s for job in jobs)
+            ours = [[_pairs(job.plan.nodes), job.plan.end_s, job.plan.finish_s] for job in jobs]
+            shares.compare(
+                item, [ours, _pairs(free), feasible], [case["alloc"], case["future_free"], case["feasible_all"]]
+            )
+            if "elastic" in case:
+                _, free = share_spare(jobs, free, slot_s, total, largest_growth_first=True)
+                ours = [[job.count, job.plan.end_s, job.plan.finish_s] for job in jobs]
+                spare.compare(item, [ours, _pairs(free)], [case["elastic"], case["elastic_future_free"]])
+    return shares.check(), spare.check()
+
+
+def _planned(data: Path, row: list[Any]) -> PlannedJob:
+    """The job of a row ``model, batch size, iterations, deadline, most GPUs``, without a plan."""
+    model, batch_size, iterations, deadline_s, most = row
+    usable = {gpus: rate for gpus, rate in tables(data, "A100").of(model, batch_size).items() if gpus <= most}
+    counts, rates = (np.array(list(each), np.float64) for each in (usable.keys(), usable.values()))
+    nothing = Steps(np.zeros(1), np.zeros(1))
+    return PlannedJob(float(deadline_s), float(iterations), counts, rates, Plan(nothing, 0.0, 0.0, nothing))
+
+
+def _planned_by_deadline(jobs: Iterable[PlannedJob], now_s: float, slot_s: float, total: float) -> Steps:
+    """Plan jobs from an empty cluster on; returns what is free then."""
+    free = Steps(np.array([now_s]), np.array([total]))
+    for job in sorted(jobs, key=lambda job: job.deadline_s):
+        job.follow(minimum_share(free, job.deadline_s, slot_s, job.work, job.counts, job.rates, total))
+        free = job.plan.free
+    return free
+
+
+def _pairs(steps: Steps) -> list[list[float]]:
+    return [list(pair) for pair in zip(steps.time.tolist(), steps.value.tolist(), strict=True)]
+
+
+def _counts(recorded: list[RecordedRun]) -> Check:
+    tally = Tally("runs of seven schedules: jobs accepted and declined", notes=[BY_WORK, NOT_ON_DISK, OLD_REVISION])
+    for run in recorded:
+        with tally.attempt(run.name):
+            ours = [run.repeated.accepted, run.repeated.declined, len(run.repeated.moments)]
+            tally.compare(run.name, ours, [run.record[key] for key in ("accepted", "declined", "n_scheduling_rows")])
+    return tally.check()
+
+
+def _job_ends(recorded: list[RecordedRun]) -> Check:
+    tally = Tally("jobs of these runs: start, end, GPUs, in time", notes=[NO_STARTS])
+    for run in recorded:
+        with tally.attempt(run.name):
+            tally.compare_all(f"{run.name}, job", run.ends(), run.recorded_ends())
+    return tally.check()
+
+
+def _events(recorded: list[RecordedRun]) -> Check:
+    tally = Tally("events of these runs: time, jobs of all GPUs, efficiency of the cluster (nine digits)", 1e-8)
+    for run in recorded:
+        if "events" in run.record:
+            with tally.attempt(run.name):
+                tally.compare_all(f"{run.name}, event", run.events(), run.record["events"])
+    return tally.check()
+
+
+def _chronus(data: Path, *, quick: bool) -> Check:
+    tally = Tally("jobs of runs of Chronus: end, GPUs, stops, starts, in time", notes=[GREEDY])
+    for name in chronus_records(data):
+        recorded = ChronusRecord.read(data, name)
+        if not quick or len(recorded.jobs) <= 25:
+            with tally.attempt(name):
+                tally.compare_all(f"{name}, job", recorded.ends(recorded.repeated()), recorded.recorded_ends())
+    return tally.check()
+
+
+def _published_logs(data: Path, recorded: list[RecordedRun]) -> Check:
+    """The authors' own logs; where a later commit of their program differs from its log, the record shows it."""
+    ours_of = {run.schedule: run for run in recorded}
+    logs = {schedule: published_log(data, schedule) for schedule in LOGGED}
+    named = {
+        f"{schedule}, job {job}": LATER_COMMITS
+        for schedule, log in logs.items()
+        for job, row in ours_of[schedule].recorded_ends().items()
+        if row[:3] != log.get(job)
+    }
+    tally = Tally("jobs of the published logs of figure 10: start, end, GPUs")
+    for schedule, log in logs.items():
+        with tally.attempt(schedule):
+            tally.compare_all(
+                f"{schedule}, job", {job: row[:3] for job, row in ours_of[schedule].ends().items()}, log, named
+            )
+    return tally.check()
+
+
+def _published_chronus_log(data: Path) -> Check:
+    tally = Tally("rows of Chronus' published log of figure 10: free GPUs, running jobs, efficiency", 1e-12)
+    recorded = ChronusRecord.read(data, "fig10/greedy_fallback")
+    times_s, log = published_chronus_log(data)
+    for time_s, ours, row in zip(times_s, recorded.log(recorded.repeated(), times_s), log, strict=True):
+        tally.compare(f"{time_s:.0f} s", ours, row)
+    return tally.check()

@@ -1,0 +1,250 @@
+"""Gavel: recorded simulations round by round, shares of its policies, generated jobs, estimated rates of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.experiments.parity.check import Check, Tally, difference
+from bfreplay.experiments.parity.recorded.gavel_instances import Call, Instance, figure_11, instances, levels
+from bfreplay.experiments.parity.recorded.gavel_simulations import (
+    SCENARIOS,
+    RecordedPolicy,
+    RecordedShares,
+    completion_s,
+    record_of,
+    recorded_rounds,
+    replayed,
+)
+from bfreplay.experiments.parity.recorded.records import golden
+from bfreplay.runs import RunResult
+from bfreplay.systems.gavel.generated_workload import generated_jobs
+from bfreplay.systems.gavel.options import GavelOptions
+from bfreplay.systems.gavel.pair_estimates import PairEstimator, RelativeRates
+from bfreplay.systems.gavel.policies import POLICIES, gavel_policy
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy, TimeShares
+from bfreplay.systems.gavel.shares.water_filling import WaterFilling
+from bfreplay.systems.gavel.throughputs import ThroughputTable, read_throughputs
+from bfreplay.workload import JobSet
+
+QUICK_SCENARIOS = ("quirk_few_steps", "quirk_idle_gap", "quirk_stall", "static8_single")
+FOLLOW_A_RULE = ("fifo", "fifo_perf", "fifo_packed", "isolated", "gandiva", "allox")
+"""Policies whose shares are determined; those of linear programs are one of many that are equally good."""
+
+_DETERMINED = (*FOLLOW_A_RULE, "proportional")
+_WATER_FILLING = "max_min_fairness_water_filling"
+_STRATEGY_PROOF = "max_min_fairness_strategy_proof_perf"
+
+OTHER_OPTIMA = (
+    "Shares of linear programs are one of many equally good ones; the published ones are those of the interior-point "
+    "solver ECOS, so that with shares computed here the average JCT differs by up to 6 %."
+)
+_OTHER_OPTIMA_UP_TO = 0.06
+BISECTION = "The published makespan policies bisect to 5 %; bfreplay solves one linear program, and is never longer."
+BRACKET = "The published makespan policies look for no makespan below 100 s, where bfreplay finds the optimum."
+MISALIGNED = (
+    "In the published packed policies rows are misaligned for gangs of different sizes (Q2): a job gets 1.5 times all "
+    "the time there, and the objective is still lower."
+)
+STOPS_EARLY = (
+    "The published water filling asks a program with a big-M constant who can still grow, and stops too early (Q8); "
+    "bfreplay reaches the exact levels."
+)
+
+
+def checks(data: Path, *, quick: bool) -> Iterator[Check]:
+    """Simulations with recorded shares, with our shares, policies one by one, workloads."""
+    yield from _simulations(data, QUICK_SCENARIOS if quick else SCENARIOS)
+    yield _own_shares(data, QUICK_SCENARIOS if quick else SCENARIOS)
+    yield _determined(data)
+    yield _optima(data)
+    yield _published_answers(data)
+    yield _figure_11(data, "exact_perf_levels")
+    yield _figure_11(data, "perf_levels")
+    yield _generated(data)
+    yield _estimates(data)
+
+
+def _simulations(data: Path, scenarios: tuple[str, ...]) -> Iterator[Check]:
+    """With the recorded shares of time; the replay's clock has whole microseconds, so times differ by these."""
+    rounds = Tally("rounds of simulations with recorded shares: time, jobs, GPUs, steps", 1e-8)
+    jobs = Tally("jobs of these simulations: completion time", 1e-8)
+    runs = Tally("these simulations: shares recomputed, leases extended, busy GPUs", 1e-9)
+    with TemporaryDirectory() as folder:
+        for scenario in scenarios:
+            record = record_of(data, scenario)
+            for name, result in record["results"].items():
+                item = f"{scenario}, {name}"
+                with rounds.attempt(item):
+                    policy = RecordedPolicy(name, RecordedShares(name, result["allocation_events"]), record["seed"])
+                    run = replayed(record, Path(folder), policy)
+                    rounds.compare_all(f"{item}, round", policy.rounds, recorded_rounds(result))
+                    jobs.compare_all(f"{item}, job", completion_s(run), _recorded_s(result))
+                    runs.compare(item, *_counters(policy, result))
+    yield from (rounds.check(), jobs.check(), runs.check())
+
+
+def _recorded_s(result: dict[str, Any]) -> dict[int, float | None]:
+    return {int(job): there["jct"] for job, there in result["jobs"].items()}
+
+
+def _counters(policy: RecordedPolicy, result: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    counted, busy_s = policy.counted, result["per_worker_busy_seconds"]
+    asked = [event for event in result["allocation_events"] if event["allocation"]]
+    ours = [counted[key] for key in ("n_recomputations", "lease_extensions", "lease_opportunities", "busy_node_s")]
+    leases = [result["lease_extensions"], result["lease_extension_opportunities"]]
+    return ours, [len(asked), *leases, sum(busy_s.values())]
+
+
+def _own_shares(data: Path, scenarios: tuple[str, ...]) -> Check:
+    """Completion times of those that follow a rule, the average one of the others."""
+    tally = Tally("simulations with shares computed here: completion times of all jobs", 1e-6)
+    with TemporaryDirectory() as folder:
+        for scenario in scenarios:
+            record = record_of(data, scenario)
+            for name, result in record["results"].items():
+                with tally.attempt(f"{scenario}, {name}"):
+                    policy = gavel_policy(name)(GavelOptions(published=True, seed=record["seed"]))
+                    run = replayed(record, Path(folder), policy)
+                    known = None if name in FOLLOW_A_RULE or _is_far_off(run, result) else OTHER_OPTIMA
+                    tally.compare(f"{scenario}, {name}", completion_s(run), _recorded_s(result), known)
+    return tally.check()
+
+
+def _is_far_off(run: RunResult, result: dict[str, Any]) -> bool:
+    found = [seconds for seconds in completion_s(run).values() if seconds is not None]
+    return bool(abs(np.mean(found) / result["average_jct"] - 1) > _OTHER_OPTIMA_UP_TO)
+
+
+def _answers(data: Path) -> Iterator[tuple[str, Instance, Call, SharePolicy, TimeShares]]:
+    """Our answer to each recorded call of a policy; calls of one instance have one policy, which remembers."""
+    for instance in instances(data).values():
+        options = GavelOptions(published=True, seed=instance.policy_params.get("seed") or 0)
+        policy = gavel_policy(instance.policy).make_shares(options)
+        for k, call in enumerate(instance.calls):
+            if call.hierarchy is not None:
+                policy = WaterFilling("perf", call.hierarchy)
+            yield f"{instance.id}, call {k}", instance, call, policy, policy.shares(call.problem)
+
+
+def _determined(data: Path) -> Check:
+    tally = Tally("calls of policies whose shares are determined: every share", 1e-12)
+    for item, instance, call, _, shares in _answers(data):
+        if instance.policy in _DETERMINED:
+            recorded = call.recorded_shares()
+            pairs = [shares.pair_share.ravel().tolist(), recorded.pair_share.ravel().tolist()]
+            tally.compare(item, [shares.share.tolist(), pairs[0]], [recorded.share.tolist(), pairs[1]])
+    return tally.check()
+
+
+def _optima(data: Path) -> Check:
+    tally = Tally("calls of policies that optimise: optimum, by another solver from the published formulas", 1e-6)
+    for item, instance, call, _, shares in _answers(data):
+        if instance.policy.startswith(_WATER_FILLING):
+            tally.compare(item, _levels(instance, call, shares), call.per_job("independent_exact_levels"))
+        elif "objective" in call.output:
+            tally.compare(item, shares.objective, call.exact_objective)
+    return tally.check()
+
+
+def _levels(instance: Instance, call: Call, shares: TimeShares) -> NDArray[np.float64]:
+    return levels(shares, call.problem, str(POLICIES[instance.policy][1]["variant"]))
+
+
+def _published_answers(data: Path) -> Check:
+    tally = Tally("the same calls: what the published answer is worth", 1e-6)
+    for item, instance, call, _, shares in _answers(data):
+        if instance.policy.startswith(_WATER_FILLING):
+            known = STOPS_EARLY if instance.id.startswith("QUIRK") else None
+            recorded = call.per_job("normalized_effective_throughputs")
+            tally.compare(item, _levels(instance, call, shares), recorded, known)
+        elif instance.policy == _STRATEGY_PROOF:
+            recorded = call.recorded_shares().throughput(call.problem)
+            tally.compare(item, shares.throughput(call.problem), recorded)
+        elif "objective" in call.output:
+            worth = call.output["objective"]["from_allocation"]
+            tally.compare(item, shares.objective, worth, _why_not_optimal(instance, shares.objective, worth))
+    return tally.check()
+
+
+def _why_not_optimal(instance: Instance, optimum: float, worth: float) -> str | None:
+    if instance.policy.startswith("min_total_duration") and optimum <= worth:
+        return BRACKET if optimum < 100 else BISECTION if worth <= 1.05 * optimum else None
+    return MISALIGNED if instance.id.startswith("BUG") and optimum > worth else None
+
+
+def _figure_11(data: Path, which: str) -> Check:
+    """The exact levels, by another solver too; or the published ones, which are others where it stops early."""
+    is_exact = which.startswith("exact")
+    what = "exact levels of water filling" if is_exact else "published levels"
+    tally = Tally(f"points of figure 11: {what}", 1e-6 if is_exact else 1e-5)
+    for k, (point, problem, hierarchy) in enumerate(figure_11(data)):
+        found = levels(WaterFilling("perf", hierarchy).shares(problem), problem)
+        stops_early = difference(point["perf_levels"], point["exact_perf_levels"]) > 1e-5
+        tally.compare(f"point {k}", found.tolist(), point[which], STOPS_EARLY if stops_early and not is_exact else None)
+    return tally.check()
+
+
+def throughputs_of(data: Path) -> ThroughputTable:
+    """Gavel's throughputs of its simulations."""
+    return read_throughputs(data / "data/gavel/simulation_throughputs.json.gz")
+
+
+def job_columns(jobs: JobSet) -> list[list[Any]]:
+    """Type, gang, steps, weight and arrival of each job."""
+    return [[job.model, job.min_nodes, job.work_samples, job.weight, job.submit_us] for job in jobs]
+
+
+def generated_sets(data: Path) -> Iterator[tuple[list[list[Any]], list[list[Any]]]]:
+    """Columns of the jobs that we draw and of those that the published generator drew, by recorded set."""
+    table = throughputs_of(data)
+    for each in golden(data, "gavel/generated_jobs")["sets"]:
+        jobs = generated_jobs(
+            table, len(each["jobs"]), each["seed"], jobs_per_hour=3600 / each["lambda_seconds"],
+            multi_gpu=each["multi_gpu"], priorities=each["priorities"],
+        )  # fmt: skip
+        recorded = [
+            [job_type, gang, steps, weight, round(arrival_s * 1e6)]
+            for job_type, gang, _, steps, weight, arrival_s in each["jobs"]
+        ]
+        yield job_columns(jobs), recorded
+
+
+def _generated(data: Path) -> Check:
+    tally = Tally("generated jobs: type, gang, steps, weight, arrival (us)")
+    for k, (ours, recorded) in enumerate(generated_sets(data)):
+        tally.compare_all(f"set {k}, job", ours, recorded)
+    return tally.check()
+
+
+def estimates(data: Path, *, published: bool) -> Iterator[tuple[list[Any], list[Any]]]:
+    """References, matches, share of recognised types and mean error of our estimator and of the recorded one."""
+    table = throughputs_of(data)
+    relative = RelativeRates.of(table.colocation(), table.node_types)
+    name = relative.job_types
+    for record in golden(data, "gavel/estimator" if published else "gavel/estimator_corrected"):
+        found = []
+        for seed in range(record["seeds"]):
+            estimator = PairEstimator(
+                relative, record["profiling"], record["n_reference"], seed, reads_wrong_columns=published
+            )
+            found.append((estimator.references, [estimator.match(k) for k in range(len(name))]))
+        references, matches = found[0]
+        recognised = np.mean([np.mean([match[k] == k for k in drawn]) for drawn, match in found])
+        errors = np.mean([np.abs(relative.rate[match] - relative.rate).mean() for _, match in found])
+        ours = [[name[k] for k in references], [[name[k], name[match]] for k, match in enumerate(matches)]]
+        keys = ("seed0_reference", "seed0_matches", "match_rate_of_reference_types", "mean_abs_error_normalised")
+        yield [*ours, float(recognised), float(errors)], [record[key] for key in keys]
+
+
+def _estimates(data: Path) -> Check:
+    tally = Tally("settings of the estimator of pair rates: references, matches, mean error (8 digits)", 1e-8)
+    for published in (True, False):
+        for k, (ours, recorded) in enumerate(estimates(data, published=published)):
+            tally.compare(f"{'published' if published else 'corrected'} estimator, setting {k}", ours, recorded)
+    return tally.check()

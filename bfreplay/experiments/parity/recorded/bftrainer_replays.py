@@ -1,0 +1,196 @@
+"""The recorded replays of BFTrainer's published program: inputs for our replay, and the log that it should write."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets import NodeEvents, NodeState, read_published_jobs
+from bfreplay.experiments.parity.recorded.records import golden
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.problem import AllocationProblem, published_change_limit
+from bfreplay.milp.verify import objective_of
+from bfreplay.policies import Decision, Placement, Policy, PolicyState
+from bfreplay.policies.bftrainer import problem_of
+from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.workload import JobSet
+
+RUNS = ("G1", "G2", "G3", "G4", "G5", "G6", "G7")
+_JOB_FILES = {
+    "ImageNet-imgps-1001J": ("ImageNet-imgps-Jbnd-1001J.pkl", "ImageNet-imgps-JNPs-1001J.pkl"),
+    "ImageNet-spdup-1001J": ("ImageNet-spdup-Jbnd-1001J.pkl", "ImageNet-spdup-JNPs-1001J.pkl"),
+    "hps-shufflenet-10J": ("hps-shufflenet-Jbnd-10J.pkl", "hps-shufflenet-JNPs-10J.pkl"),
+}
+
+
+LOG_COLUMNS = {
+    "Thr": "samples_since_last",
+    "Rate": "rate_samples_per_s",
+    "ReScost": "rescale_cost_samples",
+    "Nleft": "n_left",
+    "Npre": "n_jobs_preempted",
+    "Njoin": "n_joined",
+    "nJob": "n_jobs",
+    "nNd": "n_idle",
+    "nJrun": "n_jobs_running",
+    "nNrun": "n_nodes_used",
+    "PreCost": "preempt_cost_samples",
+}
+"""Columns of the published step log, and of the decision table."""
+
+
+def time_us(text: str) -> int:
+    """A time of the records in microseconds."""
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1_000_000
+
+
+@dataclass
+class PublishedReplay:
+    """A recorded replay: its log of nodes, its jobs, and what the program decided and logged."""
+
+    run: str
+    record: dict[str, Any]
+    events: NodeEvents
+    jobs: JobSet
+
+    @classmethod
+    def load(cls, shared: Path, run: str) -> PublishedReplay:
+        """Read the replay named ``run``: ``"G1"`` and so on."""
+        record = golden(shared, f"bftrainer/replay-{run}")
+        bounds, curves = _JOB_FILES[record["job_set"]]
+        data = shared / "data" / "bftrainer"
+        jobs = read_published_jobs(data / bounds, data / curves)
+        return cls(run, record, _events(shared / f"golden/bftrainer/replay-{run}-events.csv.gz", record), jobs)
+
+    @property
+    def step_log(self) -> list[list[Any]]:
+        """The rows of the log, an entry for the time and for each of ``LOG_COLUMNS``."""
+        log = self.record["step_log"]
+        return [list(row) for row in zip(log["evtTime"], *(log[name] for name in LOG_COLUMNS), strict=True)]
+
+    @cached_property
+    def repeated(self) -> Repetition:
+        """Our replay with the recorded decisions."""
+        policy = RecordedPolicy(self)
+        settings = ReplaySettings(self.record["max_parallel_jobs"], Semantics.PUBLISHED, seed_map=policy.first)
+        return Repetition(
+            policy, replay_log(self.events, self.jobs, policy, settings, with_efficiency=False, with_bound=False)
+        )
+
+
+@dataclass
+class Repetition:
+    """A recorded replay, repeated: what its decisions were like, and the run."""
+
+    policy: RecordedPolicy
+    run: RunResult
+
+    def step_log(self) -> list[list[Any]]:
+        """The rows of ``PublishedReplay.step_log``, from our tables."""
+        ours = self.run.table("decisions").to_pydict()
+        times = [time.strftime("%Y-%m-%d %H:%M:%S") for time in ours["time"]]
+        rows = zip(times, *(ours[name] for name in LOG_COLUMNS.values()), strict=True)
+        return [list(row) for row in rows][1:]  # the first seeds the map, which the published program does not log
+
+    def final_progress(self) -> dict[str, float]:
+        """Samples done of each job that is not finished."""
+        jobs = self.run.table("jobs").to_pydict()
+        return {
+            name: done
+            for name, status, done in zip(jobs["job"], jobs["status"], jobs["done_samples"], strict=True)
+            if status in ("running", "waiting")
+        }
+
+
+def _events(path: Path, record: dict[str, Any]) -> NodeEvents:
+    """The log of nodes, from ``window_start`` to the last event.
+
+    The first time has no row when no node was idle then; the program stopped before ``window_end``.
+    """
+    with gzip.open(path, "rt") as stream:
+        rows = list(csv.DictReader(stream))
+    nodes = sorted(record["nodes"])
+    keyed = sorted((time_us(row["time"]), row["node"], row["idle"] == "True") for row in rows)
+    return NodeEvents.from_arrays(
+        nodes,
+        np.full(len(nodes), NodeState.BUSY, dtype=np.int8),
+        [t for t, _, _ in keyed],
+        [nodes.index(node) for _, node, _ in keyed],
+        [NodeState.IDLE if idle else NodeState.BUSY for _, _, idle in keyed],
+        time_us(record["window_start"]),
+        keyed[-1][0],
+    )
+
+
+class RecordedPolicy(Policy):
+    """Answers every decision with the nodes that the published program gave.
+
+    Parameters
+    ----------
+    published
+        The replay.
+    """
+
+    name = "recorded"
+
+    def __init__(self, published: PublishedReplay) -> None:
+        self._recorded = {time_us(each["time"]): each for each in published.record["decisions"]}
+        self._first = published.record["initial"]
+        self._position = {name: k for k, name in enumerate(published.events.nodes)}
+        self._jobs = [job.name for job in published.jobs]
+        self._t_fwd_s = published.record["t_fwd_s"]
+        self.questions: list[list[Any]] = []
+        """Of each decision: its time, the jobs, how many nodes each holds, and idle nodes."""
+        self.problems: list[AllocationProblem] = []
+        """Each decision as the MILP has it, without the published limit."""
+        self.counts: list[NDArray[np.int64]] = []
+        """(J,) the recorded answer to each."""
+
+    def decide(self, state: PolicyState) -> Decision:
+        """The recorded decision of this time."""
+        recorded = self._recorded[state.time_us]
+        jobs = [self._jobs[j] for j in state.job]
+        self.questions.append([recorded["time"], jobs, state.current.tolist(), state.n_idle])
+        decision = self._decision(recorded["assigned"])
+        problem = problem_of(state, self._t_fwd_s)
+        self.problems.append(replace(problem, current=problem.current.copy()))  # the engine writes into its own
+        self.counts.append(decision.counts)
+        return decision
+
+    def first(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
+        """The recorded map of the start."""
+        initial = self._first["initial"]
+        return self._decision([initial.get(self._jobs[j], []) for j in state.job])
+
+    def _decision(self, assigned: list[list[str]]) -> Decision:
+        nodes = tuple(np.array([self._position[name] for name in names], dtype=np.int64) for names in assigned)
+        return Decision(np.array([len(n) for n in nodes], dtype=np.int64), placement=Placement(nodes))
+
+
+def recorded_questions(published: PublishedReplay) -> list[list[Any]]:
+    """What the published program was asked, as ``RecordedPolicy.questions``."""
+    return [
+        [each["time"], each["jobs"], [len(nodes) for nodes in each["current"]], len(each["nodes"])]
+        for each in published.record["decisions"]
+    ]
+
+
+def under_limit(problem: AllocationProblem) -> AllocationProblem:
+    """The decision with the published model's limit on changes."""
+    return replace(problem, change_limit=published_change_limit(problem.capacity))
+
+
+def objectives(policy: RecordedPolicy) -> tuple[list[float], list[float]]:
+    """Of each decision the optimum under the published limit, and what the recorded answer is worth."""
+    problems = [under_limit(problem) for problem in policy.problems]
+    optima = [ExactSolver().solve(problem).objective for problem in problems]
+    return optima, [objective_of(problem, counts) for problem, counts in zip(problems, policy.counts, strict=True)]

@@ -1,0 +1,222 @@
+"""Recorded runs of ElasticFlow's published programs, and the same runs by ours."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from bfreplay.experiments.parity.recorded.records import golden
+from bfreplay.systems.elasticflow.played_back import Program, trace_jobs
+from bfreplay.systems.elasticflow.published.chronus import ChronusRun, LeaseSolver, chronus
+from bfreplay.systems.elasticflow.published.edf import edf, edf_with_admission
+from bfreplay.systems.elasticflow.published.elastic import elastic_sharing, elasticflow
+from bfreplay.systems.elasticflow.published.gandiva import gandiva
+from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Servers, TraceJob, efficiency
+from bfreplay.systems.elasticflow.published.themis import NO_START_S, themis
+from bfreplay.systems.elasticflow.published.tiresias import tiresias
+from bfreplay.systems.elasticflow.throughputs import Throughputs, read_throughputs
+from bfreplay.systems.elasticflow.trace import WHOLE_HOUR_S, read_trace
+
+PROGRAMS: Mapping[str, Program] = {
+    "ef-accessctrl": elasticflow,
+    "ef": elastic_sharing,
+    "edf": edf,
+    "edf-accessctrl": edf_with_admission,
+    "dlas-gpu": tiresias,
+    "gandiva": gandiva,
+    "themis": partial(themis, only_contended=False),
+}
+"""Our program for each schedule, by the published names."""
+
+FILES = ("small_n1g8", "25job_n4g8", "fig10_n16g8", "195job_n16g8")
+_EVENT_DIGITS = 9  # of efficiencies
+
+
+@cache
+def tables(shared: Path, gpu_type: str) -> Throughputs:
+    """The throughputs on GPUs of a type."""
+    return read_throughputs(shared / f"data/elasticflow/throughputs_{gpu_type}")
+
+
+def jobs_of(shared: Path, trace: str, gpu_type: str) -> tuple[list[TraceJob], list[str]]:
+    """The jobs of a trace in the order of the file, with the times that it gives them, and their names."""
+    path = shared / "data/elasticflow" / trace
+    jobs = read_trace(path, tables(shared, gpu_type))
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    first_s = min(int(row.get("submit_time") or row["submission_time"]) for row in rows)
+    start_s = first_s // WHOLE_HOUR_S * WHOLE_HOUR_S  # the times of a job set count from it
+    of_name = {job.name: trace for job, trace in zip(jobs, trace_jobs(jobs.jobs), strict=True)}
+    names = [row["job_id"] for row in rows]
+    return [_moved(of_name[name], row, start_s) for row, name in enumerate(names)], names
+
+
+def _moved(job: TraceJob, index: int, by_s: int) -> TraceJob:
+    deadline_s = job.deadline_s if job.is_best_effort else job.deadline_s + by_s
+    return replace(job, index=index, submit_s=job.submit_s + by_s, deadline_s=deadline_s)
+
+
+def servers_of(path: Path) -> Servers:
+    """The cluster of a file of cluster_specs."""
+    with path.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    return Servers(int(row["num_switch"]) * int(row["num_node_p_switch"]), int(row["num_gpu_p_node"]))
+
+
+@dataclass
+class RecordedRun:
+    """A recorded run of one schedule, and what the program was given for it."""
+
+    name: str
+    record: dict[str, Any]
+    jobs: list[TraceJob]
+    names: list[str]
+    servers: Servers
+
+    @classmethod
+    def read(cls, shared: Path, file: str, name: str) -> RecordedRun:
+        """The run ``name`` of a file, such as ``n1g8_syn10tight/themis`` of small_n1g8."""
+        record = golden(shared, f"elasticflow/{file}")["runs"][name]
+        meta = record["meta"]
+        jobs, names = jobs_of(shared, meta["trace"], meta["gpu_type"])
+        servers = servers_of(shared / "data/elasticflow/cluster_specs" / meta["cluster_spec"])
+        return cls(name, record, jobs, names, servers)
+
+    @property
+    def schedule(self) -> str:
+        """The published name of the schedule."""
+        return str(self.record["meta"]["schedule"])
+
+    @cached_property
+    def repeated(self) -> PublishedRun:
+        """The run by our program."""
+        return PROGRAMS[self.schedule](self.jobs, self.servers, self.record["meta"]["scheduling_slot"])
+
+    def ends(self) -> dict[str, list[Any]]:
+        """Of each job of our run that ended: start, end, GPUs, and whether this end is in time."""
+        return {
+            self.names[end.index]: [
+                None if end.start_s == NO_START_S else end.start_s, end.end_s, end.gpus, self._is_in_time(end),
+            ]
+            for end in self.repeated.ends
+        }  # fmt: skip
+
+    def _is_in_time(self, end: JobEnd) -> bool | None:
+        job = self.jobs[end.index]
+        return None if job.is_best_effort else end.end_s <= job.deadline_s
+
+    def recorded_ends(self) -> dict[str, list[Any]]:
+        """The same of the record."""
+        return {row[0]: row[1:] for row in self.record["per_job"]}
+
+    def events(self) -> list[list[Any]]:
+        """Time, GPU map and efficiency of each event of our run."""
+        moments = self.repeated.moments
+        return [
+            [each.time_s, self._gpu_map(each), round(efficiency(self.jobs, each, self.servers.n_gpus), _EVENT_DIGITS)]
+            for each in moments
+        ]
+
+    def _gpu_map(self, moment: Moment) -> list[list[int | None]]:
+        """Jobs of all GPUs, as pairs of a job, or ``None``, and how many GPUs in a row it has."""
+        jobs: list[int | None] = [None] * self.servers.n_gpus
+        for index, running in moment.running.items():
+            for gpu in running.gpus:
+                if jobs[gpu] is not None:
+                    raise ValueError(f"GPU {gpu} has two jobs at {moment.time_s} s")
+                jobs[gpu] = index
+        pairs: list[list[int | None]] = []
+        for job in jobs:
+            if pairs and pairs[-1][0] == job:
+                pairs[-1][1] = (pairs[-1][1] or 0) + 1
+            else:
+                pairs.append([job, 1])
+        return pairs
+
+
+def runs(shared: Path, files: Sequence[str] = FILES) -> list[RecordedRun]:
+    """All recorded runs of these files."""
+    return [
+        RecordedRun.read(shared, file, name) for file in files for name in golden(shared, f"elasticflow/{file}")["runs"]
+    ]
+
+
+def published_log(shared: Path, schedule: str) -> dict[str, list[Any]]:
+    """Start, end, GPUs of each job in the log of figure 10 that the authors published."""
+    with (shared / f"golden/elasticflow/published_fig10_logs/{schedule}/job.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {row["job_id"]: [_seconds(row["start_time"]), float(row["end_time"]), int(row["num_gpu"])] for row in rows}
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if float(text) < NO_START_S else None
+
+
+@dataclass
+class ChronusRecord:
+    """A recorded run of Chronus, and what the program was given for it."""
+
+    record: dict[str, Any]
+    jobs: list[TraceJob]
+    names: list[str]
+    servers: Servers
+    slot_s: int
+
+    @classmethod
+    def read(cls, shared: Path, name: str) -> ChronusRecord:
+        """The run ``name``, such as ``fig10/greedy_fallback``."""
+        record = chronus_records(shared)[name]
+        meta = record["meta"]
+        jobs, names = jobs_of(shared, f"traces/{meta['trace']}.csv", meta["gpu_type"])
+        slot_s = 60 if name.endswith("slot60") else 240
+        return cls(record, jobs, names, Servers(meta["nodes"], meta["gpus_per_node"]), slot_s)
+
+    def repeated(self, solver: LeaseSolver | None = None, *, credits_waiting: bool = True) -> ChronusRun:
+        """The run by our program."""
+        meta = self.record["meta"]
+        return chronus(
+            self.jobs, self.servers, meta["check_time_interval"], lease_s=meta["lease_term_interval"],
+            slot_s=self.slot_s, solver=solver, credits_waiting=credits_waiting,
+        )  # fmt: skip
+
+    def ends(self, run: ChronusRun) -> dict[str, list[Any]]:
+        """End, GPUs, stops, starts, and whether the deadline was met, of each job."""
+        return {
+            self.names[end.index]: [end.end_s, end.gpus, run.stops[end.index], run.starts[end.index], end.is_met]
+            for end in run.ends
+        }
+
+    def recorded_ends(self) -> dict[str, list[Any]]:
+        """The same of the record."""
+        return {row[0]: row[1:] for row in self.record["per_job"]}
+
+    def log(self, run: ChronusRun, times_s: Sequence[float]) -> list[list[Any]]:
+        """Free GPUs, running jobs and efficiency at these times."""
+        events = {each.time_s: each for each in run.moments}
+        rows, last = [], Moment(0.0, {})
+        for time_s in times_s:
+            last = events.get(time_s, last)
+            used = sum(len(each.gpus) for each in last.running.values())
+            rows.append(
+                [self.servers.n_gpus - used, len(last.running), efficiency(self.jobs, last, self.servers.n_gpus)]
+            )
+        return rows
+
+
+def chronus_records(shared: Path) -> dict[str, Any]:
+    """The recorded runs of Chronus by name."""
+    found: dict[str, Any] = golden(shared, "elasticflow/chronus")["runs"]
+    return found
+
+
+def published_chronus_log(shared: Path) -> tuple[list[float], list[list[Any]]]:
+    """Times, and rows as in ``ChronusRecord.log``, of the log of figure 10 that the authors published."""
+    with gzip.open(shared / "golden/elasticflow/published_fig10_logs/chronus/resource.csv.gz", "rt") as file:
+        rows = list(csv.DictReader(file))
+    log = [[int(row["free_resource"]), int(row["running_num"]), float(row["ce"])] for row in rows]
+    return [float(row["time"]) for row in rows], log

@@ -1,0 +1,176 @@
+"""Recorded plans of Shockwave's published planner, and ours for the same rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.experiments.parity.recorded.records import read_record
+from bfreplay.experiments.parity.recorded.shockwave_schedules import TRACES, golden, replayed, trace_jobs
+from bfreplay.policies.state import PolicyState
+from bfreplay.systems.gavel.rounds.state import RoundState
+from bfreplay.systems.shockwave.options import PlannedOptions
+from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
+from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues
+from bfreplay.systems.shockwave.planner.solve import Plan
+from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
+
+RUNS = {
+    "first12": ("first12_4gpus_tacc", "solves_first12_4gpus_tacc", "config_used"),
+    "first20": ("first20_8gpus_tacc", "solves_first20_8gpus_tacc", "config_used"),
+    "first12-F5": ("first12_4gpus_tacc", "solves_first12_4gpus_tacc_F5_rhomax2", "config_used_F5_rhomax2"),
+}
+"""Key of ``TRACES``, solves, configuration."""
+
+HEAVIEST = 1e6
+"""Recorded objectives with larger weights are beyond what a solver can tell apart."""
+
+
+@dataclass
+class RecordedPlan:
+    """One recorded plan, and ours for the same inputs."""
+
+    solve: dict[str, Any]
+    problem: PlanProblem
+    values: RoundValues
+    plan: Plan
+    latest_targets: list[float]
+    """Finish times predicted last, one a job."""
+
+    @property
+    def theirs(self) -> NDArray[np.bool_]:
+        """(N, F) who runs in which round in the record."""
+        return np.array([[each == "1" for each in row] for row in self.solve["y"]])
+
+    @property
+    def level(self) -> Level:
+        """The recorded objective: equal weights under constraints, otherwise the recorded ones."""
+        equal = [1.0] * self.problem.n_jobs
+        return Level(np.array(self.solve.get("priority", equal)), self.problem.k)
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the recorded weights are such that a solver can tell all jobs apart."""
+        return bool(self.level.weight.max() <= HEAVIEST)
+
+    @property
+    def recorded_objective(self) -> float:
+        """The objective that the record gives."""
+        calls = self.solve["calls"]
+        return float(calls[min(1, len(calls) - 1)]["obj"])
+
+    def inputs(self) -> list[Any]:
+        """Progress, epochs, gangs, latest targets, epoch times, remaining times, targets, and weights, of all jobs."""
+        problem = self.problem
+        weights = [problem.published_weights] if "priority" in self.solve else []
+        numbers = [np.array(self.latest_targets), problem.mean_epoch_s, problem.remaining_s, problem.target_s, *weights]
+        return [*(each.tolist() for each in (problem.epochs_done, problem.n_epochs, problem.gang)), *numbers]
+
+    def recorded_inputs(self) -> list[Any]:
+        """The same of the record."""
+        solve = self.solve
+        latest = [target for _, target in solve["share_series_last"]]
+        keys = ("dbar", "remaining", "ftf_target", *(key for key in ("priority",) if key in solve))
+        numbers = [np.array(each) for each in (latest, *(solve[key] for key in keys))]
+        return [*(solve[key] for key in ("progress", "epochs", "nworkers")), *numbers]
+
+    def shortfall(self) -> float:
+        """By how much our plan is worse than the recorded one, relative to it; 0 where it is not.
+
+        Where the recorded weights cannot be told apart, level by level: jobs about to be too late first, then all.
+        """
+        if self.is_comparable:
+            return _below(self.values.at(self.level, self.plan.runs.sum(axis=1)), self.recorded_objective)
+        for level in self.problem.levels(published=False):
+            ours, theirs = (self.values.at(level, runs.sum(axis=1)) for runs in (self.plan.runs, self.theirs))
+            if (short := _below(ours, theirs)) > 0 or ours > theirs + 1e-9 * abs(theirs):
+                return short
+        return 0.0
+
+
+def _below(ours: float, theirs: float) -> float:
+    return max(0.0, theirs - ours) / max(abs(theirs), 1e-9)
+
+
+def options_of(config: dict[str, Any], **changes: Any) -> PlannerOptions:
+    """The planner's options of a recorded configuration."""
+    return PlannerOptions(
+        **{
+            "future_rounds": config["future_rounds"],
+            "k": config["k"],
+            "priority_power": config["lambda"],
+            "rhomax": config["rhomax"],
+            "log_knots": tuple(config["log_approximation_bases"]),
+            "relative_gap": config["solver_rel_gap"],
+            "quirks": PlannerQuirks.published(),
+            **changes,
+        }
+    )
+
+
+def schedule_of(shared: Path, name: str) -> list[list[int]]:
+    """Jobs of each round of a run of ``RUNS``; where no schedule was kept, those of its plans, followed by round."""
+    trace, solves_name, _ = RUNS[name]
+    if not name.endswith("F5"):
+        return [[job for job, _ in tasks] for tasks in golden(shared, "original_runs_schedules")[trace]["shockwave"]]
+    solves = golden(shared, f"planner/{solves_name}")
+    ends = [solve["round"] for solve in solves[1:]] + [solves[-1]["round"] + len(solves[-1]["schedule"])]
+    rounds = [solve["schedule"][: end - solve["round"]] for solve, end in zip(solves, ends, strict=True)]
+    return [jobs for each in rounds for jobs in each]
+
+
+class RecordedRounds(PlannerPolicy):
+    """Plans as the published planner did, and runs the recorded jobs whatever the plan says; keeps the plans.
+
+    Parameters
+    ----------
+    options
+        Of the planner.
+    schedule
+        Jobs of each round.
+    """
+
+    name = "shockwave.recorded_rounds"
+
+    def __init__(self, options: PlannerOptions, schedule: list[list[int]]) -> None:
+        super().__init__(PlannedOptions(published=True, planner=options))
+        self._schedule = schedule
+        self.made: dict[int, tuple[list[int], PlanProblem, Plan, list[float]]] = {}
+        """By round: the jobs, the problem, its plan, and finish times predicted last."""
+
+    def _picked(
+        self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        planner = self._planner
+        before = planner.plan
+        picked = super()._picked(state, rounds, now_s, rows)
+        if planner.plan is not None and planner.plan is not before:
+            problem = planner.problem(self._round, now_s, int(self._n_nodes.sum()))
+            latest = [planner.prediction(job).targets[-1][1] for job in planner.planned_jobs]
+            self.made[self._round] = list(planner.planned_jobs), problem, planner.plan, latest
+        if self._round >= len(self._schedule):
+            return picked
+        return np.array(self._schedule[self._round], np.int64) if rows.size else picked
+
+
+@cache
+def recorded_plans(shared: Path, name: str) -> tuple[list[RecordedPlan], list[int]]:
+    """Every plan of a recorded run, made again in the replay; and the rounds of all plans that we made."""
+    trace, solves_name, config = RUNS[name]
+    begins, throughputs, n_gpus = TRACES[trace]
+    options = options_of(read_record(shared / f"golden/shockwave/planner/{config}.json"))
+    policy = RecordedRounds(options, schedule_of(shared, name))
+    replayed(trace_jobs(shared, begins, throughputs), n_gpus, policy)
+    PlannerPolicy.close(policy)
+    found = []
+    for solve in golden(shared, f"planner/{solves_name}"):
+        jobs, problem, plan, latest = policy.made[solve["round"]]
+        if jobs != solve["jobs"]:
+            raise ValueError(f"other jobs are planned in round {solve['round']}")
+        found.append(RecordedPlan(solve, problem, RoundValues.of(problem), plan, latest))
+    return found, list(policy.made)

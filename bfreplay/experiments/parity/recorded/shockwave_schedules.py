@@ -1,0 +1,169 @@
+"""Published runs of Shockwave, repeated by the replay engine with the recorded schedules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.fixed_cluster import fixed_cluster
+from bfreplay.experiments.parity.recorded.records import golden as record
+from bfreplay.experiments.parity.recorded.records import read_record
+from bfreplay.policies.state import PolicyState
+from bfreplay.replay import ReplaySettings
+from bfreplay.runs import RunResult, replay_log
+from bfreplay.systems.gavel.options import GavelOptions
+from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy
+from bfreplay.systems.gavel.throughputs import read_throughputs
+from bfreplay.systems.shockwave.options import ShockwaveOptions
+from bfreplay.systems.shockwave.shares import GandivaFair
+from bfreplay.systems.shockwave.shockwave_policy import ShockwavePolicy
+from bfreplay.systems.shockwave.trace import read_trace
+from bfreplay.workload import JobSet
+
+TRACES = {
+    "120jobs_32gpus_tacc": ("120_0.2_5_100_40_25", "tacc", 32),
+    "220jobs_64gpus_wisr": ("220_0.2_5_100_25_4", "wisr", 64),
+    "460jobs_128gpus_wisr": ("460_0.2_5_100_10_1", "wisr", 128),
+    "900jobs_256gpus_wisr": ("900_0.2_5_1000_5_15", "wisr", 256),
+    "first12_4gpus_tacc": ("120job_first12", "tacc", 4),
+    "first20_8gpus_tacc": ("120job_first20", "tacc", 8),
+}
+"""Of each recorded set of runs: how the trace's name begins, the throughputs, GPUs."""
+
+NAMES = {
+    "ossp": "min_total_duration", "themis": "finish_time_fairness", "gavel": "max_min_fairness", "allox": "allox",
+    "mst": "max_sum_throughput_perf", "gandiva_fair": "gandiva_fair",
+}  # fmt: skip
+"""The six policies that are not Shockwave's own, and what records call them."""
+
+SIMULATED = (
+    *(f"tacc_32gpus/{name}/simulation" for name in (*NAMES.values(), "shockwave", "old_shockwave")),
+    "tacc_32gpus/new_orig_hyperparam_shockwave/simulation",
+    *(f"tacc_32gpus_comparison/{name}/simulation" for name in (*NAMES.values(), "shockwave") if name != "gandiva_fair"),
+)
+"""The 15 published simulations; those of the comparison were made with a deadline factor of 1."""
+
+RERUNS = {
+    "120jobs_32gpus_tacc": tuple(NAMES.values()),
+    "first12_4gpus_tacc": (*NAMES.values(), "shockwave"),
+    "first20_8gpus_tacc": (*NAMES.values(), "shockwave"),
+}
+"""Runs of the original that were made for the records: by set, the policies."""
+
+
+def golden(shared: Path, name: str) -> Any:
+    """A file of golden/shockwave."""
+    return record(shared, f"shockwave/{name}")
+
+
+def trace_jobs(shared: Path, begins: str, throughputs: str) -> JobSet:
+    """The jobs of a trace, as a user would read them."""
+    (trace,) = (shared / "data/shockwave/traces").glob(f"{begins}*.trace")
+    table = shared / f"data/shockwave/throughputs/{throughputs}_throughputs.full.json.gz"
+    return read_trace(trace, read_throughputs(table))
+
+
+class RecordedSchedule(ShockwavePolicy):
+    """Runs the recorded jobs in each round; keeps when each ended by the mechanism's own clock, and what nodes did.
+
+    Parameters
+    ----------
+    schedule
+        Of each round, pairs of a job and its GPUs; the GPUs are not used.
+    deadline_factor
+        As ``ShockwaveOptions`` has it.
+    """
+
+    name = "shockwave.recorded"
+
+    def __init__(self, schedule: list[list[list[Any]]], deadline_factor: float) -> None:
+        super().__init__(ShockwaveOptions(published=True, deadline_factor=deadline_factor))
+        self._schedule = schedule
+        self._n_picked = 0
+        self.timeline: dict[str, list[list[float]]] = {}
+        """Of each job and each of its rounds: the number of the round, steps/s, batch size."""
+        self.placed: list[dict[int, list[int]]] = []
+        """Of each round: GPUs by job."""
+
+    @staticmethod
+    def make_shares(options: GavelOptions) -> SharePolicy:
+        """Of no use: the schedule says who runs."""
+        return GandivaFair()
+
+    def _recompute_if_due(self, *arguments: Any) -> None:
+        """Nothing: shares do not matter."""
+
+    def _picked(
+        self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        if not rows.size:
+            return np.zeros(0, np.int64)
+        self._n_picked += 1
+        return np.array([job for job, _ in self._schedule[self._n_picked - 1]], np.int64)
+
+    def _adjusted(self, assignment: Assignment) -> Assignment:
+        begun = super()._adjusted(assignment)
+        for task, job in enumerate(begun.member[:, 0].tolist()):
+            rate = 0 if begun.fails[task] else float(begun.steps[task, 0]) / float(begun.ran_s()[task])
+            self.timeline.setdefault(str(job), []).append([self._n_picked, rate, self._published.of[job].size])
+        self.placed.append({job: begun.nodes_of(k).tolist() for k, job in enumerate(begun.member[:, 0].tolist())})
+        return begun
+
+    def placements(self) -> list[dict[int, list[int]]]:
+        """GPUs of each job in each round, in order."""
+        return [{job: sorted(gpus) for job, gpus in tasks.items()} for tasks in self.placed]
+
+
+def placements(schedule: list[list[list[Any]]]) -> list[dict[int, list[int]]]:
+    """The same of a recorded schedule."""
+    return [{job: sorted(gpus) for job, gpus in tasks} for tasks in schedule]
+
+
+def replayed(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy, **settings: Any) -> RunResult:
+    """All jobs on so many GPUs; the policy keeps its metrics."""
+    policy.close = lambda: None  # type: ignore[method-assign]  # it would forget them
+    return replay_log(
+        fixed_cluster(f"v100={n_gpus}"), jobs, policy,
+        ReplaySettings(max_parallel=len(jobs), until_done=True, **settings), with_efficiency=False, with_bound=False,
+    )  # fmt: skip
+
+
+def published_run(shared: Path, key: str) -> tuple[RecordedSchedule, RunResult]:
+    """A published simulation of ``SIMULATED`` with its schedule."""
+    schedule = golden(shared, "published_schedules")[key]
+    policy = RecordedSchedule(schedule, 1.0 if "comparison" in key else 1.5)
+    return policy, replayed(trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
+
+
+def rerun(shared: Path, which: str, name: str) -> RecordedSchedule:
+    """A run of the original of ``RERUNS`` with its schedule."""
+    begins, throughputs, n_gpus = TRACES[which]
+    policy = RecordedSchedule(golden(shared, "original_runs_schedules")[which][name], 1.5)
+    replayed(trace_jobs(shared, begins, throughputs), n_gpus, policy)
+    return policy
+
+
+def totals(published: dict[str, Any]) -> dict[str, float]:
+    """Published totals of a run by the names of ``summary["policy"]["published"]``."""
+    return {
+        "makespan_s": published["makespan"], "average_jct_s": published["avg_jct"],
+        "geometric_mean_jct_s": published["geometric_mean_jct"],
+        "harmonic_mean_jct_s": published["harmonic_mean_jct"], "worst_rho": published["worst_ftf"],
+        "unfair_percent": published["unfair_fraction_pct_gt_1p05"],
+        "worst_themis_rho": published["worst_ftf_themis"],
+        "unfair_themis_percent": published["unfair_fraction_themis_pct_gt_1p05"],
+        "utilisation": published["cluster_util"], "least_scheduled": min(published["envy_ratio_list"]),
+    }  # fmt: skip
+
+
+def recorded_profiles(shared: Path, which: str) -> list[dict[str, Any]]:
+    """The published profiles of the jobs of a set of ``TRACES``."""
+    n_jobs, throughputs = which.split("jobs")[0], which.split("_")[-1]
+    found: list[dict[str, Any]] = read_record(
+        shared / f"data/shockwave/profiles/profile_{n_jobs}jobs_{throughputs}.json.gz"
+    )
+    return found

@@ -1,0 +1,219 @@
+"""Shockwave: profiles, runs with recorded schedules, runs of the policies, their shares, and every recorded plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bfreplay.experiments.parity.check import Check, Tally
+from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS as PLANNED
+from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
+from bfreplay.experiments.parity.recorded.shockwave_schedules import (
+    NAMES,
+    RERUNS,
+    SIMULATED,
+    TRACES,
+    RecordedSchedule,
+    golden,
+    placements,
+    published_run,
+    recorded_profiles,
+    replayed,
+    rerun,
+    totals,
+    trace_jobs,
+)
+from bfreplay.experiments.parity.recorded.shockwave_shares import RECORDED, level_of, recorded_shares, themis_rho
+from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
+from bfreplay.systems.shockwave.options import PlannedOptions, ShockwaveOptions
+from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
+from bfreplay.systems.shockwave.policies import BASELINES, shockwave_policy
+from bfreplay.systems.shockwave.profile import profile_of
+from bfreplay.workload import ElasticJob
+
+QUICK_SIMULATED = ("tacc_32gpus/shockwave/simulation", "tacc_32gpus_comparison/min_total_duration/simulation")
+QUICK_RERUNS = {"first12_4gpus_tacc": RERUNS["first12_4gpus_tacc"]}
+RULES = ("gandiva_fair", "allox")
+OPTIMISED = ("gavel", "mst", "ossp", "themis")
+
+TIME_LIMIT = (
+    "Shockwave's plans are not unique, and the published ones hang on a time limit of 15 s: with plans made here "
+    "makespan and mean JCT stay within 5 and 3 %, about as far apart as the published program's own runs are."
+)
+OTHER_OPTIMA = (
+    "OSSP, Themis, Gavel and MST have many equally good shares, and the published ones are those of ECOS: objectives "
+    "are compared, schedules need not agree."
+)
+BISECTION = (
+    "The published OSSP bisects for the makespan to 5 %, and for none below 100 s; bfreplay finds the optimum, which "
+    "is never longer."
+)
+FALLS_BACK = (
+    "Where rounding leaves a job fewer than no steps, the published Themis fails and gives equal parts, and remembers "
+    "other times from then on; bfreplay leaves such a job out, so these calls and the later ones of the run differ."
+)
+NOT_ON_DISK = (
+    "Not on disk: the recorded plans of 32 jobs on 10 GPUs, and schedules and plans of 220 jobs and more. The six runs "
+    "on a real cluster are recorded, and are no simulations to be repeated."
+)
+HEAVY_WEIGHTS = (
+    "Published weights reach 1e75, more than a solver can tell apart: plans with a weight above 1e6 are compared level "
+    "by level, jobs that are about to be too late first."
+)
+DIGITS = "The published lists of fairness are rounded to five decimals; ours, rounded alike, are equal."
+
+
+def checks(data: Path, *, quick: bool) -> Iterator[Check]:
+    """Profiles, schedules, policies, plans."""
+    yield _profiles(data)
+    yield from _simulations(data, QUICK_SIMULATED if quick else SIMULATED)
+    yield _reruns(data, QUICK_RERUNS if quick else RERUNS)
+    yield _closed_loops(data)
+    yield _determined(data)
+    yield _objectives(data)
+    yield from _plans(data)
+    if not quick:
+        yield _own_plans(data)
+
+
+def profile_of_job(job: ElasticJob) -> list[Any]:
+    """Batch sizes and seconds of all epochs, samples per epoch, and seconds alone, as published."""
+    profile = profile_of(job, job.max_nodes, published=True)
+    return [profile.batch_size, profile.epoch_s, profile.samples_per_epoch, profile.exclusive_s]
+
+
+def profile_of_record(published: dict[str, Any]) -> list[Any]:
+    """The same of a published profile."""
+    sizes = [size for size, n in published["bs_runs"] for _ in range(n)]
+    seconds = [published["per_bs"][str(size)]["epoch_s"] for size in sizes]
+    return [np.array(sizes), np.array(seconds), published["samples_per_epoch"], published["exclusive_s"]]
+
+
+def _profiles(data: Path) -> Check:
+    tally = Tally("profiles of jobs: batch size and time of every epoch", 1e-12, notes=[NOT_ON_DISK])
+    for which in (which for which in TRACES if "jobs" in which):
+        jobs = trace_jobs(data, *TRACES[which][:2])
+        recorded = [profile_of_record(each) for each in recorded_profiles(data, which)]
+        tally.compare_all(f"{which}, job", [profile_of_job(job) for job in jobs], recorded)
+    return tally.check()
+
+
+def _simulations(data: Path, keys: tuple[str, ...]) -> Iterator[Check]:
+    """Published simulations with their schedules."""
+    rounds = Tally("rounds of published simulations with their schedules: GPUs of every job")
+    jobs = Tally(
+        "jobs of these simulations: JCT, two fairness ratios, rate and batch size in every round", 1e-9, [DIGITS]
+    )
+    runs = Tally("these simulations: makespan, utilisation of every GPU, ten totals (two digits)", 0.005)
+    for key in keys:
+        with rounds.attempt(key):
+            policy, run = published_run(data, key)
+            published = golden(data, "published_results")[key]
+            rounds.compare_all(
+                f"{key}, round", policy.placements(), placements(golden(data, "published_schedules")[key])
+            )
+            lists = (published[name] for name in ("jct_list", "ftf_list", "ftf_themis_list", "envy_ratio_list"))
+            recorded = _by_job(*lists, timeline=golden(data, "published_throughput_timelines")[key])
+            jobs.compare_all(f"{key}, job", _jobs(policy), recorded)
+            metrics = policy.published_metrics()
+            ours = [metrics.end_s, list(metrics.utilisation), run.summary["policy"]["published"]]
+            runs.compare(key, ours, [published["makespan"], published["utilization_list"], totals(published)])
+    yield from (rounds.check(), jobs.check(), runs.check())
+
+
+def _jobs(policy: RecordedSchedule) -> list[list[Any]]:
+    metrics = policy.published_metrics()
+    lists = (metrics.jct_s, metrics.rho, metrics.themis_rho, metrics.scheduled)
+    return _by_job(*(np.asarray(each).tolist() for each in lists), timeline=policy.timeline)
+
+
+def _by_job(*lists: list[float], timeline: dict[str, Any]) -> list[list[Any]]:
+    return [[*row, timeline[str(job)]] for job, row in enumerate(zip(*lists, strict=True))]
+
+
+def _reruns(data: Path, asked: dict[str, tuple[str, ...]]) -> Check:
+    tally = Tally("jobs of further runs of the original with their schedules: JCT", 1e-9)
+    for which, names in asked.items():
+        for name in names:
+            with tally.attempt(f"{which}, {name}"):
+                jct_s = np.asarray(rerun(data, which, name).published_metrics().jct_s).tolist()
+                recorded = golden(data, "original_runs_metrics")[which][name]["jct"]
+                tally.compare_all(f"{which}, {name}, job", jct_s, recorded)
+    return tally.check()
+
+
+def _closed_loops(data: Path) -> Check:
+    tally = Tally("jobs under Gandiva-Fair and AlloX with shares computed here: JCT", 1e-9)
+    for name in RULES:
+        with tally.attempt(name):
+            policy = shockwave_policy(name)(ShockwaveOptions(published=True))
+            replayed(trace_jobs(data, "120_0.2", "tacc"), 32, policy)
+            recorded = golden(data, "published_results")[f"tacc_32gpus/{name}/simulation"]["jct_list"]
+            tally.compare_all(f"{name}, job", np.asarray(policy.published_metrics().jct_s).tolist(), recorded)
+    return tally.check()
+
+
+def _determined(data: Path) -> Check:
+    tally = Tally("calls of Gandiva-Fair and AlloX: every share", 1e-12)
+    for which in RECORDED:
+        for name in RULES:
+            policy = BASELINES[name]()
+            for k, (problem, given) in enumerate(recorded_shares(data, which, name)):
+                tally.compare(f"{which}, {name}, call {k}", policy.shares(problem).share[:, 0], given)
+    return tally.check()
+
+
+def _objectives(data: Path) -> Check:
+    tally = Tally("calls of OSSP, Themis, Gavel, MST: what the recorded shares are worth", 1e-4, [OTHER_OPTIMA])
+    for which in RECORDED:
+        for name in OPTIMISED:
+            for k, (ratio, known) in enumerate(_ratios(data, which, name)):
+                tally.compare(f"{which}, {name}, call {k}", ratio, 1.0, known if ratio > 1 else None)
+    return tally.check()
+
+
+def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | None]]:
+    """By how much our shares are better than the recorded ones of each call, and why they may be."""
+    policy, known = BASELINES[name](), None
+    for problem, given in recorded_shares(data, which, NAMES[name]):
+        found = policy.shares(problem)
+        if isinstance(policy, FinishTimeFairness):
+            known = known or (FALLS_BACK if (problem.steps_left < 0).any() else None)
+            yield themis_rho(policy, problem, given) / found.objective, known
+        else:
+            ours, theirs = (level_of(name, problem, each) for each in (found.share[:, 0], given))
+            is_bisected = name == "ossp" and (ours <= theirs * 1.06 or 1 / ours < 110)
+            yield ours / theirs, BISECTION if is_bisected else None
+
+
+def _plans(data: Path) -> Iterator[Check]:
+    inputs = Tally("recorded plans: progress, remaining times, targets and weights of all jobs", 1e-9)
+    plans = Tally("the same plans, made here: worth no less than the recorded one", 1e-3, [HEAVY_WEIGHTS])
+    rounds = Tally("runs with recorded plans: rounds in which a plan is made")
+    for name in PLANNED:
+        with inputs.attempt(name):
+            found, made = recorded_plans(data, name)
+            rounds.compare(name, made, [each.solve["round"] for each in found])
+            for each in found:
+                item = f"{name}, round {each.solve['round']}"
+                inputs.compare(item, each.inputs(), each.recorded_inputs())
+                plans.compare(item, each.shortfall(), 0.0)
+    yield from (inputs.check(), plans.check(), rounds.check())
+
+
+def _own_plans(data: Path) -> Check:
+    """Shockwave in closed loop."""
+    tally = Tally("the published run of Shockwave with plans made here: makespan and mean JCT", 1e-6)
+    published = golden(data, "published_results")["tacc_32gpus/shockwave/simulation"]
+    planner = PlannerOptions(quirks=PlannerQuirks.published())
+    policy = shockwave_policy("shockwave")(PlannedOptions(published=True, planner=planner))
+    own = replayed(trace_jobs(data, "120_0.2", "tacc"), 32, policy).summary["policy"]["published"]
+    for item, ours, recorded, band in (
+        ("makespan", own["makespan_s"], published["makespan"], 0.05),
+        ("mean JCT", own["average_jct_s"], published["avg_jct"], 0.03),
+    ):
+        tally.compare(item, ours, recorded, TIME_LIMIT if abs(ours / recorded - 1) <= band else None)
+    return tally.check()
