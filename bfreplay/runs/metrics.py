@@ -151,7 +151,7 @@ def _deadlines(name: str, words: str) -> Metric:
 
 def _satisfied(run: RunResult) -> float | None:
     found = run.summary.deadlines
-    return _over(found["met"], sum(found.values()))
+    return _over(found.get("met", 0), sum(found.values()))
 
 
 def _accepted(run: RunResult) -> float | None:

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text
-from bfreplay.datasets.jobs.rows import COLUMNS, JobRows, check_columns
+from bfreplay.datasets.jobs.rows import COLUMNS, REQUEST_COLUMNS, JobRows, check_columns
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.located import placed
 from bfreplay.datasets.log.metadata import SourceFile
@@ -171,13 +171,16 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
     if file.suffix.lower() != ".csv":
         raise InputError("jobs are written as CSV", file=file, value=file.name, expected="a name ending in .csv")
     relative = jobs.submit_is_relative
-    unused = ("submit_time", "deadline") if relative else ("submit_after_s", "deadline_after_s")
+    unused: tuple[str, ...] = ("submit_time", "deadline") if relative else ("submit_after_s", "deadline_after_s")
+    rows = [_cells(job, relative) for job in jobs]
+    # what only some files have is left out where no job has it: other programs may read these files
+    unused += tuple(name for name in REQUEST_COLUMNS if not any(row[name] for row in rows))
     columns = [name for name in COLUMNS if name not in unused]
     with written_whole([file], overwrite) as (temporary,), temporary.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
         writer.writeheader()
-        for job in jobs:
-            writer.writerow({name: text for name, text in _cells(job, relative).items() if name in columns})
+        for row in rows:
+            writer.writerow({name: text for name, text in row.items() if name in columns})
 
 
 def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:

@@ -27,6 +27,9 @@ REQUIRED_COLUMNS = (
     "work_samples",
     "curve",
 )
+REQUEST_COLUMNS = ("requested_nodes", "expected_s")
+"""What a user asks a scheduler for that cannot rescale."""
+
 COLUMNS = (
     "name",
     "submit_time",
@@ -39,8 +42,7 @@ COLUMNS = (
     "deadline_after_s",
     "node_types",
     "model",
-    "requested_nodes",
-    "expected_s",
+    *REQUEST_COLUMNS,
 )
 _FIX_SUBMIT = "give 0 or more; for calendar times use the column submit_time"
 _MOST_REPEATED = 100_000

@@ -47,6 +47,7 @@ def test_every_column_is_in_the_summary_of_a_run():
     of_others |= {"average_rho", "largest_rho", "share_of_rho_above_1"}
     of_others |= {"geometric_mean_jct_s", "harmonic_mean_jct_s", "worst_rho", "unfair_share", "worst_rho_by_presence"}
     of_others |= {"n_plans", "n_plan_solves_stopped"}
+    of_others |= {"deadlines_satisfied", "accepted_as_published"}  # of jobs with deadlines, of a published program
     of_others |= {"log_verdict"}  # of logs with warnings
     assert set(COLUMNS) - there <= of_others | {"median_submit_to_finish_s"}
 

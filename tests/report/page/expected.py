@@ -7,7 +7,7 @@ import json
 import pandas as pd
 
 _HOUR_US = 3.6e9
-_ENDED = ("finished", "pruned", "failed", "stopped")
+_ENDED = ("finished", "pruned", "failed", "stopped", "declined")
 
 
 def expected_facts(folder):
@@ -98,8 +98,10 @@ def _of_jobs(jobs):
         ("missed", jobs["deadline_met"].eq(False)),
         ("open", jobs["deadline_met"].isna() & ~has_left),
         ("void", jobs["deadline_met"].isna() & has_left),
+        ("declined", jobs["status"].astype(str).eq("declined")),
     ):
         facts[f"deadlines.{name}"] = int((has_one & which).sum()) if has_one.any() else None
+    facts["deadlines.satisfied"] = facts["deadlines.met"] / int(has_one.sum()) if has_one.any() else None
     return facts
 
 
