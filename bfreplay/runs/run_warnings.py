@@ -69,9 +69,11 @@ def _wide_jobs(record: RunRecord) -> Iterator[str]:
 
 def _declined(record: RunRecord) -> Iterator[str]:
     n_declined = len(record.summary.declined)
-    if n_declined and (record.summary.efficiency is not None or record.summary.bound is not None):
+    if n_declined:
         n_jobs = count(sum(record.summary.jobs.values()), "job")
-        yield f"{n_declined:,} of {n_jobs} were declined by the policy: U and the bound count their work all the same."
+        is_compared = record.summary.efficiency is not None or record.summary.bound is not None
+        effect = "U and the bound count their work all the same" if is_compared else "their work was not done"
+        yield f"{n_declined:,} of {n_jobs} were declined by the policy: {effect}."
 
 
 def _no_deadlines(record: RunRecord) -> Iterator[str]:
