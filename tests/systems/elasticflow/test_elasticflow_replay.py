@@ -47,9 +47,8 @@ def replayed(shared, file, name, schedule):
 
 
 def check_ends(run, golden, ahead_s):
-    finished = run.jobs.dropna(subset=["finished"]).set_index("job")["finished"].astype("int64") // 1000
-    if run.jobs["finished"].dtype.name.startswith("datetime64[us"):
-        finished = run.jobs.dropna(subset=["finished"]).set_index("job")["finished"].astype("int64")
+    done = run.jobs.dropna(subset=["finished"]).set_index("job")["finished"]
+    finished = done.dt.as_unit("us").astype("int64")
     recorded = {name: round((end_s - ahead_s) * SECOND) for name, _, end_s, _, _ in golden["per_job"]}
     assert finished.to_dict() == recorded
     assert run.summary["deadlines"]["met"] == golden["n_deadline_met_recomputed"]
@@ -66,7 +65,13 @@ def test_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("25job_n4g8", "n4g8_195job_first25"), ("195job_n16g8", "n16g8_195job"), ("fig10_n16g8", "fig10")],
+    [
+        ("small_n1g8", "n1g8_syn10_600lam_max8_seed0_ddlseed12345"),
+        ("25job_n4g8", "n4g8_195job_first25"),
+        ("25job_n4g8", "n4g8_195job_rows35to59"),
+        ("195job_n16g8", "n16g8_195job"),
+        ("fig10_n16g8", "fig10"),
+    ],
 )
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_large_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, file, name, schedule):

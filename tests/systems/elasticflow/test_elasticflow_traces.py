@@ -134,9 +134,16 @@ def test_jobs_of_no_trace_and_of_a_calendar_are_not_written(tmp_path):
     [
         ("fig10_100jobs_1500lam_seed1", {"n_jobs": 100, "seed": 1, "min_deadline": 1.5, "max_deadline": 1.5}),
         ("fig9_1000job_1500lam_seed0_ddlseed12345", {"n_jobs": 1000, "deadline_seed": 12345}),
+        *(
+            (
+                f"fig11_200jobs_900lam_be{part}_seed0_ddlseed12345",
+                {"n_jobs": 200, "gap_s": 900, "best_effort": part, "deadline_seed": 12345},
+            )
+            for part in (0.1, 0.3, 0.5, 0.7, 0.9)
+        ),
         (
-            "fig11_200jobs_900lam_be0.3_seed0_ddlseed12345",
-            {"n_jobs": 200, "gap_s": 900, "best_effort": 0.3, "deadline_seed": 12345},
+            "syn10_600lam_max8_seed0_ddlseed12345",
+            {"n_jobs": 10, "gap_s": 600, "most_gpus": 8, "deadline_seed": 12345},
         ),
         (
             "syn10tight_100lam_max8_seed5_ddlseed777",
