@@ -13,10 +13,10 @@ from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_o
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
 ]  # fmt: skip
-"""How a value is written: ``count`` 1,234; ``amount`` 12.3 (node-hours, nodes); ``percent`` of a share, 12.3 %;
-``at-least`` likewise, never rounded up; ``ratio`` 0.498; ``seconds`` as a length of time, 3.4 h; ``ms`` of seconds,
-0.33 ms; ``samples`` 8.113e+11; ``signed`` +12.3, of a difference; ``number`` six digits; ``time`` of microseconds since
-the epoch, in UTC."""
+"""How a value is written, with three significant digits where nothing else is said: ``count`` 1,234 in full; ``amount``
+1,660 (node-hours, nodes); ``percent`` of a share, 12.3 %; ``at-least`` likewise, never rounded up; ``ratio`` 0.498;
+``seconds`` as a length of time, 3.40 h; ``ms`` of seconds, 0.356 ms; ``samples`` 8.11e+11; ``signed`` +12.3, of a
+difference; ``number`` six digits, of scores; ``time`` of microseconds since the epoch, in UTC."""
 
 HELD_NOTHING_MADE = "held, nothing made"
 """Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""

@@ -96,8 +96,8 @@ def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
     b, a = pair.run, pair.baseline
     columns = [
         Column("measure", "Sum over the window"),
-        Column("baseline", a, "number"),
-        Column("other", b, "number"),
+        Column("baseline", a, "amount"),
+        Column("other", b, "amount"),
         Column("difference", f"{b} - {a}", "signed"),
         Column("relative", f"of {a}'s", "percent"),
         Column("low", "95 % interval from", "signed"),
@@ -143,7 +143,7 @@ def total_table(record: ComparisonRecord) -> ShownTable:
     pairs = record.pairs
     totals = {pairs[0].baseline: pairs[0].totals.baseline}
     totals |= {pair.run: pair.totals.other for pair in pairs}
-    columns = (Column("total", "Total"), *(Column(run, run, "number") for run in totals))
+    columns = (Column("total", "Total"), *(Column(run, run, "amount") for run in totals))
     rows = [
         [words, *(each[name] for each in totals.values())]
         for name, words in TOTALS.items()
