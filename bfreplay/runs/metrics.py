@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.replay.ledger import US_PER_NODE_HOUR
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_of
 
@@ -99,6 +102,17 @@ def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric
             lambda run: _over(hours(run), run.summary.ledger.node_hours.idle),
         ),
     )  # fmt: skip
+
+
+def _until_done(run: RunResult) -> float | None:
+    """Useful node-hours over those that were idle before the last job left."""
+    done_us = run.summary.last_finish_us
+    if done_us is None or not run.has_table("pool"):
+        return None
+    pool = run.table("pool")
+    since, n_idle = (np.asarray(pool[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
+    idle_us = int(n_idle @ np.diff(np.minimum(np.append(since, done_us), done_us)))
+    return _over(run.summary.ledger.node_hours.useful, idle_us / US_PER_NODE_HOUR)
 
 
 def _held(run: RunResult) -> float:
@@ -206,6 +220,7 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("rescaling", "rescaling", "node-hours of rescaling"),
     *_node_hours("lost_to_preemption", "lost to preemption", "node-hours lost to preemption"),
     *_node_hours("unused", "unused"),
+    Metric("share.until_done", "share of the node-hours idle until all jobs had left, useful", "percent", _until_done),
     Metric("node_hours.held", "node-hours held by jobs", "amount", _held),
     Metric(
         "share.held", "share of the idle node-hours held by jobs", "percent",
