@@ -220,6 +220,13 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("rescaling", "rescaling", "node-hours of rescaling"),
     *_node_hours("lost_to_preemption", "lost to preemption", "node-hours lost to preemption"),
     *_node_hours("unused", "unused"),
+    Metric(
+        "share.overhead", "share of the idle node-hours rescaling or lost to preemption", "percent",
+        lambda run: _over(
+            run.summary.ledger.node_hours.rescaling + run.summary.ledger.node_hours.lost_to_preemption,
+            run.summary.ledger.node_hours.idle,
+        ),
+    ),
     Metric("share.until_done", "share of the node-hours idle until all jobs had left, useful", "percent", _until_done),
     Metric("node_hours.held", "node-hours held by jobs", "amount", _held),
     Metric(

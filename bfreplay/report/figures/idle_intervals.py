@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
-from bfreplay.report.shown_values import Column, ShownTable, percent
+from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import amount, count, duration, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from bfreplay.report.figures.axes import dress, new_figure, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, named, said_of
-from bfreplay.report.shown_values import Column, ShownTable, percent
+from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE
-from bfreplay.wording import amount
+from bfreplay.wording import amount, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

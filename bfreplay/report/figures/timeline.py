@@ -12,10 +12,9 @@ from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, named, numbered, said_of, told
 from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
-from bfreplay.report.shown_values import percent
 from bfreplay.runs.explain.nodes_over_time import nodes_held
 from bfreplay.runs.explain.saved_tables import allocations_of
-from bfreplay.wording import count
+from bfreplay.wording import count, percent
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,8 +22,8 @@ from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFi
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.figures.timeline import timeline
-from bfreplay.report.shown_values import Column, ShownTable, percent
-from bfreplay.wording import amount, count
+from bfreplay.report.shown_values import Column, ShownTable
+from bfreplay.wording import amount, count, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,8 +21,7 @@ _COMPARED = {
     "u": ("Efficiency U", True),
     "samples": ("Samples processed", True),
     "jct.mean_s": ("Mean completion time", False),
-    "share.rescaling": ("Rescaling, of the idle node-hours", False),
-    "share.lost_to_preemption": ("Preemption, of the idle node-hours", False),
+    "share.overhead": ("Rescaling and preemption", False),
 }
 """Title of a card about several runs by key figure, and whether more is better."""
 
@@ -73,9 +72,9 @@ def _compared(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, Ke
 
 
 def warnings_card(n: int) -> Card:
-    """How many warnings the page has, with a link to them."""
-    words = Markup('<a href="#cautions-title">before you use these numbers</a>') if n else Markup("none")
-    return Card("Warnings", number("warnings", n, "count"), words)
+    """Return the number of warnings and notes of the page, with a link to them."""
+    words = Markup('<a href="#cautions-title">listed below</a>') if n else Markup("to be given")
+    return Card("Warnings and notes", number("warnings", n, "count"), words)
 
 
 def shown_until_s(runs: Sequence[RunResult]) -> float | None:

@@ -11,9 +11,10 @@ from bfreplay.experiments import compare_runs
 from bfreplay.report.figures.figure import FIGURES, figure_named
 from bfreplay.report.page.comparison_sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
-from bfreplay.report.shown_values import percent, written
+from bfreplay.report.shown_values import written
 from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.runs.metrics import key_figures
+from bfreplay.wording import percent
 from tests.report.page.expected import expected_facts
 from tests.report.page.read_page import ReadPage
 
