@@ -92,8 +92,8 @@ def words(found: Mapping[str, BestScore]) -> str:
 def _words_of(each: BestScore) -> str:
     edge_us, score = each.best.edge_us, each.best.mean
     after = duration((int(edge_us[-2]) - each.span.start_us) / 1e6)
-    text = f"{each.job} reached the best score, {written(float(score[-1]), 'number')}, after {after}"
-    return f"{text}; the best score improved {count(len(score) - 1, 'time')} after the first report"
+    text = f"the best score, {written(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
+    return f"{text}; it improved {count(len(score) - 1, 'time')} after the first report"
 
 
 def _title(found: Mapping[str, BestScore], line_break: str = "\n") -> str:

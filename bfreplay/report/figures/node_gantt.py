@@ -171,7 +171,7 @@ def _words_of(each: NodeGantt) -> str:
     if len(each.nodes) < each.n_nodes:
         limit = f"the page holds at most {MOST_NODES} nodes and {_MOST_INTERVALS:,} intervals"
         text += f", of which the {len(each.nodes):,} with the most node time are shown ({limit})"
-    return f"{text}; a colour stands for every eighth job, and pointing at a bar names it"
+    return f"{text}; colours repeat after eight jobs, and pointing at a bar names its job"
 
 
 def _numbered(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:

@@ -18,7 +18,7 @@ from bfreplay.report.figures.job_timeline import domains
 from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, named, said_of, told
 from bfreplay.report.shown_values import written
 from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame
-from bfreplay.wording import count
+from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,7 +125,10 @@ def _coordinate(name: str, values: list[Any]) -> Coordinate:
         numbers = np.array([np.nan if value is None else index[_text(value)] for value in values])
         places = np.arange(len(distinct), dtype=np.float64)
     low, length = places[0], (places[-1] - places[0]) or 1.0
-    ticks = [((place - low) / length, _text(value)) for place, value in zip(places.tolist(), distinct, strict=True)]
+    ticks = [
+        ((place - low) / length, amount(value) if is_number else value)
+        for place, value in zip(places.tolist(), distinct, strict=True)
+    ]
     if len(ticks) > _MOST_TICKS or any(b[0] - a[0] < 0.06 for a, b in pairwise(ticks)):
         ticks = [ticks[0], ticks[-1]]
     return Coordinate(name, (numbers - low) / length, tuple((float(place), text) for place, text in ticks))
@@ -148,7 +151,7 @@ def draw(found: Mapping[str, Trials]) -> Figure:
             for place, text in one.ticks:
                 axes.annotate(text, (k, place), xytext=(3, 0), textcoords="offset points", fontsize=8, va="center",
                               parse_math=False)  # fmt: skip
-        axes.set_xlim(-0.1, len(x) - 0.7)
+        axes.set_xlim(-0.1, len(x) - 0.8)
         axes.set_xticks(x, labels=[one.name for one in each.coordinates], fontsize=9, parse_math=False)
         axes.set_yticks([])
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
@@ -184,12 +187,12 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
             layout["shapes"].append({"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line, **own})
             for height, text in one.ticks:
                 layout["annotations"].append(
-                    {"x": place, "y": height, "text": text, "showarrow": False, "xanchor": "left", "font": {"size": 11},
+                    {"x": place, "y": height, "text": text, "showarrow": False, "xanchor": "left" if place < n - 1 else "right", "font": {"size": 11},
                      "bgcolor": "@panel", "opacity": 0.85, **own}
                 )  # fmt: skip
         names = [escape(one.name) for one in each.coordinates]
         layout[layout_axis(k, "x")] = {
-            "tickvals": [*range(n)], "ticktext": names, "range": [-0.1, n - 0.7], "showgrid": False, "zeroline": False,
+            "tickvals": [*range(n)], "ticktext": names, "range": [-0.1, n - 0.9], "showgrid": False, "zeroline": False,
             "anchor": axis(k), "fixedrange": True,
         }  # fmt: skip
         layout[layout_axis(k)] = {
