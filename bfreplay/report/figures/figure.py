@@ -117,7 +117,7 @@ FIGURES = Registry(
         "node-hours": f"{_HERE}.node_hours:NODE_HOURS",
         "jobs": f"{_HERE}.job_timeline:JOBS",
         "nodes": f"{_HERE}.node_gantt:NODES",
-        "holes": f"{_HERE}.idle_intervals:IDLE_INTERVALS",
+        "idle-intervals": f"{_HERE}.idle_intervals:IDLE_INTERVALS",
         "widths": f"{_HERE}.widths:WIDTHS",
         "rescales": f"{_HERE}.rescales:RESCALES",
         "decision-times": f"{_HERE}.decision_times:DECISION_TIMES",

@@ -187,8 +187,8 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
             layout["shapes"].append({"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line, **own})
             for height, text in one.ticks:
                 layout["annotations"].append(
-                    {"x": place, "y": height, "text": text, "showarrow": False, "xanchor": "left" if place < n - 1 else "right", "font": {"size": 11},
-                     "bgcolor": "@panel", "opacity": 0.85, **own}
+                    {"x": place, "y": height, "text": text, "showarrow": False, "font": {"size": 11}, **own,
+                     "xanchor": "left" if place < n - 1 else "right", "bgcolor": "@panel", "opacity": 0.85}
                 )  # fmt: skip
         names = [escape(one.name) for one in each.coordinates]
         layout[layout_axis(k, "x")] = {

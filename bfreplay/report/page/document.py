@@ -16,7 +16,7 @@ from bfreplay.outputs import is_there, written_whole
 from bfreplay.report.figures.marks import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cards import Card, comparison_cards, run_cards, shown_until_s, warnings_card
-from bfreplay.report.page.cautions import books, cautions
+from bfreplay.report.page.cautions import cautions, ledger_check
 from bfreplay.report.page.sections import (
     FIRST_ROWS,
     Cell,
@@ -58,8 +58,8 @@ class Page:
         Key figures, a column a run: the dozen that matter most, or differ, and the rest.
     cautions
         What to bear in mind; with the label of the run where there are several.
-    books
-        That the books close, likewise.
+    ledger_checks
+        Ledger closes and files unchanged, one sentence a run.
     sections
         In the order of the page.
     runs
@@ -73,7 +73,7 @@ class Page:
     answer: Sequence[Markup | str]
     figures_tables: Sequence[PageTable]
     cautions: Sequence[tuple[str, Markup]]
-    books: Sequence[tuple[str, Markup]]
+    ledger_checks: Sequence[tuple[str, Markup]]
     sections: Sequence[Section]
     runs: Mapping[str, RunResult]
     window: JsonObject
@@ -169,7 +169,7 @@ def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: 
         answer=sentences,
         figures_tables=_key_figures(facts),
         cautions=warned,
-        books=_together((label, books(run)) for label, run in runs.items()),
+        ledger_checks=_together((label, ledger_check(run)) for label, run in runs.items()),
         sections=sections,
         runs=runs,
         window=_window([*runs.values()]),
@@ -229,7 +229,7 @@ def _together(said: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
 _FIRST = (
     "nodes", "idle.node_hours", "idle.mean_nodes", "node_hours.useful", "share.useful", "utilisation", "samples", "u",
     "bound.share", "done_s", "dedicated.done_s", "bound.done_s", "jobs", "jobs.finished", "best.score", "jct.mean_s",
-    "submit_to_start.median_s", "node_hours.rescaling", "node_hours.lost_to_preemption", "preemptions", "decisions",
+    "submit_to_start.median_s", "node_hours.rescaling", "node_hours.preempted", "preemptions", "decisions",
 )  # fmt: skip
 _A_DOZEN = 12
 
