@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.replay.ledger import US_PER_NODE_HOUR
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_of
 
@@ -104,15 +103,19 @@ def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric
     )  # fmt: skip
 
 
-def _until_done(run: RunResult) -> float | None:
-    """Useful node-hours over those that were idle before the last job left."""
+def idle_until_done_us(run: RunResult) -> int | None:
+    """Idle node-microseconds before the last job left; ``None`` where jobs were left, or idle nodes have no table."""
     done_us = run.summary.last_finish_us
     if done_us is None or not run.has_table("pool"):
         return None
     pool = run.table("pool")
     since, n_idle = (np.asarray(pool[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
-    idle_us = int(n_idle @ np.diff(np.minimum(np.append(since, done_us), done_us)))
-    return _over(run.summary.ledger.node_hours.useful, idle_us / US_PER_NODE_HOUR)
+    return int(n_idle @ np.diff(np.minimum(np.append(since, done_us), done_us)))
+
+
+def _until_done(run: RunResult) -> float | None:
+    idle_us = idle_until_done_us(run)
+    return None if idle_us is None else _over(run.summary.ledger.useful_node_us, idle_us)
 
 
 def _held(run: RunResult) -> float:

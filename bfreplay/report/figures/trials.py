@@ -126,7 +126,7 @@ def _coordinate(name: str, values: list[Any]) -> Coordinate:
         places = np.arange(len(distinct), dtype=np.float64)
     low, length = places[0], (places[-1] - places[0]) or 1.0
     ticks = [
-        ((place - low) / length, amount(value) if is_number else value)
+        ((place - low) / length, str(value) if isinstance(value, str) else amount(value))
         for place, value in zip(places.tolist(), distinct, strict=True)
     ]
     if len(ticks) > _MOST_TICKS or any(b[0] - a[0] < 0.06 for a, b in pairwise(ticks)):

@@ -21,9 +21,12 @@ _COMPARED = {
     "u": ("Efficiency U", True),
     "samples": ("Samples processed", True),
     "jct.mean_s": ("Mean completion time", False),
+    "utilisation": ("Utilisation", True),
     "share.overhead": ("Rescaling and preemption", False),
 }
 """Title of a card about several runs by key figure, and whether more is better."""
+_OF_ANY_JOBS = ("node_hours.useful", "utilisation", "share.overhead")
+"""Of these the figures that compare where jobs differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ def comparison_cards(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[
 
 
 def _compared(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, KeyFigure]]) -> Iterator[Card]:
-    for key, (title, more_is_better) in _COMPARED.items():
+    compared = _COMPARED if have_same_jobs([*runs.values()]) else {key: _COMPARED[key] for key in _OF_ANY_JOBS}
+    for key, (title, more_is_better) in compared.items():
         of_run = {label: each[key] for label, each in facts.items() if each[key].value is not None}
         texts = {written(each.value, each.kind) for each in of_run.values()}
         if len(of_run) < max(2, len(facts)) or len(texts) == 1:
@@ -69,6 +73,15 @@ def _compared(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, Ke
         best = (max if more_is_better else min)(of_run, key=lambda label: of_run[label].value)
         each_run = (Markup("{} {}").format(label, shown(fact)) for label, fact in of_run.items() if label != best)
         yield Card(title, Markup("{} <small>{}</small>").format(shown(of_run[best]), best), Markup(", ").join(each_run))
+
+
+def have_same_jobs(runs: Sequence[RunResult]) -> bool:
+    """Whether all runs have the same jobs with the same work, or the same source of jobs."""
+    sources = [run.record.inputs.jobs.source for run in runs]
+    if sources[0] is not None:
+        return all(source == sources[0] for source in sources)
+    jobs = [run.table("jobs").select(["job", "work_samples"]).to_pylist() for run in runs]
+    return all(each == jobs[0] for each in jobs)
 
 
 def warnings_card(n: int) -> Card:

@@ -15,7 +15,7 @@ from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
 from bfreplay.report.figures.marks import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
-from bfreplay.report.page.cards import Card, comparison_cards, run_cards, shown_until_s, warnings_card
+from bfreplay.report.page.cards import Card, comparison_cards, have_same_jobs, run_cards, shown_until_s, warnings_card
 from bfreplay.report.page.cautions import cautions, ledger_check
 from bfreplay.report.page.sections import (
     FIRST_ROWS,
@@ -145,7 +145,10 @@ def one_run_page(run: RunResult) -> Page:
 
 def side_by_side_page(runs: Mapping[str, RunResult]) -> Page:
     """Return the page about labelled runs on logs and on clusters, which have no time in common."""
-    words = "Runs on a log and on a cluster have no time in common: differences and pictures over time are left out."
+    words = "Runs on a log and on a cluster have no time in common: differences and pictures over time are left out"
+    words += (
+        "." if have_same_jobs([*runs.values()]) else "; their jobs differ, so that times and samples do not compare."
+    )
     sections = [each for each in figure_sections(runs) if not each.is_over_time]
     return _page(runs, [*not_credible([*runs.values()]), Markup(words)], sections)
 
