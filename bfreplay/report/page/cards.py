@@ -21,8 +21,8 @@ _COMPARED = {
     "u": ("Efficiency U", True),
     "samples": ("Samples processed", True),
     "jct.mean_s": ("Mean completion time", False),
-    "utilisation": ("Utilisation", True),
     "share.overhead": ("Rescaling and preemption", False),
+    "utilisation": ("Utilisation", True),
 }
 """Title of a card about several runs by key figure, and whether more is better."""
 _OF_ANY_JOBS = ("node_hours.useful", "utilisation", "share.overhead")

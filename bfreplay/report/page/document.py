@@ -146,11 +146,10 @@ def one_run_page(run: RunResult) -> Page:
 def side_by_side_page(runs: Mapping[str, RunResult]) -> Page:
     """Return the page about labelled runs on logs and on clusters, which have no time in common."""
     words = "Runs on a log and on a cluster have no time in common: differences and pictures over time are left out"
-    words += (
-        "." if have_same_jobs([*runs.values()]) else "; their jobs differ, so that times and samples do not compare."
-    )
+    if not have_same_jobs([*runs.values()]):
+        words += "; their jobs differ, so that times and samples do not compare"
     sections = [each for each in figure_sections(runs) if not each.is_over_time]
-    return _page(runs, [*not_credible([*runs.values()]), Markup(words)], sections)
+    return _page(runs, [*not_credible([*runs.values()]), Markup(f"{words}.")], sections)
 
 
 def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
