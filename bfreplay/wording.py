@@ -17,7 +17,7 @@ def amount(value: float) -> str:
     """Three significant digits: ``1,660``, ``25.7``, ``3.40``, ``7.98e+09``; counts, and whole below 1,000, exactly."""
     if isinstance(value, int):
         return f"{value:,}"
-    if not math.isfinite(value) or (value == round(value) and abs(value) < 1_000):
+    if not math.isfinite(value) or (abs(value) < 1_000 and math.isclose(value, round(value), rel_tol=1e-9)):
         return f"{value:.0f}"
     exponent = int(f"{value:.2e}".partition("e")[2])
     if not -4 <= exponent < 7:

@@ -170,9 +170,9 @@ def _left(mine: NodeHours, part: _Part) -> float:
 
 def _told(label: str, mine: NodeHours) -> str:
     share = {part.key: percent(mine.share(part.key)) for part in PARTS}
-    when = " during the search" if mine.is_search else ""
+    when = " during the search," if mine.is_search else ""
     text = (
-        f"Of {amount(mine.idle / NODE_US_PER_HOUR)} node-hours idle{when}, {share['useful_node_us']} were useful, "
+        f"Of {amount(mine.idle / NODE_US_PER_HOUR)} idle node-hours{when} {share['useful_node_us']} were useful, "
         f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were preempted, "
         f"{share['unallocated_node_us']} stayed unallocated"
     )

@@ -95,7 +95,11 @@ def trials(run: RunResult) -> Trials:
         raise NotForThisRunError("no trial has both hyper-parameters and a score")
     score = known["best_score"].to_numpy(dtype=np.float64)
     columns = {name: [each.get(name) for each in params] for name in names}
-    shown = [_coordinate(name, values) for name, values in columns.items() if len({*map(str, values)}) > 1]
+    shown = [
+        _coordinate(name, values)
+        for name, values in columns.items()
+        if len({str(value) for value in values if value is not None}) > 1
+    ]
     texts = [
         f"{job}: score {written(best, 'number')}<br>" + "<br>".join(f"{name} {_text(each.get(name))}" for name in names)
         for job, best, each in zip(known["job"].map(escape), score.tolist(), params, strict=True)

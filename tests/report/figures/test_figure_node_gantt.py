@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,8 +66,9 @@ def test_a_part_of_the_window_is_cut_at_its_ends(run):
     found = node_gantt(run)
     part = found.between(found.span.start_us + 10 * SECOND, found.span.start_us + 18 * SECOND)
     assert np.array_equal((part.to_us - part.from_us) // SECOND, [5, 3])
+    empty = replace(found, from_us=found.to_us, to_us=found.to_us)
     with pytest.raises(NothingToShowError):
-        part.between(part.span.start_us, part.span.start_us + 1).between(0, 1)
+        empty.between(found.span.start_us, found.span.start_us + SECOND)
 
 
 def test_a_run_that_did_not_record_nodes_has_none(sample_run):
