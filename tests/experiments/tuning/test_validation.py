@@ -123,7 +123,7 @@ def test_parts_that_are_unlike_are_told_apart():
     flat = _surface([[99, 99], [99.5, 99.6], [99, 99]])
     more = _surface([[99, 99], [99.5, 99.6], [99, 99]], idle_nodes=6.5)
     (said_,) = _cautions(flat, more)
-    assert "4 and 6.5 idle nodes on average" in said_
+    assert "4 and 6.50 idle nodes on average" in said_
     assert "events an hour" not in said_
     often = _surface([[99, 99], [99.5, 99.6], [99, 99]], n_pool_events=200)
     (said_,) = _cautions(flat, often)
