@@ -238,7 +238,7 @@ def test_a_solver_s_plans_are_followed_and_depend_on_jobs_without_acceptance() -
     assert run.n_solves == 2
     assert run.n_fallbacks == 0
     assert solver.flags == [True, True]
-    jobs, solver = [job(0, 0, 400, 2400), job(1, 0, 2000, 2010)], PacksForward()
+    jobs, solver = [job(0, 0, 640, 2400), job(1, 0, 2000, 2010)], PacksForward()
     chronus(jobs, ONE_GPU, 240, solver=solver)
     assert len(solver.flags) == 2
     assert not any(solver.flags)
