@@ -144,12 +144,28 @@ def one_run_page(run: RunResult) -> Page:
 
 
 def side_by_side_page(runs: Mapping[str, RunResult]) -> Page:
-    """Return the page about labelled runs on logs and on clusters, which have no time in common."""
-    words = "Runs on a log and on a cluster have no time in common: differences and pictures over time are left out"
-    if not have_same_jobs([*runs.values()]):
+    """Return the page about labelled runs on logs and clusters with other jobs, which cannot be compared."""
+    return _page(runs, [*not_credible([*runs.values()]), *_left_out([*runs.values()])], _pictures(runs))
+
+
+def _have_same_nodes(runs: Sequence[RunResult]) -> bool:
+    return len({cluster_of(run.record) for run in runs}) == 1
+
+
+def _pictures(runs: Mapping[str, RunResult]) -> list[Section]:
+    """Return the sections of figures, without those over time where the runs have no time in common."""
+    has_time = _have_same_nodes([*runs.values()])
+    return [each for each in figure_sections(runs) if has_time or not each.is_over_time]
+
+
+def _left_out(runs: Sequence[RunResult]) -> list[Markup]:
+    """Say what runs on a log and on clusters do not have in common."""
+    if _have_same_nodes(runs):
+        return []
+    words = "Runs on a log and on clusters have no time in common: pictures of nodes over time are left out"
+    if not have_same_jobs(runs):
         words += "; their jobs differ, so that times and samples do not compare"
-    sections = [each for each in figure_sections(runs) if not each.is_over_time]
-    return _page(runs, [*not_credible([*runs.values()]), Markup(f"{words}.")], sections)
+    return [Markup(f"{words}.")]
 
 
 def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
@@ -157,8 +173,8 @@ def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Pag
     from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
 
     by_label = dict(zip((each.run for each in comparison.record.runs), runs, strict=True))
-    sections = [*comparison_sections(comparison), *figure_sections(by_label)]
-    return _page(by_label, [*not_credible(runs), *comparison_answer(comparison)], sections)
+    sections = [*comparison_sections(comparison), *_pictures(by_label)]
+    return _page(by_label, [*not_credible(runs), *comparison_answer(comparison), *_left_out(runs)], sections)
 
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> Page:

@@ -148,7 +148,7 @@ def test_a_log_run_and_a_cluster_run_stand_side_by_side(sample_run, packed_run, 
     assert page.headings[0][1] == (
         "2 runs of training on idle nodes of synthetic-256 and on a cluster of v100=2,p100=1, compared"
     )
-    assert "differences and pictures over time are left out; their jobs differ" in "".join(page.loose)
+    assert "pictures of nodes over time are left out; their jobs differ" in "".join(page.loose)
     assert not {"timeline", "jobs"} & set(page.figures())
     assert {"node-hours", "efficiency"} <= set(page.figures())
     opened = open_page(file)
