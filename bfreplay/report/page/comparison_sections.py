@@ -55,7 +55,10 @@ def _options_words(record: ComparisonRecord) -> str:
     options = [row.option for row in record.options]
     if not options:
         return "All options of the runs are the same."
-    return f"The runs differ in {', '.join(options)}; all other options, the log, the window and the jobs are the same."
+    same = (
+        "all other options and the jobs" if "log" in options else "all other options, the log, the window and the jobs"
+    )
+    return f"The runs differ in {', '.join(options)}; {same} are the same."
 
 
 def _jobs_words(pairs: Sequence[RunDifference]) -> str:

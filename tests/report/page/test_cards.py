@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from bfreplay.cli import main
+from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.report.page.cards import comparison_cards, run_cards, shown_until_s
 from bfreplay.report.page.document import write_report, write_side_by_side_report
 from bfreplay.runs import RunResult, replay_log
 from bfreplay.runs.metrics import key_figures
-from tests.replay.tiny import log
+from bfreplay.workload import JobSet
+from tests.replay.tiny import job, log
 from tests.report.page.conftest import OpenPage
 from tests.report.page.read_page import ReadPage
 from tests.runs.explain.little_source import LittleHalving
@@ -153,3 +157,22 @@ def test_a_log_run_and_a_cluster_run_stand_side_by_side(sample_run, packed_run, 
     assert {"node-hours", "efficiency"} <= set(page.figures())
     opened = open_page(file)
     assert opened.run("pageFigures.every((figure) => figure.isDrawn)")
+
+
+def test_runs_of_the_same_jobs_on_a_log_and_a_cluster_are_compared(tmp_path):
+    jobs = JobSet([job("a", work=400.0), job("b", work=100.0)])
+    made = {
+        "log": replay_log(log(2, [], 7_200, idle_first=[0]), jobs, EqualSharePolicy(), out=tmp_path / "log"),
+        "cluster": replay_log(
+            fixed_cluster("cpu=2"), jobs, EqualSharePolicy(), ReplaySettings(until_done=True), out=tmp_path / "cluster"
+        ),
+    }
+    done = CliRunner().invoke(
+        main, ["report", *(str(tmp_path / name) for name in made), "-o", str(tmp_path / "x.html")]
+    )
+    assert done.exit_code == 0, done.output
+    page = ReadPage((tmp_path / "x.html").read_text())
+    assert "The runs differ in log" in page.words["options"]
+    assert "all other options and the jobs are the same" in page.words["options"]
+    assert "job-by-job" in page.ids
+    assert not {"timeline", "jobs"} & set(page.figures())
