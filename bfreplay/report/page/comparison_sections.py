@@ -55,10 +55,8 @@ def _options_words(record: ComparisonRecord) -> str:
     options = [row.option for row in record.options]
     if not options:
         return "All options of the runs are the same."
-    same = (
-        "all other options and the jobs" if "log" in options else "all other options, the log, the window and the jobs"
-    )
-    return f"The runs differ in {', '.join(options)}; {same} are the same."
+    same = "" if "log" in options else ", the log, the window"
+    return f"The runs differ in {', '.join(options)}; all other options{same} and the jobs are the same."
 
 
 def _jobs_words(pairs: Sequence[RunDifference]) -> str:
