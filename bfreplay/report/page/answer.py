@@ -24,7 +24,7 @@ def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     }
     macros = template("answer.html.j2").make_module({**known, "BOUND_WORDS": BOUND_WORDS, "policy_words": policy_words})
     sentences = (getattr(macros, name)(run, facts) for name in _SENTENCES)
-    return [*not_credible([run]), *filter(None, sentences)]
+    return [*filter(None, sentences)]
 
 
 def not_credible(runs: Sequence[RunResult]) -> list[Markup]:

@@ -50,6 +50,8 @@ class Page:
     ----------
     title
         Of the page.
+    verdicts
+        Why the idle nodes cannot be believed, where that is so.
     cards
         Headline figures.
     answer
@@ -69,6 +71,7 @@ class Page:
     """
 
     title: str
+    verdicts: Sequence[Markup]
     cards: Sequence[Card]
     answer: Sequence[Markup | str]
     figures_tables: Sequence[PageTable]
@@ -145,7 +148,7 @@ def one_run_page(run: RunResult) -> Page:
 
 def side_by_side_page(runs: Mapping[str, RunResult]) -> Page:
     """Return the page about labelled runs on logs and clusters with other jobs, which cannot be compared."""
-    return _page(runs, [*not_credible([*runs.values()]), *_left_out([*runs.values()])], _pictures(runs))
+    return _page(runs, _left_out([*runs.values()]), _pictures(runs))
 
 
 def _have_same_nodes(runs: Sequence[RunResult]) -> bool:
@@ -174,7 +177,7 @@ def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Pag
 
     by_label = dict(zip((each.run for each in comparison.record.runs), runs, strict=True))
     sections = [*comparison_sections(comparison), *_pictures(by_label)]
-    return _page(by_label, [*not_credible(runs), *comparison_answer(comparison), *_left_out(runs)], sections)
+    return _page(by_label, [*comparison_answer(comparison), *_left_out(runs)], sections)
 
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> Page:
@@ -183,6 +186,7 @@ def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: 
     cards = run_cards(runs[""], facts[""]) if "" in runs else comparison_cards(runs, facts)
     return Page(
         title=_title([*runs.values()]),
+        verdicts=not_credible([*runs.values()]),
         cards=[*cards, warnings_card(len(warned))],
         answer=sentences,
         figures_tables=_key_figures(facts),

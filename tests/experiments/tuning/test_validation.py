@@ -127,7 +127,7 @@ def test_parts_that_are_unlike_are_told_apart():
     assert "events an hour" not in said_
     often = _surface([[99, 99], [99.5, 99.6], [99, 99]], n_pool_events=200)
     (said_,) = _cautions(flat, often)
-    assert "50.0 and 100.0 pool events an hour" in said_
+    assert "50 and 100 pool events an hour" in said_
     assert "1970-01-01T02:00:00Z" in said_
 
 
