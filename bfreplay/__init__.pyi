@@ -16,6 +16,7 @@ from .errors import InputError as InputError
 from .errors import LedgerError as LedgerError
 from .errors import OutputExistsError as OutputExistsError
 from .errors import SolverUnavailableError as SolverUnavailableError
+from .experiments.one_run import replay_log as replay_log
 from .experiments.regret import regret as regret
 from .experiments.run_comparison.comparison import compare_runs as compare_runs
 from .experiments.run_options import RunOptions as RunOptions
@@ -39,7 +40,6 @@ from .replay import ReplaySettings as ReplaySettings
 from .replay import Semantics as Semantics
 from .report.page.document import write_report as write_report
 from .runs import RunResult as RunResult
-from .runs import replay_log as replay_log
 from .scalability import TabulatedCurve as TabulatedCurve
 from .scalability import fit_all as fit_all
 from .versions import show_versions as show_versions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import (
@@ -17,7 +18,6 @@ from bfreplay.policies import (
     Trigger,
 )
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import replay_log
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
@@ -506,8 +506,8 @@ def test_decades_of_many_idle_nodes_still_close():
     result = replay_log(
         log(n_nodes, [], years * 365 * 86_400, idle_first=range(n_nodes)),
         JobSet([job()]),
-        with_efficiency=False,
-        with_bound=False,
+        efficiency=False,
+        bound=False,
     )
     assert result.summary["ledger"]["idle_node_us"] == n_nodes * years * 365 * 86_400 * SECOND
 

@@ -90,7 +90,7 @@ def test_the_sample_holds_the_decisions_of_the_replay(bundled):
             seen.append((state.time_us, _fields(problem_of(state, self.t_fwd_s))))
             return super().decide(state)
 
-    bfreplay.replay_log(*bundled, Notes(120.0), with_efficiency=False, with_bound=False)
+    bfreplay.replay_log(*bundled, Notes(120.0), efficiency=False, bound=False)
     sample = sample_decisions(*bundled, LabSettings(sample=12, seed=3, **OPTIONS))
     assert sample.sampling.available == len(seen)
     assert len(sample.decisions) == 12

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets import write_events
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.experiments.run_comparison.little_runs import HOUR, endless_jobs, run, two_hours
 from tests.replay.tiny import job, log
@@ -94,7 +94,7 @@ def test_unlimited_work_goes_with_unlimited_work_only_whatever_the_number_of_job
 def test_sources_of_jobs_are_compared_by_what_they_say_of_themselves():
     def campaign(n):
         return replay_log(
-            two_hours(), LittleHalving(n), EqualSharePolicy(), ReplaySettings(), with_efficiency=False, with_bound=False
+            two_hours(), LittleHalving(n), EqualSharePolicy(), ReplaySettings(), efficiency=False, bound=False
         )
 
     _check(campaign(4), campaign(4))
