@@ -23,6 +23,7 @@ from .experiments.run_options import RunOptions as RunOptions
 from .experiments.sweep import sweep as sweep
 from .experiments.tuning import tune as tune
 from .milp import AllocationProblem as AllocationProblem
+from .milp import ModelBuilder as ModelBuilder
 from .milp import Solution as Solution
 from .milp import Solver as Solver
 from .milp import solve as solve

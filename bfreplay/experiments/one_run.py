@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Iterable
 from os import PathLike
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -47,10 +48,10 @@ def replay_log(
     policy: Policy | str | None = None,
     settings: ReplaySettings | None = None,
     *,
-    out: str | PathLike[str] | None = None,
+    out: str | Path | None = None,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
-    save_failures: str | PathLike[str] | None = None,
+    save_failures: str | Path | None = None,
     with_tables: bool = True,
     **options: Any,
 ) -> RunResult:
@@ -104,12 +105,12 @@ def replay_log(
     if isinstance(policy, Policy):
         own = {"t_fwd"} if getattr(policy, "t_fwd_s", None) is not None else set()
         _refuse(options, _OF_POLICY_TEXT | own, "policy", "an object")
-    texts = {
-        name: f"<{type(given).__name__}>" if given is not None and not isinstance(given, str | PathLike) else given
+    texts: dict[str, Any] = {
+        name: str(given) if isinstance(given, str | PathLike) else f"<{type(given).__name__}>"
         for name, given in zip(_INPUTS, (events, jobs, policy), strict=True)
         if given is not None
     }
-    declared = DeclaredOptions(**texts, **options)
+    declared = DeclaredOptions(**{**texts, **options})
     if not isinstance(policy, Policy):
         for name, reason in declared.without_effect().items():
             if name in options:

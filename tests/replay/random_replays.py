@@ -76,7 +76,7 @@ class Case:
     solver: str = "exact"
     unlimited_work: bool = False
     via_files: bool = False
-    with_bound: bool = False
+    bound: bool = False
     random_state: int = 0
     options: dict[str, float] = field(default_factory=dict)
 
@@ -205,8 +205,8 @@ def run(case: Case, folder: Path) -> RunResult:
         record_nodes=True,
     )
     return replay_log(
-        events, jobs, _policy(case), settings, unlimited_work=case.unlimited_work, efficiency=case.with_bound,
-        bound=case.with_bound,
+        events, jobs, _policy(case), settings, unlimited_work=case.unlimited_work, efficiency=case.bound,
+        bound=case.bound,
     )  # fmt: skip
 
 

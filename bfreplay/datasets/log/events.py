@@ -171,6 +171,21 @@ class NodeEvents:
             rows,
         )
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row an event: ``time`` (UTC), ``node`` and ``state``, the state of every node at the start first.
+
+        It holds the whole window in memory: ``between`` first for a part of a large log.
+        """
+        import pandas as pd
+
+        batches = list(self.batches())
+        time_us, node, state = (np.concatenate([getattr(each, name) for each in batches]) for name in _OF_BATCH)
+        words = [each.name.lower() for each in sorted(NodeState)]
+        return pd.DataFrame({
+            "time": pd.to_datetime(time_us, unit="us", utc=True), "node": pd.Categorical.from_codes(node, self.nodes),
+            "state": pd.Categorical.from_codes(state, words),
+        })  # fmt: skip
+
     def between(self, start: int | str | datetime, end: int | str | datetime) -> NodeEvents:
         """Return the same log restricted to a window; the snapshot is then the state at its start.
 
