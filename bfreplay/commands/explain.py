@@ -14,6 +14,7 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.errors import InputError
 from bfreplay.options import option_name
 
+
 @click.command()
 @click.argument("run", type=PLACE)
 @click.option("--job", metavar="NAME", help="Tell what happened to this job.")

@@ -52,7 +52,8 @@ class AllocationProblem:
     _value: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return f"<AllocationProblem: {self.n_jobs:,} jobs hold {int(self.current.sum()):,} of {self.capacity:,} idle nodes>"
+        held = int(self.current.sum())
+        return f"<AllocationProblem: {self.n_jobs:,} jobs hold {held:,} of {self.capacity:,} idle nodes>"
 
     @property
     def n_jobs(self) -> int:

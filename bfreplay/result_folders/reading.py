@@ -216,7 +216,7 @@ class Result(Generic[_Record]):
         for exact in [str(column) for column in frame.columns if str(column).endswith(_NODE_TIME)]:
             hours = exact.removesuffix(_NODE_TIME) + "_node_hours"
             if hours not in frame:
-                frame.insert(int(frame.columns.get_indexer([exact])[0]) + 1, hours, frame[exact] / _US_PER_HOUR)
+                frame.insert(list(frame.columns).index(exact) + 1, hours, frame[exact] / _US_PER_HOUR)
         return frame
 
 

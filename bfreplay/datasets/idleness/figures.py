@@ -8,6 +8,7 @@ Everything is counted in integer microseconds; hours and seconds appear only in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.idle_intervals import CensoredHoles, HoleBin, HoleSpectrum, LongerHoles
@@ -18,6 +19,9 @@ from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 from bfreplay.documents import Json, picked
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,22 @@ class Idleness:
     widths: tuple[Width, ...]
     week: Week | None
     timeline: Timeline
+
+    def __repr__(self) -> str:
+        from bfreplay.datasets.idleness.idleness_text import render
+
+        return render(self).rstrip()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Idle nodes over time: one row for each of the equal parts of the window, with fewest, mean and most."""
+        import pandas as pd
+
+        parts = self.timeline
+        return pd.DataFrame({
+            "start": pd.to_datetime(parts.edges_us[:-1], unit="us", utc=True),
+            "least": parts.least, "mean": parts.mean, "most": parts.most,
+            "idle_node_us": parts.node_us, "idle_node_hours": [node_us / HOUR_US for node_us in parts.node_us],
+        })  # fmt: skip
 
     @property
     def duration_s(self) -> float:
