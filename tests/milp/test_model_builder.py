@@ -16,17 +16,17 @@ from bfreplay.testing.decisions import random_decisions
 from bfreplay.testing.formulation import FormulationContract
 
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "gallery" / "own_formulation.py"
-MyChoices = runpy.run_path(str(_EXAMPLE))["MyChoices"]
+Choices = runpy.run_path(str(_EXAMPLE))["Choices"]
 
 
 class TestChoicesWrittenWithTheBuilder(FormulationContract):
-    formulation = MyChoices
+    formulation = Choices
     backend = "highs"
 
 
 def test_choices_written_with_the_builder_has_the_optima_of_choices():
     with (
-        closing(MilpSolver(MyChoices(), "highs", fallback="none")) as own,
+        closing(MilpSolver(Choices(), "highs", fallback="none")) as own,
         closing(MilpSolver("choices", "highs", fallback="none")) as published,
     ):
         for problem in random_decisions(40, seed=7):
