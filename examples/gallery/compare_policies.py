@@ -14,11 +14,11 @@ for answer in found.answers:
     print(answer)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-labels = ("useful", "rescaling", "lost_to_preemption")
+labels = ("useful", "rescaling", "preempted")
 below = [0.0] * len(runs)
 for label in labels:
     hours = [run.jobs[f"{label}_node_hours"].sum() for run in runs]
-    left.bar(POLICIES, hours, bottom=below, label=label.replace("_", " "))
+    left.bar(POLICIES, hours, bottom=below, label=label)
     below = [low + high for low, high in zip(below, hours, strict=True)]
 left.set(ylabel="node-hours held", title="Where the node-hours went")
 left.legend(loc="lower right")

@@ -1,7 +1,7 @@
-"""A formulation of your own: what does it cost to rescale few jobs at once?
+"""A formulation of your own: the cost of rescaling few jobs at once.
 
-``python examples/gallery/own_formulation.py``. It is written with named variables, and without a limit it is the package's ``choices``. The lab compares it with the
-others: ``bfreplay compare formulations sample --jobs sample --formulation own_formulation:Choices``.
+It is written with named variables; without a limit it is the package's ``choices``. The lab compares it with others:
+``bfreplay compare formulations sample --jobs sample --formulation own_formulation:Choices``.
 """
 
 import matplotlib.pyplot as plt

@@ -184,7 +184,8 @@ class NodeEvents:
         columns = ("time_us", "node", "state")
         time_us, node, state = (np.concatenate([getattr(each, name) for each in batches]) for name in columns)
         return pd.DataFrame({
-            "time": pd.to_datetime(time_us, unit="us", utc=True), "node": pd.Categorical.from_codes(node, pd.Index(self.nodes)),
+            "time": pd.to_datetime(time_us, unit="us", utc=True),
+            "node": pd.Categorical.from_codes(node, pd.Index(self.nodes)),
             "state": pd.Categorical.from_codes(state, pd.Index(STATE_WORDS)),
         })  # fmt: skip
 
