@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, diags_array
 
 from bfreplay.errors import InputError
 from bfreplay.milp.formulations.entries import Columns, Rows
 from bfreplay.milp.model import LinearModel
 
 Floats: TypeAlias = NDArray[np.float64]
-Whole: TypeAlias = NDArray[np.int64]
-Shape: TypeAlias = int | tuple[int, ...]
 
 
 class Expression:
@@ -27,9 +26,9 @@ class Expression:
     __array_ufunc__ = None  # so that ``array * expression`` comes here
     __hash__ = None  # type: ignore[assignment]  # == makes a constraint
 
-    def __init__(self, constant: Floats, element: Whole, column: Whole, factor: Floats) -> None:
-        self.constant = constant  # its shape is that of the expression
-        self._terms = element, column, factor  # element is a place in the flat array
+    def __init__(self, factors: Any, constant: ArrayLike) -> None:
+        self.constant = np.asarray(constant, dtype=np.float64)  # its shape is that of the expression
+        self.factors = factors  # sparse: a row an element, a column for each variable up to the last one in it
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -37,36 +36,29 @@ class Expression:
         return self.constant.shape
 
     def __repr__(self) -> str:
-        return f"<Expression: shape {self.shape}, {len(self._terms[0]):,} terms>"
+        return f"<Expression: shape {self.shape}, {self.factors.nnz:,} terms>"
 
-    def __getitem__(self, index: object) -> Expression:
-        place: Any = np.arange(self.constant.size).reshape(self.shape)
-        return self._taken(place[index])
+    def __getitem__(self, index: Any) -> Expression:
+        return self._at(self._places[index])
 
     def __add__(self, other: Expression | ArrayLike) -> Expression:
-        if not isinstance(other, Expression):
-            numbers = np.asarray(other, dtype=np.float64)
-            mine = self._broadcast(np.broadcast_shapes(self.shape, numbers.shape))
-            return Expression(mine.constant + numbers, *mine._terms)
-        shape = np.broadcast_shapes(self.shape, other.shape)
-        one, two = self._broadcast(shape), other._broadcast(shape)
-        terms: Any = map(np.concatenate, zip(one._terms, two._terms, strict=True))
-        return Expression(one.constant + two.constant, *terms)
+        one, two = self, other if isinstance(other, Expression) else _numbers(other)
+        shape, width = np.broadcast_shapes(one.shape, two.shape), max(one.factors.shape[1], two.factors.shape[1])
+        one, two = (each._at(np.broadcast_to(each._places, shape)) for each in (one, two))
+        return Expression(_widened(one.factors, width) + _widened(two.factors, width), one.constant + two.constant)
 
     def __mul__(self, numbers: ArrayLike) -> Expression:
         if isinstance(numbers, Expression):
             raise InputError("two expressions are multiplied", expected="numbers, or an array of them, as a factor")
-        factors = np.asarray(numbers, dtype=np.float64)
-        mine = self._broadcast(np.broadcast_shapes(self.shape, factors.shape))
-        element, column, factor = mine._terms
-        by_element = np.broadcast_to(factors, mine.shape).ravel()
-        return Expression(mine.constant * factors, element, column, factor * by_element[element])
+        by = np.asarray(numbers, dtype=np.float64)
+        one = self._at(np.broadcast_to(self._places, np.broadcast_shapes(self.shape, by.shape)))
+        return Expression(diags_array(np.broadcast_to(by, one.shape).ravel()) @ one.factors, one.constant * by)
 
     def __neg__(self) -> Expression:
         return self * -1.0
 
     def __sub__(self, other: Expression | ArrayLike) -> Expression:
-        return self + (-other if isinstance(other, Expression) else -np.asarray(other, dtype=np.float64))
+        return self + -(other if isinstance(other, Expression) else np.asarray(other, dtype=np.float64))
 
     def __rsub__(self, other: ArrayLike) -> Expression:
         return -self + other
@@ -87,34 +79,23 @@ class Expression:
 
     def sum(self, axis: int | None = None) -> Expression:
         """Return the sum over one axis, or over all elements."""
-        constant = np.asarray(self.constant.sum(axis))
-        place: Any = np.arange(constant.size).reshape(constant.shape)
-        place = np.broadcast_to(place if axis is None else np.expand_dims(place, axis), self.shape).ravel()
-        element, column, factor = self._terms
-        return Expression(constant, place[element], column, factor)
+        total = _numbers(self.constant.sum(axis))
+        into = total._places if axis is None else np.expand_dims(total._places, axis)
+        place = np.broadcast_to(into, self.shape).ravel()
+        adder = csr_array((np.ones(place.size), (place, np.arange(place.size))), (total.constant.size, place.size))
+        return Expression(adder @ self.factors, total.constant)
 
     def value(self, x: Floats) -> Floats:
         """Return the values, in the shape of the expression, at column values ``x`` ``(C,)`` of the built model."""
-        element, column, factor = self._terms
-        made: Floats = _totals(element, factor * x[column], self.constant.size).reshape(self.shape) + self.constant
+        made: Floats = (self.factors @ x[: self.factors.shape[1]]).reshape(self.shape) + self.constant
         return made
 
-    def _broadcast(self, shape: tuple[int, ...]) -> Expression:
-        place = np.arange(self.constant.size).reshape(self.shape)
-        return self if shape == self.shape else self._taken(np.broadcast_to(place, shape))
+    @property
+    def _places(self) -> Any:
+        return np.arange(self.constant.size).reshape(self.shape)
 
-    def _taken(self, place: Whole) -> Expression:
-        """Return the elements at these places of the flat array, each with its terms."""
-        place = np.asarray(place)
-        element, column, factor = self._terms
-        order = np.argsort(element, kind="stable")
-        n_terms = np.bincount(element, minlength=self.constant.size)
-        wanted = n_terms[place.ravel()]
-        first = (np.cumsum(n_terms) - n_terms)[place.ravel()]
-        term = order[np.repeat(first - (np.cumsum(wanted) - wanted), wanted) + np.arange(wanted.sum())]
-        return Expression(
-            self.constant.ravel()[place], np.repeat(np.arange(place.size), wanted), column[term], factor[term]
-        )
+    def _at(self, place: Any) -> Expression:
+        return Expression(self.factors[np.ravel(place)], self.constant.ravel()[place])
 
 
 class Constraint:
@@ -128,38 +109,37 @@ class Constraint:
 
 
 class ModelBuilder:
-    """Builds a ``LinearModel`` to maximise: variables first, then ``add`` and ``maximise``, then ``build``."""
+    """Builds a ``LinearModel``: variables first, then ``add`` and ``maximise``, then ``build``."""
 
     def __init__(self) -> None:
-        self._columns, self._rows, self._lower = Columns(), Rows(), [np.zeros(0)]
-        nothing = np.zeros(0, dtype=np.int64)
-        self._objective = Expression(np.zeros(()), nothing, nothing, np.zeros(0))
+        self._columns, self._rows, self._objective = Columns(), Rows(), _numbers(0.0)
+        self._lower: list[Floats] = []
 
     def __repr__(self) -> str:
         return f"<ModelBuilder: {len(self._columns.names):,} columns, {len(self._rows.names):,} rows>"
 
-    def binary(self, name: str, shape: Shape = (), *, upper: ArrayLike = 1.0) -> Expression:
+    def binary(self, name: str, shape: int | tuple[int, ...] = (), *, upper: ArrayLike = 1.0) -> Expression:
         """Return variables that are 0 or 1; an ``upper`` of 0 fixes one at 0."""
-        return self.variable(name, shape, upper=upper, integer=True)
+        return self.variable(name, shape, (0.0, upper), integer=True)
 
     def variable(
-        self, name: str, shape: Shape = (), *, lower: ArrayLike = 0.0, upper: ArrayLike = np.inf, integer: bool = False
-    ) -> Expression:
-        """Return an array of variables ``name[i, j, ...]`` with these bounds, which broadcast."""
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        bounds = [np.broadcast_to(np.asarray(each, dtype=np.float64), shape).ravel() for each in (lower, upper)]
-        place = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((1, 1), dtype=np.int64)
-        column = self._columns.add(name, *place, upper=bounds[1], integer=integer)
-        self._lower.append(bounds[0])
-        return Expression(np.zeros(shape), np.arange(column.size), column, np.ones(column.size))
+        self, name: str, shape: int | tuple[int, ...] = (), bounds: tuple[ArrayLike, ArrayLike] = (0.0, np.inf), *,
+        integer: bool = False,
+    ) -> Expression:  # fmt: skip
+        """Return an array of variables ``name[i,j,...]`` within ``bounds``, numbers or arrays that broadcast."""
+        made = np.zeros(shape)
+        lower, upper = (np.broadcast_to(np.asarray(each, dtype=np.float64), made.shape).ravel() for each in bounds)
+        column = self._columns.add(name, *np.indices(made.shape or (1,)).reshape(made.ndim or 1, -1), upper=upper,
+                                   integer=integer)  # fmt: skip
+        self._lower.append(lower)
+        n = column.size
+        return Expression(csr_array((np.ones(n), (np.arange(n), column)), (n, len(self._columns.names))), made)
 
     def add(self, constraint: Constraint, name: str = "row") -> None:
         """Add a row ``name[i]`` for every element of the constraint."""
-        shifted, (element, column, factor) = constraint.expression.constant.ravel(), constraint.expression._terms
-        lower, upper = constraint.lower - shifted, constraint.upper - shifted
-        first = self._rows.add(name, shifted.size, lower, upper)
-        element, column, factor = _merged(element, column, factor)
-        self._rows.put(first + element, column, factor)
+        entries, shift = constraint.expression.factors.tocoo(), constraint.expression.constant.ravel()
+        first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift)
+        self._rows.put(first + entries.row, entries.col, entries.data)
 
     def maximise(self, objective: Expression) -> None:
         """Set what is maximised: the sum of all elements."""
@@ -167,18 +147,15 @@ class ModelBuilder:
 
     def build(self) -> LinearModel:
         """Return the model."""
-        _, column, factor = self._objective._terms
-        self._columns.objective = [_totals(column, factor, len(self._columns.names))]
-        model = self._rows.model_of(self._columns, objective_constant=float(self._objective.constant))
+        total = self._objective
+        self._columns.objective = [_widened(total.factors, len(self._columns.names)).toarray().ravel()]
+        model = self._rows.model_of(self._columns, objective_constant=float(total.constant))
         return replace(model, column_lower=np.concatenate(self._lower))
 
 
-def _merged(element: Whole, column: Whole, factor: Floats) -> tuple[Whole, Whole, Floats]:
-    """Add up the terms of a column that stands several times in one element."""
-    width = int(column.max(initial=0)) + 1
-    pair, which = np.unique(element * width + column, return_inverse=True)
-    return pair // width, pair % width, _totals(which, factor, pair.size)
+def _numbers(numbers: ArrayLike) -> Expression:
+    return Expression(csr_array((np.size(numbers), 0)), numbers)
 
 
-def _totals(place: Whole, number: Floats, size: int) -> Floats:
-    return np.bincount(place, number, minlength=size).astype(np.float64)
+def _widened(factors: Any, width: int) -> Any:
+    return csr_array((factors.data, factors.indices, factors.indptr), (factors.shape[0], width))

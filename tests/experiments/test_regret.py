@@ -10,7 +10,6 @@ import pytest
 import bfreplay.experiments.regret as regret_module
 from bfreplay import replay_log
 from bfreplay.bounds import Effort, Kind, UpperBound
-from bfreplay.datasets import load_events
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import Regret, regret, render
@@ -112,10 +111,8 @@ def test_runs_that_share_their_inputs_share_a_bound_found_once(there, n_bounds):
 def test_other_jobs_fewer_at_once_or_another_window_have_bounds_of_their_own(there, n_bounds):
     whole = _run(there, BFTrainerPolicy(120.0))
     part = replay_log(
-        load_events(there / "events.csv").between(*_minutes(whole, 5, 15)), there / "jobs.csv", None, ReplaySettings(2),
-        unlimited_work=True, efficiency=False, session={"files": {
-            "events": str(there / "events.csv"), "jobs": str(there / "jobs.csv"),
-        }},
+        there / "events.csv", there / "jobs.csv", window=tuple(map(iso_utc, _minutes(whole, 5, 15))), max_parallel=2,
+        unlimited_work=True, efficiency=False,
     )  # fmt: skip
     runs = [
         whole, part, _run(there, None, max_parallel=1), _run(there, None, unlimited_work=False),

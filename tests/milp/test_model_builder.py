@@ -58,7 +58,7 @@ def test_expressions_are_what_numpy_makes_of_the_values():
 
 def test_a_model_has_the_bounds_names_and_entries_that_were_written():
     m = ModelBuilder()
-    x = m.variable("x", 2, lower=[-1.0, 0.0], upper=5.0, integer=True)
+    x = m.variable("x", 2, ([-1.0, 0.0], 5.0), integer=True)
     y = m.variable("y")
     m.add(x + 2 <= y + x[0], "up")
     m.add(np.array([1.0, 2.0]) <= x, "least")

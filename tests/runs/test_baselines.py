@@ -52,7 +52,7 @@ def test_the_dedicated_nodes_rescale_with_the_policys_own_forward_looking_time()
     jobs = JobSet([job("a"), job("b", submit_s=1, up_s=50)])
     events = log(4, [], 20, idle_first=range(4))
     for policy, t_fwd_s in ((BFTrainerPolicy(33.0), 33.0), (EqualSharePolicy(), 44.0)):
-        result = run_replay(events, jobs, policy, ReplaySettings(2), RunSettings(t_fwd=44.0))
+        result = run_replay(events, jobs, policy, ReplaySettings(2), RunSettings(dedicated_t_fwd_s=44.0))
         assert result.summary["efficiency"]["t_fwd_s"] == t_fwd_s
 
 

@@ -162,7 +162,7 @@ def explain(
     if job is None:
         return RunAnswer(run, given)
     if at is not None:
-        time_us = time_in_window(at, run.record.config.window_start_us, "at")
+        time_us = time_in_window(at, run.record.config.window_start_us, "--at")
         decision: DecisionAnswer | EmptyPool = given.ask(
             explain_decision, run, job, time_us, objective=objective, t_fwd_s=t_fwd
         )
