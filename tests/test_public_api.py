@@ -191,15 +191,15 @@ def test_reprs_say_what_a_thing_is():
     assert list(shown) == list(shown.values())
     assert repr(events).startswith("<NodeEvents: 4 nodes, ")
 
-    class Watch(EqualSharePolicy):
-        seen: list[str] = []
+    seen = []
 
+    class Watch(EqualSharePolicy):
         def decide(self, state: PolicyState) -> bfreplay.Decision:
-            self.seen.append(repr(state))
+            seen.append(repr(state))
             return super().decide(state)
 
     run = replay_log(events, jobs, Watch(), **QUICK)
-    assert Watch.seen[0] == "<PolicyState: 2 jobs hold 0 of 3 idle nodes at 0 us>"
+    assert seen[0] == "<PolicyState: 2 jobs hold 0 of 3 idle nodes at 0 us>"
     assert repr(run).startswith("<RunResult: ")
     assert "idle node-hours" in repr(describe(events))
     with closing(solver_of("highs")) as solver:
