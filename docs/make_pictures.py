@@ -35,7 +35,7 @@ PLOTS = {
     "node-hours-compared.png": ("node-hours", "ten", "twenty"),
 }
 GALLERY = sorted((PICTURES.parents[1] / "examples" / "gallery").glob("*.py"))
-OF_DESCRIBE = ("idle-over-time.png", "idle interval-lengths.png")
+OF_DESCRIBE = ("idle-over-time.png", "interval-lengths.png")
 SCREENSHOTS = ("report-top.png", "report-zoomed.png")
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -24,6 +24,7 @@ from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 from bfreplay.documents import Json, picked
+from bfreplay.registry import built_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,9 +149,8 @@ class Idleness:
     timeline: Timeline
 
     def __repr__(self) -> str:
-        from bfreplay.datasets.idleness.idleness_text import render
-
-        return render(self).rstrip()
+        text: str = built_in("bfreplay.datasets.idleness.idleness_text:render")(self)
+        return text.rstrip()
 
     def to_frame(self) -> pd.DataFrame:
         """Idle nodes over time: one row for each of the equal parts of the window, with fewest, mean and most."""
