@@ -98,13 +98,18 @@ def replay_log(
     checks.known_keys(options, _KEYWORDS, "replay_log")
     if jobs is None:
         raise InputError("there are no jobs", column="jobs", expected="jobs, a file of them, or 'sample'")
+    if not isinstance(events, NodeEvents | str | PathLike | None):
+        raise InputError("this is no log", column="events", value=events, expected="NodeEvents, a file, or 'sample'")
     if not isinstance(policy, Policy | str | None):
         raise not_a_policy("this is no policy", policy)
     if settings is not None:
         _refuse(options, _OF_SETTINGS, "settings", "a ReplaySettings")
     if isinstance(policy, Policy):
         own = {"t_fwd"} if getattr(policy, "t_fwd_s", None) is not None else set()
-        _refuse(options, _OF_POLICY_TEXT | own, "policy", "an object")
+        more = options if save_failures is None else {**options, "save_failures": save_failures}
+        _refuse(more, {"save_failures", *_OF_POLICY_TEXT, *own}, "policy", "an object")
+    if not isinstance(jobs, str | PathLike):
+        _refuse(options, {"curves"}, "jobs", "an object")
     texts: dict[str, Any] = {
         name: str(given) if isinstance(given, str | PathLike) else f"<{type(given).__name__}>"
         for name, given in zip(_INPUTS, (events, jobs, policy), strict=True)

@@ -19,7 +19,7 @@ Floats: TypeAlias = NDArray[np.float64]
 class Expression:
     """An array of linear expressions over the variables of one ``ModelBuilder``; a variable is one, too.
 
-    It takes ``+``, ``-``, ``*`` and ``/`` with numbers and arrays that broadcast, ``sum(axis)`` and indexing.
+    It takes ``+``, ``-`` and ``*`` with numbers and arrays that broadcast, ``sum(axis)`` and indexing.
     Comparisons with ``<=``, ``>=`` and ``==`` make a ``Constraint``.
     """
 
@@ -62,9 +62,6 @@ class Expression:
 
     def __rsub__(self, other: ArrayLike) -> Expression:
         return -self + other
-
-    def __truediv__(self, numbers: ArrayLike) -> Expression:
-        return self * (1.0 / np.asarray(numbers, dtype=np.float64))
 
     __radd__, __rmul__ = __add__, __mul__
 

@@ -45,7 +45,7 @@ def test_expressions_are_what_numpy_makes_of_the_values():
     weights = np.arange(3.0)
     for made, expected in (
         (x + y, of_x + of_y),
-        (weights * x - z / 4 + 1, weights * of_x - of_z / 4 + 1),
+        (weights * x - z * 0.25 + 1, weights * of_x - of_z / 4 + 1),
         (5 - x.sum(axis=0) * 2, 5 - of_x.sum(axis=0) * 2),
         ((x + y[:, None].sum(axis=1)).sum(), (of_x + of_y).sum()),
         (x[1, ::-1] + x[0] + x[0], of_x[1, ::-1] + 2 * of_x[0]),
