@@ -10,7 +10,7 @@ from bfreplay import replay_log
 from bfreplay.datasets import write_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_comparison.comparison import compare_runs
+from bfreplay.experiments.run_comparison.comparison import compare
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
@@ -116,7 +116,7 @@ def test_a_run_on_a_cluster_is_compared_with_one_on_a_log_from_the_start_of_each
     on_log = run(two_hours().between(1_800_000_000, 7_200_000_000), jobs)
     on_cluster = run(fixed_cluster("v100=2", 7_200_000_000), jobs)
     for runs in ([on_log, on_cluster], [on_cluster, on_log]):
-        (pair,) = compare_runs(runs, resamples=100).pairs
+        (pair,) = compare(*runs, resamples=100).pairs
         by_measure = {row.measure: row for row in pair.jobs.measures}
         # the log has one node for its first hour, the cluster two
         expected = [run.jobs.finished.astype("int64").to_numpy() / 1e6 for run in runs]
