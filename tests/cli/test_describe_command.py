@@ -14,7 +14,7 @@ from bfreplay.datasets import EventsMetadata, write_events
 from tests.datasets.small_logs import BUSY, IDLE, log
 
 HOUR = 3_600
-NAMES = ["bursts", "idle interval-lengths", "hour-and-weekday", "idle-over-time", "widths"]
+NAMES = ["bursts", "idle-interval-lengths", "hour-and-weekday", "idle-over-time", "widths"]
 
 
 def run(*words):
