@@ -30,7 +30,7 @@ def describe(
 ) -> None:  # fmt: skip
     """How much is idle in EVENTS, when, how wide, in idle intervals of what length, and how often nodes come and go.
 
-    Pictures appear all or none: idle-over-time, hour-and-weekday, idle-interval-lengths, widths, bursts.
+    Pictures appear all or none: idle-over-time, hour-and-weekday, interval-lengths, widths, bursts.
 
     \b
     Examples:
