@@ -53,13 +53,13 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     if len(loaded) == 1:
         write_report(loaded[0], out, overwrite=force)
     else:
-        from bfreplay.experiments import RunComparison, compare_runs
+        from bfreplay.experiments import RunComparison, compare
         from bfreplay.experiments.run_comparison.pairing import labels_of
 
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"
             try:
-                compare_runs(loaded, out=comparison, session=command_line())
+                compare(*loaded, out=comparison, session=command_line())
             except InputError:
                 if len({cluster_of(run.record) for run in loaded}) == 1:
                     raise

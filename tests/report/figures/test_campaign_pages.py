@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.best_score import BEST_SCORE, best_score
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError
 from bfreplay.report.figures.trials import TRIALS, trials
-from bfreplay.runs import replay_log
 from tests.replay.tiny import SECOND, log
 from tests.report.figures.drawn import check_page
 from tests.runs.explain.little_source import LittleHalving
@@ -27,7 +27,7 @@ class Trials(LittleHalving):
 
 @pytest.fixture(scope="module")
 def run():
-    return replay_log(log(4, [], 200, range(4)), Trials(), EqualSharePolicy(), with_bound=False)
+    return replay_log(log(4, [], 200, range(4)), Trials(), EqualSharePolicy(), bound=False)
 
 
 def test_the_best_score_rises_step_by_step(run):

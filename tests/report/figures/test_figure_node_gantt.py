@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.report.figures import node_gantt as module
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError
 from bfreplay.report.figures.node_gantt import NODES, node_gantt
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.report.figures.drawn import check_page
@@ -24,7 +24,7 @@ def run():
     jobs = JobSet([job("early", work=150.0, rates=(0.0, 10.0)), job("late", submit_s=1, work=1e6)])
     return replay_log(
         log(2, [(20, 1, True)], 60, idle_first=[0]), jobs, EqualSharePolicy(), ReplaySettings(record_nodes=True),
-        with_efficiency=False, with_bound=False,
+        efficiency=False, bound=False,
     )  # fmt: skip
 
 

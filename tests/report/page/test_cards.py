@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from bfreplay import replay_log
 from bfreplay.cli import main
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.report.page.cards import comparison_cards, run_cards, shown_until_s
 from bfreplay.report.page.document import write_report, write_side_by_side_report
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
