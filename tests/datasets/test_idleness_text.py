@@ -109,7 +109,8 @@ def test_the_first_paragraph_answers_in_plain_sentences() -> None:
     # idle nodes: 2 from 1 to 2 h, 1 from 2 to 4 h; an idle interval of 1 h and one of 3 h
     assert sentences(figures(TWO_INTERVALS, hours=8)) == [
         "On average 0.500 of 2 nodes are idle, 25.0% of all node-time: 4 idle node-hours in 8.0 h.",
-        "Of these 4 idle node-hours, 100.0% are in idle intervals longer than 10 min, as if 0.500 nodes were dedicated; "
+        "Of these 4 idle node-hours, 100.0% are in idle intervals longer than 10 min, as if 0.500 nodes were "
+        "dedicated; "
         "75.0% are in idle intervals longer than 1 h, as if 0.375 nodes were.",
         "At least 1 node is idle 37.5% of the time, for 3.0 h at a stretch on average (median 3.0 h, longest 3.0 h).",
         "Nodes are taken back 6 times a day, 1 at once at the median and 1 at the most; at least half of the idle "
