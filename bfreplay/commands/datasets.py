@@ -44,11 +44,11 @@ def list_logs(as_json: bool) -> None:
     Example:
       bfreplay datasets list
     """
-    from bfreplay.datasets.public_logs import catalogue, data_folder, fetched
+    from bfreplay.datasets.public_logs import catalogue, data_folder, fetch_state
     from bfreplay.datasets.public_logs.catalogue_text import render_list
 
     folder = data_folder()
-    rows = [(log, fetched(log, folder)) for log in catalogue()]
+    rows = [(log, fetch_state(log, folder)) for log in catalogue()]
     if as_json:
         documents = [log.to_dict() | {"bytes": log.bytes, "fetched": state} for log, state in rows]
         click.echo(json.dumps(documents, indent=1))
@@ -66,11 +66,11 @@ def info(name: str, as_json: bool) -> None:
     Example:
       bfreplay datasets info kth-sp2-1996
     """
-    from bfreplay.datasets.public_logs import data_folder, fetched, public_log
+    from bfreplay.datasets.public_logs import data_folder, fetch_state, public_log
     from bfreplay.datasets.public_logs.catalogue_text import ingest_command, render_info
 
     log, folder = public_log(name), data_folder()
-    state = fetched(log, folder)
+    state = fetch_state(log, folder)
     if as_json:
         here = {"bytes": log.bytes, "fetched": state, "folder": str(folder), "ingest": ingest_command(log, folder)}
         click.echo(json.dumps(log.to_dict() | here, indent=1))
@@ -122,12 +122,12 @@ def fetch(
 
 def _everything(folder: Path | None, source: Path | None, *, quiet: bool) -> list[str]:
     """Names of all logs that can be had here; a note names those that cannot."""
-    from bfreplay.datasets.public_logs import catalogue, data_folder, fetched
+    from bfreplay.datasets.public_logs import catalogue, data_folder, fetch_state
 
     target = folder or data_folder()
     chosen = []
     for log in catalogue():
-        if source is not None or log.downloadable or fetched(log, target) == "yes":
+        if source is not None or log.downloadable or fetch_state(log, target) == "yes":
             chosen.append(log.name)
         elif not quiet:
             note(f"{log.name} is left out: it cannot be downloaded (bfreplay datasets info {log.name}).")

@@ -41,7 +41,7 @@ def describe(
     from bfreplay import load_events
     from bfreplay.datasets.idleness import characterise
     from bfreplay.datasets.idleness.idleness_text import render
-    from bfreplay.datasets.named_inputs import or_bundled, restricted
+    from bfreplay.datasets.named_inputs import resolve_sample, restrict
 
     endings = _FORMATS[picture_format]
     if pictures is not None:  # better said before the log is read than after
@@ -49,7 +49,7 @@ def describe(
         from bfreplay.report import check_idleness_pictures, draw_idleness
 
         check_idleness_pictures(pictures, endings, overwrite=force)
-    idleness = characterise(restricted(load_events(or_bundled(events, "events")), window), time_zone)
+    idleness = characterise(restrict(load_events(resolve_sample(events, "events")), window), time_zone)
     if pictures is not None:
         draw_idleness(idleness, pictures, endings, overwrite=force)
     click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness), nl=as_json)

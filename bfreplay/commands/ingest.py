@@ -224,7 +224,7 @@ def ingest(
         )
     with _status("Making node events ...", hidden=quiet):
         several = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
-        built = [log.built(each) for each in several]
+        built = [log.build(each) for each in several]
         for each in built if strict else []:
             each.report.refuse_warnings()
         for each, file in zip(built, outputs, strict=False):
@@ -243,9 +243,9 @@ def ingest(
 
 def _how(reader: str) -> str:
     """Commands of one reader, or of all of them for ``auto``."""
-    from bfreplay.datasets.ingest.catalogue import AUTO, READERS, reader_named
+    from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader
 
-    readers = [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]
+    readers = [find_reader(name) for name in (READERS.names() if reader == AUTO else [reader])]
     return paragraphs(
         [each.title, *(f"  {export.command}\n    # {export.gives}" for export in each.exports)] for each in readers
     )
@@ -265,21 +265,21 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
 
 
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
-    from bfreplay.datasets.ingest.occupancy.build import measured
+    from bfreplay.datasets.ingest.occupancy.build import measure
 
     metadata = built[0].events.metadata
     written = {"metadata": metadata.to_json(), "outputs": [str(file) for file in outputs]}
-    spread = {"spread": [asdict(measured(each)) for each in built]} if is_spread else {}
+    spread = {"spread": [asdict(measure(each)) for each in built]} if is_spread else {}
     return {**metadata.notes["ingest"], **written, **spread}
 
 
 def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:
-    from bfreplay.datasets.ingest.occupancy.build import measured, spread_text
+    from bfreplay.datasets.ingest.occupancy.build import measure, spread_text
     from bfreplay.datasets.ingest.occupancy.report_text import render
 
     text = render(built[0], reader)
     if is_spread:
-        text += "\n" + spread_text([measured(each) for each in built])
+        text += "\n" + spread_text([measure(each) for each in built])
     if outputs:
         text += f"\nnext        bfreplay describe {outputs[0]}"
     return text

@@ -1,4 +1,4 @@
-"""A cluster that is all one's own: nodes of several types, idle from the start to the end."""
+"""Dedicated nodes of several types as a log: idle from its start to its end."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FORM = "TYPE=COUNT,TYPE=COUNT, such as v100=36,p100=36,k80=36"
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """How many nodes of which types.
+    """Number of nodes of each type.
 
     Parameters
     ----------
     types
-        Name and number of nodes of each type, in the order of whoever lists them.
+        Name and number of nodes of each type, in the order given.
 
     Raises
     ------
@@ -59,13 +59,13 @@ class ClusterSpec:
         checks.whole("number of nodes", self.n_nodes, 1, _MOST_NODES)
 
     @classmethod
-    def parsed(cls, text: str) -> ClusterSpec:
+    def parse(cls, text: str) -> ClusterSpec:
         """Read ``"v100=36,p100=36,k80=36"``.
 
         Raises
         ------
         InputError
-            The text is not written like that, or as the class.
+            Another form, or values that the class refuses.
         """
         if not isinstance(text, str) or not text.strip():
             raise InputError("the cluster has no nodes", value=text, expected=_FORM, fix="name a type and a number")
@@ -88,7 +88,7 @@ class ClusterSpec:
 
     @property
     def text(self) -> str:
-        """``"v100=36,p100=36,k80=36"``, which ``parsed`` reads."""
+        """The spec as text that ``parse`` reads: ``"v100=36,p100=36,k80=36"``."""
         return ",".join(f"{name}={count}" for name, count in self.types)
 
     @property
@@ -98,7 +98,7 @@ class ClusterSpec:
 
 
 def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> NodeEvents:
-    """A log of nodes that are idle from 0 to ``end_us`` and never reclaimed.
+    """Return a log of nodes that are idle from 0 to ``end_us`` and never reclaimed.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> No
     InputError
         As ``ClusterSpec``; a window without time; or two types whose nodes would be mixed in the order of names.
     """
-    cluster = ClusterSpec.parsed(spec) if isinstance(spec, str) else spec
+    cluster = ClusterSpec.parse(spec) if isinstance(spec, str) else spec
     checks.whole("end_us", end_us, 1)
     names: dict[str, list[str]] = {}
     for node_type, count in cluster.types:

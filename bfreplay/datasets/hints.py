@@ -1,4 +1,4 @@
-"""What a header that cannot be used was probably meant to be."""
+"""Suggestions for headers that cannot be used."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def kind_of_table(columns: Iterable[str]) -> str | None:
 
 
 def refuse_other_separators(columns: Sequence[str], file: Path) -> None:
-    """Refuse a header that is one cell because something else than commas separates its names.
+    """Refuse a header that is one cell because its names are not separated by commas.
 
     Raises
     ------
     InputError
-        With the separator it seems to have.
+        The message names the likely separator.
     """
     if len(columns) != 1:
         return

@@ -1,7 +1,7 @@
-"""Which reader a file ending stands for. A new format is one file, and one line here.
+"""Readers by file ending. A new format is one file, and one line here.
 
-Values are ``"module:function"`` and are imported when a file of that kind is met, so that nobody pays for
-pyarrow or pandas who does not use them. A reader takes a ``pathlib.Path`` and returns the log or the jobs.
+Values are ``"module:function"`` and are imported when a file of that kind is met: pyarrow and pandas
+load only where they are needed. A reader takes a ``pathlib.Path`` and returns the log or the jobs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
     Raises
     ------
     InputError
-        No such file, one that may not be read, or an ending that nobody reads; the message names the endings, and
+        No such file, one that may not be read, or an ending without a reader; the message names the endings, and
         what the content looks like.
     """
     check_is_file(path)
@@ -80,7 +80,7 @@ def check_is_file(path: Path) -> None:
     Raises
     ------
     InputError
-        There is nothing, a folder, or a file (or a folder above it) that may not be read.
+        The path does not exist, is a folder, or may not be read.
     """
     try:
         mode = path.stat().st_mode

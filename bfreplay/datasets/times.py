@@ -31,7 +31,7 @@ _LENGTH_TO_SECONDS = len("2021-02-10T00:48:48")
 
 
 def in_calendar(time_us: int) -> bool:
-    """Whether a time lies in the years 1 to 9999."""
+    """Return whether a time lies in the years 1 to 9999."""
     return FIRST_TIME_US <= time_us <= LAST_TIME_US
 
 
@@ -48,14 +48,14 @@ def iso_utc(time_us: int) -> str:
 
 
 def microseconds_of(moment: datetime) -> int:
-    """Microseconds since the epoch; a time without a zone is UTC."""
+    """Return microseconds since the epoch; a time without a zone is UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - EPOCH) // MICROSECOND
 
 
 def parse_time_us(value: Any) -> int:
-    """Microseconds since the epoch of a text, number or ``datetime``, exactly.
+    """Return the exact microseconds since the epoch of a text, number or ``datetime``.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def parse_time_us(value: Any) -> int:
 
 
 def seconds_to_us(value: Any, *, exact: bool = True) -> int:
-    """Microseconds in a decimal number of seconds.
+    """Convert a decimal number of seconds to microseconds.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def test_numbers_have_as_many_digits_as_they_need():
 def test_a_spec_is_read_from_the_text_that_it_writes():
     spec = ClusterSpec((("v100", 4), ("k80", 2)))
     assert spec.text == "v100=4,k80=2"
-    assert ClusterSpec.parsed(spec.text) == spec
+    assert ClusterSpec.parse(spec.text) == spec
     assert spec.n_nodes == 6
     assert fixed_cluster(spec).nodes == fixed_cluster(spec.text).nodes
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.idleness.quantiles import Quantiles, named, quantiles
+from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile, quantiles
 from bfreplay.datasets.times import DAY_US
 from bfreplay.documents import Json, picked
 
@@ -61,7 +61,7 @@ class Bursts:
         return {
             "events": self.count,
             "mean_nodes": self.mean_nodes,
-            "nodes": named(self.nodes),
+            "nodes": by_percentile(self.nodes),
             "at_least": [{"nodes": nodes, "events": count} for nodes, count in self.at_least],
             "of_idle_nodes": [
                 {"at_least": of.label, "share": of.share, "events": of.count, **picked(of, "per_day", "mean_nodes")}

@@ -18,7 +18,7 @@ from bfreplay.datasets.idleness.idle_intervals import (
 )
 from bfreplay.datasets.idleness.observe import LongestIdleInterval
 from bfreplay.datasets.idleness.pool import Timeline, Width
-from bfreplay.datasets.idleness.quantiles import Quantiles, named
+from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile
 from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
@@ -183,17 +183,17 @@ class Idleness:
             "window_end": iso_utc(self.window_end_us),
             **picked(self, "duration_s", "n_nodes", "nodes_ever_idle", "idle_node_us", "idle_node_hours"),
             **picked(self, "mean_idle_nodes", "idle_share"),
-            "idle_nodes": named(self.idle_nodes),
+            "idle_nodes": by_percentile(self.idle_nodes),
             "share_without_idle": self.share_without_idle,
             "pool_events": self.n_pool_events,
             **picked(self, "joins", "reclaims", "transitions"),
-            "idle_nodes_per_event": named(self.idle_nodes_per_event),
+            "idle_nodes_per_event": by_percentile(self.idle_nodes_per_event),
             "mean_events_per_hour": self.mean_events_per_hour,
-            "events_per_hour": named(self.events_per_hour),
-            "gap_s": named(self.gap_s),
+            "events_per_hour": by_percentile(self.events_per_hour),
+            "gap_s": by_percentile(self.gap_s),
             "idle_intervals": {
                 "complete": self.idle_intervals,
-                "length_s": named(self.idle_interval_length_s),
+                "length_s": by_percentile(self.idle_interval_length_s),
                 "bins": [each.to_dict() for each in self.idle_interval_bins],
             },
             "censored_idle_intervals": self.censored.to_dict(),

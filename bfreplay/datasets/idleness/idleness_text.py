@@ -204,7 +204,7 @@ def sentences(it: Idleness) -> list[str]:
     said = [
         f"On average {mean} of {count(it.n_nodes, 'node')} {'is' if mean == '1' or it.n_nodes == 1 else 'are'} idle, "
         f"{it.idle_share:.1%} of all node-time: {_idle_node_hours(it)} in {days(it.duration_s)}.",
-        *_oversubscribed(it),
+        *_oversubscription(it),
         _length(it),
         _breadth(it),
     ]
@@ -214,7 +214,7 @@ def sentences(it: Idleness) -> list[str]:
     return [*said, when] if when else said
 
 
-def _oversubscribed(it: Idleness) -> list[str]:
+def _oversubscription(it: Idleness) -> list[str]:
     """Give the range of idle nodes, where it depends on how jobs above the machine are treated."""
     hours_by_rule = [value for _, value in it.origin.idle_hours_by_rule]
     if not hours_by_rule:

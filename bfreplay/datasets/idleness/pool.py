@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, named, quantiles
+from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, by_percentile, quantiles
 from bfreplay.datasets.times import US
 from bfreplay.documents import Json, picked
 
@@ -171,7 +171,7 @@ class Width:
             **picked(self, "nodes", "share_of_time", "stretches"),
             "censored_stretches": self.censored,
             "mean_stretch_s": self.mean_s,
-            "stretch_s": named(self.length_s),
+            "stretch_s": by_percentile(self.length_s),
         }
 
 

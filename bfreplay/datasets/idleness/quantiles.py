@@ -28,6 +28,6 @@ def quantiles(ordered: NDArray[np.int64], weight: NDArray[np.int64] | None = Non
     return tuple(float(ordered[np.searchsorted(reached, n)]) / unit for n in needed)
 
 
-def named(values: Sequence[float]) -> dict[str, float]:
+def by_percentile(values: Sequence[float]) -> dict[str, float]:
     """``{"p0": ..., "p5": ..., ...}``; empty when there is nothing to rank."""
     return {f"p{percent}": value for percent, value in zip(PERCENTS, values, strict=False)}

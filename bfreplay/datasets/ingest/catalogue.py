@@ -31,7 +31,7 @@ READERS = Registry(
 )
 
 
-def reader_named(name: str) -> LogReader:
+def find_reader(name: str) -> LogReader:
     """Return the reader that a user named.
 
     Raises
@@ -43,7 +43,7 @@ def reader_named(name: str) -> LogReader:
     return reader
 
 
-def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
+def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
     """Return the reader that ``files`` are for, those that it is to read, and why, each reason once.
 
     Readers are asked in their written order; a file is the first one's that claims it. Files that nobody knows are left
@@ -142,7 +142,7 @@ def _columns(file: LogFile) -> set[str]:
 
 def _reader_of(file: LogFile) -> tuple[LogReader, str]:
     for name in READERS.names():
-        reader = reader_named(name)
+        reader = find_reader(name)
         reason = reader.recognise(file)
         if reason is not None:
             return reader, reason

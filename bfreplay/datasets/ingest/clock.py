@@ -137,7 +137,9 @@ class LocalClock:
         return tuple(dict.fromkeys(sorted(found, reverse=True)))
 
 
-def settled(start: Candidates, end: Candidates, elapsed_us: int | None, slack_us: int = US) -> list[tuple[int, int]]:
+def possible_pairs(
+    start: Candidates, end: Candidates, elapsed_us: int | None, slack_us: int = US
+) -> list[tuple[int, int]]:
     """Possible pairs of a start and an end: the end is not before the start, and they lie ``elapsed_us`` apart.
 
     Parameters
@@ -217,7 +219,7 @@ class IntervalClock(Clock, ABC):
         Parameters
         ----------
         elapsed_us, slack_us
-            See ``settled``.
+            See ``possible_pairs``.
 
         Raises
         ------
@@ -233,7 +235,7 @@ class IntervalClock(Clock, ABC):
         if end is None:
             pairs = [(time_us, None) for time_us in start]
         else:
-            pairs = settled(start, end, elapsed_us, slack_us) or settled(start, end, None)
+            pairs = possible_pairs(start, end, elapsed_us, slack_us) or possible_pairs(start, end, None)
             if not pairs:  # it ends before it starts, whatever was meant: the record says so
                 return start[0], end[-1]
         if len(pairs) == 1:

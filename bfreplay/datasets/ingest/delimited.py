@@ -70,7 +70,7 @@ def rows_of(lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int) ->
             try:
                 cells = split(text, delimiter)
             except csv.Error as error:
-                cells = _joined(text, ahead, lines, delimiter, n_columns) if str(error) == _OPEN else None
+                cells = _join_lines(text, ahead, lines, delimiter, n_columns) if str(error) == _OPEN else None
         yield Row(line, cells if cells is not None and len(cells) == n_columns else None, text)
 
 
@@ -79,7 +79,7 @@ def split(text: str, delimiter: str) -> list[str]:
     return next(csv.reader([text], delimiter=delimiter, strict=True), [])
 
 
-def _joined(
+def _join_lines(
     text: str, ahead: deque[tuple[int, str]], lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int
 ) -> list[str] | None:
     """Read on until the open quote closes; ``None``, with nothing taken from ``ahead``, if that gives no row."""

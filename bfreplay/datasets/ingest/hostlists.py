@@ -44,7 +44,7 @@ def expand_nodes(text: str) -> tuple[str, ...]:
         raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
     names: dict[str, None] = {}
     for part in _parts(text):
-        names.update(dict.fromkeys(_expanded(part)))
+        names.update(dict.fromkeys(_expand(part)))
         if len(names) > MOST_NODES:
             raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
     return tuple(names)
@@ -90,10 +90,10 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def _expanded(part: str) -> list[str]:
+def _expand(part: str) -> list[str]:
     if "[" not in part:
         if len(part) > LONGEST_NAME or not _NAME.fullmatch(part):
-            raise ValueError(f"{_shown(part)} is no name of a node")
+            raise ValueError(f"{_excerpt(part)} is no name of a node")
         return [part]
     _check_fields(part)
     from ClusterShell.NodeSet import NodeSet, NodeSetException
@@ -102,7 +102,7 @@ def _expanded(part: str) -> list[str]:
     try:
         names = [str(name).replace(_SEPARATOR, "") for name in NodeSet(part.replace("][", f"]{_SEPARATOR}["))]
     except NodeSetException as error:
-        raise ValueError(f"{_shown(part)} is no list of nodes: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{_excerpt(part)} is no list of nodes: {' '.join(str(error).split())}") from None
     if not _NAME.fullmatch(names[0]):
         raise ValueError(f"{names[0]!r} is no name of a node")
     return names
@@ -114,24 +114,24 @@ def _check_fields(part: str) -> None:
     for token in _TOKEN.findall(part):
         if not token.startswith("["):
             if not _TEXT.fullmatch(token):
-                raise ValueError(f"{_shown(part)} is no list of nodes")
+                raise ValueError(f"{_excerpt(part)} is no list of nodes")
             length += len(token)
             continue
         width = digits = 0
         for field in token[1:-1].split(","):
             match = _RANGE.fullmatch(field)
             if match is None:
-                raise ValueError(f"{_shown(part)} is no list of nodes: {_shown(field)} is no range")
+                raise ValueError(f"{_excerpt(part)} is no list of nodes: {_excerpt(field)} is no range")
             digits = max(digits, len(match[1]), len(match[2] or ""))
             if length + digits > LONGEST_NAME:
-                raise ValueError(f"{_shown(part)} is a list of names of more than {LONGEST_NAME} characters")
+                raise ValueError(f"{_excerpt(part)} is a list of names of more than {LONGEST_NAME} characters")
             first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
             width += max(0, last - first) // max(step, 1) + 1
         size *= width
         length += digits
         if size > MOST_NODES:
-            raise ValueError(f"{_shown(part)} is a list of more than {MOST_NODES:,} nodes")
+            raise ValueError(f"{_excerpt(part)} is a list of more than {MOST_NODES:,} nodes")
 
 
-def _shown(part: str) -> str:
+def _excerpt(part: str) -> str:
     return repr(part if len(part) <= _MOST_SHOWN else part[:_MOST_SHOWN] + "...")

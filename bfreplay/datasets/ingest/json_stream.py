@@ -53,7 +53,7 @@ def records(file: LogFile, array: str, export: str, *, are_several: bool = False
                 if not are_several and text.next_character() is not None:
                     raise _BrokenJsonError("something follows the document")
         except _BrokenJsonError as error:
-            raise _broken(file, number, str(error), export) from None
+            raise _parse_error(file, number, str(error), export) from None
     if not has_array:
         raise file.error(
             f'there is no list "{array}" in this JSON', expected=f'{{"{array}": [...]}}', fix=f"export again: {export}"
@@ -75,7 +75,7 @@ def top_level_number(file: LogFile, key: str, export: str) -> int | None:
                 if name == key and not is_listed and type(value) is int:
                     return value
         except _BrokenJsonError as error:
-            raise _broken(file, 0, str(error), export) from None
+            raise _parse_error(file, 0, str(error), export) from None
     return None
 
 
@@ -105,7 +105,7 @@ def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
         text.take(":")
         if text.next_character() == "[":
             yield key, _NO_ELEMENT, True
-            for element in _listed(text):
+            for element in _elements(text):
                 yield key, element, True
         else:
             yield key, text.value(), False
@@ -113,7 +113,7 @@ def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
             return
 
 
-def _listed(text: _Text) -> Iterator[Any]:
+def _elements(text: _Text) -> Iterator[Any]:
     text.skip()
     if text.next_character() == "]":
         text.skip()
@@ -201,7 +201,7 @@ def _too_deep() -> NoReturn:
     raise _BrokenJsonError(f"nested more than {DEEPEST} deep") from None
 
 
-def _broken(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
+def _parse_error(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
     return file.error(
         f"this JSON is broken or cut: {reason}",
         row=f"after record {records_read}" if records_read else None,

@@ -66,8 +66,8 @@ class LogFile:
     def head(self) -> bytes:
         """First bytes of the content, decompressed: at most 64 KiB."""
         if self._head is None:
-            with self._opened(None) as stream:
-                self._head = self._guarded(stream.read, HEAD_BYTES)
+            with self._open(None) as stream:
+                self._head = self._guard(stream.read, HEAD_BYTES)
         return self._head
 
     def head_lines(self) -> list[str]:
@@ -80,7 +80,7 @@ class LogFile:
 
     def binary(self) -> IO[bytes]:
         """Open the content, decompressed; use as a context. A cut or damaged file raises ``InputError`` on reading."""
-        return cast(IO[bytes], _Guarded(self._opened(self._progress), self))
+        return cast(IO[bytes], _Guarded(self._open(self._progress), self))
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Line number from 1, and the line without its end (LF or CR LF). Bytes that are no UTF-8 become surrogates.
@@ -90,10 +90,10 @@ class LogFile:
         InputError
             The file is cut or damaged, or a line is longer than 16 MiB.
         """
-        with self._opened(self._progress) as stream:
+        with self._open(self._progress) as stream:
             number = 0
             while True:
-                line = self._guarded(stream.readline, LONGEST_LINE)
+                line = self._guard(stream.readline, LONGEST_LINE)
                 if not line:
                     return
                 number += 1
@@ -103,10 +103,10 @@ class LogFile:
 
     def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
         """Whole lines of the content, about ``size`` bytes at a time."""
-        with self._opened(self._progress) as stream:
+        with self._open(self._progress) as stream:
             rest = b""
             while True:
-                block = self._guarded(stream.read, size)
+                block = self._guard(stream.read, size)
                 if not block:
                     break
                 cut = block.rfind(b"\n") + 1
@@ -140,7 +140,7 @@ class LogFile:
         value = (self.head_lines() or [""])[0] if value is None else value
         return self.error(problem, row="line 1", value=value, expected=expected, fix=fix)
 
-    def _opened(self, progress: Progress | None) -> IO[bytes]:
+    def _open(self, progress: Progress | None) -> IO[bytes]:
         raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
         start = raw.peek(8)
         if start.startswith(_GZIP):
@@ -155,13 +155,13 @@ class LogFile:
             return cast(IO[bytes], BufferedReader(pa.CompressedInputStream(raw, "zstd"), _BUFFER))
         return cast(IO[bytes], raw)
 
-    def _guarded(self, read: Callable[[int], bytes], size: int) -> bytes:
+    def _guard(self, read: Callable[[int], bytes], size: int) -> bytes:
         try:
             return read(size)
         except _DAMAGED as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
 
-    def _damaged(self, error: BaseException) -> InputError:
+    def _damage_error(self, error: BaseException) -> InputError:
         return self.error(
             f"the file is cut or damaged: {' '.join(str(error).split()) or type(error).__name__}",
             expected="a whole file, plain or compressed with gzip, bzip2, xz or zstd",
@@ -196,10 +196,10 @@ class _Guarded:
         self.close()
 
     def read(self, size: int = -1) -> bytes:
-        return self._file._guarded(self._stream.read, size)
+        return self._file._guard(self._stream.read, size)
 
     def readline(self, size: int = -1) -> bytes:
-        return self._file._guarded(self._stream.readline, size)
+        return self._file._guard(self._stream.readline, size)
 
     def close(self) -> None:
         self._stream.close()
@@ -277,7 +277,7 @@ class OpenedLog(ExitStack):
         except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
             if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
                 raise
-            raise file._damaged(error) from error
+            raise file._damage_error(error) from error
         return sorted(members, key=lambda member: member.name)
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bfreplay.datasets.ingest.catalogue import AUTO, readable_by, reader_named, recognised, refuse_events
+from bfreplay.datasets.ingest.catalogue import AUTO, find_reader, readable_by, recognise_files, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile, OpenedLog
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
@@ -15,7 +15,7 @@ from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
@@ -55,14 +55,14 @@ class ReadLog:
         """Whether nodes have to be chosen by rule, since the log has only numbers of them."""
         return self.record.n_counted > 0
 
-    def built(self, rules: OccupancyRules | None = None) -> BuiltLog:
+    def build(self, rules: OccupancyRules | None = None) -> BuiltLog:
         """Node events under ``rules``; see ``build_events``. Its errors name the (first) file."""
         try:
             return build_events(self.record, rules, self.sources)
         except InputError as error:
             if error.file is not None or not self.sources:
                 raise
-            raise located(error, self.sources[0].name, error.row) from error
+            raise with_location(error, self.sources[0].name, error.row) from error
 
 
 def read_log(
@@ -124,10 +124,10 @@ def read_log(
         for file in opened.files:
             refuse_events(file)
         if reader == AUTO:
-            chosen, files, why = recognised(opened.files)
+            chosen, files, why = recognise_files(opened.files)
             record.report.facts["recognised"] = why
         else:
-            chosen, why = reader_named(reader), []
+            chosen, why = find_reader(reader), []
             files = readable_by(chosen, opened.files)
         for file in opened.files:
             if file not in files:
@@ -178,7 +178,7 @@ def ingest(
     log = read_log(
         paths, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages, progress=progress
     )
-    built = log.built(rules)
+    built = log.build(rules)
     if strict:
         built.report.refuse_warnings()
     return built.events, built.report

@@ -1,4 +1,4 @@
-"""Curves in files: their points as text, lists of pairs or two lists; files of curves are written here too."""
+"""Curves in files: points as text, lists of pairs or two lists; and the writer of curve files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[float]]:
-    """Node counts and values of the points in a cell.
+    """Return node counts and values of the points in a cell.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
     Raises
     ------
     InputError
-        It is none of these, or holds something else than numbers.
+        Another form, or values that are not numbers.
     """
     if as_columns:
         nodes, values = cell
@@ -57,7 +57,7 @@ def inline_text(curve: Curve) -> str:
     """Return a curve as it stands in a cell, exact.
 
     Points are ``"0:0.0 1:7115.3"``, a law is ``"amdahl(rate_1=2831.0, serial=0.02)"``; a curve that is neither is
-    written as points at every node count that it is defined at.
+    written as points at every node count where it is defined.
     """
     if isinstance(curve, Law | MeasuredLaw):
         return law_text(curve)
@@ -70,12 +70,12 @@ def inline_text(curve: Curve) -> str:
 
 
 class CurveShelf:
-    """Every curve made so far; job sets have many jobs and few curves.
+    """Cache of curves: job sets have many jobs and few curves.
 
     Parameters
     ----------
     allow_code
-        Whether laws in the files may be code to import, ``package.module:Class``.
+        True if laws in the files may be code to import, ``package.module:Class``.
     """
 
     def __init__(self, *, allow_code: bool = False) -> None:
@@ -84,7 +84,7 @@ class CurveShelf:
         self._curves: dict[tuple[str, tuple[float, ...], tuple[float, ...]], TabulatedCurve] = {}
 
     def curve(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> TabulatedCurve:
-        """Return the curve through these points; InputError if they make none."""
+        """Return the curve through these points; InputError if they are invalid."""
         key = (name, tuple(nodes), tuple(values))
         if key not in self._curves:
             self._curves[key] = TabulatedCurve(nodes, values, name)
@@ -113,12 +113,12 @@ def write_curves(
     remarks
         Lines of comment before a curve, by its name.
     overwrite
-        Replace a file that is there.
+        Replace an existing file.
 
     Raises
     ------
     OutputExistsError
-        The file is there and ``overwrite`` is false.
+        The file exists and ``overwrite`` is false.
     InputError
         Another ending, or a curve that is neither a law nor points.
     """

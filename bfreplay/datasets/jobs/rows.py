@@ -1,4 +1,4 @@
-"""Rows of a job table as jobs, with errors that name row, column and value."""
+"""Jobs from rows of a job table, with errors that name row, column and value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bfreplay.datasets.hints import kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
 from bfreplay.datasets.jobs.tables import JobTable
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, parse_time_us, seconds_to_us, time_error
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -28,7 +28,7 @@ REQUIRED_COLUMNS = (
     "curve",
 )
 REQUEST_COLUMNS = ("requested_nodes", "expected_s")
-"""What a user asks a scheduler for that cannot rescale."""
+"""Columns of the request to a scheduler that cannot rescale."""
 
 COLUMNS = (
     "name",
@@ -65,7 +65,7 @@ def check_columns(table: JobTable) -> None:
     Raises
     ------
     InputError
-        With the nearest known name for an unknown one.
+        The message suggests the nearest known name.
     """
     kind = kind_of_table(table.columns)
     if kind not in (None, "a job set"):
@@ -115,17 +115,17 @@ class JobRows:
 
     @property
     def submit_is_relative(self) -> bool:
-        """Submit times count from the start of the replay window."""
+        """True if submit times count from the start of the replay window."""
         return "submit_time" not in self.table.columns
 
     def jobs(self) -> list[ElasticJob]:
-        """All jobs in the order of the file; InputError for the first bad cell, or a name that is there twice."""
+        """Return all jobs in the order of the file; InputError for the first bad cell or a duplicate name."""
         jobs: list[ElasticJob] = []
         row_of: dict[str, int | str] = {}
         for row, cells in self.table.rows:
             reader = _Row(self, row, cells)
-            with placed(self.table.file, row):
-                for job in reader.repeated(reader.job()):
+            with locate_errors(self.table.file, row):
+                for job in reader.repeat(reader.job()):
                     if job.name in row_of:
                         raise InputError(
                             f"two jobs are called {job.name!r} (the other one: row {row_of[job.name]})",
@@ -141,7 +141,7 @@ class JobRows:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Makes jobs of a row; who calls its methods says of their errors where they happened."""
+    """Converts a row to jobs; the caller of its methods adds the location to their errors."""
 
     rows: JobRows
     row: int | str
@@ -173,11 +173,11 @@ class _Row:
         except InputError as error:
             if error.file is not None:
                 raise
-            # what the reader can do, where the job itself does not say it and the column does
+            # the value of the column, if the job itself does not give it
             column = _JOB_COLUMN_OF.get(error.column or "", error.column)
             raise error.changed(column=column, fix=error.fix or _FIXES.get(column or "")) from error
 
-    def repeated(self, job: ElasticJob) -> Iterator[ElasticJob]:
+    def repeat(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:
             if "submit_every_s" in self.cells:
                 raise self._error(
@@ -207,7 +207,7 @@ class _Row:
     def _submit_us(self) -> int:
         if not self.rows.submit_is_relative:
             submit_us = self._time_us("submit_time")
-            if not in_calendar(submit_us):  # no log is there: another unit is meant
+            if not in_calendar(submit_us):  # before any log: another unit is meant
                 raise time_error(self.cells["submit_time"], OUTSIDE_CALENDAR, column="submit_time")
             return submit_us
         if "submit_after_s" not in self.cells:
@@ -242,7 +242,7 @@ class _Row:
 
     def _curve(self, column: str) -> Curve:
         cell = self._cell(column)
-        with placed(self.rows.table.file, self.row, column, curve=True):
+        with locate_errors(self.rows.table.file, self.row, column, curve=True):
             if isinstance(cell, str) and (
                 cell.strip() in self.rows.known or not (is_law(cell) or INLINE_CURVE in cell)
             ):
@@ -287,7 +287,7 @@ class _Row:
         return cell
 
     def _min_nodes(self, throughput: Curve) -> int:
-        """The user's bound; where none is given, the smallest count that the curve was measured at."""
+        """Return the given bound; without one, the smallest count at which the curve was measured."""
         measured = measured_counts(throughput)
         if "min_nodes" in self.cells or measured is None:
             return self._whole("min_nodes")

@@ -82,7 +82,7 @@ class Download:
             answer = error.response
             return f"the server answers {answer.status_code} {answer.reason}" if answer is not None else str(error)
         except requests.exceptions.RequestException as error:
-            if _never_connected(error):
+            if _failed_to_connect(error):
                 self._unreachable.add(host)
                 return f"{host} cannot be reached: {_why(error)}"
             came = _size(path)
@@ -90,7 +90,7 @@ class Download:
             return f"{said}: {_why(error)}"
         except ValueError as error:  # of a length in the answer that is no number
             return f"the answer of the server makes no sense: {error}"
-        form = recognised(file, path)
+        form = find_form(file, path)
         if form is None:
             return (
                 f"what came is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
@@ -138,7 +138,7 @@ def _root(error: Exception) -> Any:
     return getattr(inner, "reason", None) or inner
 
 
-def _never_connected(error: Exception) -> bool:
+def _failed_to_connect(error: Exception) -> bool:
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
 
     return isinstance(_root(error), ConnectTimeoutError | NewConnectionError | ProxyError)
@@ -165,7 +165,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def recognised(file: LogFile, path: Path) -> Form | None:
+def find_form(file: LogFile, path: Path) -> Form | None:
     """How the file at ``path`` holds ``file``: byte by byte, or its content plain or compressed; ``None`` if not."""
     size = path.stat().st_size
     if size in (file.bytes, file.content_bytes):
@@ -180,7 +180,7 @@ def recognised(file: LogFile, path: Path) -> Form | None:
 
 
 def could_hold(file: LogFile, path: Path) -> bool:
-    """Whether sizes allow it: a quick look before ``recognised``, for folders full of other things."""
+    """Whether sizes allow it: a quick look before ``find_form``, for folders full of other things."""
     size = path.stat().st_size
     if size in (file.bytes, file.content_bytes):
         return True
@@ -194,7 +194,7 @@ def could_hold(file: LogFile, path: Path) -> bool:
 
 def in_its_form(file: LogFile, path: Path) -> bool:
     """Whether ``path`` is ``file`` and compressed as its name says."""
-    form = recognised(file, path)
+    form = find_form(file, path)
     return form == "as it is" or (form == "gzip" and _named_gzip(file))
 
 

@@ -36,7 +36,7 @@ def is_right(file: LogFile, folder: Path) -> bool:
     return path.is_file() and download.in_its_form(file, path)
 
 
-def fetched(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
+def fetch_state(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
     """Whether ``log`` is in ``folder``; hashes are checked."""
     states = [is_right(file, folder) for file in log.files]
     if all(states):
@@ -171,7 +171,7 @@ class LocalFolder:
         """Copy ``file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
         for found in self._candidates(file):
-            form = download.recognised(file, found)
+            form = download.find_form(file, found)
             if form is not None:
                 shutil.copyfile(found, path)
                 download.bring_into_form(file, path, form)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.located import first_marked
+from bfreplay.datasets.located import first_true
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
@@ -136,7 +136,7 @@ def _row_times(frame: PickledFrame, file: Path) -> NDArray[np.int64]:
             expected="an index of times (rows) and node names (columns); job tables are read by load_jobs",
         )
     times = times_us(frame.index, file, "index")
-    i = first_marked(times[1:] <= times[:-1])
+    i = first_true(times[1:] <= times[:-1])
     if i is not None:
         raise InputError(
             "the times of the rows do not increase",
@@ -158,7 +158,7 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
         )
     ticks = times.astype(times.dtype.newbyteorder("=")).view(np.int64)
     unit = np.datetime_data(times.dtype)[0]
-    i = first_marked(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
+    i = first_true(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
     if i is not None:
         raise InputError(
             "a time is missing or finer than a microsecond",

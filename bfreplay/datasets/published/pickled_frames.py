@@ -172,19 +172,19 @@ def _array(item: Any) -> NDArray[Any]:
     return reader(item)
 
 
-def _reconstructed(record: pickled.Record) -> NDArray[Any]:
+def _reconstruct(record: pickled.Record) -> NDArray[Any]:
     _, shape, dtype, is_fortran, data = record.state
-    return _filled(data, dtype, shape, "F" if is_fortran else "C")
+    return _fill(data, dtype, shape, "F" if is_fortran else "C")
 
 
 def _from_buffer(record: pickled.Record) -> NDArray[Any]:
     data, dtype, shape, order = record.arguments
     if order not in ("C", "F"):
         raise _NotAFrameError("an array has an unknown order")
-    return _filled(data, dtype, shape, order)
+    return _fill(data, dtype, shape, order)
 
 
-def _filled(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
+def _fill(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
     if not isinstance(shape, tuple) or any(type(size) is not int or size < 0 for size in shape):
         raise _NotAFrameError("an array has no proper shape")
     size = math.prod(shape)
@@ -275,11 +275,11 @@ def _texts(record: pickled.Record) -> NDArray[Any]:
 
 def _scalar(record: pickled.Record) -> Any:
     dtype, data = record.arguments
-    return _filled(data, dtype, (1,), "C")[0].item()
+    return _fill(data, dtype, (1,), "C")[0].item()
 
 
 _ARRAY_READERS: Mapping[type, Callable[[Any], NDArray[Any]]] = {
-    pickled.ArrayRecord: _reconstructed,
+    pickled.ArrayRecord: _reconstruct,
     pickled.BufferRecord: _from_buffer,
     pickled.DatetimeRecord: _datetimes,
     pickled.TextRecord: _texts,

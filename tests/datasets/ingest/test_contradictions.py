@@ -111,6 +111,6 @@ def test_an_error_that_only_the_whole_log_shows_names_its_file(tmp_path):
     log = SMALL_LOGS["sacct"]
     read_back = read("sacct", tmp_path, "|1|cn3|", "|1|cn[3|")
     with pytest.raises(InputError, match="nobody said how many nodes") as caught:
-        read_back.built(log.rules)
+        read_back.build(log.rules)
     assert caught.value.file == "log"
     assert log.rules.window[0] == T * US

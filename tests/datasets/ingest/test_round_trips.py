@@ -66,7 +66,7 @@ def through(files, reader, schedule, options=None, inventory=NODES):
         paths = [folder / file for file in files]
         log = read_log(paths, reader, options, inventory=folder / "inventory")
         assert log.record.report.rows_read > 0
-        return rows_of(log.built(rules_for(schedule)).events)
+        return rows_of(log.build(rules_for(schedule)).events)
 
 
 def shows_twice(schedule, zone):

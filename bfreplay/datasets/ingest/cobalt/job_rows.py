@@ -79,7 +79,7 @@ class CobaltJobs:
         except ValueError:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
             return self._report.skip_with_warning("a number of nodes that cannot be read", *at, number)
-        elapsed = _elapsed(cells)
+        elapsed = _elapsed_us(cells)
         interval = self._clock.interval(start, end, elapsed, at)
         if interval is None:
             return self._report.skip(SKIPPED, *at, shown)
@@ -148,7 +148,7 @@ def _count(cells: Mapping[str, str]) -> int | None:
     return None if is_missing(text) else count_in(text)
 
 
-def _elapsed(cells: Mapping[str, str]) -> int | None:
+def _elapsed_us(cells: Mapping[str, str]) -> int | None:
     try:
         return span_us(cells.get("RUNTIME_SECONDS"))
     except ValueError:
@@ -207,7 +207,7 @@ def location_of(text: str, count: int | None) -> Location:
     for i, token in enumerate(tokens):
         names = _names(token)
         if names is None:
-            if i == last and last > 0 and count is not None and len(nodes) < count and _is_begun(token):
+            if i == last and last > 0 and count is not None and len(nodes) < count and _is_name_prefix(token):
                 return Location(tuple(nodes), True, None)
             raise ValueError(f"{token!r} is no node")
         if i == last and last > 0 and count is not None and len(nodes) + len(names) < count and not _is_whole(tokens):
@@ -228,7 +228,7 @@ def _names(token: str) -> list[str] | None:
     return [token] if _NAME.fullmatch(token) and not _XNAME_BEGUN.fullmatch(token) else None
 
 
-def _is_begun(token: str) -> bool:
+def _is_name_prefix(token: str) -> bool:
     """Whether it can be the first letters of a node's name."""
     return token == "" or re.fullmatch(r"[A-Za-z0-9_.\-]+", token) is not None
 

@@ -31,7 +31,7 @@ def looks_like_events(file: LogFile) -> bool:
     if not head.startswith(b"{") or not any(sign in head for sign in _SIGNS):
         return False
     first = next((line for line in file.head_lines() if line.strip()), "")
-    event = _parsed(first)
+    event = _parse_event(first)
     if event is None:
         return False
     return event.get("name") in (*_STATE, *_BACK, *_SNAPSHOTS, *_OTHERS) and "timestamp" in event
@@ -50,7 +50,7 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
             continue
         record.report.read()
         at = file.name, number, text
-        event = _parsed(text)
+        event = _parse_event(text)
         time_us = None if event is None else _time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
@@ -104,9 +104,9 @@ class _Nodes:
         listed = context.get("nodelist")
         if isinstance(listed, str) and listed:
             return expand_nodes(listed)
-        return self._named(ranks_in(context.get("idset")))
+        return self._node_names(ranks_in(context.get("idset")))
 
-    def _named(self, ranks: Iterable[int]) -> Sequence[str]:
+    def _node_names(self, ranks: Iterable[int]) -> Sequence[str]:
         try:
             return [self._names[rank] for rank in ranks]
         except KeyError as error:
@@ -136,9 +136,9 @@ class _Nodes:
         try:
             self._names = _names_of(context) or before
             online = context.get("online")
-            up = frozenset(self._named(ranks_in(online))) if isinstance(online, str) and self._names else None
-            torpid = self._named(ranks_in(context.get("torpid", "")))
-            drained = self._drained(context.get("drain"), time_us)
+            up = frozenset(self._node_names(ranks_in(online))) if isinstance(online, str) and self._names else None
+            torpid = self._node_names(ranks_in(context.get("torpid", "")))
+            drained = self._drained_nodes(context.get("drain"), time_us)
         except ValueError:
             self._names = before  # an event that is left out changes nothing
             raise
@@ -154,14 +154,14 @@ class _Nodes:
             self._end_others("drain", [node for nodes, _ in drained for node in nodes], time_us)
         return opened
 
-    def _drained(self, drained: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
+    def _drained_nodes(self, drained: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
         """Nodes that a snapshot has as drained, and since when; ``None`` where it does not say."""
         if not isinstance(drained, dict):
             return None
         found = []
         for idset, entry in drained.items():
             since_us = _time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
-            found.append((self._named(ranks_in(idset)), time_us if since_us is None else since_us))
+            found.append((self._node_names(ranks_in(idset)), time_us if since_us is None else since_us))
         return found
 
     def _end_others(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
@@ -180,7 +180,7 @@ def _names_of(context: dict[str, Json]) -> dict[int, str]:
     return dict(zip(ranks, names, strict=True))
 
 
-def _parsed(text: str) -> dict[str, Json] | None:
+def _parse_event(text: str) -> dict[str, Json] | None:
     try:
         event = parse_json(text)
     except ValueError:

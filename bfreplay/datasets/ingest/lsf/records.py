@@ -144,10 +144,10 @@ def host_control_of(fields: Sequence[str]) -> HostControl:
         raise ValueError("the record is cut")
     if not time_s:
         raise ValueError("the event time is 0")
-    return HostControl(time_s, code, unquoted(fields[4]))
+    return HostControl(time_s, code, unquote(fields[4]))
 
 
-def unquoted(field: str) -> str:
+def unquote(field: str) -> str:
     """Return the text of a string field.
 
     Raises
@@ -170,6 +170,6 @@ def _whole(fields: Sequence[str], at: int, what: str) -> int:
 
 def _host(field: str) -> str:
     """``"host1"`` once a slot, or ``"16*host1"`` for sixteen slots."""
-    name = unquoted(field)
+    name = unquote(field)
     match = _COUNTED.fullmatch(name)
     return name if match is None else match[2]

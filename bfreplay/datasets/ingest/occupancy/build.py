@@ -122,7 +122,7 @@ def build_events(
         source_files=tuple(sources),
         source_timezone=record.timezone,
         time_origin=record.time_origin,
-        node_inventory="metadata" if inventory.inventory_known(record) else "seen",
+        node_inventory="metadata" if inventory.has_full_inventory(record) else "seen",
         allocator=allocator if record.n_counted else None,
         skipped=skipped_counts(report),
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
@@ -214,13 +214,13 @@ class Spread:
     idle_interval_length_s: Mapping[str, float | None]
 
 
-def measured(built: BuiltLog) -> Spread:
+def measure(built: BuiltLog) -> Spread:
     """Figures of the log that a rule made."""
     from bfreplay.datasets.idleness import characterise
-    from bfreplay.datasets.idleness.quantiles import named
+    from bfreplay.datasets.idleness.quantiles import by_percentile
 
     figures = characterise(built.events)
-    length_s = named(figures.idle_interval_length_s)
+    length_s = by_percentile(figures.idle_interval_length_s)
     return Spread(
         built.events.metadata.assignment,
         figures.mean_idle_nodes,

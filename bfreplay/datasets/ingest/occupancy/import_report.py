@@ -125,13 +125,13 @@ class ImportReport:
         """All rows that were left out."""
         return sum(tally.count for tally in self.skipped.values())
 
-    def most_skipped(self) -> list[tuple[str, Tally]]:
+    def skip_reasons(self) -> list[tuple[str, Tally]]:
         """The reasons for which most rows were left out, the largest first; of equal ones the first by its letters."""
         return sorted(self.skipped.items(), key=lambda item: (-item[1].count, item[0]))
 
     def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log of which nothing was kept, with why; ``otherwise`` where nothing was left out."""
-        skipped = self.most_skipped()
+        skipped = self.skip_reasons()
         reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in skipped[:MOST_EXAMPLES])
         example = next((tally.examples[0] for _, tally in skipped if tally.examples), Example("", None, ""))
         return InputError(
@@ -145,7 +145,7 @@ class ImportReport:
 
     def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without any run of a job."""
-        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.most_skipped()[:4])
+        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.skip_reasons()[:4])
         problem = "no run of a job can be made of this log"
         return InputError(problem, file=file, value=found or otherwise, expected=expected, fix=fix)
 

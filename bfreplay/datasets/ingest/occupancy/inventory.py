@@ -58,7 +58,7 @@ class Absence(NamedTuple):
     examples: str
 
 
-def inventory_known(record: ScheduleRecord) -> bool:
+def has_full_inventory(record: ScheduleRecord) -> bool:
     """Whether all nodes of the machine are known, used or not."""
     return record.inventory_known or record.machine_size is not None
 
@@ -207,7 +207,7 @@ def absences(
                 f"{', '.join(others[:MOST_EXAMPLES])}: {uses} by jobs not counted"
             )
         return [], left_out, None
-    if inventory_known(record) or not record.nodes:
+    if has_full_inventory(record) or not record.nodes:
         return [], left_out, None
     after_us = microseconds(rules.absent_after_s)
     gone = use.is_used & (use.last_us < window.start_us - after_us)

@@ -69,7 +69,7 @@ def _node_hours(hours: Mapping[str, float]) -> str:
     return ", ".join(f"{word} {amount(value)} ({value / total:.1%})" for word, value in hours.items())
 
 
-def _closed(fact: Mapping[str, float]) -> str:
+def _short_intervals(fact: Mapping[str, float]) -> str:
     intervals = count(int(fact["count"]), "idle interval")
     return (
         f"{intervals} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are no events"
@@ -105,7 +105,7 @@ def _by_rule(fact: Mapping[str, float]) -> str:
 _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     findings.NODE_HOURS: _node_hours,
     findings.CENSORED: _cut,
-    findings.SHORT_INTERVALS: _closed,
+    findings.SHORT_INTERVALS: _short_intervals,
     findings.EMPTY_MACHINE: _empty,
     IDLE_BY_RULE: _by_rule,
 }
@@ -120,15 +120,15 @@ def _facts(facts: Mapping[str, Json]) -> list[tuple[str, str]]:
             continue
         sentence = _SENTENCES.get(name)
         label = "node-hours" if name == findings.NODE_HOURS else "noted"
-        said.append((label, f"{name}: {_shown(value)}" if sentence is None else sentence(value)))
+        said.append((label, f"{name}: {_text_of(value)}" if sentence is None else sentence(value)))
     return said
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {_text_of(item)}" for key, item in value.items())
     if isinstance(value, list):
-        return "; ".join(_shown(item) for item in value)
+        return "; ".join(_text_of(item) for item in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

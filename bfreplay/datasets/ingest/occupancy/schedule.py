@@ -196,11 +196,11 @@ class ScheduleRecord:
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
         self.jobs.add(start_us, end, limit, job_key(job), held, nodes)
-        self._started(start_us, start_us)
+        self._note_start(start_us, start_us)
         if end_us is None:
             self.n_open += 1
         else:
-            self._ended(end_us, end_us, end_us - start_us)
+            self._note_end(end_us, end_us, end_us - start_us)
         self.n_counted += held > listed
         self.report.keep("job intervals")
         if nodes is not None and self.n_given and not self.is_restricted:
@@ -228,9 +228,9 @@ class ScheduleRecord:
         is_known = end_us != OPEN_END
         known = end_us[is_known]
         self.n_open += len(end_us) - len(known)
-        self._started(int(start_us.min()), int(start_us.max()))
+        self._note_start(int(start_us.min()), int(start_us.max()))
         if len(known):
-            self._ended(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
+            self._note_end(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
         self.n_counted += len(job)
         self.report.keep("job intervals", len(job))
 
@@ -285,12 +285,12 @@ class ScheduleRecord:
         self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
-    def _started(self, first_us: int, last_us: int) -> None:
+    def _note_start(self, first_us: int, last_us: int) -> None:
         self.first_start_us = min(self.first_start_us, first_us)
         self.last_start_us = max(self.last_start_us, last_us)
         self.stamp(last_us)
 
-    def _ended(self, first_us: int, last_us: int, longest_us: int) -> None:
+    def _note_end(self, first_us: int, last_us: int, longest_us: int) -> None:
         self.first_end_us = min(self.first_end_us, first_us)
         self.last_end_us = max(self.last_end_us, last_us)
         self.longest_us = max(self.longest_us, longest_us)

@@ -82,7 +82,7 @@ def _inside(
     """
     idle_intervals = _short_intervals(sweep, plan) if idle_intervals is None else idle_intervals
     for rows, is_last in _with_last(sweep.rows()):
-        time_us, node, state = idle_intervals.passed(*rows, is_last)
+        time_us, node, state = idle_intervals.settle(*rows, is_last)
         if len(node) and int(node.max()) >= plan.n_kept:
             kept = node < plan.n_kept
             time_us, node, state = time_us[kept], node[kept], state[kept]
@@ -138,7 +138,7 @@ class ShortIntervals:
         self._new_state = np.empty(0, np.int8)
         self._keep = np.empty(0, np.bool_)
 
-    def passed(
+    def settle(
         self, time_us: NDArray[np.int64], node: NDArray[np.int32], state: NDArray[np.int8], is_last: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
         """Take more rows, ``(E,)`` each, in order of time; give those of which the fate is settled."""

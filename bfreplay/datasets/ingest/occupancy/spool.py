@@ -57,7 +57,7 @@ class JobIntervals:
         """What a job has one number of: all but its listed nodes."""
         return self.start_us, self.end_us, self.limit_end_us, self.job_key, self.count
 
-    def taken(self, index: NDArray[np.int64]) -> JobIntervals:
+    def take(self, index: NDArray[np.int64]) -> JobIntervals:
         """Return the rows ``index``, in that order."""
         lengths = np.diff(self.first_node)[index]
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -151,7 +151,7 @@ class JobSpool:
             following = min(
                 (int(reader.block.start_us[0]) for reader in readers if len(reader.block)), default=OPEN_END
             )
-            yield self._without_twins(_merged(parts)), following
+            yield self._without_twins(_merge(parts)), following
 
     def _without_twins(self, rows: JobIntervals) -> JobIntervals:
         same = (rows.start_us[1:] == rows.start_us[:-1]) & (rows.job_key[1:] == rows.job_key[:-1])
@@ -167,7 +167,7 @@ class JobSpool:
             j = int(kept[group[i]])
             is_other = rows.count[i] != rows.count[j] or set(_nodes_of(rows, i)) != set(_nodes_of(rows, j))
             self.n_contradicting += bool(is_other or (known[i] and rows.end_us[i] != rows.end_us[j]))
-        return rows.taken(kept)
+        return rows.take(kept)
 
     def _sorted_run(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
@@ -178,7 +178,7 @@ class JobSpool:
     def _end_run(self) -> None:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("ingest"))
-        self._runs.append(_Run.written(self._sorted_run(), Path(self._folder.name) / f"run-{len(self._runs)}"))
+        self._runs.append(_Run.write(self._sorted_run(), Path(self._folder.name) / f"run-{len(self._runs)}"))
         self._rows, self._listed, self._n_listed = array("q"), [], 0
 
 
@@ -191,7 +191,7 @@ class _Run:
     n_rows: int
 
     @classmethod
-    def written(cls, run: JobIntervals, stem: Path) -> _Run:
+    def write(cls, run: JobIntervals, stem: Path) -> _Run:
         rows = np.column_stack([*run.columns, run.first_node[:-1]])
         end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
         here = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
@@ -244,7 +244,7 @@ class _RunReader(_BlockReader):
         nodes = np.fromfile(self._run.nodes_file, np.int32, int(first[-1] - first[0]), offset=4 * int(first[0]))
         self._done += rows
         self.is_last = self._done == self._run.n_rows
-        self.block = _joined([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
+        self.block = _join([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
 
 
 def no_jobs() -> JobIntervals:
@@ -266,7 +266,7 @@ def _nodes_of(rows: JobIntervals, i: int) -> list[int]:
     return list(map(int, rows.nodes[rows.first_node[i] : rows.first_node[i + 1]]))
 
 
-def _joined(parts: list[JobIntervals]) -> JobIntervals:
+def _join(parts: list[JobIntervals]) -> JobIntervals:
     parts = [part for part in parts if len(part)] or [no_jobs()]
     if len(parts) == 1:
         return parts[0]
@@ -278,13 +278,13 @@ def _joined(parts: list[JobIntervals]) -> JobIntervals:
     return _intervals(columns, np.concatenate(first), np.concatenate([part.nodes for part in parts]))
 
 
-def _merged(parts: list[JobIntervals]) -> JobIntervals:
-    rows = _joined(parts)
+def _merge(parts: list[JobIntervals]) -> JobIntervals:
+    rows = _join(parts)
     return rows if len(parts) == 1 else _in_order(rows)
 
 
 def _in_order(rows: JobIntervals) -> JobIntervals:
-    return rows.taken(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
+    return rows.take(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
 
 
 def _intervals(

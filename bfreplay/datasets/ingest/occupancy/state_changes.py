@@ -102,7 +102,7 @@ class Sweep:
         """All changes of states, from the first start to the end, by time and node; once."""
         following = 0
         for jobs, following in self._slices:
-            yield from self._advance(self._ended(jobs), following)
+            yield from self._advance(self._with_ends(jobs), following)
         if following != OPEN_END:
             yield from self._advance(no_jobs(), OPEN_END)
 
@@ -110,12 +110,12 @@ class Sweep:
         """Go through what is left of the job intervals without sweeping it, so that the spool counts all of it."""
         for _ in self._slices:
             pass
-        delayed, (start_us, stop_us) = self._delayed(), self._plan.window_us
+        delayed, (start_us, stop_us) = self._delayed_jobs(), self._plan.window_us
         inside_us = np.maximum(np.minimum(delayed["end_us"], stop_us) - np.maximum(delayed["start_us"], start_us), 0)
         self.never_began = int(np.count_nonzero(inside_us))
         self.never_began_us = float((inside_us.astype(np.float64) * delayed["count"]).sum())
 
-    def _delayed(self) -> NDArray[Any]:
+    def _delayed_jobs(self) -> NDArray[Any]:
         state, queue = self._machine.state, np.asarray(self._machine.queue)
         return queue[state.queue_first : state.queue_end]
 
@@ -137,7 +137,7 @@ class Sweep:
             state.use = machine.TAKEN_FOR_DOWN
             self._machine.shown[:] = NodeState.DOWN
 
-    def _ended(self, jobs: JobIntervals) -> JobIntervals:
+    def _with_ends(self, jobs: JobIntervals) -> JobIntervals:
         """Every job with an end: its own and the release delay, or the end of the log, or its time limit."""
         rules, (start_us, stop_us) = self._plan.rules, self._plan.window_us
         is_open = jobs.end_us == OPEN_END
@@ -200,13 +200,13 @@ class Sweep:
             return np.empty(0)
         n = len(self._plan.position)
         wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n).sum()
-        waiting = self._delayed()["count"].sum()
+        waiting = self._delayed_jobs()["count"].sum()
         lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n).sum()
         return self._rng.random(int(wanted + waiting + lacking))
 
     def _make_room_in_queue(self, more: int) -> None:
         if self._terms.over_capacity == machine.DELAY:
-            delayed = self._delayed()
+            delayed = self._delayed_jobs()
             self._machine = self._machine._replace(queue=machine.longer(delayed, len(delayed) + more))
             self._machine.state.queue_first, self._machine.state.queue_end = 0, len(delayed)
 

@@ -56,14 +56,14 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
             fix="check that this is the whole log",
         )
     if not isinstance(rules.window, str):
-        return _given(rules.window, first_us, log_end_us)
+        return _given_window(rules.window, first_us, log_end_us)
     if rules.window == "full":
         return Window(first_us, log_end_us, "all of the log, as asked: from the first start to the last time in it")
     if coverage is not None:
         return Window(coverage.start_us, coverage.end_us, coverage.why)
     if record.first_end_us >= record.last_start_us:
         return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
-    return _estimated(record, first_us, log_end_us)
+    return _estimate_window(record, first_us, log_end_us)
 
 
 def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
@@ -89,7 +89,7 @@ def first_time_us(record: ScheduleRecord) -> int:
     return min(times)
 
 
-def _given(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
+def _given_window(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
     start_us, end_us = window
     if start_us >= end_us or end_us <= first_us or start_us >= log_end_us:
         raise InputError(
@@ -102,7 +102,7 @@ def _given(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
     return Window(start_us, end_us, "as given")
 
 
-def _estimated(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window:
+def _estimate_window(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window:
     core_us = max(record.first_end_us, first_us), min(record.last_start_us, log_end_us)
     edges, load = _closely(record, first_us, log_end_us)
     inside = (edges[:-1] >= core_us[0]) & (edges[1:] <= core_us[1]) & (load > 0)

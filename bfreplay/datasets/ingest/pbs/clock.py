@@ -89,7 +89,7 @@ class StampClock(Clock):
         """Settle what is left, and write down what the stamps showed."""
         self._settle(None, None)
         if self._disagreed > self._agreed:
-            self._report.warn(_OTHER_ZONE_WARNING, value=f"{self.zone}; {self._shown()}")
+            self._report.warn(_OTHER_ZONE_WARNING, value=f"{self.zone}; {self._offsets_text()}")
         self._report.facts["time zone"] = self._sentence()
 
     def moment(self, stamp_us: int) -> int | None:
@@ -141,22 +141,22 @@ class StampClock(Clock):
             parts.append(f"given as {self.zone} for text stamps")
             parts.append(f"{self._agreed:,} text stamps agree with it, {self._disagreed:,} do not")
         if self._changes:
-            parts.append(self._shown())
+            parts.append(self._offsets_text())
         if self.counts["settled"]:
             parts.append(f"{self.counts['settled']:,} ends come from text stamps")
         return "; ".join(parts)
 
-    def _shown(self) -> str:
+    def _offsets_text(self) -> str:
         """``text stamps are -04:00 of UTC until 2017-11-05T05:59:12Z, -05:00 after``."""
         words = ", ".join(
-            f"{_signed(offset)} of UTC until {iso_utc(following)}"
+            f"{_offset_text(offset)} of UTC until {iso_utc(following)}"
             for (_, offset), (following, _) in zip(self._changes, self._changes[1:], strict=False)
         )
-        last = f"{_signed(self._changes[-1][1])} " + ("after" if words else "of UTC")
+        last = f"{_offset_text(self._changes[-1][1])} " + ("after" if words else "of UTC")
         return "text stamps are " + (f"{words}, {last}" if words else last)
 
 
-def _signed(offset_us: int) -> str:
+def _offset_text(offset_us: int) -> str:
     minutes = abs(offset_us) // (60 * US)
     return f"{'-' if offset_us < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 

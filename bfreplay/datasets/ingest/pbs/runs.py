@@ -111,7 +111,12 @@ class Runs:
                 self._add(line.job, known, start)
         limit = records.walltime_us(found[0])
         self._open[line.job] = _Run(
-            start, nodes, _listed(found[0]), records.count_of(found[0]), None if limit is None else start + limit, line
+            start,
+            nodes,
+            _node_lists(found[0]),
+            records.count_of(found[0]),
+            None if limit is None else start + limit,
+            line,
         )
 
     def end(self, line: Line) -> None:
@@ -135,7 +140,7 @@ class Runs:
             if end <= start:  # of no length by one of two times that differ: not a run that can be left out
                 return self._unreadable(CONTRADICTION, line)
             self._report.warn(_OTHER_END_WARNING, line.file, line.number, line.job)
-        run = _Run(start, nodes, _listed(values), records.count_of(values), None, line)
+        run = _Run(start, nodes, _node_lists(values), records.count_of(values), None, line)
         if known is not None:
             self._meet(line, run, known, line.stamp_us + FARTHEST_US if end is None else end)
         if end is not None:
@@ -231,7 +236,7 @@ class Runs:
 
     def _nodes(self, line: Line, found: Mapping[str, str], are_needed: bool) -> Nodes | None:
         """Indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is skipped."""
-        listed = _listed(found)
+        listed = _node_lists(found)
         try:
             if are_needed and listed is None and records.count_of(found) is None:
                 raise ValueError("neither exec_host nor exec_vnode")
@@ -266,7 +271,7 @@ class Runs:
 _NONE: Nodes = np.empty(0, np.int32)
 
 
-def _listed(found: Mapping[str, str]) -> str | None:
+def _node_lists(found: Mapping[str, str]) -> str | None:
     """Return the node lists as they stand in the record, ``None`` if it has neither."""
     if "exec_host" not in found and "exec_vnode" not in found:
         return None

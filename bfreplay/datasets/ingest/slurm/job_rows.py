@@ -130,7 +130,7 @@ class JobRows:
             is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
             if not is_end_told:
                 return report.skip_with_warning("finished, but no end", *row.at, warning=NO_END)
-        nodes = self._listed(row)
+        nodes = self._listed_nodes(row)
         if nodes is None and row.count is None:
             return report.skip_with_warning("neither a list nor a number of nodes", *row.at)
         span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
@@ -164,9 +164,9 @@ class JobRows:
         """Warn of what the rows together show; ``file`` is where the report points."""
         report = self._report
         if self._first.is_cut:
-            report.warn(CUT_STARTS, file.name, None, self._first.shown, self._first.count)
+            report.warn(CUT_STARTS, file.name, None, self._first.time_text, self._first.count)
         if self._last.is_cut:
-            report.warn(CUT_ENDS, file.name, None, self._last.shown, self._last.count)
+            report.warn(CUT_ENDS, file.name, None, self._last.time_text, self._last.count)
         if self._n_completed >= _MANY_COMPLETED and not self._n_others:
             report.warn(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows")
         if self._n_ends_told:
@@ -190,7 +190,7 @@ class JobRows:
         self._report.warn(DUMP_TIMES, file.name, None, f"most of them: {iso_utc(middle)}", off)
         self._dump_times = array("q")
 
-    def _listed(self, row: JobRow) -> NDArray[np.int32] | None:
+    def _listed_nodes(self, row: JobRow) -> NDArray[np.int32] | None:
         text = row.nodes
         if not text:
             return None
@@ -282,6 +282,6 @@ class Edge:
         return len(self._others) >= LEAST_AT_EDGE
 
     @property
-    def shown(self) -> str:
+    def time_text(self) -> str:
         """The time, for the report."""
         return "" if self._time_us is None else iso_utc(self._time_us)

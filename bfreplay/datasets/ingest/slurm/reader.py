@@ -88,10 +88,10 @@ def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
     if head.lstrip()[:1] in (b"{", b"["):
         return _json_kind(head.decode("utf-8", "replace"))
     if (layout := find_header(file, options.delimiter, sacct.is_header)) is not None:
-        return "sacct", f"a header line of sacct: {_shown(layout.names)}"
+        return "sacct", f"a header line of sacct: {_columns_text(layout.names)}"
     if (layout := find_header(file, options.delimiter, node_events.is_header)) is not None:
         what = "reservation" if node_events.is_reservation_header(layout) else "event"
-        return "events", f"a header line of sacctmgr show {what}: {_shown(layout.names)}"
+        return "events", f"a header line of sacctmgr show {what}: {_columns_text(layout.names)}"
     if sinfo.share_of_samples(file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
     if (known := sacct.known_rows(file)) is not None:
@@ -147,7 +147,7 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
         if sacct.is_part_of_header(names):
             raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
         raise file.wrong_start(
-            f"these are no columns of sacct: {_shown(names)}",
+            f"these are no columns of sacct: {_columns_text(names)}",
             value=short(first),
             expected=sacct.EXPECTED,
             fix=f"a table with names of its own is read by `bfreplay ingest table`; else {HOW}",
@@ -184,6 +184,6 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     )
 
 
-def _shown(names: Sequence[str]) -> str:
+def _columns_text(names: Sequence[str]) -> str:
     shown = ", ".join(names[:12])
     return shown if len(names) <= 12 else f"{shown}, ... ({len(names)} columns)"

@@ -194,13 +194,13 @@ class SwfLog:
             return
         machine = self._known_machine()
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        self._count(self.report.warn, block, rows.line[left & machine.part_filled(processors)], sentence)
+        self._count(self.report.warn, block, rows.line[left & machine.has_partial_node(processors)], sentence)
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
     def _add_listed(self, rows: Rows, kept: _Ints, key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
         """Add the rows ``kept`` (indices), whose keys and times these are, with the nodes that they list."""
-        record, listed, file = self.record, n_listed(rows), self.file.name
+        record, listed, file = self.record, list_lengths(rows), self.file.name
         for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
             line, processors = int(rows.line[i]), int(rows.processors[i])
             if processors != listed[i]:
@@ -211,7 +211,7 @@ class SwfLog:
     def _processors(self, rows: Rows) -> _Ints:
         """Processors held; those requested where the log has none for a job that was not cancelled."""
         if rows.node_lists:
-            return n_listed(rows)
+            return list_lengths(rows)
         is_guess = (rows.processors == UNKNOWN) & (rows.requested > 0) & (rows.status != _CANCELLED)
         return np.where(is_guess, rows.requested, rows.processors)
 
@@ -281,6 +281,6 @@ def nodes_of_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(int(node)) for node in text.strip("{}").split(",")))
 
 
-def n_listed(rows: Rows) -> _Ints:
+def list_lengths(rows: Rows) -> _Ints:
     """Return how many processors each row lists, ``(R,)``."""
     return np.array([text.count(",") + 1 for text in rows.node_lists], np.int64)

@@ -60,7 +60,7 @@ class Machine:
         held: NDArray[np.int64] = -(-processors * self.nodes // self.processors)
         return held
 
-    def part_filled(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def has_partial_node(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of the jobs do not fill whole nodes, ``(J,)``."""
         rest: NDArray[np.bool_] = processors * self.nodes % self.processors != 0
         return rest

@@ -110,12 +110,12 @@ def span_us(value: Any, unit: str = "s") -> int:
         if not 0 <= value < 1e21:
             raise ValueError("no span of time")
         whole = int(value)
-        return _bounded(whole * UNIT_NS[unit] // 1_000 + round((value - whole) * UNIT_NS[unit] / 1_000))
+        return _check_span(whole * UNIT_NS[unit] // 1_000 + round((value - whole) * UNIT_NS[unit] / 1_000))
     text = value if isinstance(value, str) else ""
     match = _NUMBER.fullmatch(text)
     if match is not None:
         digits = match[2] or ""
-        return _bounded(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[unit] // _NS_PARTS_IN_US)
+        return _check_span(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[unit] // _NS_PARTS_IN_US)
     match = _CLOCK.fullmatch(text)
     if match is None:
         raise ValueError("no span of time")
@@ -132,7 +132,7 @@ def span_slack_us(value: Any, unit: str) -> int:
     return US + int(UNIT_NS[unit] // (1_000 * 10**n_digits))
 
 
-def _bounded(span: int) -> int:
+def _check_span(span: int) -> int:
     if span >= _LONGEST_US:
         raise ValueError("longer than any job")
     return span
@@ -230,7 +230,7 @@ def first_word(value: Any) -> str:
     return words[0].lower().rstrip("+") if words else ""
 
 
-def shown(cells: Mapping[str, Cell], *roles: str) -> str:
+def cell_texts(cells: Mapping[str, Cell], *roles: str) -> str:
     """What stands in the cells of ``roles`` (those that there are), for the report."""
     values = [getattr(cells[role], "us", cells[role]) for role in roles if role in cells]
     return " / ".join(map(str, values))

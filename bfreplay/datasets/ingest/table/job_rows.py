@@ -12,9 +12,9 @@ from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table import cells as values
-from bfreplay.datasets.ingest.table.cells import is_missing, shown
+from bfreplay.datasets.ingest.table.cells import cell_texts, is_missing
 from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
-from bfreplay.datasets.ingest.table.outages import is_node_word, nodes_listed
+from bfreplay.datasets.ingest.table.outages import is_node_word, node_indices
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -116,13 +116,13 @@ class JobRows:
             end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
             return self._report.skip_with_warning(
-                "a time that cannot be read", *at, f"{shown(cells, 'start', 'end')}: {error}"
+                "a time that cannot be read", *at, f"{cell_texts(cells, 'start', 'end')}: {error}"
             )
         try:
-            elapsed = self._elapsed(cells, end, at)
+            elapsed = self._elapsed_us(cells, end, at)
         except (ValueError, OverflowError) as error:
             return self._report.skip_with_warning(
-                "a running time that cannot be read", *at, f"{shown(cells, 'elapsed')}: {error}"
+                "a running time that cannot be read", *at, f"{cell_texts(cells, 'elapsed')}: {error}"
             )
         if end is not None and _us(end) == 0:
             end = None
@@ -134,17 +134,17 @@ class JobRows:
                 and elapsed != 0
                 and not state.startswith("cancel")
             ):
-                self._report.warn(NO_START, *at, f"{job} {shown(cells, 'start', 'end')}")
+                self._report.warn(NO_START, *at, f"{job} {cell_texts(cells, 'start', 'end')}")
             return self._report.skip("never started", *at, job)
         try:
             count = self._count(cells)
         except ValueError:
-            value = shown(cells, "nodes", "node_count", "processors")
+            value = cell_texts(cells, "nodes", "node_count", "processors")
             return self._report.skip_with_warning("a number of nodes that cannot be read", *at, value)
         slack = values.span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
         interval = self._clock.interval(start, end, elapsed, at, slack)
         if interval is None:
-            return self._report.skip(SKIPPED, *at, shown(cells, "start", "end"))
+            return self._report.skip(SKIPPED, *at, cell_texts(cells, "start", "end"))
         start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, at)
         if state and is_node_word(state):
             self._report.warn(NODE_STATES, *at, state)
@@ -154,14 +154,14 @@ class JobRows:
             if end_us is not None and end_us < start_us:
                 is_less = isinstance(start, Wall) and start_us - end_us < HOUR_US
                 sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_less else BACKWARDS
-                self._report.warn(sentence, *at, shown(cells, "start", "end"))
+                self._report.warn(sentence, *at, cell_texts(cells, "start", "end"))
             return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
         nodes, text = None, ""
         if not is_missing(cells.get("nodes")):
             try:
-                nodes, text = nodes_listed(cells["nodes"], self._lists)
+                nodes, text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
-                value = shown(cells, "nodes", "node_count", "processors")
+                value = cell_texts(cells, "nodes", "node_count", "processors")
                 if not count:
                     return self._report.skip_with_warning(
                         "a list of nodes that cannot be read", *at, f"{value}: {error}"
@@ -188,10 +188,10 @@ class JobRows:
         if end_us is None and state not in RUNNING:
             if elapsed is not None and (state or "end" not in self._has):
                 if "end" in self._has:
-                    self._report.warn(ENDS_BY_ELAPSED, *at, f"{shown(cells, 'job')} {state}")
+                    self._report.warn(ENDS_BY_ELAPSED, *at, f"{cell_texts(cells, 'job')} {state}")
                 return start_us + elapsed
             if state:
-                self._report.warn(OVER_WITHOUT_END, *at, f"{shown(cells, 'job')} {state}")
+                self._report.warn(OVER_WITHOUT_END, *at, f"{cell_texts(cells, 'job')} {state}")
         elif end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
             self._written.append((start_us + elapsed, at[1]))
         return end_us
@@ -204,7 +204,7 @@ class JobRows:
             return
         is_whole_hours = (off_us + slack_us) % HOUR_US <= 2 * slack_us < HOUR_US
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
-        self._report.warn(sentence, *at, shown(cells, "start", "end", "elapsed"))
+        self._report.warn(sentence, *at, cell_texts(cells, "start", "end", "elapsed"))
 
     def finish(self) -> None:
         """Warn of running jobs whose start plus running time is not when most say that the table was written."""
@@ -226,7 +226,7 @@ class JobRows:
             raise ValueError("more nodes than any machine has")
         return count
 
-    def _elapsed(self, cells: Mapping[str, Cell], end: int | Wall | None, at: Place) -> int | None:
+    def _elapsed_us(self, cells: Mapping[str, Cell], end: int | Wall | None, at: Place) -> int | None:
         """Running time; where there is an end to go by, one that cannot be read is a warning only."""
         if is_missing(cells.get("elapsed")):
             return None
@@ -236,7 +236,7 @@ class JobRows:
         except (ValueError, OverflowError):
             if end is None:
                 raise
-            self._report.warn(ELAPSED_UNREADABLE, *at, shown(cells, "elapsed"))
+            self._report.warn(ELAPSED_UNREADABLE, *at, cell_texts(cells, "elapsed"))
             return None
 
     def _check_unit(self, role: str, value: Any, at: Place) -> None:

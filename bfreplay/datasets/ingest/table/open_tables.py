@@ -53,7 +53,7 @@ class ParquetTable:
             self._schema = pq.read_schema(file.path)
             self._parquet = pq.ParquetFile(file.path, read_dictionary=text_columns(self._schema))
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
         self.names = tuple(self._schema.names)
 
     def is_number(self, name: str) -> bool:
@@ -88,12 +88,12 @@ class ParquetTable:
                 refuse_swollen_texts(batch, self.file.name)
                 columns = [_values(batch.column(wanted.index(name))) for name in names]
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is no UTF-8, too
-                raise self._damaged(error) from error
+                raise self._damage_error(error) from error
             for cells in zip(*columns, strict=True):
                 number += 1
                 yield number, cells
 
-    def _damaged(self, error: BaseException) -> InputError:
+    def _damage_error(self, error: BaseException) -> InputError:
         return self.file.error(
             f"the Parquet file cannot be read: {' '.join(str(error).split())[:200]}",
             expected="a whole Parquet file",

@@ -12,7 +12,7 @@ from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.cells import first_word, is_missing, nodes_in, shown
+from bfreplay.datasets.ingest.table.cells import cell_texts, first_word, is_missing, nodes_in
 from bfreplay.datasets.ingest.table.clock import (
     READABLE_TIMES,
     SKIPPED,
@@ -101,25 +101,25 @@ class OutageRows:
         try:
             start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
         except (ValueError, OverflowError) as error:
-            value = f"{shown(cells, 'start', 'end')}: {error}"
+            value = f"{cell_texts(cells, 'start', 'end')}: {error}"
             return self._skip("an outage that cannot be read", at, value, is_warning=True)
         if start is None:
-            return self._skip("an outage without a start", at, shown(cells, "start", "end"), is_warning=True)
+            return self._skip("an outage without a start", at, cell_texts(cells, "start", "end"), is_warning=True)
         interval = self._clock.interval(start, end, None, at)
         if interval is None:
-            return self._skip(SKIPPED, at, shown(cells, "start", "end"), is_warning=False)
+            return self._skip(SKIPPED, at, cell_texts(cells, "start", "end"), is_warning=False)
         nodes: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
-                nodes, text = nodes_listed(cells["nodes"], self._lists)
+                nodes, text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
                 return self._skip(
-                    "an outage that cannot be read", at, f"{shown(cells, 'nodes')}: {error}", is_warning=True
+                    "an outage that cannot be read", at, f"{cell_texts(cells, 'nodes')}: {error}", is_warning=True
                 )
             if not text:  # written as "all" if it were the machine
                 return self._skip("an outage without nodes", at, cells["nodes"], is_warning=True)
         if interval[1] is not None and interval[1] < interval[0]:
-            self._report.warn(OUTAGES_BACKWARDS, *at, shown(cells, "start", "end"))
+            self._report.warn(OUTAGES_BACKWARDS, *at, cell_texts(cells, "start", "end"))
         self._clock.count(start, is_number(cells["start"]))
         self._record.add_outage(state, *interval, nodes, *at)
 
@@ -191,7 +191,7 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
 )
 
 
-def nodes_listed(value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
+def node_indices(value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
     """Indices of the nodes in a cell, and the list as text. ``ValueError`` if it is no list of nodes."""
     text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
     nodes = lists.ids(text, lambda: nodes_in(value))
