@@ -92,7 +92,7 @@ class Column:
         Raises
         ------
         InputError
-            A missing or unreadable time, one that is no whole number of microseconds, or outside the years 1 to 9999.
+            A missing or unreadable time, one that is not a whole number of microseconds, or outside the years 1 to 9999.
         """
         self.refuse_nulls()
         kind = self.values.type

@@ -51,7 +51,7 @@ class ClusterSpec:
                 )  # fmt: skip
             if name in seen:
                 raise InputError(
-                    f"the node type {name!r} is there twice", column="node type", value=self.text, expected=_FORM,
+                    f"the node type {name!r} is given twice", column="node type", value=self.text, expected=_FORM,
                     fix="add the numbers up",
                 )  # fmt: skip
             seen.add(name)
@@ -75,13 +75,13 @@ class ClusterSpec:
             if not equals:
                 raise InputError(
                     "a node type has no number of nodes", column="node type", value=part.strip() or text,
-                    expected=_FORM, fix=f"write {name}=NUMBER" if name else "take out the comma",
+                    expected=_FORM, fix=f"write {name}=NUMBER" if name else "delete the comma",
                 )  # fmt: skip
             if not (count.isascii() and count.isdigit() and 1 <= int(count[:20]) <= _MOST_NODES):
                 raise InputError(
                     f"the number of {name} nodes is unusable", column=name, value=count,
                     expected=f"a whole number from 1 to {_MOST_NODES:,}, in digits",
-                    fix="leave the type out" if count.strip("0") == "" and count else "correct the number",
+                    fix="omit the type" if count.strip("0") == "" and count else "correct the number",
                 )  # fmt: skip
             types.append((name, int(count)))
         return cls(tuple(types))

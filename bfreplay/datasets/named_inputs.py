@@ -29,7 +29,7 @@ def is_bundled(path: str | PathLike[str]) -> bool:
 
 
 def place_of(curves: str | PathLike[str]) -> str:
-    """Return the absolute path of a file of curves; the word ``sample``, which is no file, as it is."""
+    """Return the absolute path of a file of curves; the word ``sample``, which is not a file, as it is."""
     return BUNDLED if is_bundled(curves) else str(Path(curves).absolute())
 
 
@@ -39,13 +39,13 @@ def restrict(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:
     Raises
     ------
     InputError
-        One of them is no time, or the window is empty or reaches outside the log.
+        One of them is not a time, or the window is empty or reaches outside the log.
     """
     return log if window is None else log.between(*window_us(window))
 
 
 def window_us(window: tuple[str, str]) -> tuple[int, int]:
-    """Return both ends in microseconds since the epoch; ``InputError`` for what is no time."""
+    """Return both ends in microseconds since the epoch; ``InputError`` for what is not a time."""
     bounds = []
     for text in window:
         try:

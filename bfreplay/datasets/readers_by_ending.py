@@ -65,7 +65,7 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
             file=path,
             value=path.name,
             expected=expected,
-            fix=f"a scheduler's log is made into events by: bfreplay ingest auto {path.name} -o events.parquet; "
+            fix=f"convert a scheduler's log into events by: bfreplay ingest auto {path.name} -o events.parquet; "
             "another file may need another name"
             if looks is None
             else f"its content looks like {looks}: rename it",
@@ -85,10 +85,10 @@ def check_is_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise InputError("this is a folder", file=path, expected="a file", fix="give a file that lies in it")
+            raise InputError("this is a folder", file=path, expected="a file", fix="give a file in it")
         if not stat.S_ISREG(mode):
             raise InputError(
-                "this is no ordinary file (a pipe or a device)",
+                "this is not an ordinary file (a pipe or a device)",
                 file=path,
                 expected="a file on disk: it is read more than once",
                 fix="save it to a file first",

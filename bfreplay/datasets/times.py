@@ -36,7 +36,7 @@ def in_calendar(time_us: int) -> bool:
 
 
 def iso_utc(time_us: int) -> str:
-    """Write a time as ISO-8601 UTC, with six decimals only where it is no whole second.
+    """Write a time as ISO-8601 UTC, with six decimals only where it is not a whole second.
 
     Years outside 1..9999 cannot be written that way and come out as ``<n> us after 1970-01-01Z``.
     """
@@ -60,7 +60,7 @@ def parse_time_us(value: Any) -> int:
     Raises
     ------
     ValueError
-        It is no time, or not a whole number of microseconds; the text says which.
+        It is not a time, or not a whole number of microseconds; the text says which.
     """
     if isinstance(value, datetime):
         if value != value:  # pandas.NaT, which is a datetime
@@ -69,7 +69,7 @@ def parse_time_us(value: Any) -> int:
             raise ValueError("finer than a microsecond")
         return int(microseconds_of(value))
     if isinstance(value, bool):
-        raise ValueError("a truth value is no time")
+        raise ValueError("a truth value is not a time")
     text = str(value).strip()
     match = _ISO.fullmatch(text)
     if match is None:
@@ -99,7 +99,7 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
         No finite number, too large for 64 bits, or (``exact``) not a whole number of microseconds.
     """
     if isinstance(value, bool):
-        raise ValueError("a truth value is no number of seconds")
+        raise ValueError("a truth value is not a number of seconds")
     try:
         scaled = Decimal(str(value).strip()).scaleb(6)
     except InvalidOperation:
@@ -124,7 +124,7 @@ def time_error(value: Any, reason: str, *, file: Any = None, row: int | str | No
         expected, fix = "times that are whole microseconds", "round the times to microseconds"
     elif reason == _NOT_A_NUMBER:
         problem = (
-            "a time is nan, which is no number: it is missing, or something that made the table could not compute it"
+            "a time is nan, which is not a number: it is missing or could not be computed"
         )
         fix = "fill in the time, or drop the row"
     else:

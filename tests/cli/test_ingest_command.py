@@ -263,7 +263,7 @@ def test_the_inventory_may_be_all_that_is_wanted(folder):
     report = json.loads(run("slurm", "jobs.psv", *options, "--inventory", "nodes.txt").stdout)
     assert report["facts"]["nodes"] == 2
     assert report["facts"]["node_hours"] == {"idle": 2.0, "busy": 4.0}
-    assert report["facts"]["nodes left out"].endswith("such as cn2: 2 uses by jobs not counted")
+    assert report["facts"]["nodes skipped"].endswith("such as cn2: 2 uses by jobs not counted")
     refused = run("slurm", "jobs.psv", *options)
     assert refused.exit_code == 2
     assert "give --inventory FILE" in refused.output

@@ -12,12 +12,12 @@ from bfreplay.datasets.times import DAY_US
 from bfreplay.documents import Json, picked
 
 BURST_SHARES: tuple[tuple[int, int], ...] = ((1, 10), (1, 4), (1, 2))
-"""Shares of the idle nodes, as numerator and denominator, that a burst may reach."""
+"""Shares of the idle nodes that a burst may reach, as numerator and denominator."""
 
 
 @dataclass(frozen=True, slots=True)
 class LargeBursts:
-    """Bursts of at least ``share`` of the idle nodes (written as in ``label``: ``"1/10"``): how many in the window."""
+    """Bursts of at least ``share`` of the idle nodes (as text in ``label``: ``"1/10"``)."""
 
     label: str
     share: float
@@ -27,18 +27,18 @@ class LargeBursts:
 
     @property
     def per_day(self) -> float:
-        """Such bursts per day of the window."""
+        """Bursts per day of the window."""
         return self.count * DAY_US / self.window_us
 
     @property
     def mean_nodes(self) -> float:
-        """Mean nodes in such a burst; 0 when there is none."""
+        """Mean nodes in a burst; 0 if there is none."""
         return self.nodes / self.count if self.count else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Nodes that change at one time stamp.
+    """Bursts of nodes that change at one time stamp.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Bursts:
     large: tuple[LargeBursts, ...]
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return {
             "events": self.count,
             "mean_nodes": self.mean_nodes,
@@ -71,7 +71,7 @@ class Bursts:
 
 
 def bursts(changed: NDArray[np.int64], idle: NDArray[np.int64], window_us: int) -> Bursts:
-    """Bursts of ``changed`` nodes at each pool event, ``(E,)``, where ``idle`` of ``(E,)`` nodes are at stake."""
+    """Return the bursts of ``changed`` nodes at each pool event, ``(E,)``, of ``idle`` nodes that could change, ``(E,)``."""
     is_burst = changed > 0
     size, of = changed[is_burst], idle[is_burst]
     ordered = np.sort(size)

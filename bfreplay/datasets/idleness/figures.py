@@ -1,8 +1,8 @@
-"""The figures that describe the idle nodes of a log.
+"""Figures that describe the idle nodes of a log.
 
-A *idle interval* is one node being idle without a break, a *pool event* a time stamp at which at least one node joins
+An *idle interval* is one node being idle without a break, a *pool event* a time stamp at which at least one node joins
 the idle nodes or is reclaimed from them, a *burst* the nodes that join (or are reclaimed) at one such time stamp.
-Everything is counted in integer microseconds; hours and seconds appear only in what is shown.
+Everything is counted in integer microseconds; hours and seconds appear only in output.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from bfreplay.documents import Json, picked
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the log says of itself and a reader of the figures must know.
+    """Origin and warnings of the log, needed to judge the figures.
 
     Parameters
     ----------
     cluster, time_origin, node_inventory
         As in ``EventsMetadata``.
     log_warnings
-        Warnings about the log, and the rule that chose the nodes where the source gave only counts: lengths of idle
+        Warnings about the log, and the rule that chose the nodes if the source gave only counts: lengths of idle
         intervals then follow from the rule.
     idle_hours_by_rule
-        Idle node-hours of the window under each treatment of jobs that need more nodes than are free, in order of their
-        names; empty where there are none, or where the import could not tell.
+        Idle node-hours of the window under each rule for oversubscription, in order of the names; empty if no job needs
+        more nodes than are free, or the import could not compute them.
     """
 
     cluster: str | None
@@ -50,7 +50,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class StateTime:
-    """Node-time in one state, of ``total_us`` in all."""
+    """Node-time in one state, out of ``total_us``."""
 
     state: str
     node_us: int
@@ -88,7 +88,7 @@ class Idleness:
     idle_nodes_per_event
         Quantiles over pool events of the idle nodes right after each: what an allocator decides about.
     events_per_hour
-        Quantiles over the whole hours since the window start (a last part of an hour is left out).
+        Quantiles over the whole hours since the window start (without a last part of an hour).
     gap_s
         Quantiles of the seconds from one pool event to the next.
     idle intervals, idle_interval_length_s, idle_interval_bins
@@ -98,7 +98,7 @@ class Idleness:
     join_bursts, reclaim_bursts
         Nodes joining and nodes reclaimed per time stamp.
     origin
-        What the log says of itself.
+        Origin and warnings of the log.
     states
         Node-time in each state, in the order of ``NodeState``.
     longer_idle_intervals, idle_interval_spectrum
@@ -108,9 +108,9 @@ class Idleness:
         One idle interval a node: first all nodes that are idle from edge to edge of the window (``cut`` is
         ``"both"``), then the three with the longest idle intervals.
     widths
-        For 1, 2, 4, ... nodes: how often and for how long at least so many are idle.
+        For 1, 2, 4, ... nodes: how often and for how long at least that many are idle.
     week
-        Idle nodes by hour and weekday; ``None`` for a log whose times are relative.
+        Idle nodes by hour and weekday; ``None`` for a log with relative times.
     timeline
         Idle nodes over the window in about as many parts as a picture has columns of pixels.
     """
@@ -174,9 +174,9 @@ class Idleness:
         return self.n_pool_events * HOUR_US / (self.window_end_us - self.window_start_us)
 
     def to_dict(self) -> dict[str, Json]:
-        """Every figure, JSON-ready: plain numbers and strings, units in the names.
+        """Return the figures JSON-ready: plain numbers and strings, units in the names.
 
-        ``idle_interval_spectrum`` and ``timeline``, which only pictures need, are left out.
+        ``idle_interval_spectrum`` and ``timeline``, which only pictures need, are omitted.
         """
         return {
             "window_start": iso_utc(self.window_start_us),

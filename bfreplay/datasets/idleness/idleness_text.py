@@ -1,4 +1,4 @@
-"""Idleness as plain text for people: a paragraph, then tables with units and thousands separators."""
+"""Idleness as plain text: a paragraph, then tables with units and thousands separators."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.wording import aligned, amount, count
 
 WIDTH = 100
-"""Columns that no line exceeds, unless a name of the log's own is longer."""
+"""Widest line, unless a name in the log is longer."""
 
 _BAR_WIDTH = 24
 _NAMES_WIDTH = 74
 
 HEADLINE_S = 600
-"""The first length of an idle interval that the paragraph speaks of; the second is an hour."""
+"""First length of an idle interval in the paragraph; the second is an hour."""
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _DAY_NAMES = dict(
@@ -32,8 +32,8 @@ _DAY_NAMES = dict(
 def render(idleness: Idleness) -> str:
     """Lay out ``idleness`` as text of at most 100 columns, ending in a newline.
 
-    Bars in the table of idle intervals show each bin's share of the idle node-hours. A dash stands for what there is
-    nothing of: a quantile of no values, an hour that the window does not cover.
+    Bars in the table of idle intervals show each bin's share of the idle node-hours. A dash means no
+    value: a quantile of nothing, an hour outside the window.
     """
     it = idleness
     warnings = [f"Warning: {each}" for each in it.origin.log_warnings.sentences(most=None)]
@@ -73,7 +73,7 @@ def _facts(it: Idleness) -> list[str]:
 
 
 def _throughout(it: Idleness) -> str:
-    """As many names as a line has room for."""
+    """List the nodes idle throughout, as many as fit into a line."""
     names = [each.node for each in it.longest_idle_intervals if each.censored == "both"]
     if not names:
         return "no node"
@@ -85,7 +85,7 @@ def _throughout(it: Idleness) -> str:
 
 
 def _longest_table(it: Idleness) -> list[list[str]]:
-    """Of nodes that are not idle all the time; no table where there is no idle interval."""
+    """Lay out the longest idle intervals of nodes not idle all the time; empty without idle intervals."""
     idle_intervals = [each for each in it.longest_idle_intervals if each.censored != "both"]
     rows: list[tuple[str, ...]] = [("longest idle intervals, one a node", "from", "to", "length", "cut by the window")]
     for each in idle_intervals:
@@ -145,7 +145,7 @@ def _hours(first: int, last: int) -> str:
 
 
 def _gaps(hours_in: Sequence[int]) -> list[tuple[int, int]]:
-    """Each run of hours of the day between those given, as its first hour and the one after its last."""
+    """Return each gap between the given hours of the day, as its first hour and the one after its last."""
     return [(before + 1, after) for before, after in pairwise([-1, *hours_in, 24]) if after > before + 1]
 
 
@@ -194,7 +194,7 @@ def _idle_interval_table(it: Idleness) -> list[str]:
 
 
 def sentences(it: Idleness) -> list[str]:
-    """How much is idle, in how long idle intervals, how wide, how bursty, and when."""
+    """Describe in sentences how much is idle: lengths of idle intervals, widths, bursts, times of day."""
     if not it.idle_node_us:
         nodes = (
             "The only node is never idle" if it.n_nodes == 1 else f"None of {it.n_nodes:,} nodes is idle at any time"
@@ -215,7 +215,7 @@ def sentences(it: Idleness) -> list[str]:
 
 
 def _oversubscription(it: Idleness) -> list[str]:
-    """Give the range of idle nodes, where it depends on how jobs above the machine are treated."""
+    """Give the range of idle nodes if it depends on the treatment of oversubscription."""
     hours_by_rule = [value for _, value in it.origin.idle_hours_by_rule]
     if not hours_by_rule:
         return []
@@ -257,7 +257,7 @@ def _nodes(idle_intervals: LongerIdleIntervals) -> str:
 
 
 def _breadth(it: Idleness) -> str:
-    """Of the most nodes that are idle at least half of the time; of one node where not even that is."""
+    """Describe the largest number of nodes idle at least half of the time; one node if none is."""
     wide = [each for each in it.widths if each.share_of_time >= 0.5]
     width = wide[-1] if wide else it.widths[0]
     text = f"At least {count(width.nodes, 'node')} {'is' if width.nodes == 1 else 'are'} idle "
@@ -285,7 +285,7 @@ def _often(times: int, it: Idleness) -> str:
 
 
 def _when(it: Idleness) -> str:
-    """Speak of hours only where all are covered, of weekdays likewise."""
+    """Describe the hours of the day, and the weekdays, if the window covers all of them."""
     if it.week is None:
         return "The times of the log are relative, so it has no hour of the day."
     by_hour, by_day = _all(it.week.by_hour), _all(it.week.by_weekday)
@@ -310,27 +310,27 @@ def _hour(hour: int) -> str:
 
 
 def _all(means: Sequence[float | None]) -> list[float]:
-    """The means where none is missing, else nothing."""
+    """Return the means if none is missing, else nothing."""
     known = [mean for mean in means if mean is not None]
     return known if len(known) == len(means) else []
 
 
 def few(value: float | None) -> str:
-    """``-`` for nothing; whole from 100 on, else as ``amount``."""
+    """Format a number: ``-`` for ``None``, whole from 100 on, else as ``amount``."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 100 else amount(value)
 
 
 def cell(value: float | None) -> str:
-    """``-`` for nothing; whole from 100 on, else with one decimal, so that a column can be read down."""
+    """Format a number for a column: ``-`` for ``None``, whole from 100 on, else with one decimal."""
     if value is None or value >= 100:
         return few(value)
     return f"{value:.1f}" if value >= 0.05 or value == 0 else "<0.1"
 
 
 def days(seconds: float) -> str:
-    """Days with three decimals, but ``1 day``; less than a day in its natural unit."""
+    """Format days with three decimals, but ``1 day``; less than a day in its natural unit."""
     if seconds == _DAY_S:
         return "1 day"
     return f"{seconds / _DAY_S:,.3f} days" if seconds >= _DAY_S else span(seconds)

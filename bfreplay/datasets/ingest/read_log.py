@@ -21,17 +21,17 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.errors import InputError
 
-NO_LOG_FILE = "a file in a folder or an archive is no log that this reader knows; it was left out"
+NO_LOG_FILE = "a file in a folder or an archive is not recognised by this reader; it was skipped"
 
 Progress = Callable[[int, int], None]
-"""Told bytes read so far, and bytes in all."""
+"""Called with bytes read so far, and total bytes."""
 
 _HEADERS = frozenset({"nodelist", "node", "nodes", "nodename", "hostname", "hostnames", "host", "hosts", "name"})
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """A scheduler's log after reading, before rules are applied: the same log under several rules is read once.
+    """Scheduler log after reading and before the rules, so that a log under several rules is read once.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class ReadLog:
     sources
         Files that were read.
     why
-        For ``auto``: why each file was taken for what it was.
+        For ``auto``: the reason for the reader of each file.
     """
 
     record: ScheduleRecord
@@ -52,11 +52,11 @@ class ReadLog:
 
     @property
     def is_assigned(self) -> bool:
-        """Whether nodes have to be chosen by rule, since the log has only numbers of them."""
+        """True if nodes are assigned by rule, because the log has only counts."""
         return self.record.n_counted > 0
 
     def build(self, rules: OccupancyRules | None = None) -> BuiltLog:
-        """Node events under ``rules``; see ``build_events``. Its errors name the (first) file."""
+        """Build the node events under ``rules``; see ``build_events``. Errors name the first file."""
         try:
             return build_events(self.record, rules, self.sources)
         except InputError as error:
@@ -84,20 +84,20 @@ def read_log(
     reader
         ``"slurm"``, ``"pbs"``, ...; ``"auto"`` looks at the files; or ``package.module:Class`` of your own.
     options
-        What the log does not say.
+        Facts that the log lacks.
     inventory
-        A file with the names of all nodes, used or not.
+        File with the names of all nodes, used or not.
     inventory_only
-        Whether only these nodes are wanted: others that the log names are left out, and jobs hold them unseen.
+        True to keep only these nodes; others in the log are skipped, and jobs hold them unseen.
     outages
-        Tables of when nodes were out of use (columns node, start, end, state), beside the log of any scheduler.
+        Tables of outages (columns node, start, end, state), with the log of any scheduler.
     progress
-        Called with bytes read and bytes in all.
+        Called with bytes read and total bytes.
 
     Raises
     ------
     InputError
-        A file cannot be used; the message says where and how to go on.
+        A file cannot be used; the message says where and how to fix it.
     """
     if not paths:
         raise InputError("there is no file to read", expected="at least one file")
@@ -111,7 +111,7 @@ def read_log(
             progress(min(done, total), total)
 
     if inventory_only and inventory is None:
-        raise InputError("--inventory-only needs the names of the nodes that are wanted", fix="give --inventory FILE")
+        raise InputError("--inventory-only needs the names of the nodes to keep", fix="give --inventory FILE")
     record = ScheduleRecord(node_names=options.node_names)
     if inventory is not None:
         record.give_inventory(read_inventory(inventory), inventory_only)
@@ -134,11 +134,11 @@ def read_log(
                 record.report.warn(NO_LOG_FILE, file.name)
         chosen.read(files, record, options)
         if outage_files:
-            from bfreplay.datasets.ingest.table.outages import read_outages  # csv, pyarrow: if needed
+            from bfreplay.datasets.ingest.table.outages import read_outages  # imports csv or pyarrow if needed
 
             for file in outage_files:
                 read_outages(file, record, options)
-            record.report.facts.pop("outages", None)  # what a reader says of logs without them
+            record.report.facts.pop("outages", None)  # set by readers of logs without local times
         elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
             record.report.facts["--tz"] = "has no effect on this log, which has no local times"
         sources = opened.sources
@@ -159,16 +159,16 @@ def ingest(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> tuple[NodeEvents, ImportReport]:
-    """Read a scheduler's log and make node events of it, with the report of what was kept and what not.
+    """Read a scheduler's log and convert it to node events, with an import report.
 
     Parameters
     ----------
     paths, reader, options, inventory, inventory_only, outages, progress
         As ``read_log``.
     rules
-        How intervals become states; ``None``: the defaults.
+        Rules for node states; ``None``: the defaults.
     strict
-        Refuse a log that leaves warnings.
+        Refuse a log with warnings.
 
     Raises
     ------
@@ -185,14 +185,14 @@ def ingest(
 
 
 def read_inventory(path: Path) -> tuple[str, ...]:
-    """Names of all nodes: a name or a node list (``cn[001-128]``) a line; ``#`` begins a comment.
+    """Read the names of all nodes: a name or a node list (``cn[001-128]``) per line; ``#`` begins a comment.
 
-    What ``sinfo -N -h -o %N``, ``scontrol show hostnames`` or a node list by hand gives. Repeated names count once.
+    Output of ``sinfo -N -h -o %N`` or ``scontrol show hostnames``, or written by hand. Repeated names count once.
 
     Raises
     ------
     InputError
-        A line is no list of nodes, or there is none.
+        A line is not a list of nodes, or the file has no node.
     """
     check_is_file(path)
     names: dict[str, None] = {}
@@ -200,11 +200,11 @@ def read_inventory(path: Path) -> tuple[str, ...]:
         text = line.split("#", 1)[0].strip()
         try:
             if text.lower() in _HEADERS:
-                raise ValueError("it is the head of a column")
+                raise ValueError("it is a column header")
             names.update(dict.fromkeys(expand_nodes(text)))
         except ValueError as error:
             raise InputError(
-                f"this is no node or list of nodes: {error}",
+                f"this is not a node or list of nodes: {error}",
                 file=path,
                 row=f"line {number}",
                 value=text,

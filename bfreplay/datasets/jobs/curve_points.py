@@ -38,7 +38,7 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
     if as_columns:
         nodes, values = cell
         if not isinstance(nodes, list) or not isinstance(values, list):
-            raise InputError("the points are no lists", value=cell, expected="nodes = [0, 1, …] and values = [0.0, …]")
+            raise InputError("the points are not lists", value=cell, expected="nodes = [0, 1, …] and values = [0.0, …]")
         return [number_of(node, "nodes") for node in nodes], [number_of(value, "values") for value in values]
     pairs = [pair.split(INLINE_CURVE) for pair in cell.split()] if isinstance(cell, str) else cell
     if not isinstance(pairs, Sequence):
@@ -47,7 +47,7 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
     for given in pairs:
         pair = list(given.values()) if isinstance(given, dict) else given
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InputError("a point of a curve is no pair of nodes and value", value=given, expected=_EXPECTED)
+            raise InputError("a point of a curve is not a pair of nodes and value", value=given, expected=_EXPECTED)
         nodes.append(number_of(pair[0], "nodes"))
         values.append(number_of(pair[1], "values"))
     return nodes, values

@@ -44,7 +44,7 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
     if isinstance(cell, Mapping):
         name, given = cell[LAW_KEY], {str(key): value for key, value in cell.items() if key != LAW_KEY}
         if not isinstance(name, str):
-            raise InputError("the name of the law is no text", column=LAW_KEY, value=name, expected='law = "amdahl"')
+            raise InputError("the name of the law is not text", column=LAW_KEY, value=name, expected='law = "amdahl"')
     else:
         name, given = _parts(cell)
     law = law_named(name, allow_code=allow_code)
@@ -120,7 +120,7 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
             )
         if key in given:
             raise InputError(
-                f"the parameter {key!r} of the law {name} is there twice", column=key, value=text, fix="drop one"
+                f"the parameter {key!r} of the law {name} is given twice", column=key, value=text, fix="drop one"
             )
         given[key] = value
     return name, given
@@ -134,7 +134,7 @@ def number_of(value: Any, column: str) -> float:
         return float(value)
     except (ValueError, OverflowError):
         raise InputError(
-            "this is no number", column=column, value=value, expected="a number", fix=_number_fix(value)
+            "this is not a number", column=column, value=value, expected="a number", fix=_number_fix(value)
         ) from None
 
 

@@ -283,7 +283,7 @@ class _Row:
     def _text(self, column: str) -> str:
         cell = self._cell(column)
         if not isinstance(cell, str):
-            raise self._error(f"the {column} is no text", column, "text", "put it in quotes")
+            raise self._error(f"the {column} is not text", column, "text", "put it in quotes")
         return cell
 
     def _min_nodes(self, throughput: Curve) -> int:
@@ -295,7 +295,7 @@ class _Row:
             raise self._error(
                 f"max_nodes is below {measured[0]:,}, the smallest node count that the curve was measured at",
                 "max_nodes",
-                f"{measured[0]:,} or more where min_nodes is left out",
+                f"{measured[0]:,} or more without min_nodes",
                 "raise max_nodes, or give min_nodes",
             )
         return measured[0]
@@ -305,7 +305,7 @@ class _Row:
         kinds = cell.split(";") if isinstance(cell, str) else cell
         if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
             raise self._error(
-                "the node types are no text", "node_types", "names separated by ;", 'write gpu;fat, or ["gpu"]'
+                "the node types are not text", "node_types", "names separated by ;", 'write gpu;fat, or ["gpu"]'
             )
         return tuple(kind.strip() for kind in kinds if kind.strip())
 
@@ -316,7 +316,7 @@ class _Row:
         number = self._number(column)
         if not number.is_integer():
             raise self._error(
-                f"the {column} is no whole number", column, "a whole number", "round it to a whole number"
+                f"the {column} is not a whole number", column, "a whole number", "round it to a whole number"
             )
         return int(number)
 
@@ -333,7 +333,7 @@ class _Row:
             return seconds_to_us(self.cells[column], exact=False)
         except ValueError as error:
             raise self._error(
-                f"this is no number of seconds: {error}", column, "finite seconds", "give seconds"
+                f"this is not a number of seconds: {error}", column, "finite seconds", "give seconds"
             ) from error
 
     def _error(self, problem: str, column: str, expected: str, fix: str) -> InputError:

@@ -77,7 +77,7 @@ def read_csv_table(file: Path) -> JobTable:
     for i, name in enumerate(columns):
         if name in columns[:i]:
             raise InputError(
-                "a column is there twice", file=file, column=name, value=lines[0], fix="drop one of the two"
+                "a column occurs twice", file=file, column=name, value=lines[0], fix="drop one of the two"
             )
     rows = []
     for row, cells in enumerate(lines[1:], start=1):
@@ -100,7 +100,7 @@ def read_parquet_table(file: Path) -> JobTable:
     Raises
     ------
     InputError
-        The file is no Parquet or damaged, or has times finer than a microsecond.
+        The file is not Parquet or damaged, or has times finer than a microsecond.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -170,10 +170,10 @@ def read_toml_table(file: Path) -> JobTable:
             else "write [[job]], singular and in double brackets, before each job",
         )
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
-        raise InputError("job is no array of tables", file=file, column="job", expected="[[job]] before each job")
+        raise InputError("job is not an array of tables", file=file, column="job", expected="[[job]] before each job")
     if not isinstance(curves, dict) or not all(isinstance(curve, dict) for curve in curves.values()):
         raise InputError(
-            "curves is no table of tables",
+            "curves is not a table of tables",
             file=file,
             column="curves",
             expected="[curves.NAME] with nodes and values, or with a law",
@@ -190,7 +190,7 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
     ------
     InputError
         Keys other than ``nodes`` and ``values``, or ``law`` and its parameters; points or
-        parameters that are no valid curve.
+        parameters that form no valid curve.
     """
     curves: dict[str, Curve] = {}
     for name, cells in table.curves.items():
@@ -212,7 +212,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     Raises
     ------
     InputError
-        Other columns, cells that are not numbers, or points that are no valid curve.
+        Other columns, cells that are not numbers, or points that form no valid curve.
     """
     table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
     if table.curves:

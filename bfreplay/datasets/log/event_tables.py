@@ -62,14 +62,14 @@ class LogHeader:
         Raises
         ------
         InputError
-            The text is no JSON, or lacks the window or the nodes.
+            The text is not JSON, or lacks the window or the nodes.
         """
         try:
             document = parse_json(text)
         except ValueError as error:
-            raise _metadata_error(file, f"the metadata of the log are no JSON: {error}") from error
+            raise _metadata_error(file, f"the metadata of the log are not JSON: {error}") from error
         if not isinstance(document, Mapping):
-            raise _metadata_error(file, "the metadata of the log are no JSON object")
+            raise _metadata_error(file, "the metadata of the log are not a JSON object")
         metadata = EventsMetadata.from_json(document, file)
         start_us, end_us = (_window_time(document, key, file) for key in ("window_start", "window_end"))
         nodes = document.get("nodes")
@@ -199,7 +199,7 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
         for text in (
             f"missing: {', '.join(missing)}" if missing else "",
             f"unknown: {', '.join(map(repr, unknown))}" if unknown else "",
-            "a column is there twice" if len(set(named)) < len(named) else "",
+            "a column occurs twice" if len(set(named)) < len(named) else "",
         )
         if text
     )

@@ -183,7 +183,7 @@ class NodeEvents:
         Raises
         ------
         InputError
-            The window is empty, or reaches outside this one, or a bound is no time.
+            The window is empty, or reaches outside this one, or a bound is not a time.
         """
         start_us, end_us = _bound_us("start", start), _bound_us("end", end)
         inside = self.window_start_us <= start_us < end_us <= self.window_end_us
@@ -230,7 +230,7 @@ def _bound_us(which: str, value: Any) -> int:
         return parse_time_us(value)
     except ValueError as error:
         raise InputError(
-            f"the {which} of the window is no time: {error}",
+            f"the {which} of the window is not a time: {error}",
             value=value,
             expected="ISO-8601 such as 2021-02-10T00:48:48Z, a datetime, or whole microseconds since 1970-01-01 UTC",
             fix="write the time as ISO-8601 text",

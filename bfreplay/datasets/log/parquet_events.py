@@ -26,7 +26,7 @@ def read_parquet(path: Path) -> NodeEvents:
     Raises
     ------
     InputError
-        The file is no Parquet, cut or damaged, empty, or has other columns.
+        The file is not Parquet, cut or damaged, empty, or has other columns.
     """
     with _open(path) as parquet:
         columns, texts = parquet.schema_arrow.names, text_columns(parquet.schema_arrow)

@@ -1,4 +1,4 @@
-"""Public scheduler logs by name: what they are good for, and a hash-checked way to get them."""
+"""Public scheduler logs by name: a catalogue, and hash-checked downloads."""
 
 from bfreplay.datasets.public_logs.entries import DownloadError, LogFile, PublicLog, catalogue, public_log
 from bfreplay.datasets.public_logs.fetching import Progress, data_folder, fetch, fetch_all, fetch_state

@@ -1,4 +1,4 @@
-"""The published BFTrainer job sets: two pickled tables, bounds and curves."""
+"""Published BFTrainer job sets: two pickled tables, bounds and curves."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
     -------
     JobSet
         The model is the part of a name after its first ``-``, if any; a job whose ``Os`` equals its ``Ps``
-        has no objective curve of its own. Equal curves are one object.
+        has no separate objective curve. Equal curves are one object.
 
     Raises
     ------
     InputError
-        Columns are missing, the tables do not fit each other, or a value makes no sense.
+        Columns are missing, the tables do not match, or a value is invalid.
     """
     bounds_file, curves_file = Path(bounds), Path(curves)
     table = _job_table(bounds_file, _BOUNDS_COLUMNS, "the bounds (…-Jbnd-….pkl)")
@@ -132,7 +132,7 @@ def _numbers(frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64
 
 def _whole(value: float, column: str) -> int:
     if not math.isfinite(value) or value != int(value):
-        raise InputError("a node count is no whole number", column=column, value=float(value), expected=">= 1")
+        raise InputError("a node count is not a whole number", column=column, value=float(value), expected=">= 1")
     return int(value)
 
 

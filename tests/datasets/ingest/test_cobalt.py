@@ -120,7 +120,7 @@ def test_numbers_and_ranges_are_nodes_of_theta():
     "text", ["x3005c0s1b1n0,???,x3005c0s2b1n0", "9-3", "MIR-00C00-33F71-512,cc001", "a b", "0-999999,1-999999x"]
 )
 def test_junk_is_no_location(text):
-    with pytest.raises(ValueError, match=r"is no node|no block"):
+    with pytest.raises(ValueError, match=r"is not a node|no block"):
         location_of(text, 3)
 
 
@@ -304,7 +304,7 @@ def test_a_reservation_for_repairs_takes_the_machine_down_if_it_is_all_of_it(rea
         "an outage that cannot be read": 1,
     }
     assert record.report.warnings[PART_UNKNOWN].count == 2
-    assert record.report.facts["reservations left out"] == "3,072 node-hours on nodes that cannot be told"
+    assert record.report.facts["reservations skipped"] == "3,072 node-hours on nodes that cannot be told"
     assert balances(record)
     both = read(RAW, text, reservations="reserved")
     assert [outage.state for outage in both.outages] == [NodeState.DOWN, NodeState.RESERVED]

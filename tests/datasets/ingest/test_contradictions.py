@@ -86,7 +86,7 @@ def test_a_table_without_locations_says_that_nodes_are_placed_by_rule(tmp_path):
 @pytest.mark.parametrize("value", ["1717200１00", "17\x12000", "17172x", "1717200000,5"])
 @pytest.mark.parametrize("name", ["swf", "swf-extended"])
 def test_a_start_of_the_log_that_is_no_plain_number_is_refused(name, value, tmp_path):
-    with pytest.raises(InputError, match="UnixStartTime is no whole number"):
+    with pytest.raises(InputError, match="UnixStartTime is not a whole number"):
         read(name, tmp_path, f"UnixStartTime: {T}", f"UnixStartTime: {value}")
 
 

@@ -16,7 +16,7 @@ from tests.examples import examples
 
 T = 1_700_000_000
 US = 1_000_000
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
+UNREADABLE = "rows that cannot be read were skipped: their nodes look idle"
 
 
 def finished(end, start, hosts=("h1", "h1", "h2"), job=7, index=0, asked=(), name="run", command="a.out", status=64):

@@ -111,7 +111,7 @@ def test_a_text_stamp_in_the_skipped_hour_is_skipped_with_a_warning(tmp_path):
 
 
 def test_an_unknown_zone_is_refused(tmp_path):
-    with pytest.raises(InputError, match="there is no such time zone"):
+    with pytest.raises(InputError, match="unknown time zone"):
         read(tmp_path, [ended(T, T + 60)], timezone="Mars/Base")
 
 

@@ -184,7 +184,7 @@ def test_a_header_number_may_be_followed_by_text(tmp_path):
 @pytest.mark.parametrize("key", ["MaxNodes", "MaxProcs", "UnixStartTime"])
 def test_a_header_number_that_is_none_is_refused_with_its_line(tmp_path, key, value):
     text = f"; Version: 2.2\n; {key}: {value}\n" + HEADER + row()
-    with pytest.raises(InputError, match=f"{key} is no whole number") as caught:
+    with pytest.raises(InputError, match=f"{key} is not a whole number") as caught:
         read(tmp_path, text)
     assert caught.value.row == "line 2"
 
@@ -239,16 +239,16 @@ def test_the_zone_is_kept_if_it_is_one_and_changes_no_time(tmp_path, zone, known
     [
         ("1 2 3\n", "not 18 columns"),
         (row().rstrip() + " 7\n", "not 18 columns"),
-        (row().rstrip() + " -1 1 x\n", "column 19 is no list of nodes"),
-        (row(job="x"), "a field is no number"),
-        (row(run="1e3"), "a field is no number"),
-        (row(run="+3"), "a field is no number"),
-        (row(run="1_0"), "a field is no number"),
-        (row(run="nan"), "a field is no number"),
-        (row(run="１２"), "a field is no number"),
-        (row(wait="-"), "a field is no number"),
-        (row(wait="1" * 13), "a field is no number"),
-        (row(procs="2.5"), "a field is no number"),
+        (row().rstrip() + " -1 1 x\n", "column 19 is not a list of nodes"),
+        (row(job="x"), "a field is not a number"),
+        (row(run="1e3"), "a field is not a number"),
+        (row(run="+3"), "a field is not a number"),
+        (row(run="1_0"), "a field is not a number"),
+        (row(run="nan"), "a field is not a number"),
+        (row(run="１２"), "a field is not a number"),
+        (row(wait="-"), "a field is not a number"),
+        (row(wait="1" * 13), "a field is not a number"),
+        (row(procs="2.5"), "a field is not a number"),
     ],
 )
 def test_what_is_no_row_is_skipped_and_warned_of_with_its_line(tmp_path, line, reason):

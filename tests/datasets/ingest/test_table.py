@@ -441,7 +441,7 @@ def test_a_table_of_outages_stands_beside_one_of_jobs(read):
         for o in record.outages
     ]
     assert found == [(NodeState.DRAIN, 200, 260, 2), (NodeState.DOWN, 300, 360, None)]
-    assert skipped(record) == {"a state that is no outage": 1, "an outage with a state that is not known": 1}
+    assert skipped(record) == {"a state that is not an outage": 1, "an outage with a state that is not known": 1}
     assert balances(record)
 
 

@@ -244,7 +244,7 @@ def test_a_list_of_no_outages_says_that_there_were_none(add):
         ("job_id,start,end,nodes\n1,100,160,c1\n", "a table of jobs"),
         ("id,start,end,nodes\n1,100,160,c1\n", "a table of jobs"),
         ("node,start,end\nc1,yesterday,160\n", r"no row .*: an outage that cannot be read \(1 x\)"),
-        ("node,start,end,state\nc1,100,160,COMPLETED\n", r"no row .*: a state that is no outage \(1 x\)"),
+        ("node,start,end,state\nc1,100,160,COMPLETED\n", r"no row .*: a state that is not an outage \(1 x\)"),
     ],
 )
 def test_what_is_no_table_of_outages_is_refused_with_what_works(add, text, problem):

@@ -79,7 +79,7 @@ class BatsimReader:
             kind = _kind(file)
             if kind is None:
                 raise file.wrong_start(
-                    "this is no file of Batsim's",
+                    "this is not a file of Batsim's",
                     expected=f"{JOBS} (columns {', '.join(sorted(_JOB_COLUMNS))} and others), {STATES}, {SCHEDULE} or "
                     "the workload",
                     fix=f"Batsim writes them: {EXPORTS[0].command}",
@@ -174,7 +174,7 @@ def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str,
 
 
 def _seconds_us(text: str) -> int | None:
-    """Microseconds; ``None`` for what is no number or no time in the calendar."""
+    """Microseconds; ``None`` for what is not a number or no time in the calendar."""
     if not _SECONDS.fullmatch(text):
         return None
     try:
@@ -207,7 +207,7 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
         for at, row in _rows(file, record):
             counts = [row[column] for column in _STATE_COLUMNS]
             if not all(map(_WHOLE.fullmatch, counts)):
-                record.report.skip_with_warning("a count of machines is no number", *at)
+                record.report.skip_with_warning("a count of machines is not a number", *at)
                 continue
             record.report.skip("machine states: counts without names", *at)
             totals.add(sum(map(int, counts)))
@@ -238,7 +238,7 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
             record.report.skip_with_warning("the allocated resources cannot be read", *at)
             continue
         if start is None or (end is None and not is_running):
-            record.report.skip_with_warning("a time is no number", *at)
+            record.report.skip_with_warning("a time is not a number", *at)
         elif not row["job_id"]:
             record.report.skip_with_warning("no job_id", *at)
         elif not nodes:

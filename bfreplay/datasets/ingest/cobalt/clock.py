@@ -47,7 +47,7 @@ class CobaltClock(TableClock):
         Raises
         ------
         ValueError
-            It is no stamp.
+            It is not a stamp.
         """
         if is_missing(value):
             return None

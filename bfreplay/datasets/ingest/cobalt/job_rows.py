@@ -23,7 +23,7 @@ OTHER_MACHINE = "jobs of another machine are in the log; only one machine is rea
 NO_LOCATION = "the table says nowhere on which nodes a job ran: they are placed by rule"
 WHERE_MISSING = "jobs lack the location that others have: their nodes are placed by rule"
 NO_END = "jobs have a running time but no end: they are taken to have ended after it"
-TOO_LARGE = "jobs with more nodes than the machine has were left out: their nodes look idle"
+TOO_LARGE = "jobs with more nodes than the machine has were skipped: their nodes look idle"
 
 _BLOCK = re.compile(r"[A-Z]{2,5}-[0-9A-F]{5}-[0-9A-F]{5}(?:-\d+)*-(\d{1,6})", re.ASCII)
 _XNAME = re.compile(r"x\d+c\d+s\d+b\d+n\d+", re.ASCII)
@@ -200,7 +200,7 @@ def location_of(text: str, count: int | None) -> Location:
     if any(blocks):
         sizes = [int(match[1]) for match in blocks if match is not None]
         if len(sizes) < len(tokens):
-            raise ValueError("a part of the list is no block")
+            raise ValueError("a part of the list is not a block")
         return Location((), False, sum(sizes))
     nodes = {}
     last = len(tokens) - 1
@@ -209,7 +209,7 @@ def location_of(text: str, count: int | None) -> Location:
         if names is None:
             if i == last and last > 0 and count is not None and len(nodes) < count and _is_name_prefix(token):
                 return Location(tuple(nodes), True, None)
-            raise ValueError(f"{token!r} is no node")
+            raise ValueError(f"{token!r} is not a node")
         if i == last and last > 0 and count is not None and len(nodes) + len(names) < count and not _is_whole(tokens):
             return Location(tuple(nodes), True, None)
         nodes.update(dict.fromkeys(names))

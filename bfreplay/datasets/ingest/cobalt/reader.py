@@ -133,7 +133,7 @@ class CobaltReader:
         outages.close(jobs.next_start)
         if outages.left_out_us:
             hours = outages.left_out_us / 3_600_000_000
-            record.report.facts["reservations left out"] = f"{hours:,.0f} node-hours on nodes that cannot be told"
+            record.report.facts["reservations skipped"] = f"{hours:,.0f} node-hours on nodes that cannot be told"
         record.report.facts["time zone"] = clock.evidence()
 
 
@@ -198,7 +198,7 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
 class Layout:
     """What a file is, how one can see it, and its columns.
 
-    ``names`` are upper case; ``has_header`` says whether the first line is no row.
+    ``names`` are upper case; ``has_header`` says whether the first line is not a row.
     """
 
     kind: Kind

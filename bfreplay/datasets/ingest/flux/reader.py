@@ -92,7 +92,7 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
         record.report.read()
         n_jobs += 1
         if not isinstance(job, dict):
-            record.report.skip_with_warning("a job is no JSON object", file.name, number, job)
+            record.report.skip_with_warning("a job is not a JSON object", file.name, number, job)
             continue
         n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
         n_started += _add(job, number, file, record)
@@ -121,7 +121,7 @@ def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecor
         if isinstance(time, int):
             record.stamp(time)
     if isinstance(start, str) or isinstance(cleanup, str) or isinstance(inactive, str):
-        record.report.skip_with_warning("a time of a job is no number of seconds", *at)
+        record.report.skip_with_warning("a time of a job is not a number of seconds", *at)
         return False
     if start is None:
         # rejected and cancelled jobs go from waiting to cleanup

@@ -11,9 +11,9 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json, parse_json
 
-UNREADABLE = "events of nodes that cannot be read were left out: nodes may look idle that were not usable"
+UNREADABLE = "events of nodes that cannot be read were skipped: nodes may look idle that were not usable"
 NO_NAMES = (
-    "events give ranks, and no event before them says which nodes those are: they were left out, and nodes may look "
+    "events give ranks, and no event before them says which nodes those are: they were skipped, and nodes may look "
     "idle that were not usable (the whole journal has the names: flux resource eventlog -f json)"
 )
 
@@ -54,7 +54,7 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
         time_us = None if event is None else _time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
-            reason = "an event that is no JSON object with timestamp, name and context"
+            reason = "an event that is not a JSON object with timestamp, name and context"
             record.report.skip_with_warning(reason, *at, warning=UNREADABLE)
             continue
         record.stamp(time_us)

@@ -88,7 +88,7 @@ def record_texts(file: LogFile) -> Iterator[Text]:
 
 
 def fields_of(text: str) -> list[str] | None:
-    """Return the fields as they stand, with their quotes; ``None`` if it is no record."""
+    """Return the fields as they stand, with their quotes; ``None`` if it is not a record."""
     fields = _FIELD.findall(text)
     return fields if " ".join(fields) == text or _RECORD.fullmatch(text) else None
 
@@ -112,7 +112,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
         _whole(fields, _START, "start"),
     )
     if not fields[_START + 1].startswith('"'):
-        raise ValueError("the user is no string: a field is missing before")
+        raise ValueError("the user is not a string: a field is missing before")
     if start_s > end_s:
         raise ValueError("the job ends before it starts")
     submit_s = _whole(fields, _SUBMIT, "submission") if start_s else 0
@@ -125,7 +125,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
         raise ValueError("the record is cut, or a number of hosts is wrong")
     _whole(fields, status, "job status")
     if not _DECIMAL.fullmatch(fields[status + 1]):
-        raise ValueError("the host factor is no number: a number of hosts is wrong")
+        raise ValueError("the host factor is not a number: a number of hosts is wrong")
     index = _whole(fields, status + _AFTER_STATUS_TO_INDEX, "array index")
     hosts = tuple(dict.fromkeys(_host(field) for field in fields[at + 1 : status]))
     return Finish(f"{job}[{index}]" if index else str(job), submit_s, start_s, end_s, hosts)
@@ -156,7 +156,7 @@ def unquote(field: str) -> str:
         It is a number.
     """
     if not field.startswith('"'):
-        raise ValueError(f"{field!r} is no string")
+        raise ValueError(f"{field!r} is not a string")
     return field[1:-1].replace('""', '"')
 
 
@@ -164,7 +164,7 @@ def _whole(fields: Sequence[str], at: int, what: str) -> int:
     if at >= len(fields):
         raise ValueError("the record is cut, or a number of hosts is wrong")
     if not _WHOLE.fullmatch(fields[at]):
-        raise ValueError(f"the {what} is no whole number")
+        raise ValueError(f"the {what} is not a whole number")
     return int(fields[at])
 
 

@@ -1,4 +1,4 @@
-"""The report report as plain text for people."""
+"""Import report as plain text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LABEL = 12
 
 
 def render(built: BuiltLog, reader: str) -> str:
-    """Lay out what was read, kept, left out and assumed; the warnings and the verdict last, where they are seen."""
+    """Lay out the rows read, kept and skipped, the assumptions, and last the warnings and the verdict."""
     report, events = built.report, built.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
@@ -29,7 +29,7 @@ def render(built: BuiltLog, reader: str) -> str:
     lines = [
         _line("read", f"{count(report.rows_read, 'row')} as {metadata.source_format or reader}"),
         _line("kept", kept),
-        _line("left out", count(report.rows_skipped, "row")),
+        _line("skipped", count(report.rows_skipped, "row")),
     ]
     for reason, tally in sorted(report.skipped.items(), key=lambda item: -item[1].count):
         example = f", e.g. {tally.examples[0]}" if tally.examples else ""
@@ -72,7 +72,7 @@ def _node_hours(hours: Mapping[str, float]) -> str:
 def _short_intervals(fact: Mapping[str, float]) -> str:
     intervals = count(int(fact["count"]), "idle interval")
     return (
-        f"{intervals} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are no events"
+        f"{intervals} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are not events"
     )
 
 
@@ -113,15 +113,15 @@ _SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, 
 
 
 def _facts(facts: Mapping[str, Json]) -> list[tuple[str, str]]:
-    """What to say of each fact, under which label."""
-    said = []
+    """Return label and text of each fact."""
+    lines = []
     for name, value in facts.items():
         if name in _SHOWN_ELSEWHERE:
             continue
         sentence = _SENTENCES.get(name)
         label = "node-hours" if name == findings.NODE_HOURS else "noted"
-        said.append((label, f"{name}: {_text_of(value)}" if sentence is None else sentence(value)))
-    return said
+        lines.append((label, f"{name}: {_text_of(value)}" if sentence is None else sentence(value)))
+    return lines
 
 
 def _text_of(value: Any) -> str:

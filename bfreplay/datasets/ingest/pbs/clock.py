@@ -22,7 +22,7 @@ _MOST_CHANGES = 24
 _IMPOSSIBLE = "a text stamp that contradicts the records around it or does not exist in the time zone"
 _IMPOSSIBLE_WARNING = (
     "text stamps do not exist in the time zone, or contradict the records around them: check --tz;"
-    " their runs were left out"
+    " their runs were skipped"
 )
 _OTHER_ZONE_WARNING = "the text stamps are not in the time zone that was given: check --tz"
 _FOLD_WARNING = "text stamps in the hour that is repeated when summer time ends were taken as --dst-fold says"

@@ -25,7 +25,7 @@ PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HO
 TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_priv accounting"
 
 _EXPECTED = "lines MM/DD/YYYY HH:MM:SS;TYPE;JOBID;key=value ..."
-_NO_RECORD = "a line that is no record"
+_NO_RECORD = "a line that is not a record"
 CUT_END_WARNING = "the last line of a file has no end: it may have been cut, and its last value is not used"
 _NO_JOB = "a record without a job's id"
 _OPEN_QUOTE = re.compile(r"""(?<!\S)[A-Za-z][\w.\-]*=(?:"[^"]*|'[^']*)$""", re.ASCII)
@@ -50,7 +50,7 @@ _OUTAGES = (
 RESERVATION_KINDS = "BFUYKk"
 _REASON = "reservation"
 _UNREADABLE = "a reservation that cannot be read"
-_UNREADABLE_WARNING = "reservations that cannot be read were left out: their nodes look usable"
+_UNREADABLE_WARNING = "reservations that cannot be read were skipped: their nodes look usable"
 
 
 class PbsReader:
@@ -193,7 +193,7 @@ def _first_stamp(file: LogFile) -> int:
             fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
         )
     raise file.wrong_start(
-        "this is no PBS accounting file",
+        "this is not a PBS accounting file",
         value=lines[0][:100] if lines else "",
         expected=_EXPECTED,
         fix=f"leave this file out, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",

@@ -49,7 +49,7 @@ class Line:
 
 
 def parsed_line(text: str, file: str, number: int) -> Line | None:
-    """Split a line at its first three semicolons; ``None`` if it is no record."""
+    """Split a line at its first three semicolons; ``None`` if it is not a record."""
     parts = text.split(";", 3)
     if len(parts) < 3 or len(parts[1]) != 1 or not parts[1].isascii() or not parts[1].isalpha():
         return None
@@ -94,13 +94,13 @@ def epoch_us(found: Mapping[str, str], key: str) -> int | None:
     Raises
     ------
     ValueError
-        It is no whole number of seconds.
+        It is not a whole number of seconds.
     """
     text = found.get(key)
     if text is None:
         return None
     if not _EPOCH.fullmatch(text):
-        raise ValueError(f"{key} is no time in epoch seconds")
+        raise ValueError(f"{key} is not a time in epoch seconds")
     return int(text) * US or None
 
 
@@ -130,7 +130,7 @@ def is_followed(text: str, found: Mapping[str, str]) -> bool:
     Raises
     ------
     ValueError
-        What follows is no attribute: the list was broken by a blank.
+        What follows is not an attribute: the list was broken by a blank.
     """
     key = "exec_host" if found.get("exec_host") else "exec_vnode"
     value = f"{key}={found.get(key, '')}"
@@ -164,7 +164,7 @@ def _hosts(text: str) -> tuple[str, ...]:
             raise ValueError(f"{part!r} has no slots, unlike others in the list")
         name, _, slots = part.partition("/")
         if not _SLOTS.fullmatch(slots):
-            raise ValueError(f"{part!r} is no part of a list of hosts")
+            raise ValueError(f"{part!r} is not part of a list of hosts")
         names[name.partition(":")[0]] = None
     return each_a_name(names)
 
@@ -183,7 +183,7 @@ def vnode_hosts(text: str) -> tuple[str, ...]:
     for part in text.replace("(", "").replace(")", "").split("+"):
         match = _VNODE.fullmatch(part)
         if match is None:
-            raise ValueError(f"{part!r} is no part of a list of virtual nodes")
+            raise ValueError(f"{part!r} is not part of a list of virtual nodes")
         names[match[1]] = None
     return each_a_name(names)
 

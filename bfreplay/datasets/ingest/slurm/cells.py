@@ -65,7 +65,7 @@ def job_identity(raw: str | None, job_id: str | None) -> str:
     JobStepError
         A step of a job.
     ValueError
-        It is no identity of a job.
+        It is not an identity of a job.
     """
     match = None if job_id is None else _JOB_ID.fullmatch(job_id)
     if raw is None:

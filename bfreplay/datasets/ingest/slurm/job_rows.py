@@ -18,16 +18,16 @@ from bfreplay.datasets.ingest.slurm.cells import ABSENT_NODES, RUNNING_STATES, W
 from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
-NO_END = "finished jobs without an end were left out: their nodes look idle"
+NO_END = "finished jobs without an end were skipped: their nodes look idle"
 END_TOLD = "finished jobs have no end: start plus running time is taken"
 ENDS_TOLD = "the log has no End: ends are start plus running time (and the time suspended, where the log has it)"
 ALL_COMPLETED = (
     "all rows have the state COMPLETED: was the export filtered by state (sacct -s)? Nodes of jobs that failed, timed "
     "out, were cancelled or still run look idle then"
 )
-NO_START = "jobs with nodes but without a start were left out: their nodes look idle"
-NO_NODES = "jobs that ran, but were given no nodes, were left out"
-BACKWARDS = "jobs that end before they start were left out: their nodes look idle"
+NO_START = "jobs with nodes but without a start were skipped: their nodes look idle"
+NO_NODES = "jobs that ran, but were given no nodes, were skipped"
+BACKWARDS = "jobs that end before they start were skipped: their nodes look idle"
 UNKNOWN_STATE = "a state of jobs that is not known: such jobs are taken to hold their nodes from start to end"
 LIST_UNREADABLE = "a node list is cut or unreadable: the job's nodes are assigned by rule, from their number"
 NO_LISTS = "the log has no NodeList: which nodes a job held is assigned by rule, from their number"

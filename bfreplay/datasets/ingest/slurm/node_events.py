@@ -37,7 +37,7 @@ OTHER_NODES = (
 BLANK_END = "outages have neither an end nor the word Unknown in its place: they are taken to last"
 SPOILT_CLUSTER = "an event of a cluster whose name cannot be read"
 STRANGE_WORD = "states of nodes have a word that is not known beside one that is: only that one counts"
-UNKNOWN_STATE = "states of nodes that are not known were left out: such nodes look idle"
+UNKNOWN_STATE = "states of nodes that are not known were skipped: such nodes look idle"
 
 _NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
 _STARTS, _ENDS = ("timestart", "start", "starttime"), ("timeend", "end", "endtime")

@@ -147,7 +147,7 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
         if sacct.is_part_of_header(names):
             raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
         raise file.wrong_start(
-            f"these are no columns of sacct: {_columns_text(names)}",
+            f"these are not columns of sacct: {_columns_text(names)}",
             value=short(first),
             expected=sacct.EXPECTED,
             fix=f"a table with names of its own is read by `bfreplay ingest table`; else {HOW}",

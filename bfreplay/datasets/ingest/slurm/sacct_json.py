@@ -55,7 +55,7 @@ def read_sacct_json(
 
 def _row(job: Any, at: At) -> JobRow:
     if not isinstance(job, dict):
-        raise _UnreadableError("a job that is no JSON object")
+        raise _UnreadableError("a job that is not a JSON object")
     identity = _number(job.get("job_id"))
     if identity is None or identity <= 0:
         raise _UnreadableError("unreadable job_id")

@@ -28,7 +28,7 @@ COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> sta
 KEPT = "samples of node states"
 GAPS = "samples are missing: all nodes are unknown there"
 MISSING = "nodes are missing from samples: they are unknown there"
-BACKWARDS = "samples out of the order of time were left out"
+BACKWARDS = "samples out of the order of time were skipped"
 GAP_PERIODS = 3
 
 _LINE = re.compile(r"([1-9]\d{8,9})(?:\.(\d{1,9}))?\|([^|]+)\|([^|]*)(?:\|.*)?", re.ASCII)
@@ -208,6 +208,6 @@ class _Timeline:
 
     def _end(self, name: str, state: NodeState, time_us: int) -> None:
         since_us = self._since_us[name]
-        # an idle node is no outage; and one first seen in this very sample was nothing before it
+        # an idle node is not an outage; and one first seen in this very sample was nothing before it
         if state != NodeState.IDLE and time_us > since_us:
             self._record.add_outage(state, since_us, time_us, self._ids[name], self._file, self._line)

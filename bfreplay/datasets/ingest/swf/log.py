@@ -32,7 +32,7 @@ from bfreplay.datasets.ingest.swf.rows import MOST_PROCESSORS, UNKNOWN, Block, R
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, US
 from bfreplay.errors import InputError
 
-NO_START = "jobs that ran have no submit or no waiting time: they were left out and their nodes look idle"
+NO_START = "jobs that ran have no submit or no waiting time: they were skipped and their nodes look idle"
 WAIT_IS_ZERO = "jobs without a waiting time were taken to have started when they were submitted"
 IN_PIECES = (
     "jobs were stopped and continued: each was taken to run in one piece, as its summary row has it, from its start "
@@ -134,7 +134,7 @@ class SwfLog:
             try:
                 record.timezone = named_zone(zone).key
             except InputError:
-                evidence += f"; {ZONE} {zone!r} is no name of a zone and was not used"
+                evidence += f"; {ZONE} {zone!r} is not the name of a zone and was not used"
         self.report.facts["time zone"] = evidence
 
     def _add_unreadable(self, block: Block) -> None:

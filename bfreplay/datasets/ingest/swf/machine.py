@@ -219,7 +219,7 @@ class Header:
         match = _NUMBER.fullmatch(value)
         if match is None:
             raise InputError(
-                f"{key} is no whole number",
+                f"{key} is not a whole number",
                 file=self._file,
                 row=f"line {self._lines[key]}",
                 column=key,

@@ -27,8 +27,8 @@ UNKNOWN = -1
 MOST_PROCESSORS = 1 << 31
 
 NOT_18_COLUMNS = "not 18 columns"
-NO_NUMBER = "a field is no number"
-NO_NODE_LIST = "column 19 is no list of nodes"
+NO_NUMBER = "a field is not a number"
+NO_NODE_LIST = "column 19 is not a list of nodes"
 
 _USED = (0, 1, 2, 3, 4, 7, 10)  # job, submit, wait, run, processors, requested processors, status
 _TIMES = (1, 2, 3)
@@ -149,9 +149,9 @@ class Block:
 
 
 def read_line(line: bytes) -> tuple[tuple[int, ...], str | None] | str:
-    """Values of the used columns of one line (times in microseconds) and its list of nodes, or why it is no row.
+    """Values of the used columns of one line (times in microseconds) and its list of nodes, or why it is not a row.
 
-    What is no number in the requested processors and the status counts as unknown: both only explain.
+    What is not a number in the requested processors and the status counts as unknown: both only explain.
     """
     fields = _TOKEN.findall(line)
     nodes = None

@@ -76,7 +76,7 @@ def count_in(value: Any) -> int:
         Anything else: negative numbers, parts of one, spaces, digits of other scripts.
     """
     if isinstance(value, bool):
-        raise ValueError("a truth value is no count")
+        raise ValueError("a truth value is not a count")
     if isinstance(value, int | float):
         if not 0 <= value < 1_000_000_000 or value != int(value):
             raise ValueError("no count")
@@ -103,7 +103,7 @@ def span_us(value: Any, unit: str = "s") -> int:
         It is neither.
     """
     if isinstance(value, bool):
-        raise ValueError("a truth value is no span of time")
+        raise ValueError("a truth value is not a span of time")
     if isinstance(value, timedelta) and value >= timedelta():
         return value // timedelta(microseconds=1)
     if isinstance(value, int | float):
@@ -157,7 +157,7 @@ def nodes_in(value: Any) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        It is no list of nodes.
+        It is not a list of nodes.
     """
     if isinstance(value, str):
         return _nodes_in_text(value.strip(" \t\r\n"))
@@ -169,14 +169,14 @@ def nodes_in(value: Any) -> tuple[str, ...]:
     for name in value:
         text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
         if not isinstance(text, str) or not _NAME.fullmatch(text):
-            raise ValueError(f"{name!r} is no name of a node")
+            raise ValueError(f"{name!r} is not the name of a node")
         names.append(text)
     return _each_once(names)
 
 
 def _nodes_in_text(text: str) -> tuple[str, ...]:
     if text.lower() in _STATES:
-        raise ValueError("a state of jobs is no list of nodes")
+        raise ValueError("a state of jobs is not a list of nodes")
     if text[:1] + text[-1:] in ("[]", "{}"):
         return _printed_list(text[1:-1])
     if "/" in text:
@@ -211,7 +211,7 @@ def _printed_list(text: str) -> tuple[str, ...]:
         if len(name) > 1 and name[0] == name[-1] and name[0] in "'\"":
             name = name[1:-1]
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a node")
+            raise ValueError(f"{name!r} is not the name of a node")
         names.append(name)
     return _each_once(names)
 

@@ -58,7 +58,7 @@ class Wall:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A time in UTC, for cells that are no text."""
+    """A time in UTC, for cells that are not text."""
 
     us: int
 
@@ -82,7 +82,7 @@ class TableClock(IntervalClock):
     Attributes
     ----------
     unread
-        The first texts that are no time, for messages.
+        The first texts that are not time, for messages.
     """
 
     skipped_warning, folded_warning = ZONE_WRONG, AMBIGUOUS_CHOSEN
@@ -115,7 +115,7 @@ class TableClock(IntervalClock):
         Raises
         ------
         ValueError
-            It is no time.
+            It is not a time.
         """
         if self._format is None and isinstance(value, str) and len(value) == _PLAIN_STAMP:
             wall = wall_clock_us(value)
@@ -128,7 +128,7 @@ class TableClock(IntervalClock):
         if is_missing(value):
             return None
         if isinstance(value, bool):
-            raise ValueError("a truth value is no time")
+            raise ValueError("a truth value is not a time")
         if isinstance(value, int | float):
             value = _plain(value)
         if not isinstance(value, str):

@@ -60,7 +60,7 @@ def split_units(mapping: Mapping[str, str], names: Container[str], file: str) ->
     return columns, units
 
 
-# Names in lower case with "_" for what is no letter or digit; the first that is there is taken.
+# Names in lower case with "_" for what is not a letter or digit; the first that is there is taken.
 _KNOWN: Mapping[str, tuple[str, ...]] = {
     "job": ("jobidraw", "job_id_raw", "cobalt_jobid", "job_id", "jobid", "allocation_id", "jid", "job", "id"),
     "nodes": (
@@ -104,7 +104,7 @@ _WORDS = re.compile(r"[^a-z0-9]+")
 
 
 def plain(name: str) -> str:
-    """A column name in lower case, with ``_`` for everything that is no letter or digit."""
+    """A column name in lower case, with ``_`` for everything that is not a letter or digit."""
     return _WORDS.sub("_", name.strip().lower()).strip("_")
 
 

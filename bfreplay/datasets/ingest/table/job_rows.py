@@ -27,13 +27,13 @@ WRITTEN_AT = (
     "running jobs disagree on when the table was written (start plus running time): a start or a running time is wrong"
 )
 WHOLE_HOURS = "running time and start-to-end differ by whole hours: the time zone (--tz) may be wrong"
-BACKWARDS = "jobs that end before they start were left out: their nodes look idle"
+BACKWARDS = "jobs that end before they start were skipped: their nodes look idle"
 BACKWARDS_BY_LESS_THAN_AN_HOUR = (
-    "jobs that end less than an hour before they start were left out: clocks may have been set back in between, which "
+    "jobs that end less than an hour before they start were skipped: clocks may have been set back in between, which "
     "the zone given does not do, so --tz may be wrong"
 )
-NO_START = "jobs with nodes and an end but without a start were left out: their nodes look idle"
-NO_NODES = "jobs that ran, but of which the table gives no nodes, were left out"
+NO_START = "jobs with nodes and an end but without a start were skipped: their nodes look idle"
+NO_NODES = "jobs that ran, but of which the table gives no nodes, were skipped"
 NODE_STATES = (
     "rows of jobs have states of nodes (down, drain, idle, ...) and count as jobs; outages go into a table of their own"
 )
@@ -41,7 +41,7 @@ OVER_WITHOUT_END = "jobs whose state says that they are over have no end: they a
 NO_JOB = "rows without a job's name or number were kept: if they stand in two files they count twice"
 
 RELATIVE_BEFORE_US = 10 * 365 * 86_400_000_000
-"""Times before 1980 are no dates of jobs: they count from the start of a log."""
+"""Times before 1980 are not dates of jobs: they count from the start of a log."""
 
 PENDING = frozenset(
     {"pending", "pd", "queued", "q", "held", "hold", "waiting", "submitted", "requeue_hold", "configuring"}

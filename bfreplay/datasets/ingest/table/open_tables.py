@@ -87,7 +87,7 @@ class ParquetTable:
                     return
                 refuse_swollen_texts(batch, self.file.name)
                 columns = [_values(batch.column(wanted.index(name))) for name in names]
-            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is no UTF-8, too
+            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is not UTF-8, too
                 raise self._damage_error(error) from error
             for cells in zip(*columns, strict=True):
                 number += 1

@@ -26,9 +26,9 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
-OUTAGES_UNREADABLE = "outages that cannot be read were left out: their nodes look idle"
-OUTAGES_BACKWARDS = "outages that end before they start were left out: their nodes look idle"
-IN_USE = "rows of a table of outages say that nodes are in use: they were left out, and their nodes look idle"
+OUTAGES_UNREADABLE = "outages that cannot be read were skipped: their nodes look idle"
+OUTAGES_BACKWARDS = "outages that end before they start were skipped: their nodes look idle"
+IN_USE = "rows of a table of outages say that nodes are in use: they were skipped, and their nodes look idle"
 
 STATE_COLUMNS = ("state", "node_state", "status", "event", "event_type", "event_state")
 """What a column of states is called in tables of outages, in lower case."""
@@ -97,7 +97,7 @@ class OutageRows:
         if state == NodeState.BUSY and not self._is_named:
             self._report.warn(IN_USE, *at, word)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            return self._skip("a state that is no outage", at, word, is_warning=False)
+            return self._skip("a state that is not an outage", at, word, is_warning=False)
         try:
             start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
         except (ValueError, OverflowError) as error:
@@ -192,7 +192,7 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
 
 
 def node_indices(value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
-    """Indices of the nodes in a cell, and the list as text. ``ValueError`` if it is no list of nodes."""
+    """Indices of the nodes in a cell, and the list as text. ``ValueError`` if it is not a list of nodes."""
     text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
     nodes = lists.ids(text, lambda: nodes_in(value))
     return nodes, text if len(nodes) else ""

@@ -195,7 +195,7 @@ def test_random_assignment_repeats_with_its_seed():
 
 
 @pytest.mark.parametrize(
-    ("rule", "missing"), [("clip", "got the nodes that were free"), ("drop", "left out"), ("delay", "delayed")]
+    ("rule", "missing"), [("clip", "got the nodes that were free"), ("drop", "skipped"), ("delay", "delayed")]
 )
 def test_a_job_that_does_not_fit_is_treated_as_the_rule_says(rule, missing):
     record = ScheduleRecord()

@@ -39,7 +39,7 @@ def test_the_report_of_a_small_log_line_by_line():
     assert lines[:10] == [
         "read        12,345 rows as slurm sacct",
         "kept        2 job intervals",
-        "left out    12,343 rows",
+        "skipped     12,343 rows",
         "            11,143 x a job step",
         "            1,200 x never started, e.g. jobs.psv:3: 7|PENDING",
         f"window      {when}, all of the log, as asked: from the first",
@@ -62,7 +62,7 @@ def test_one_row_is_no_rows_and_no_rows_are_rows():
     record.report.rows_read = 1
     text = rendered(record)
     assert "read        1 row as" in text
-    assert "left out    0 rows" in text
+    assert "skipped     0 rows" in text
 
 
 def test_a_log_without_a_format_is_that_of_a_schedule():
@@ -96,7 +96,7 @@ def test_short_idle_intervals_are_reported_with_their_time():
     record = small_log()
     record.add_job(3, T + HOUR + 9 * S, T + 2 * HOUR, record.node_ids("a"))
     text = unwrapped(rendered(record))
-    assert "1 idle interval shorter than 10 s (0.0025 node-hours) are no events" in text
+    assert "1 idle interval shorter than 10 s (0.0025 node-hours) are not events" in text
     assert "shorter than" not in rendered(record, min_gap_s=0)
 
 
