@@ -298,13 +298,13 @@ def test_a_reservation_for_repairs_takes_the_machine_down_if_it_is_all_of_it(rea
     record = read(RAW, text)
     assert [(outage.state, outage.nodes) for outage in record.outages] == [(NodeState.DOWN, None)]
     assert skipped(record) == {
-        "a reservation on nodes that cannot be told": 2,
+        "a reservation on unknown nodes": 2,
         "a reservation that is not for repairs": 1,
         "a reservation that was not used": 1,
         "an outage that cannot be read": 1,
     }
     assert record.report.warnings[PART_UNKNOWN].count == 2
-    assert record.report.facts["reservations skipped"] == "3,072 node-hours on nodes that cannot be told"
+    assert record.report.facts["reservations skipped"] == "3,072 node-hours on unknown nodes"
     assert balances(record)
     both = read(RAW, text, reservations="reserved")
     assert [outage.state for outage in both.outages] == [NodeState.DOWN, NodeState.RESERVED]
@@ -402,7 +402,7 @@ def test_the_public_files_of_mira(shared: Path):
     assert len(windows) == 161 + 13
     days = sum(outage.end_us - outage.start_us for outage in windows[:161]) / (86_400 * SECOND)
     assert days == pytest.approx(75.7, abs=0.05)
-    assert skipped(record) == {"a reservation on nodes that cannot be told": 922}
+    assert skipped(record) == {"a reservation on unknown nodes": 922}
     assert "as UTC, 127 of 161 maintenance periods begin at 09:00" in record.report.facts["time zone"]
     assert set(record.report.warnings) == {PART_UNKNOWN}
     assert balances(record)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bfreplay.datasets.ingest.log_file import LogFile
 
 MOST_LINES = 10_000
-"""A string with more lines is a quote that was lost."""
+"""Most lines of a string; more mean a lost quote."""
 
 RECORD_START = re.compile(r'"([A-Z][A-Z0-9_]*)" "([\d.]+)" (\d{1,11})(?!\S)', re.ASCII)
 _RECORD = re.compile(r'(?>"[^"]*(?:""[^"]*)*+"|[^\s"]++)(?: +(?>"[^"]*(?:""[^"]*)*+"|[^\s"]++))*+ *')
@@ -41,7 +41,7 @@ _AFTER_STATUS_TO_INDEX = 29  # status, factor, name and command of the job, 19 o
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The text of a record, with the line where it starts; ``is_whole`` unless a quote in it is not closed."""
+    """Text of a record and its first line; ``is_whole`` unless a quote in it is open."""
 
     number: int
     text: str
@@ -50,7 +50,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """What JOB_FINISH says about occupancy; ``start_s`` 0: the job was never started."""
+    """Occupancy of a JOB_FINISH record; ``start_s`` 0: the job never started."""
 
     job: str
     submit_s: int
@@ -61,7 +61,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class HostControl:
-    """What HOST_CTRL says: ``code`` 1 opens the host for jobs, 2 closes it."""
+    """HOST_CTRL record: ``code`` 1 opens the host for jobs, 2 closes it."""
 
     time_s: int
     code: int
@@ -69,7 +69,7 @@ class HostControl:
 
 
 def record_texts(file: LogFile) -> Iterator[Text]:
-    """Join the lines of records whose strings have line ends in them. Comments and blank lines are left out."""
+    """Join the lines of records with line ends in strings. Comments and blank lines are skipped."""
     first, parts, open_quotes = 0, [""], False
     for number, line in file.lines():
         if open_quotes and (RECORD_START.match(line) or len(parts) >= MOST_LINES):
@@ -88,7 +88,7 @@ def record_texts(file: LogFile) -> Iterator[Text]:
 
 
 def fields_of(text: str) -> list[str] | None:
-    """Return the fields as they stand, with their quotes; ``None`` if it is not a record."""
+    """Return the raw fields, with their quotes; ``None`` if it is not a record."""
     fields = _FIELD.findall(text)
     return fields if " ".join(fields) == text or _RECORD.fullmatch(text) else None
 
@@ -102,7 +102,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
     Raises
     ------
     ValueError
-        A field that decides is not what it has to be; the text says which.
+        A needed field is invalid; the text names it.
     """
     if len(fields) <= _ASKED:
         raise ValueError("the record is cut")
@@ -137,7 +137,7 @@ def host_control_of(fields: Sequence[str]) -> HostControl:
     Raises
     ------
     ValueError
-        A field that decides is not what it has to be.
+        A needed field is invalid.
     """
     time_s, code = _whole(fields, 2, "event time"), _whole(fields, 3, "operation")
     if len(fields) < 5:
@@ -153,7 +153,7 @@ def unquote(field: str) -> str:
     Raises
     ------
     ValueError
-        It is a number.
+        The field is a number.
     """
     if not field.startswith('"'):
         raise ValueError(f"{field!r} is not a string")
@@ -169,7 +169,7 @@ def _whole(fields: Sequence[str], at: int, what: str) -> int:
 
 
 def _host(field: str) -> str:
-    """``"host1"`` once a slot, or ``"16*host1"`` for sixteen slots."""
+    """Return the host of ``"host1"`` (once per slot) or ``"16*host1"`` (sixteen slots)."""
     name = unquote(field)
     match = _COUNTED.fullmatch(name)
     return name if match is None else match[2]

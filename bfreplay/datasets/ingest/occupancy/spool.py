@@ -1,4 +1,4 @@
-"""Job intervals in order of their start, whatever order they come in, in memory that does not grow with their number.
+"""Job intervals sorted by start from any order, in bounded memory.
 
 Rows are gathered in *runs*; a full run is sorted and written to a temporary folder. Reading merges the runs block by
 block. A log that fits into one run never touches the disk.
@@ -20,12 +20,12 @@ from bfreplay.outputs import naming, scratch_prefix
 RUN_ROWS = 262_144
 RUN_NODES = 8 * RUN_ROWS
 BLOCK_ROWS = 8_192
-"""So much of a run is in memory at a time, but no more listed nodes than a run / BLOCKS; one row at least."""
+"""Rows of a run in memory at a time, with at most a run / BLOCKS listed nodes; one row at least."""
 
 BLOCKS = 32
 
 OPEN_END = np.iinfo(np.int64).max
-"""End of an interval that was not over when the log was written."""
+"""End of an interval that was open when the log was written."""
 
 _COLUMNS = ("start_us", "end_us", "limit_end_us", "job_key", "count", "first_node")
 _WIDTH = len(_COLUMNS)
@@ -33,12 +33,12 @@ _WIDTH = len(_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class JobIntervals:
-    """J job intervals, sorted by start, those of one start by job.
+    """Job intervals, J in number, sorted by start and job.
 
     ``start_us``, ``end_us`` (``OPEN_END`` while running), ``limit_end_us`` (latest end by the time limit, ``OPEN_END``
     without one), ``job_key`` (equal for runs of one job) and ``count`` (nodes held) are ``(J,) int64``. Job j's listed
     nodes are ``nodes[first_node[j]:first_node[j + 1]]``, with ``first_node (J + 1,) int64`` and ``nodes int32``; a job
-    may list fewer nodes than it holds, none where the log has only counts.
+    may list fewer nodes than it holds, none if the log has only counts.
     """
 
     start_us: NDArray[np.int64]
@@ -54,7 +54,7 @@ class JobIntervals:
 
     @property
     def columns(self) -> tuple[NDArray[np.int64], ...]:
-        """What a job has one number of: all but its listed nodes."""
+        """Columns with one number per job: all but the listed nodes."""
         return self.start_us, self.end_us, self.limit_end_us, self.job_key, self.count
 
     def take(self, index: NDArray[np.int64]) -> JobIntervals:
@@ -66,20 +66,20 @@ class JobIntervals:
 
 
 class JobSpool:
-    """Takes job intervals in any order, gives them back sorted, as often as wanted.
+    """Spool that takes job intervals in any order and returns them sorted, as often as wanted.
 
     Parameters
     ----------
     run_rows, run_nodes
-        A run is full with so many rows, or so many listed nodes.
+        Rows, or listed nodes, of a full run.
 
     Attributes
     ----------
     n_rows
         Rows added.
     n_repeated, n_contradicting
-        Rows that the latest pass over ``slices`` left out so far because the same run of a job came twice, and those of
-        them that had other nodes, or another end although both were known.
+        Rows that the latest pass over ``slices`` skipped so far as duplicate runs of a job, and those among them with
+        other nodes, or another known end.
     """
 
     def __init__(self, run_rows: int = RUN_ROWS, run_nodes: int = RUN_NODES) -> None:
@@ -123,10 +123,10 @@ class JobSpool:
                 self._end_run()
 
     def slices(self) -> Iterator[tuple[JobIntervals, int]]:
-        """All intervals in order of start, in pieces; with each the next start after it (``OPEN_END`` after the last).
+        """Yield all intervals in order of start, in pieces, each with the next start after it (``OPEN_END`` at the end).
 
-        A job that was read twice (same job, same start: overlapping exports) comes once; the end that is known is
-        taken, of two known ones the later. No start is split over two pieces.
+        A run that was read twice (same job, same start: overlapping exports) comes once, with the known end, or the
+        later one. No start is split over two pieces.
         """
         self.n_repeated = self.n_contradicting = 0
         readers: list[_BlockReader] = [_RunReader(run, self._run_nodes // BLOCKS) for run in self._runs]
@@ -147,7 +147,7 @@ class JobSpool:
                     if not reader.is_last and int(reader.block.start_us[-1]) == boundary:
                         reader.grow()
                 continue
-            # a run with rows left on disk has one in its block: the last start of a block is never before the boundary
+            # a run with rows on disk has one in its block: the last start of a block is never before the boundary
             following = min(
                 (int(reader.block.start_us[0]) for reader in readers if len(reader.block)), default=OPEN_END
             )
@@ -159,7 +159,7 @@ class JobSpool:
             return rows
         group = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)])
         known = rows.end_us != OPEN_END
-        best = np.lexsort((rows.end_us, known, group))  # last of each group: a known end if there is one, the latest
+        best = np.lexsort((rows.end_us, known, group))  # last of each group: the latest known end, if any
         is_best = np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])
         kept = best[is_best]
         self.n_repeated += len(rows) - len(kept)
@@ -184,7 +184,7 @@ class JobSpool:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A sorted run on disk: rows of six int64 (``_COLUMNS``), and the listed nodes one after another."""
+    """Sorted run on disk: rows of six int64 (``_COLUMNS``), and the listed nodes one after another."""
 
     rows_file: Path
     nodes_file: Path
@@ -197,12 +197,12 @@ class _Run:
         here = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
         for table, file in ((np.concatenate([rows, end]), here.rows_file), (run.nodes, here.nodes_file)):
             with naming(file):
-                file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile passes over a disk that is full
+                file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile ignores a full disk
         return here
 
 
 class _BlockReader:
-    """Hands out a run that is in memory."""
+    """Reader of a run in memory."""
 
     def __init__(self, run: JobIntervals) -> None:
         self.block = run
@@ -221,7 +221,7 @@ class _BlockReader:
 
 
 class _RunReader(_BlockReader):
-    """Hands out a run from disk, a block at a time."""
+    """Reader of a run on disk, a block at a time."""
 
     def __init__(self, run: _Run, most_nodes: int) -> None:
         super().__init__(no_jobs())
@@ -295,5 +295,5 @@ def _intervals(
 
 
 def _columns(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """All of ``_COLUMNS`` but the listed nodes, of rows as they are spooled."""
+    """Return all of ``_COLUMNS`` but the listed nodes, from spooled rows."""
     return [np.ascontiguousarray(table[:, i]) for i in range(_WIDTH - 1)]

@@ -1,8 +1,8 @@
-"""Which part of a log can be trusted: near its edges, jobs that the log does not have would have been running.
+"""Window: the part of a log without missing jobs at its edges.
 
-A log selected by when jobs were submitted or started begins with a machine that seems empty; one selected by when they
-ended ends with one. So the window lies where jobs both start and end, and it begins (ends) where the load has reached
-half of what is usual there (the median).
+A log selected by submit or start times begins with a machine that seems empty; one selected by end times ends with one.
+So the window lies where jobs both start and end, and begins (ends) where the load reaches half of its usual value there
+(the median).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ STRAY_SHARE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From when to when, microseconds UTC, and why."""
+    """Start and end in microseconds UTC, and the reason."""
 
     start_us: int
     end_us: int
     why: str
 
     def to_json(self) -> dict[str, str]:
-        """Times as ISO-8601."""
+        """Return the times as ISO-8601."""
         return {"start": iso_utc(self.start_us), "end": iso_utc(self.end_us), "why": self.why}
 
 
@@ -44,7 +44,7 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
     Raises
     ------
     InputError
-        The log has no length, or the two times given are not window of it.
+        The log has no length, or the given times are no window of it.
     """
     first_us = first_time_us(record)
     coverage = record.coverage
@@ -67,7 +67,7 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
 
 
 def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
-    """Return from when to when no job starts or ends for longest within a window, to a 2,000th of its length."""
+    """Return the longest time in a window without a start or end of a job, to a 2,000th of its length."""
     width = -(-(window.end_us - window.start_us) // BINS)
     is_marked = np.zeros(BINS, np.bool_)
     for rows, _ in record.jobs.slices():
@@ -80,7 +80,7 @@ def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
 
 
 def first_time_us(record: ScheduleRecord) -> int:
-    """When the log begins: with its first job, or what it says, or the first sample where there are no jobs."""
+    """Return the start of the log: its first job, or its claim, or the first sample if it has no jobs."""
     times = [record.first_start_us]
     if record.first_start_us == OPEN_END:
         times += [outage.start_us for outage in record.outages]
@@ -124,7 +124,7 @@ def _estimate_window(record: ScheduleRecord, first_us: int, log_end_us: int) -> 
 
 
 def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the load over the part of the log that has nearly all of it: a stray date must not make the bins wide."""
+    """Return the load over the part of the log with nearly all jobs, so that a stray date does not widen the bins."""
     span_us = first_us, log_end_us
     for _ in range(MOST_ROUNDS):
         edges, load = _load(record, *span_us)
@@ -139,14 +139,14 @@ def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[ND
 
 
 def _is_used(record: ScheduleRecord, span_us: tuple[int, int]) -> bool:
-    """Whether any job runs in a span."""
+    """Return whether any job runs in a span."""
     return any(
         bool(((jobs.start_us < span_us[1]) & (jobs.end_us > span_us[0])).any()) for jobs, _ in record.jobs.slices()
     )
 
 
 def _load(record: ScheduleRecord, first_us: int, last_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Mean nodes held by jobs in each of ``BINS`` equal parts of a span."""
+    """Return the mean nodes held by jobs in each of ``BINS`` equal parts of a span."""
     width = -(-(last_us - first_us) // BINS)
     edges = first_us + width * np.arange(BINS + 1, dtype=np.int64)
     begun, partly = np.zeros(BINS), np.zeros(BINS)
