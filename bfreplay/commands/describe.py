@@ -30,7 +30,7 @@ def describe(
 ) -> None:  # fmt: skip
     """Describe the idle nodes of EVENTS: amount, times, widths, lengths of idle intervals, joins and reclaims.
 
-    Pictures (all or none): idle-over-time, hour-and-weekday, idle interval-lengths, widths, bursts.
+    Pictures (all or none): idle-over-time, hour-and-weekday, interval-lengths, widths, bursts.
 
     \b
     Examples:

@@ -45,7 +45,7 @@ reading_options = adding(
     click.option(
         "--nodes", "n_nodes", type=click.IntRange(min=1), help="Number of nodes, if the log has only counts."
     ),
-    click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors per node, if the log counts processors."),
+    click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors per node, if the log counts them."),
     click.option("--inventory", type=PLACE, help="File with the names of all nodes, used or not."),
     click.option(
         "--inventory-only", is_flag=True, help="Keep only the nodes of --inventory, and skip others in the log."
@@ -66,7 +66,7 @@ reading_options = adding(
     ),
     _one_of("--time-unit", "s ms us ns", "Unit of numbers in a table's start and end."),
     click.option("--time-format", metavar="FORMAT", help="Format of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
-    click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a waiting time started when submitted."),
+    click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a waiting time did not wait."),
     _one_of("--reservations", "idle reserved", "State of reserved nodes, other than for maintenance."),
 )  # fmt: skip
 """Adds the options of ``ReadOptions``, the list of nodes and outages."""
@@ -92,12 +92,12 @@ rule_options = adding(
     ),
     _amount("--empty-after", "empty_after_min", 60.0, "Shortest time without any job for --empty-machine, in minutes."),
     _amount("--min-gap", "min_gap_s", 10.0, "Shortest idle interval to keep, in seconds."),
-    _amount("--release-delay", "release_delay_s", 0.0, "Time from the end of a job until its nodes are free, in seconds."),
+    _amount("--release-delay", "release_delay_s", 0.0, "Time from the end of a job to free nodes, in seconds."),
     click.option(
         "--window", nargs=2, metavar="START END",
         help="Part of the log to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
     ),
-    click.option("--full-window", is_flag=True, help="Keep the whole log, including its edges, where jobs are missing."),
+    click.option("--full-window", is_flag=True, help="Keep the whole log, with edges that lack jobs."),
     click.option(
         "--log-end", metavar="TIME", help="Time at which the log was written: running jobs end there or later."
     ),
@@ -132,7 +132,7 @@ def read_options(given: dict[str, Any]) -> Any:
 
 
 def occupancy_rules(given: dict[str, Any]) -> Any:
-    """Return ``OccupancyRules`` from the given options, which are removed from ``given``; for ``all`` the first rule."""
+    """Return ``OccupancyRules`` from the options, which are removed from ``given``; for ``all`` the first rule."""
     from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 
     window, full = given.pop("window"), given.pop("full_window")

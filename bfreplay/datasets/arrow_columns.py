@@ -92,7 +92,7 @@ class Column:
         Raises
         ------
         InputError
-            A missing or unreadable time, one that is not a whole number of microseconds, or outside the years 1 to 9999.
+            A missing or unreadable time, parts of a microsecond, or a time outside the years 1 to 9999.
         """
         self.refuse_nulls()
         kind = self.values.type
@@ -184,7 +184,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _unscale(decimals: Any) -> NDArray[np.int64]:
-    """Return decimal seconds with six places as microseconds: the unscaled 128-bit integers, if they fit into 64 bits."""
+    """Return decimal seconds with six places as microseconds: the unscaled integers, if 64 bits hold them."""
     words = np.frombuffer(decimals.buffers()[1], dtype="<i8")[2 * decimals.offset :][: 2 * len(decimals)]
     low, high = words[0::2], words[1::2]
     if np.any(high != (low >> 63)):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def resolve_sample(path: Path, what: str) -> Path:
-    """Return the path of the bundled ``"events"`` or ``"jobs"`` for the word ``sample``, unless a file has that name."""
+    """Return the path of the bundled ``"events"`` or ``"jobs"`` for ``sample``, unless a file has that name."""
     if not is_bundled(path):
         return path
     from bfreplay.datasets import bundled

@@ -123,9 +123,7 @@ def time_error(value: Any, reason: str, *, file: Any = None, row: int | str | No
         problem = "a time is finer than a microsecond"
         expected, fix = "times that are whole microseconds", "round the times to microseconds"
     elif reason == _NOT_A_NUMBER:
-        problem = (
-            "a time is nan, which is not a number: it is missing or could not be computed"
-        )
+        problem = "a time is nan, which is not a number: it is missing or could not be computed"
         fix = "fill in the time, or drop the row"
     else:
         problem = f"a time is {reason}" if reason == OUTSIDE_CALENDAR else f"a time cannot be read: {reason}"

@@ -55,7 +55,7 @@ def test_a_spec_is_read_from_the_text_that_it_writes():
         ("v100=", "is unusable", ""), ("v100=1000001", "is unusable", "1000001"),
         ("v100=" + "9" * 30, "unusable", "9" * 30),
         ("=4", "name of a node type is unusable", ""), ("big gpu=4", "name of a node type is unusable", "big gpu"),
-        ("v100=4,v100=2", "'v100' is there twice", "v100=4,v100=2"),
+        ("v100=4,v100=2", "'v100' is given twice", "v100=4,v100=2"),
         ("a=600000,b=600000", "number of nodes is above", 1_200_000),
     ],
 )  # fmt: skip

@@ -71,7 +71,7 @@ class Bursts:
 
 
 def bursts(changed: NDArray[np.int64], idle: NDArray[np.int64], window_us: int) -> Bursts:
-    """Return the bursts of ``changed`` nodes at each pool event, ``(E,)``, of ``idle`` nodes that could change, ``(E,)``."""
+    """Return the bursts of ``changed`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
     is_burst = changed > 0
     size, of = changed[is_burst], idle[is_burst]
     ordered = np.sort(size)

@@ -168,7 +168,7 @@ def idle_interval_bins(ordered_us: NDArray[np.int64]) -> tuple[IdleIntervalBin, 
 def longer_idle_intervals(
     ordered_us: NDArray[np.int64], censored_us: NDArray[np.int64], idle_node_us: int, window_us: int
 ) -> tuple[LongerIdleIntervals, ...]:
-    """Return the idle intervals longer than each of `LONGER_THAN`, from lengths of complete (ascending) and cut ones."""
+    """Return the idle intervals longer than each of `LONGER_THAN`; lengths of complete ones must ascend."""
     rows = []
     for label, over_s in LONGER_THAN:
         complete = ordered_us[np.searchsorted(ordered_us, over_s * US, side="right") :]

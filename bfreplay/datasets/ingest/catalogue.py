@@ -46,8 +46,8 @@ def find_reader(name: str) -> LogReader:
 def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
     """Return the reader for ``files``, the files that it is to read, and the reasons, each once.
 
-    Readers are asked in order; a file belongs to the first one that recognises it. Unrecognised files are skipped if they
-    were not named themselves but lie in a folder or an archive with recognised ones.
+    Readers are asked in order; a file belongs to the first one that recognises it. Unrecognised files in a
+    folder or an archive with recognised ones are skipped.
 
     Raises
     ------

@@ -63,7 +63,7 @@ def no_timezone(file: str, export: str) -> InputError:
 
 
 def wall_clock_us(text: str) -> int | None:
-    """Return the microseconds since 1970-01-01 00:00 on the same clock of ``YYYY-MM-DD[T ]HH:MM:SS[.ffffff]``; else ``None``."""
+    """Return microseconds since 1970-01-01 00:00 on the clock of ``YYYY-MM-DD[T ]HH:MM:SS[.ffffff]``; else ``None``."""
     match = _STAMP.fullmatch(text)
     if match is None:
         return None

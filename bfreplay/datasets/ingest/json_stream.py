@@ -35,8 +35,8 @@ def records(file: LogFile, array: str, export: str, *, are_several: bool = False
     Raises
     ------
     InputError
-        The text is not JSON, is cut, is nested more than 64 deep, has a number of thousands of digits or too large for a
-        float, a record of more than 64 Mi characters, or no such array.
+        The text is not JSON, cut, or nested more than 64 deep; a number has thousands of digits or is too large for a
+        float; a record has more than 64 Mi characters; or the array is missing.
     """
     number = 0
     has_array = False

@@ -83,7 +83,7 @@ class LogFile:
         return cast(IO[bytes], _Guarded(self._open(self._progress), self))
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield line number (from 1) and line without its end (LF or CR LF). Bytes that are not UTF-8 become surrogates.
+        """Yield line number (from 1) and line without its end (LF or CR LF). Bytes other than UTF-8 become surrogates.
 
         Raises
         ------

@@ -73,7 +73,7 @@ class LogReader(Protocol):
     name
         Name on the command line: ``"slurm"``.
     title
-        Formats that it reads, for ``--help`` and messages: ``"Slurm: sacct -P, sacct --json, sacctmgr show event, sinfo"``.
+        Formats, for ``--help`` and messages: ``"Slurm: sacct -P, sacct --json, sacctmgr show event, sinfo"``.
     exports
         Exact commands to run on the cluster, best first.
 

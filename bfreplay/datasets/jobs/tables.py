@@ -76,9 +76,7 @@ def read_csv_table(file: Path) -> JobTable:
     refuse_other_separators(columns, file)
     for i, name in enumerate(columns):
         if name in columns[:i]:
-            raise InputError(
-                "a column occurs twice", file=file, column=name, value=lines[0], fix="drop one of the two"
-            )
+            raise InputError("a column occurs twice", file=file, column=name, value=lines[0], fix="drop one of the two")
     rows = []
     for row, cells in enumerate(lines[1:], start=1):
         if len(cells) != len(columns):

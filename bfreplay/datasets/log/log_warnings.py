@@ -148,7 +148,7 @@ class LogWarnings:
         }[self.verdict]
 
     def sentences(self, most: int | None = MOST_SHOWN) -> list[str]:
-        """Return the verdict, the ``most`` largest warnings (``None``: all), and how nodes were assigned; empty if nothing."""
+        """Return the verdict, the ``most`` largest warnings (``None``: all), and the assignment of nodes."""
         sentences = [self.verdict_sentence(), *map(str, self.warnings[:most])] if self.warnings else []
         if most is not None and len(self.warnings) > most:
             sentences.append(f"and {len(self.warnings) - most:,} more: 'bfreplay describe' lists all")
@@ -161,7 +161,7 @@ class LogWarnings:
         return sentences
 
     def to_json(self) -> dict[str, Json]:
-        """Return plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours of the log."""
+        """Return plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours."""
         verdict = None if self.verdict is None else str(self.verdict)
         warnings = [asdict(each) for each in self.warnings]
         return {

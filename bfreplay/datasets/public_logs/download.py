@@ -166,7 +166,7 @@ def sha256(path: Path) -> str:
 
 
 def find_form(file: LogFile, path: Path) -> Form | None:
-    """Return the form in which ``path`` holds ``file``: identical, or its content plain or compressed; else ``None``."""
+    """Return the form of ``file`` at ``path``: identical, or its content plain or compressed; else ``None``."""
     size = path.stat().st_size
     if size in (file.bytes, file.content_bytes):
         digest = sha256(path)
@@ -226,7 +226,7 @@ def _is_gzip(path: Path) -> bool:
 
 
 def _unpacked_sha256(path: Path, length: int) -> str | None:
-    """Return the SHA-256 of the content; ``None`` if damaged or longer than ``length`` bytes (unpacking stops there)."""
+    """Return the SHA-256 of the content; ``None`` if damaged or over ``length`` bytes (unpacking stops there)."""
     digest, left = hashlib.sha256(), length
     try:
         with gzip.open(path, "rb") as stream:

@@ -72,7 +72,7 @@ class PublicLog:
     licence, acknowledge, citation, page
         Terms, acknowledgement, citation, and the page of its origin.
     ingest
-        Command that converts it to node events, in the folder of the files; ``None`` if the result would be meaningless.
+        Command that converts it to node events, in the folder of the files; ``None`` without a useful result.
     """
 
     name: str

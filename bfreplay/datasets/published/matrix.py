@@ -176,7 +176,7 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
 def _transitions(
     frame: PickledFrame, names: list[str], file: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return row, node and new state of every change, node by node, and the first row; few nodes in memory at a time."""
+    """Return row, node and new state of every change, by node, and the first row; few nodes in memory at a time."""
     initial = np.zeros(len(names), dtype=np.bool_)
     rows, nodes, states = [], [], []
     for placement, values in frame.blocks:

@@ -79,7 +79,7 @@ def test_what_nothing_settles_is_refused_naming_the_line(tmp_path):
     assert "--tz Europe/Paris is wrong" in error.value.fix
     assert "before it" not in error.value.problem
     settled = "2|2|COMPLETED|2024-10-27T01:30:00|2024-10-27T02:30:00|3600|1|1|n1"
-    with pytest.raises(InputError, match=r"; 1 before it were settled by their running time"):
+    with pytest.raises(InputError, match=r"; 1 before it were resolved by their running time"):
         read(tmp_path, sacct(settled, BOTH_TWICE), timezone="Europe/Paris")
 
 

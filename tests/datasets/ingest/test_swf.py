@@ -340,7 +340,7 @@ def test_a_node_list_of_another_length_is_believed_and_warned_of(tmp_path):
     record = read(tmp_path, "; UnixStartTime: 1000\n" + row(procs=9, extra=" {1,2} q r"))
     assert jobs_of(record) == [(1000, 1010, 2)]
     assert list(warnings(record)) == [
-        "column 19 lists another number of processors than column 5 has: the nodes listed are believed"
+        "column 19 lists another number of processors than column 5: the listed nodes are used"
     ]
 
 

@@ -19,9 +19,7 @@ from bfreplay.errors import InputError
 SWITCHED_OFF = (
     "machines slept or were switched on or off during the simulation; the output does not name them, so they look idle"
 )
-CONTRADICTING = (
-    "start, end, running, waiting and turnaround time of a job do not match: its start and end are used"
-)
+CONTRADICTING = "start, end, running, waiting and turnaround time of a job do not match: its start and end are used"
 OTHER_COUNT = "a job got another number of resources than requested: the allocated resources are used"
 OTHER_NODE_TIME = "the node time of the jobs differs from time_computing in out_schedule.csv"
 

@@ -192,7 +192,7 @@ def _limit_us(job: dict[str, Json], start_us: int) -> int | None:
 
 
 def _time_us(value: object) -> int | str | None:
-    """Return microseconds of a positive number of seconds; ``None`` for 0, null or nothing; a text for anything else."""
+    """Return microseconds of positive seconds; ``None`` for 0, null or nothing; a text for anything else."""
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LONGEST_S:

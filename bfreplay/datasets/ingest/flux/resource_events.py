@@ -40,7 +40,8 @@ def looks_like_events(file: LogFile) -> bool:
 def read_events(file: LogFile, record: ScheduleRecord) -> None:
     """Read the events of a file, one a line, into outages.
 
-    An event that begins an outage is kept; all others (the end of one, a restart) are skipped by kind. Nodes drained before the first event of a truncated journal count from the time that it gives.
+    An event that begins an outage is kept; all others (the end of one, a restart) are skipped by kind. Nodes
+    drained before the first event of a truncated journal count from the time that it gives.
     """
     record.add_format("flux resource eventlog")
     state = _Nodes(record, file)

@@ -1,8 +1,8 @@
 """Compiled sweep of a machine through time: intervals in, changes of node states out.
 
-Time goes from instant to instant. At each, intervals end first, then outages begin, then jobs; then every touched node is
-checked, and a row is written if its state has changed. A node may be under several intervals
-(shared nodes, an outage on a busy node): it is idle under none.
+Time goes from instant to instant. At each, intervals end first, then outages begin, then jobs; then a row is written
+for each touched node whose state has changed. A node may be under several intervals (shared nodes, an outage on a busy
+node): it is idle under none.
 
 Jobs first get the nodes that the log lists for them. Free nodes then go to the jobs that lack some, in order of their
 start (of one start: jobs with listed nodes first, then by job number), and a job that still lacks nodes keeps its place
@@ -44,7 +44,7 @@ DONE, ROWS_FULL, MACHINE_FULL = range(3)
 
 
 class Outages(NamedTuple):
-    """Outages, O in number, by start: ``start_us``, ``end_us (O,) int64``, ``state (O,) int8``; nodes as in ``JobIntervals``."""
+    """Outages (O) by start: ``start_us``, ``end_us (O,) int64``, ``state (O,) int8``; nodes as in ``JobIntervals``."""
 
     start_us: NDArray[np.int64]
     end_us: NDArray[np.int64]
@@ -54,7 +54,7 @@ class Outages(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """Slice of J jobs as in ``JobIntervals``, each with an end, and random numbers on [0, 1) for the choice of nodes."""
+    """Slice of J jobs as in ``JobIntervals``, each with an end, and random numbers on [0, 1) to choose nodes."""
 
     start_us: NDArray[np.int64]
     end_us: NDArray[np.int64]
@@ -130,7 +130,9 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
             state.n_ends -= 1
             end_interval(number, machine)
         _begin_outages(outages, machine)
-        _begin_listed(jobs, terms, machine)  # first, so that no node listed by a job of this instant is chosen for another
+        _begin_listed(
+            jobs, terms, machine
+        )  # first, so that no node listed by a job of this instant is chosen for another
         _serve_lacking(jobs, terms, machine)
         _begin_delayed(jobs, terms, machine)
         is_refused = _begin_counted(jobs, terms, machine)

@@ -1,7 +1,7 @@
 """Compiled heap of ends, the earliest first.
 
-Plain arrays of times and of the intervals that end then. The order of ends at one time follows from the pushes, and some
-rules of assignment depend on it: ``heapq`` would order them otherwise.
+Plain arrays of times and of the intervals that end then. The order of ends at one time follows from the pushes, and
+some rules of assignment depend on it: ``heapq`` would order them otherwise.
 """
 
 from __future__ import annotations

@@ -112,7 +112,9 @@ def warn_of_spellings(
             there_us[node] -= max(min(outage.end_us, window.end_us) - max(outage.start_us, window.start_us), 0)
     for short, nodes in alike.items():
         lower = {names[node].lower() for node in nodes}
-        if len(nodes) > 1 and (short in lower or len(lower) < len(nodes)):  # a difference in the domain alone may mean two nodes
+        if len(nodes) > 1 and (
+            short in lower or len(lower) < len(nodes)
+        ):  # a difference in the domain alone may mean two nodes
             surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
             report.warn(TWO_SPELLINGS, value=", ".join(names[i] for i in nodes), node_hours=surplus_us / HOUR_US)
     domains: dict[int, dict[str, str]] = {}
@@ -308,7 +310,7 @@ def ends(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[
 
 
 def free_again_us(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[np.int64]:
-    """Return the time at which the nodes of each job are free: its end and the release delay, or its limit and grace."""
+    """Return when the nodes of each job are free: after its end and the release delay, or its limit and grace."""
     is_open = jobs.end_us == OPEN_END
     end_us = jobs.end_us + np.where(is_open, 0, microseconds(rules.release_delay_s))
     if is_open.any():

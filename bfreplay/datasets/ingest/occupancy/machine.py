@@ -46,8 +46,8 @@ class State:
     slice. Delayed jobs are ``queue[queue_first:queue_end]``. ``n_spare_slots`` slots are spare, and
     ``n_spare_holdings`` holdings, a list from ``spare_holding`` on. Running jobs lack ``n_lacking`` nodes together, in
     the order ``first_lacking`` to ``last_lacking`` (slots). ``use`` is ``IN_USE`` or the assumed state of an
-    empty machine, ``unused_since_us`` the time since which most of it is idle then (``NEVER``: it is not), and ``unused_node_us`` the idle
-    node-time of the window since then.
+    empty machine, ``unused_since_us`` the time since which most of it is idle then (``NEVER``: it is not), and
+    ``unused_node_us`` the idle node-time of the window since then.
     """
 
     now: int

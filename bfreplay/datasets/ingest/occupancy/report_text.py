@@ -71,9 +71,7 @@ def _node_hours(hours: Mapping[str, float]) -> str:
 
 def _short_intervals(fact: Mapping[str, float]) -> str:
     intervals = count(int(fact["count"]), "idle interval")
-    return (
-        f"{intervals} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are not events"
-    )
+    return f"{intervals} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) ignored"
 
 
 def _empty(fact: Mapping[str, float]) -> str:

@@ -33,7 +33,7 @@ _WIDTH = len(_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class JobIntervals:
-    """Job intervals, J in number, sorted by start and job.
+    """Job intervals (J), sorted by start and job.
 
     ``start_us``, ``end_us`` (``OPEN_END`` while running), ``limit_end_us`` (latest end by the time limit, ``OPEN_END``
     without one), ``job_key`` (equal for runs of one job) and ``count`` (nodes held) are ``(J,) int64``. Job j's listed
@@ -123,7 +123,7 @@ class JobSpool:
                 self._end_run()
 
     def slices(self) -> Iterator[tuple[JobIntervals, int]]:
-        """Yield all intervals in order of start, in pieces, each with the next start after it (``OPEN_END`` at the end).
+        """Yield all intervals in order of start, in pieces, each with the next start (``OPEN_END`` at the end).
 
         A run that was read twice (same job, same start: overlapping exports) comes once, with the known end, or the
         later one. No start is split over two pieces.

@@ -138,7 +138,7 @@ class Sweep:
             self._machine.shown[:] = NodeState.DOWN
 
     def _with_ends(self, jobs: JobIntervals) -> JobIntervals:
-        """Return the jobs, each with an end: its own and the release delay, or the end of the log, or its time limit."""
+        """Return the jobs with ends: their own and the release delay, or the end of the log, or their time limit."""
         rules, (start_us, stop_us) = self._plan.rules, self._plan.window_us
         is_open = jobs.end_us == OPEN_END
         end_us = free_again_us(jobs, rules, self._plan.log_end_us)

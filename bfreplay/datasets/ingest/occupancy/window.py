@@ -44,7 +44,7 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
     Raises
     ------
     InputError
-        The log has no length, or the given times are no window of it.
+        The log has no length, or the given times are not a valid window.
     """
     first_us = first_time_us(record)
     coverage = record.coverage

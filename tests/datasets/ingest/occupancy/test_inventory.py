@@ -5,10 +5,10 @@ import pytest
 from bfreplay.datasets.ingest.occupancy.build import build_events
 from bfreplay.datasets.ingest.occupancy.inventory import (
     ABSENT_WARNING,
-    SKIPPED_NODES,
     LONG_UNUSED,
     MERGED,
     NEVER_USED,
+    SKIPPED_NODES,
     TWO_SPELLINGS,
 )
 from bfreplay.datasets.ingest.occupancy.schedule import NODE_NAMES, NOT_IN_INVENTORY, ScheduleRecord, one_name

@@ -96,7 +96,7 @@ def test_short_idle_intervals_are_reported_with_their_time():
     record = small_log()
     record.add_job(3, T + HOUR + 9 * S, T + 2 * HOUR, record.node_ids("a"))
     text = unwrapped(rendered(record))
-    assert "1 idle interval shorter than 10 s (0.0025 node-hours) are not events" in text
+    assert "1 idle interval shorter than 10 s (0.0025 node-hours) ignored" in text
     assert "shorter than" not in rendered(record, min_gap_s=0)
 
 
