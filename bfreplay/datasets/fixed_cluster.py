@@ -128,7 +128,7 @@ def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> No
         if names[first][-1] >= names[second][0]:
             raise InputError(
                 f"nodes of {first!r} and {second!r} would be mixed in the order of their names", column="node type",
-                value=cluster.text, expected="types whose names do not begin with one another", fix="rename a type",
+                value=cluster.text, expected="type names that are not prefixes of one another", fix="rename a type",
             )  # fmt: skip
     nodes = [node for members in names.values() for node in members]
     empty = np.zeros(0, dtype=np.int64)

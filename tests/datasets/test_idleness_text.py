@@ -32,7 +32,7 @@ def figures(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48,
 
 
 def figures_between(first: int, last: int) -> Idleness:
-    """Of TWO_INTERVALS from that hour to that one."""
+    """Return figures of TWO_INTERVALS from one hour to another."""
     time, node, state = (np.array([row[k] for row in TWO_INTERVALS], np.int64) for k in range(3))
     events = NodeEvents.from_arrays(["n0", "n1"], [1, 1], time, node, state, 0, 48 * HOUR)
     return characterise(events.between(first * HOUR, last * HOUR))

@@ -1,4 +1,4 @@
-"""What a stranger reads who gives a wrong file: the sentence names the cause, and what to do."""
+"""Messages for wrong files: the sentence names the cause and the fix."""
 
 import gzip
 import json

@@ -151,7 +151,7 @@ def _offset_us(time_us: int, zone: tzinfo) -> int:
     moment: datetime = EPOCH + timedelta(microseconds=time_us)
     offset = moment.astimezone(zone).utcoffset()
     if offset is None:
-        raise TypeError(f"{zone!r} tells no offset from UTC")
+        raise TypeError(f"{zone!r} has no offset from UTC")
     return offset // MICROSECOND
 
 

@@ -77,7 +77,7 @@ def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile],
         known.append(file)
         reasons.setdefault(reason, []).append(file.name.rsplit("/", 1)[-1])
     if found is None:
-        raise unknown or InputError("there is no file to read", expected="at least one file")
+        raise unknown or InputError("no file to read", expected="at least one file")
     why = [
         f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {found.name}, because {reason}"
         for reason, names in reasons.items()

@@ -67,7 +67,7 @@ def numbers_in(parts: Iterable[str]) -> list[int]:
             raise ValueError(f"{part!r} is not a number or range")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first or last - first >= MOST_NODES - len(found):
-            raise ValueError(f"{part!r} runs backwards or is too long")
+            raise ValueError(f"{part!r} is descending or too long")
         found.extend(range(first, last + 1))
     return found
 

@@ -234,7 +234,7 @@ class OpenedLog(ExitStack):
             raise
         if not self.files:
             raise InputError(
-                "there is nothing to read: the archive has no files",
+                "the archive has no files",
                 file=on_disk[0][0],
                 expected="files of a log",
                 fix="check the archive",
@@ -307,7 +307,7 @@ def _files_of(path: Path) -> list[Path]:
     files = [file for file in files if file.stat().st_size]
     if not files:
         raise InputError(
-            "there is no file in this folder", file=path, expected="a folder with log files", fix="check the path"
+            "this folder has no files", file=path, expected="a folder with log files", fix="check the path"
         )
     for file in files:
         check_is_file(file)

@@ -100,7 +100,7 @@ def read_log(
         A file cannot be used; the message says where and how to fix it.
     """
     if not paths:
-        raise InputError("there is no file to read", expected="at least one file")
+        raise InputError("no file to read", expected="at least one file")
     options = ReadOptions() if options is None else options
     done, total = 0, 0
 

@@ -98,7 +98,7 @@ def load_jobs(
     for name, curve in named_curves(table, shelf).items():
         if name in known:
             raise InputError(
-                f"curve {name!r} stands in the jobs file and in the curves file",
+                f"curve {name!r} is in the jobs file and in the curves file",
                 file=file,
                 row=f"[curves.{name}]",
                 value=name,
@@ -188,7 +188,7 @@ def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
         raise InputError(
             f"job {job.name!r}: several throughput curves cannot be written", column="throughput",
             value=job.model or job.name, expected="one curve for each job",
-            fix="keep the trace or the text that the jobs were made of",
+            fix="keep the trace or the spec of the jobs",
         )  # fmt: skip
     if any(";" in kind or kind != kind.strip() for kind in job.node_types):
         raise InputError(

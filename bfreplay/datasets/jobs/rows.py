@@ -51,8 +51,8 @@ _FIXES = {
     "name": "give the job a name",
     "min_nodes": "give 1 or more",
     "max_nodes": "give min_nodes or more",
-    "scale_up_cost_s": "give the seconds that the job stands still, 0 if none",
-    "scale_down_cost_s": "give the seconds that the job stands still, 0 if none",
+    "scale_up_cost_s": "give the seconds of the pause, 0 if none",
+    "scale_down_cost_s": "give the seconds of the pause, 0 if none",
     "work_samples": "give the samples to process, or inf for a job that never ends; drop a job without work",
     "weight": "give a weight above 0, 1 for an ordinary job; drop a job that is not to run",
 }

@@ -142,7 +142,7 @@ def read_toml(file: Path) -> dict[str, Cell]:
             f"the file cannot be read as TOML: {error}",
             file=file,
             expected="tables such as [campaign] or [[job]], and lines such as trials = 20",
-            fix="correct the line; text stands in double quotes, numbers do not",
+            fix="correct the line; text is in double quotes, numbers are not",
         ) from error
 
 
@@ -218,7 +218,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     wanted = ("curve", "nodes", "value")
     if set(table.columns) != set(wanted):
         raise table.error(
-            "the columns are not those of a table of curves",
+            "these are not the columns of a table of curves",
             column=next(
                 (name for name in (*wanted, *table.columns) if (name in wanted) != (name in table.columns)), None
             ),

@@ -204,7 +204,7 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
         if text
     )
     raise InputError(
-        f"the columns are not those of a log ({problem})",
+        f"these are not the columns of a log ({problem})",
         file=file,
         column=(missing or unknown or named)[0],
         value=named,

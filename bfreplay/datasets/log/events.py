@@ -207,7 +207,7 @@ class NodeEvents:
 def _nodes_by_type(nodes: Sequence[str], node_types: Sequence[str]) -> dict[str, list[str]]:
     if len(node_types) != len(nodes):
         raise InputError(
-            "there is not one type for each node",
+            "the number of types differs from the number of nodes",
             column="node_types",
             value=len(node_types),
             expected=f"{len(nodes)} names",

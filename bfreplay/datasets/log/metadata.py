@@ -96,7 +96,7 @@ class EventsMetadata:
         document = asdict(self)
         document["source_files"] = [asdict(source) for source in self.source_files]
         if not self.node_types:
-            del document["node_types"]  # most logs tell no types apart
+            del document["node_types"]  # most logs have no types
         return document
 
     @classmethod

@@ -189,7 +189,7 @@ def _apply(
         fix = "keep the last of the two rows"
     elif problem == IDLE_ALREADY:
         sentence = f"node {node!r} becomes idle at {at} but is idle already"
-        expected = "a row that takes the node back between two rows that free it"
+        expected = "a row that reclaims the node between two rows that free it"
         fix = "drop the repeated row, or restore the missing one before it"
     else:
         sentence = f"node {node!r} is reclaimed at {at} but was never idle"

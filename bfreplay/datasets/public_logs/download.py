@@ -77,7 +77,7 @@ class Download:
             )
             download(address, str(path), None)
         except _TooLongError:
-            return f"what comes is longer than the log ({count(watch.most, 'byte')}): it is something else"
+            return f"the download is longer than the log ({count(watch.most, 'byte')}): it is something else"
         except requests.exceptions.HTTPError as error:
             answer = error.response
             return f"the server answers {answer.status_code} {answer.reason}" if answer is not None else str(error)
@@ -89,11 +89,11 @@ class Download:
             reason = f"the transfer broke off after {count(came, 'byte')}" if came else "nothing came"
             return f"{reason}: {_why(error)}"
         except ValueError as error:  # the length in the answer is not a number
-            return f"the answer of the server makes no sense: {error}"
+            return f"invalid answer of the server: {error}"
         form = find_form(file, path)
         if form is None:
             return (
-                f"what came is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
+                f"the download is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
                 f" instead of {file.sha256}"
             )
         bring_into_form(file, path, form)

@@ -176,9 +176,9 @@ class LocalFolder:
                 shutil.copyfile(found, path)
                 download.bring_into_form(file, path, form)
                 return
-            others.append(f"{found.name} there is another file (sha256 {download.sha256(found)})")
+            others.append(f"{found.name} in it is another file (sha256 {download.sha256(found)})")
         wanted = f"neither a file of its name nor one with sha256 {file.sha256} or {file.content_sha256}"
-        where = [f"it can be had at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
+        where = [f"available at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
         raise NotSuppliedError(file, [*others, wanted, *where])
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:

@@ -111,7 +111,7 @@ def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
             raise InputError(
                 f"the curves have {len(curves)} jobs but the bounds {len(bounds)}"
                 if name is None
-                else "the curves are not those of the bounds: their job names differ",
+                else "the curves do not match the bounds: their job names differ",
                 file=file,
                 row=i + 1,
                 column="index",

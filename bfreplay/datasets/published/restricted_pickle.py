@@ -213,7 +213,7 @@ def load_records(stream: IO[bytes], file: Path) -> Any:
         raise
     except MemoryError as error:
         raise InputError(
-            "the pickle asks for more memory than there is", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
+            "the pickle needs more memory than available", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
         ) from error
     except Exception as error:  # a damaged pickle can make the unpickler raise nearly anything
         raise InputError(

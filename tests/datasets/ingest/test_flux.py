@@ -367,7 +367,7 @@ def damaged(draw, content):
 
 
 def read_or_refused(path, content):
-    """What was read; None if it was refused with an error that names the file."""
+    """Return the record; None if it was refused with an error that names the file."""
     path.write_bytes(content)
     record = ScheduleRecord()
     try:

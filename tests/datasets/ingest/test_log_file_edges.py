@@ -1,4 +1,4 @@
-"""For tests/datasets/ingest: what no test there would notice."""
+"""Edge cases of log files, clocks and catalogue."""
 
 import gzip
 import io

@@ -101,7 +101,7 @@ def result(log: SmallLog, content: bytes, folder: Path, drops: list[tuple[str, i
 def outcome(
     name: str, base: Result, lines: tuple[bytes, ...], spoilt: Mutated, folder: Path, drops: list[Any], without: dict
 ) -> str:
-    """What became of a spoilt log."""
+    """Outcome of a spoilt log."""
     log = SMALL_LOGS[name]
     try:
         found = result(log, b"\n".join(spoilt.lines) + b"\n", folder, drops)

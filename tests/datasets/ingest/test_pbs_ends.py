@@ -41,7 +41,7 @@ def test_a_bare_rerun_or_abort_closes_the_run_at_its_text_stamp(tmp_path, kind):
 
 def test_a_bare_rerun_of_a_job_that_started_before_the_log_is_a_warning(tmp_path):
     record = read(tmp_path, [line(T, "R", "6.srv"), ended(T, T + 60)])
-    assert skipped(record) == {"rerun of a job whose start is not in the log": 1}
+    assert skipped(record) == {"rerun of a job without a start in the log": 1}
     assert len(record.report.warnings) == 1
 
 

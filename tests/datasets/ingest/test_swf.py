@@ -165,7 +165,7 @@ def test_submit_times_since_1970_are_taken_as_they_are(tmp_path, start):
     record = read(tmp_path, header + row(submit=-1) + row(2, submit=1_700_000_000, wait=5))
     assert jobs_of(record) == [(1_700_000_005, 1_700_000_015, 1)]
     assert record.time_origin == "epoch"
-    assert "submit times are taken for seconds since 1970-01-01 UTC" in record.report.facts["time zone"]
+    assert "submit times are read as seconds since 1970-01-01 UTC" in record.report.facts["time zone"]
 
 
 def test_times_years_after_the_start_of_a_log_still_count_from_it(tmp_path):

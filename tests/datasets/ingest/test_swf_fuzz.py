@@ -105,7 +105,7 @@ def read(path, data):
 
 
 def read_or_refused(path, data):
-    """What was read; None if it was refused with an error that names the file."""
+    """Return the record; None if it was refused with an error that names the file."""
     try:
         return read(path, data)
     except InputError as error:

@@ -95,7 +95,7 @@ def test_two_columns_for_the_same_time_are_the_users_to_choose(read):
     text = "id,start_time,begin_time,end,nodes\n1,100,110,160,2\n"
     with pytest.raises(InputError, match="could both be the start") as caught:
         read(text)
-    assert caught.value.fix == "say which column is what: --map start=start_time"
+    assert caught.value.fix == "name the columns: --map start=start_time"
     assert intervals(read(text, mapping={"start": "begin_time"}))[0][0] == 110
 
 

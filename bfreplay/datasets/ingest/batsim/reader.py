@@ -27,7 +27,7 @@ JOBS, STATES, SCHEDULE, WORKLOAD = "out_jobs.csv", "out_machine_states.csv", "ou
 EXPORTS = (
     Export(
         "batsim -p PLATFORM.xml -w WORKLOAD.json -e out ...",
-        "out_jobs.csv (who ran where and when), out_machine_states.csv, out_schedule.csv; give WORKLOAD.json too: its "
+        "out_jobs.csv (nodes and times of jobs), out_machine_states.csv, out_schedule.csv; give WORKLOAD.json too: its "
         "nb_res is the number of machines",
     ),
 )
@@ -62,7 +62,7 @@ class BatsimReader:
     def recognise(self, file: LogFile) -> str | None:
         """Recognise the columns of the first line, or the keys of a workload; see ``LogReader``."""
         kind = _kind(file)
-        return None if kind is None else f"it has what Batsim's {kind} has"
+        return None if kind is None else f"it has the format of Batsim's {kind}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read one simulation; see ``LogReader``.

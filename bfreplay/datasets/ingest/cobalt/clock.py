@@ -63,7 +63,7 @@ class CobaltClock(TableClock):
     def evidence(self) -> str:
         """Describe the zone of the stamps and its reason. Warns if the starts of maintenance contradict it."""
         zone_text = f"the stamps have no zone; read as {self.zone}, " + (
-            "as given" if self._is_given else "which is what ALCF's tables are in (--tz for another zone)"
+            "as given" if self._is_given else "the zone of ALCF's tables (--tz for another zone)"
         )
         n = sum(self._maintenance.values())
         if n < _FEWEST:

@@ -14,7 +14,7 @@ from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
 from bfreplay.datasets.log.states import NodeState
 
 PART_UNKNOWN = "reservations for repairs on blocks of unknown nodes were skipped: those nodes look idle"
-PART_DOWN = "outages of parts of the machine were skipped, because the log does not say which: those nodes look idle"
+PART_DOWN = "outages of parts of the machine were skipped, because the log does not name them: those nodes look idle"
 OTHER_MACHINE = "outages of another machine are in the log; only one machine is read"
 END_UNKNOWN = "outages of the whole machine without an end end where the next job starts"
 

@@ -98,7 +98,7 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
         n_started += _add(job, number, file, record)
     if n_inside:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
-    record.report.facts["housekeeping"] = "what Flux runs on nodes after t_inactive is not in the list of jobs"
+    record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
         record.report.warn(PERHAPS_CUT, file.name, None, f"{n_jobs:,} jobs")
     if record.jobs.n_rows == before:

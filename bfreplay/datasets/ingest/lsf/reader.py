@@ -29,7 +29,7 @@ _ELSEWHERE_WARNING = "hosts of another cluster, host@cluster, were skipped"
 _RESERVED_WARNING = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
 _RUNNING = "lsb.acct has finished jobs only: hosts look idle where jobs were still running when it was copied"
 _OPENINGS = "hosts closed and opened in the log (HOST_CTRL); hosts that were down are not in it"
-_NO_OPENINGS = "not in lsb.acct: hosts that were closed or down look idle; lsb.events tells which were closed"
+_NO_OPENINGS = "not in lsb.acct: hosts that were closed or down look idle; lsb.events has closed hosts"
 
 
 class LsfReader:
@@ -77,8 +77,7 @@ class LsfReader:
                 "records of hosts only",
                 file=files[0].name,
                 expected=_EXPECTED,
-                fix="lsb.acct says which hosts each job had, lsb.events alone does not; run this on your cluster: "
-                f"{EXPORT}",
+                fix=f"only lsb.acct has the hosts of each job; run this on your cluster: {EXPORT}",
             )
         has_control = reading.close_hosts()
         record.add_format("lsf lsb.acct")

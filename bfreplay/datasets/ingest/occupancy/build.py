@@ -28,7 +28,7 @@ from bfreplay.wording import aligned
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE = 0.05
 AMONG_THE_SEEN = (
-    "jobs without a list of nodes, or with too short a one, got theirs by rule among the nodes that the log lists: "
+    "jobs without a list of nodes, or with a short one, got nodes by rule among the nodes in the log: "
     "the size of the machine is not known (--nodes, --inventory)"
 )
 GAP_DAYS = 30
@@ -36,7 +36,7 @@ GAP = (
     "no job starts or ends for most of the window: is a date of a job before or after that wrong? Nodes look idle, or "
     "busy, all the time between (--window takes a part of the log)"
 )
-BEYOND = "the window reaches beyond what the log shows: there, nodes look idle"
+BEYOND = "the window reaches beyond the log: nodes look idle there"
 
 _QUANTILES = ("p25", "p50", "p75", "p95")
 

@@ -81,7 +81,7 @@ def _empty(fact: Mapping[str, float]) -> str:
             times = count(int(fact[f"{key}_periods"]), "such time")
             hours = amount(fact[f"{key}_hours"])
             return (
-                f"{share}; {times} of more than {fact['longer_than_min']:g} min ({hours} h together) taken for {state} "
+                f"{share}; {times} of more than {fact['longer_than_min']:g} min ({hours} h together) assumed {state} "
                 f"(--empty-machine {other}: otherwise)"
             )
     return share

@@ -17,7 +17,7 @@ from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
 from bfreplay.errors import InputError
 
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
-MISMATCH = "the log gives another number of nodes than it lists; the listed nodes are believed, and the greater number"
+MISMATCH = "the log gives another number of nodes than it lists; the listed nodes and the greater number are used"
 NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
 TOO_WIDE = "a job on more nodes than any machine has"
 MOST_NODES = 10_000_000

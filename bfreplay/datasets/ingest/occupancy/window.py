@@ -58,11 +58,11 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
     if not isinstance(rules.window, str):
         return _given_window(rules.window, first_us, log_end_us)
     if rules.window == "full":
-        return Window(first_us, log_end_us, "all of the log, as asked: from the first start to the last time in it")
+        return Window(first_us, log_end_us, "the whole log, as requested: from the first start to the last time in it")
     if coverage is not None:
         return Window(coverage.start_us, coverage.end_us, coverage.why)
     if record.first_end_us >= record.last_start_us:
-        return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
+        return Window(first_us, log_end_us, "the whole log: it is too short to find its edges")
     return _estimate_window(record, first_us, log_end_us)
 
 
@@ -108,8 +108,8 @@ def _estimate_window(record: ScheduleRecord, first_us: int, log_end_us: int) -> 
     inside = (edges[:-1] >= core_us[0]) & (edges[1:] <= core_us[1]) & (load > 0)
     if np.count_nonzero(inside) < FEWEST_BINS:
         if core_us[0] >= core_us[1] or not _is_used(record, core_us):
-            return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
-        return Window(*core_us, "from the first end to the last start of a job: too few jobs to look at the load")
+            return Window(first_us, log_end_us, "the whole log: it is too short to find its edges")
+        return Window(*core_us, "from the first end to the last start of a job: too few jobs to use the load")
     usual = float(np.median(load[inside]))
     enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
     start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])

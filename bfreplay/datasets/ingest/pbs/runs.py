@@ -24,10 +24,10 @@ _TWICE = "start record that was read twice"
 _LATE = "start record that comes after a later one of the same job"
 _NEVER = "never started"
 _NO_RUN = {
-    "R": "rerun of a job whose start is not in the log",
+    "R": "rerun of a job without a start in the log",
     "A": "aborted before it started",
 }
-_LOST_WARNING = "jobs were rerun whose start is not in the log: their nodes look idle before"
+_LOST_WARNING = "jobs without a start in the log were rerun: their nodes look idle before"
 _OVERLAP_WARNING = "a job started again without an end of its earlier run: that run is assumed to last until then"
 ORDER_WARNING = "records are not in order of time: runs that end by a record without times may be wrong"
 _STARTS_WARNING = "the start and the end record of a run give different starts; the start record is used"
@@ -35,8 +35,7 @@ _HOSTS_WARNING = "the start and the end record of a run list different nodes; th
 _NO_END_WARNING = "end records without end=: the times of the records are used"
 _OTHER_START_WARNING = "start records were written at another time than their start; the start is used"
 _DELETED_WARNING = (
-    "jobs whose deletion was requested never end in the log: they hold their nodes until the log, or their time limit,"
-    " is over"
+    "deleted jobs never end in the log: they hold their nodes until the log, or their time limit, is over"
 )
 _PAST_LIMIT_WARNING = (
     "jobs have no end record though their time limit is long over (is a day's file missing?): they are taken to have"

@@ -35,9 +35,9 @@ LIST_MISSING = "jobs with a number of nodes but no list of them: their nodes are
 COUNT_UNREADABLE = "a number of nodes is missing or cannot be read: nothing confirms the list of nodes beside it"
 RESTARTS_UNREADABLE = "a number of restarts cannot be read: the cells of the row may not be in their places"
 WHOLE_HOURS = "running time and start-to-end differ by whole hours: the time zone may be wrong"
-TOO_LONG = "a running time is longer than from start to end: one of the three is wrong"
+TOO_LONG = "a running time is longer than end minus start: one of the three is wrong"
 TOO_SHORT = (
-    "a running time is shorter than from start to end: the job was suspended (export Suspended too), or a time is wrong"
+    "a running time is shorter than end minus start: the job was suspended (export Suspended too), or a time is wrong"
 )
 CUT_STARTS = "many jobs start at the very first second: their starts are cut at the window's edge (sacct -T?)"
 CUT_ENDS = "many jobs end at the very last second: their ends are cut at the window's edge (sacct -T?)"

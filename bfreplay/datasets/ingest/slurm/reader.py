@@ -164,7 +164,7 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
         return file.error(
             f"the files have no jobs, only {count(n_rows, 'row')} of node events or reservations",
-            expected="jobs too: outages alone say nothing about idle nodes",
+            expected="jobs too: outages alone do not show idle nodes",
             fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
         )
     command = next(text for kind, text in commands.items() if kinds[kind])

@@ -72,7 +72,7 @@ def is_part_of_header(names: Sequence[str]) -> bool:
 def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) -> InputError:
     """Return the error for a table of ``sacct`` without needed columns."""
     is_one = len(missing) == 1
-    instead = "; End can be told from ElapsedRaw too, which is not there either" if "End" in missing else ""
+    instead = "; ElapsedRaw, which could replace End, is missing too" if "End" in missing else ""
     return file.wrong_start(
         f"the {'column' if is_one else 'columns'} {', '.join(missing)} {'is' if is_one else 'are'} missing{instead}",
         value=",".join(names),
@@ -106,7 +106,7 @@ def _without(*names: str) -> tuple[str, ...]:
 
 _OWN = "the export command of `bfreplay ingest slurm --how`, run with -n"
 _KNOWN = (
-    KnownRows(XDMOD_COLUMNS, "what XDMoD has sites export with sacct -n", is_utc=True),
+    KnownRows(XDMOD_COLUMNS, "the XDMoD export with sacct -n", is_utc=True),
     KnownRows(SACCT_COLUMNS, _OWN),
     KnownRows(_without("Suspended"), _OWN),
     KnownRows(_without("JobID"), _OWN),
@@ -205,7 +205,7 @@ def _named_layout(
         )
     if missing := missing_columns(layout.names):
         raise file.error(
-            "the columns named are not enough to tell which job held which nodes when: "
+            "the named columns do not give jobs, nodes and times: "
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
             column="--columns",
             value=",".join(columns),

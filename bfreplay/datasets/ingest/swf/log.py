@@ -126,7 +126,7 @@ class SwfLog:
         evidence = f"{START} counts seconds since 1970-01-01 UTC: no zone is needed"
         if is_epoch:
             evidence = (
-                f"submit times are taken for seconds since 1970-01-01 UTC, as they would be years after the start of a "
+                f"submit times are read as seconds since 1970-01-01 UTC, as they would be years after the start of a "
                 f"log ({START}: {self.header.values.get(START, 'none')}): no zone is needed"
             )
         zone = self.header.values.get(ZONE)

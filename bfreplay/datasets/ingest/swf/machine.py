@@ -111,7 +111,7 @@ def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[]
 def _unknown(header: Header, file: str, peak: int, idle: float) -> InputError:
     found = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
     return InputError(
-        "the log does not say how many nodes the machine has and how many processors each has",
+        "the log does not have the number of nodes and of processors per node",
         file=file,
         value=", ".join(found) or "no MaxNodes, no MaxProcs",
         expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once (a machine of just these "

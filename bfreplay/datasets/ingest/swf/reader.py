@@ -12,7 +12,7 @@ from bfreplay.datasets.ingest.swf.log import SwfLog, not_swf
 from bfreplay.datasets.ingest.swf.machine import SHOWN, key_and_value
 from bfreplay.datasets.ingest.swf.rows import read_line
 
-CLEANED = "the makers of this log removed jobs from it (a cleaned version): while those ran, their nodes look idle"
+CLEANED = "jobs were removed from this log (a cleaned version): their nodes look idle while they ran"
 _LINES_TO_RECOGNISE = 50
 
 

@@ -34,7 +34,7 @@ _DIGITS_OF_A_DATE = re.compile(r"(?:19|20)\d{12}", re.ASCII)
 
 READABLE_TIMES = (
     "2024-10-01T01:32:06Z, 2024-10-01 01:32:06+02:00, 2024-10-01 01:32:06 (with --tz), numbers (epoch seconds, or with "
-    '--time-unit), or as --time-format says ("%d.%m.%Y %H:%M:%S")'
+    '--time-unit), or in --time-format ("%d.%m.%Y %H:%M:%S")'
 )
 """Readable times, for messages."""
 
@@ -191,7 +191,7 @@ class TableClock(IntervalClock):
         at: Place,
         slack_us: int = US,
     ) -> tuple[int, int | None] | None:
-        """Return start and end in UTC microseconds, ``None`` if the clock skips one; ``elapsed_us`` is exact to ``slack_us``.
+        """Return start and end in UTC microseconds, ``None`` if the clock skips one; ``slack_us`` bounds time errors.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class TableClock(IntervalClock):
             "a time occurs twice in its zone, when summer time ends, and nothing settles which of the two is meant",
             file=at[0],
             row=f"line {at[1]}",
-            expected="times in UTC, or rows whose running time settles it",
+            expected="times in UTC, or rows with a running time that resolves it",
             fix=f"export in UTC ({self._export}), or choose: --dst-fold earlier, --dst-fold later",
         )
 
@@ -226,7 +226,7 @@ class TableClock(IntervalClock):
         """Describe how the times were read."""
         texts = {
             "numbers": f"have numbers (in {', '.join(self._units)}): no zone needed",
-            "zoned": "say their zone",
+            "zoned": "have a zone",
             "local": f"have local times, in {self.zone} as given",
             "settled": "at the end of summer time were resolved by order and running time",
         }
@@ -297,5 +297,5 @@ def how_to_read(texts: Sequence[str]) -> str:
     """Return the options to read ``texts`` as times."""
     forms = fitting_formats(texts)
     if not forms:
-        return 'say how the times are written, in the terms of strptime, e.g. --time-format "%d.%m.%Y %H:%M:%S"'
-    return "say how the times are written: " + ", or ".join(f'--time-format "{form}"' for form in forms)
+        return 'give the format of the times, in the terms of strptime, e.g. --time-format "%d.%m.%Y %H:%M:%S"'
+    return "give the format of the times: " + ", or ".join(f'--time-format "{form}"' for form in forms)

@@ -216,7 +216,7 @@ class Columns:
             raise self._error(f"{' and '.join(names)} could both be the {role} of {of_what}", file, [role], None)
         missing = self.missing
         if missing == ["nodes"] and self.is_outages:
-            raise self._error("this table of outages does not say which nodes were out", file, missing, None)
+            raise self._error("this table of outages has no column of nodes", file, missing, None)
         if missing:
             raise self._error(f"no column is known to be the {' or the '.join(missing)}", file, missing, None)
 
@@ -228,7 +228,7 @@ class Columns:
             taken.add(column)
             wanted.append(f"--map {role}={column}")
         listed = ", ".join(self.names[:60]) + (", ..." if len(self.names) > 60 else "")
-        fix = "say which column is what: " + " ".join(wanted)
+        fix = "name the columns: " + " ".join(wanted)
         if self.is_outages and "nodes" in roles:
             fix += f"; if the whole machine was out each time: --map nodes={WHOLE_MACHINE}"
         return InputError(

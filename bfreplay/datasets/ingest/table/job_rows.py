@@ -33,12 +33,12 @@ BACKWARDS_BY_LESS_THAN_AN_HOUR = (
     "the given zone does not do, so --tz may be wrong"
 )
 NO_START = "jobs with nodes and an end but without a start were skipped: their nodes look idle"
-NO_NODES = "jobs that ran, but of which the table gives no nodes, were skipped"
+NO_NODES = "jobs that ran without nodes in the table were skipped"
 NODE_STATES = (
     "rows of jobs have states of nodes (down, drain, idle, ...) and count as jobs; outages go into a table of their own"
 )
 OVER_WITHOUT_END = "finished jobs have no end: they count as running"
-NO_JOB = "rows without a job's name or number were kept: if they stand in two files they count twice"
+NO_JOB = "rows without a job's name or number were kept: in two files they count twice"
 
 RELATIVE_BEFORE_US = 10 * 365 * 86_400_000_000
 """Times before 1980 count from the start of a log."""
@@ -252,7 +252,7 @@ class JobRows:
             column=column,
             value=value,
             expected=f"the unit of the column: {', '.join(values.SPAN_UNITS)}",
-            fix=f"say it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
+            fix=f"give it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
         )
 
     def _job(self, value: Any) -> str:

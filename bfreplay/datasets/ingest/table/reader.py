@@ -43,7 +43,7 @@ EXPORTS: Sequence[Export] = (
     ),
     Export(DATABASE_IN_UTC, "a table of jobs in a database, its local times (here of Paris) as times in UTC"),
     Export(PARQUET_IN_UTC, "the same of a Parquet file"),
-    Export(JOIN, "LSF with CSM: each allocation with the nodes it had"),
+    Export(JOIN, "LSF with CSM: each allocation with its nodes"),
 )
 _OWN_FORMATS = (  # columns by which other readers recognise their logs
     {"is_all_machine_down"},
@@ -218,7 +218,7 @@ def _note_columns(
 def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
     lines = "".join(f"\n            {line}" for line in SMALLEST_TABLE)
     works = f"an export that works: {DATABASE_IN_UTC}" if is_parquet else f"a table that works:{lines}"
-    fix = clock.how_to_read() or f"say which column is what with --map role=column; {works}"
+    fix = clock.how_to_read() or f"name the columns with --map role=column; {works}"
     is_unread = clock.unread and clock.likely_unit is None
     expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"
     return record.report.nothing_usable(

@@ -1,4 +1,4 @@
-"""What a machine does as intervals begin and end: waiting jobs, room, emptiness, outages, sharing."""
+"""Machine as intervals begin and end: waiting jobs, room, emptiness, outages, sharing."""
 
 import pytest
 from hypothesis import given

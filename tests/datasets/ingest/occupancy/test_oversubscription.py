@@ -1,4 +1,4 @@
-"""How much is idle under every treatment of jobs that need more nodes than are free, told by an import under one."""
+"""Idle time under every rule for oversubscription, from an import under one."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a record takes, how its spool sorts it, and which rules there are."""
+"""Input of a record, sorting by its spool, and the rules."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -42,7 +42,7 @@ def test_the_report_of_a_small_log_line_by_line():
         "skipped     12,343 rows",
         "            11,143 x a job step",
         "            1,200 x never started, e.g. jobs.psv:3: 7|PENDING",
-        f"window      {when}, all of the log, as asked: from the first",
+        f"window      {when}, the whole log, as requested: from the first",
         "            start to the last time in it",
         "nodes       2 seen in the log; --inventory adds the others",
         "noted       time zone: given as UTC",
