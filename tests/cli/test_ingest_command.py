@@ -133,7 +133,7 @@ def test_an_output_that_is_there_is_kept(folder):
         (["swf", "log.swf", "--window", "2021-01-01", "2021-02-01"], "outside the log"),
         (["swf", "log.swf", "--full-window", "--window", "1", "2"], "cannot both be"),
         (["swf", "log.swf", "--min-gap", "-1"], "min_gap_s is out of range"),
-        (["slurm", "jobs.psv", "--tz", "Paris"], "no such time zone"),
+        (["slurm", "jobs.psv", "--tz", "Paris"], "unknown time zone"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_reason(folder, arguments, words):

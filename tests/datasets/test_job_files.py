@@ -224,7 +224,7 @@ def test_an_unknown_curve_gets_a_suggestion(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "problem", "row", "column"),
     [
-        ("curves.csv", "curve,nodes\na,0\n", "not those of a table of curves", None, "value"),
+        ("curves.csv", "curve,nodes\na,0\n", "not the columns of a table of curves", None, "value"),
         ("curves.csv", "curve,nodes,value\n", "no curves", None, None),
         ("curves.csv", "curve,nodes,value\na,0,0\na,two,1\n", "not a number", 2, "nodes"),
         ("curves.csv", "curve,nodes,value\na,0,0\na,2,\n", "'value' is empty here", 2, "value"),

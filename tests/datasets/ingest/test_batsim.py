@@ -172,7 +172,7 @@ def test_without_the_jobs_there_is_nothing_to_read(tmp_path):
 def test_a_file_of_another_kind_is_refused_with_its_columns(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="no file of Batsim's") as caught:
+    with pytest.raises(InputError, match="not a file of Batsim") as caught:
         read(tmp_path, ["1,w,60,0,1,1,"], LogFile(path))
     assert caught.value.value == "a,b"
 

@@ -238,7 +238,7 @@ def test_maintenance_periods_take_the_whole_machine_down(read):
 
 
 def test_outages_alone_say_what_else_is_needed(read):
-    with pytest.raises(InputError, match="no jobs in what was given: maintenance periods") as caught:
+    with pytest.raises(InputError, match="the files have no jobs: maintenance periods") as caught:
         read("2015-01-05 15:00:03,2015-01-05 23:00:00\n")
     assert "ANL-ALCF-DJC" in caught.value.fix
 
@@ -344,7 +344,7 @@ def test_without_maintenance_the_zone_is_said_to_be_assumed(read):
 
 
 def test_what_is_no_table_of_alcf_is_refused_with_what_was_expected(read):
-    with pytest.raises(InputError, match="none of ALCF's tables") as caught:
+    with pytest.raises(InputError, match="not one of ALCF's tables") as caught:
         read("a,b,c\n1,2,3\n")
     assert caught.value.value == "a,b,c"
     assert "reports.alcf.anl.gov" in caught.value.fix
@@ -410,7 +410,7 @@ def test_the_public_files_of_mira(shared: Path):
 
 def test_the_public_outages_without_jobs_are_refused(shared: Path):
     for name in ("alcf-mira-cobalt-reservations-2013-2018.csv.gz", "alcf-mira-maintenance-periods.csv"):
-        with pytest.raises(InputError, match="no jobs in what was given"):
+        with pytest.raises(InputError, match="the files have no jobs"):
             read_files(shared / "data/logs" / name)
 
 

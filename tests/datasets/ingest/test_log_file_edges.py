@@ -92,7 +92,7 @@ def test_what_means_no_nodes_means_it_in_any_case(text):
 
 @pytest.mark.parametrize("text", ["-n[1-2]", "n[1-2]-", "n[1-2].", ".[1-2]"])
 def test_names_from_ranges_are_names(text):
-    with pytest.raises(ValueError, match="no name of a node"):
+    with pytest.raises(ValueError, match="not the name of a node"):
         expand_nodes(text)
 
 

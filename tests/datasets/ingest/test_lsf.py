@@ -183,7 +183,7 @@ def test_a_host_is_drained_from_when_it_was_closed_until_it_was_opened(tmp_path)
 
 
 def test_events_alone_are_refused_with_the_command_to_run(tmp_path):
-    with pytest.raises(InputError, match=r"lsb\.events alone does not") as error:
+    with pytest.raises(InputError, match=r"only lsb\.acct has the hosts of each job") as error:
         read(tmp_path, [control(T, 2, "h1")])
     assert "LSF_ENVDIR" in error.value.fix
 

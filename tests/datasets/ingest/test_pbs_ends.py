@@ -169,7 +169,7 @@ def test_a_request_to_delete_ends_nothing(tmp_path):
     assert not record.report.warnings
     record = read(tmp_path, [started(T), asked, ended(T, T + 60, "8.srv")])
     assert (T, None, BOTH, 2) in runs(record)
-    assert [sentence[:35] for sentence in warnings(record)] == ["jobs whose deletion was requested n"]
+    assert [sentence[:35] for sentence in warnings(record)] == ["deleted jobs never end in the log: "]
 
 
 def test_an_end_record_that_was_cut_before_its_end_takes_its_stamp(tmp_path):

@@ -97,7 +97,7 @@ def test_types_that_do_not_fit_the_nodes_are_refused_by_name(by_type, message):
 
 
 def test_there_is_one_type_for_each_node():
-    with pytest.raises(InputError, match="not one type for each node"):
+    with pytest.raises(InputError, match="the number of types differs from the number of nodes"):
         _log(("v100", "k80"))
 
 

@@ -314,7 +314,7 @@ def test_a_known_inventory_has_its_nodes_all_the_time():
 def test_counts_need_the_size_of_the_machine():
     record = ScheduleRecord()
     record.add_job(1, 0, 10 * S, None, 3)
-    with pytest.raises(InputError, match="how many nodes the machine has"):
+    with pytest.raises(InputError, match="the number of nodes of the machine is not known"):
         build_events(record)
 
 
