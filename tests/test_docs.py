@@ -25,7 +25,7 @@ from bfreplay.replay.intervals import ALLOCATIONS, NODES
 from bfreplay.replay.tables import TIMINGS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # run from top to bottom, with the programs that they show; of the others every block by itself
 TO_FOLLOW = {
     ROOT / "docs" / "tutorial.md": {"bfreplay"},

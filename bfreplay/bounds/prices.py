@@ -3,7 +3,7 @@
 The jobs share the pool. Give every node of interval i a price instead, ``p_i >= 0`` samples/s, and let each job by
 itself choose its counts over the whole window: what it makes, less its rescale costs, less what its nodes cost. The sum
 over the jobs plus the price of all nodes is an upper bound on what any policy can make, for every choice of prices
-(Lagrangian duality; for weakly coupled dynamic programs: Hawkins, 2003). docs/design-choices.md has the proof, and why
+(Lagrangian duality; for weakly coupled dynamic programs: Hawkins, 2003). docs/design/bounds.md has the proof, and why
 the transitions below cost no more than those of the replay.
 
 Good prices are searched for with soft maxima: with a temperature ``t > 0`` every maximum over counts becomes ``t log

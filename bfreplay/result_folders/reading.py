@@ -187,8 +187,12 @@ class Result(Generic[_Record]):
 
     def _file_of(self, name: str) -> Path | None:
         """File of a table, which may not exist; ``None`` in memory."""
-        stem = TABLES.get(name, name) if self._has_former_names else name
-        return None if self.folder is None else self.folder / f"{stem}.parquet"
+        if self.folder is None:
+            return None
+        file = self.folder / f"{name}.parquet"
+        if self._has_former_names and not file.exists():
+            file = self.folder / f"{TABLES.get(name, name)}.parquet"
+        return file
 
     def _check_columns(self, path: Path, found: pa.Schema, name: str) -> None:
         for column in self.schemas.get(name, ()):

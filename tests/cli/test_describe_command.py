@@ -14,7 +14,7 @@ from bfreplay.datasets import EventsMetadata, write_events
 from tests.datasets.small_logs import BUSY, IDLE, log
 
 HOUR = 3_600
-NAMES = ["bursts", "idle interval-lengths", "hour-and-weekday", "idle-over-time", "widths"]
+NAMES = ["bursts", "hour-and-weekday", "idle-over-time", "interval-lengths", "widths"]
 
 
 def run(*words):
@@ -48,7 +48,7 @@ def test_json_keeps_the_keys_it_had_and_has_more():
     before = (
         "window_start window_end duration_s n_nodes nodes_ever_idle idle_node_us idle_node_hours mean_idle_nodes "
         "idle_share idle_nodes share_without_idle pool_events joins reclaims transitions idle_nodes_per_event "
-        "mean_events_per_hour events_per_hour gap_s idle intervals censored_idle_intervals join_bursts reclaim_bursts"
+        "mean_events_per_hour events_per_hour gap_s idle_intervals censored_idle_intervals join_bursts reclaim_bursts"
     )
     after = (
         "cluster time_origin node_inventory node_assignment_simulated_by log_warnings "

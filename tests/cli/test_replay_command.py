@@ -46,12 +46,12 @@ def _replay(folder: Path, *options: str) -> Result:
 def test_a_person_gets_a_summary_and_a_run_folder(files):
     result = _replay(files, "--out", str(files / "run"))
     assert result.exit_code == 0, result.output
-    for word in ("Idle", "useful", "rescaling", "preempted", "unused", "Samples", "U ", "Jobs", "proven"):
+    for word in ("Idle", "useful", "rescaling", "preempted", "unallocated", "Samples", "U ", "Jobs", "proven"):
         assert word in result.stdout
     names = {path.name for path in (files / "run").iterdir()}
     assert names == {
         "run.json", "session.json", "decisions.parquet", "jobs.parquet", "allocations.parquet", "timings.parquet",
-        "pool.parquet", "idle intervals.parquet",
+        "pool.parquet", "idle_intervals.parquet",
     }  # fmt: skip
     assert not [path for path in files.iterdir() if path.name.startswith(".")]
 

@@ -481,15 +481,14 @@ class SecondEngine:
         same("pool events", summary["n_pool_events"], self.n_pool_events)
         same("most idle nodes", summary["most_idle_nodes"], self.most_idle)
         close("equivalent nodes", summary["equivalent_nodes"], self.idle_us / (end - log.start_us))
-        for name in ("preempted", "grown", "shrunk"):
-            key = {"preempted": "n_preemptions"}.get(name, f"n_{name}")
+        for name, key in (("preempted", "n_preemptions"), ("grown", "n_scale_ups"), ("shrunk", "n_scale_downs")):
             same(key, summary[key], sum(getattr(job, name) for job in self.jobs))
         close("samples", ledger["samples"], self.total, self.total)
         if not self.rules.is_published:
             close("gross samples", ledger["gross_samples"], self.gross, self.gross)
-            for name in ("rescale", "preempt"):
+            for name, key in (("rescale", "rescale"), ("preempt", "preemption")):
                 value = getattr(self, f"{name}_paid")
-                close(f"{name} samples", ledger[f"{name}_samples"], value, self.gross)
+                close(f"{name} samples", ledger[f"{key}_samples"], value, self.gross)
         finished = [job for job in self.jobs if job.finished_us is not None]
         if finished:
             jct = sum(job.finished_us - job.submit_us for job in finished) / len(finished) / US

@@ -38,7 +38,7 @@ def test_a_job_completes_at_its_exact_instant_and_frees_its_nodes():
     assert row["finished"].timestamp() == 5.0
     assert row["done_samples"] == 100
     assert _hours(result, "useful") == 10  # node-seconds
-    assert _hours(result, "unused") == 30
+    assert _hours(result, "unallocated") == 30
     assert result.summary["last_finish_us"] == 5 * SECOND
 
 

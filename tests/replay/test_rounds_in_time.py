@@ -202,7 +202,7 @@ def test_a_job_that_is_done_early_holds_its_nodes_until_it_may_go():
     row = of_job(result)
     assert row["finished"] == 10.0
     assert (row["useful"], row["stalled"], row["done_samples"]) == (5, 5, 50)
-    assert node_seconds(result, "free") == 10
+    assert node_seconds(result, "unallocated") == 10
 
 
 def test_a_job_that_is_done_later_does_not_wait():
@@ -256,7 +256,7 @@ def test_a_job_that_is_given_up_leaves_with_its_status():
     assert row["done_samples"] == pytest.approx(100)
     assert result.summary["jobs"]["failed"] == 1
     assert of_job(result, "b")["done_samples"] == pytest.approx(200)
-    assert node_seconds(result, "free") == 10
+    assert node_seconds(result, "unallocated") == 10
 
 
 def test_the_place_of_a_job_that_is_given_up_is_taken_at_once():

@@ -58,9 +58,9 @@ def _facts(it: Idleness) -> list[str]:
         ("no node idle", f"{it.share_without_idle:.1%} of the time"),
         ("pool events", f"{it.n_pool_events:,} ({it.mean_events_per_hour:,.1f} an hour)"),
         ("transitions", f"{it.transitions:,} ({count(it.joins, 'join')}, {count(it.reclaims, 'reclaim')})"),
-        ("complete idle intervals", f"{it.idle_intervals:,}"),
+        ("complete intervals", f"{it.idle_intervals:,}"),
         (
-            "censored idle intervals",
+            "censored intervals",
             f"{censored.count:,} by the window ({censored.open_at_start:,} start, "
             f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {few(censored.node_hours)} node-hours",
         ),
@@ -87,7 +87,7 @@ def _throughout(it: Idleness) -> str:
 def _longest_table(it: Idleness) -> list[list[str]]:
     """Lay out the longest idle intervals of nodes not idle all the time; empty without idle intervals."""
     idle_intervals = [each for each in it.longest_idle_intervals if each.censored != "both"]
-    rows: list[tuple[str, ...]] = [("longest idle intervals, one a node", "from", "to", "length", "cut by the window")]
+    rows: list[tuple[str, ...]] = [("longest intervals, one a node", "from", "to", "length", "censored")]
     for each in idle_intervals:
         edges = [iso_utc(each.start_us), iso_utc(each.end_us)]
         rows.append(
@@ -98,12 +98,12 @@ def _longest_table(it: Idleness) -> list[list[str]]:
 
 def _longer_table(it: Idleness) -> list[str]:
     head = (
-        "idle intervals longer than",
+        "intervals longer than",
         "count",
         "node-hours",
         "share of idle",
         "mean nodes",
-        "share in cut idle intervals",
+        "share censored",
     )
     rows: list[tuple[str, ...]] = [head]
     for each in it.longer_idle_intervals:
@@ -113,7 +113,7 @@ def _longer_table(it: Idleness) -> list[str]:
 
 
 def _width_table(it: Idleness) -> list[str]:
-    head = ("idle at once", "share of time", "stretches", "mean", "median", "longest", "cut by the window")
+    head = ("idle at once", "share of time", "stretches", "mean", "median", "longest", "censored")
     rows: list[tuple[str, ...]] = [head]
     for each in it.widths:
         lengths = ["-", "-", "-"]
@@ -184,7 +184,7 @@ def _quantile_table(it: Idleness) -> list[str]:
 
 def _idle_interval_table(it: Idleness) -> list[str]:
     node_us = sum(b.node_us for b in it.idle_interval_bins)
-    rows = [("complete idle intervals", "count", "", "node-hours", "", "share of node-hours")]
+    rows = [("complete intervals", "count", "", "node-hours", "", "share of node-hours")]
     for b in it.idle_interval_bins:
         share = b.node_us / node_us if node_us else 0.0
         count_share = b.count / it.idle_intervals if it.idle_intervals else 0.0

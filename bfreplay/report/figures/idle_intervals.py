@@ -28,7 +28,7 @@ _LENGTH = "length of idle interval"
 _HELD, _NOT_HELD = "held by jobs", "not held"
 _OF_LOG = (
     Column("n_intervals", "idle_intervals", "count"),
-    Column("n_censored", "cut by the window", "count"),
+    Column("n_censored", "censored", "count"),
     Column("idle_node_hours", "node-hours", "amount"),
 )
 _OF_JOBS = (

@@ -299,6 +299,6 @@ def _title(axes: Axes, title: str, idleness: Idleness) -> None:
 
 IDLE_OVER_TIME = Figure("idle-over-time", "Idle nodes over time", as_they_are, draw_idle_over_time)
 HOUR_AND_WEEKDAY = Figure("hour-and-weekday", "Mean idle nodes by hour and weekday", as_they_are, draw_hour_and_weekday)
-LENGTHS = Figure("idle interval-lengths", "Idle intervals by length", as_they_are, draw_lengths)
+LENGTHS = Figure("interval-lengths", "Idle intervals by length", as_they_are, draw_lengths)
 WIDTHS = Figure("widths", "How many nodes are idle at once, and for how long without a break", as_they_are, draw_widths)
 BURSTS = Figure("bursts", "Bursts", as_they_are, draw_bursts)

@@ -112,7 +112,7 @@ def test_runs_stand_side_by_side(figure, found_in):
     some(
         "node-hours",
         "jobs",
-        "idle_intervals",
+        "idle-intervals",
         "widths",
         "decision-times",
         "efficiency",
@@ -132,7 +132,7 @@ def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, 
 
 @pytest.mark.parametrize(
     "name",
-    some("timeline", "node-hours", "idle_intervals", "widths", "decision-times", "efficiency", thorough=("rescales",)),
+    some("timeline", "node-hours", "idle-intervals", "widths", "decision-times", "efficiency", thorough=("rescales",)),
 )
 def test_there_is_room_for_many_runs(name, request):
     """All but the jobs, which are a panel a run."""

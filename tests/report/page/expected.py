@@ -29,6 +29,7 @@ def expected_facts(folder):
         "useful": jobs["useful_node_us"].sum(),
         "rescaling": jobs["rescaling_node_us"].sum(),
         "preempted": jobs["preempted_node_us"].sum(),
+        "stalled": jobs["stalled_node_us"].sum(),
     }
     parts["unallocated"] = idle_us - sum(parts.values())
     status = jobs["status"].astype(str)
@@ -44,7 +45,6 @@ def expected_facts(folder):
         "idle.mean_nodes": idle_us / ((end - start).total_seconds() * 1e6),
         "idle.most_nodes": int(pool["n_idle"].max()),
         "node_hours.held": held_us / _HOUR_US,
-        "node_hours.stalled": float(jobs["stalled_node_us"].sum()) / _HOUR_US,
         "share.held": held_us / idle_us if idle_us else None,
         "samples": float(jobs["done_samples"].sum()),
         "samples.rescaling": float(jobs["rescale_cost_samples"].sum()),
@@ -68,7 +68,7 @@ def expected_facts(folder):
         "decisions.slowest_s": float(timings["decide_s"].max()) if timings["decide_s"].any() else None,
         "seconds": sum(session["seconds"].values()) + session.get("load_s", 0.0),
         "idle_intervals": int(idle_intervals["n_intervals"].sum()),
-        "idle intervals.cut": int(idle_intervals["n_censored"].sum()),
+        "idle_intervals.censored": int(idle_intervals["n_censored"].sum()),
     }
     for name, node_us in parts.items():
         facts[f"node_hours.{name}"] = float(node_us) / _HOUR_US
@@ -205,5 +205,5 @@ def _as_recorded(record, samples):
         "bound.done_s": after_s(bound.get("earliest_finish_us")),
         "bound.share": share(bound.get("samples")),
     }
-    dropped = record["inputs"]["events"]["metadata"]["dropped"]
-    return facts | {f"dropped.{reason}": n for reason, n in dropped.items()}
+    dropped = record["inputs"]["events"]["metadata"]["skipped"]
+    return facts | {f"skipped.{reason}": n for reason, n in dropped.items()}

@@ -39,7 +39,7 @@ def told(sample_run):
     [
         ("inputs.events.metadata.allocator", {"name": "lowest-id", "seed": 3}, "simulated (lowest-id, seed 3)"),
         ("inputs.events.metadata.node_inventory", "seen", "does not list the nodes of the machine"),
-        ("inputs.events.metadata.dropped", {"no end time": 1_234}, "left out (no end time): 1,234."),
+        ("inputs.events.metadata.skipped", {"no end time": 1_234}, "skipped (no end time): 1,234."),
         ("config.unlimited_work", True, "Work never ended in this run"),
         ("config.semantics", "published", "the published program's"),
         ("summary.n_jobs_wider_than_the_pool", 2, "2 of 40 jobs could never run: too few nodes"),
@@ -96,7 +96,7 @@ def test_idle_intervals_cut_by_the_window_are_counted(told, sample_run):
 def test_one_idle_interval_is_told_in_the_singular(told):
     run = replay_log(log(1, [], 60, idle_first=[0]), JobSet([job("a")]), EqualSharePolicy())
     assert (
-        "1 of 1 idle interval is cut by an edge of the window: it may have been longer than the window shows."
+        "1 of 1 idle interval is censored by an edge of the window: it may have been longer than the window shows."
         in told(run=run)
     )
 

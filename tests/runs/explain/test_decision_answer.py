@@ -53,7 +53,7 @@ def test_a_job_that_shrinks_for_another():
     assert (a.as_it_was.nodes, a.as_it_was.objective) == (3, 1800.0)
     text = render_decision(a)
     for words in (
-        "a at 1970-01-01T00:00:10Z: shrunk from 3 to 1 node", "b  0 to 2", "60 samples charged",
+        "a at 1970-01-01T00:00:10Z: scaled down from 3 to 1 node", "b  0 to 2", "60 samples charged",
         "no decision has more (exact)", "600 less (14.5 %)", "left as it was",
     ):  # fmt: skip
         assert words in text, text

@@ -165,7 +165,7 @@ def check_against_the_books(run, events, jobs) -> None:
         assert len(of(STARTED, RESTARTED, SCALED_UP)) == row["n_scale_ups"]
         assert len(of(SCALED_DOWN)) == row["n_scale_downs"]
         assert len(of(PREEMPTED)) == row["n_preemptions"]
-        charged = {"preempt": sum(of(PREEMPTED)), "rescale": sum(of(STARTED, RESTARTED, SCALED_UP, SCALED_DOWN))}
+        charged = {"preemption": sum(of(PREEMPTED)), "rescale": sum(of(STARTED, RESTARTED, SCALED_UP, SCALED_DOWN))}
         for kind, samples in charged.items():
             paid = row[f"{kind}_cost_samples"]
             if row["status"] == "finished":  # it has worked off all that it was charged
@@ -179,7 +179,7 @@ def check_against_the_books(run, events, jobs) -> None:
     events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
     unlimited_work=st.booleans(),
 )  # fmt: skip
-def test_stories_agree_with_the_books_of_any_run(events, jobs, policy, max_parallel, unlimited_work):
+def test_stories_agree_with_the_ledger_of_any_run(events, jobs, policy, max_parallel, unlimited_work):
     run = replay_log(
         events, jobs, _POLICIES[policy](), ReplaySettings(max_parallel), unlimited_work=unlimited_work,
         with_efficiency=False, with_bound=False,
@@ -192,7 +192,7 @@ def test_stories_agree_with_the_books_of_any_run(events, jobs, policy, max_paral
     events=logs(), n=st.integers(2, 6), costs=st.tuples(st.floats(0, 20), st.floats(0, 20)),
     work=st.floats(101.0, 3e3), max_parallel=st.integers(1, 6),
 )  # fmt: skip
-def test_stories_of_trials_agree_with_the_books(events, n, costs, work, max_parallel):
+def test_stories_of_trials_agree_with_the_ledger(events, n, costs, work, max_parallel):
     source = LittleHalving(n, *costs, work)
     run = replay_log(
         events, source, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
