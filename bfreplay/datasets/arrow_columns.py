@@ -26,7 +26,7 @@ from bfreplay.datasets.times import (
 from bfreplay.errors import InputError
 
 _MOST_TEXT = 1 << 28
-_FEW_WORDS = 10  # so many are a vocabulary; more are the names of an inventory
+_FEW_WORDS = 10  # up to this many are a vocabulary; more are the names of an inventory
 _US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 

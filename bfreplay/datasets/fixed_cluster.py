@@ -15,7 +15,7 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 
 HUNDRED_YEARS_US = 36_525 * 86_400 * 1_000_000
-"""End of the window where nobody says: later than any replay's last job."""
+"""Default end of the window: later than any replay's last job."""
 
 SOURCE_FORMAT = "fixed cluster"
 _MOST_NODES = 1_000_000
@@ -116,7 +116,7 @@ def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> No
     Raises
     ------
     InputError
-        As ``ClusterSpec``; a window without time; or two types whose nodes would be mixed in the order of names.
+        As ``ClusterSpec``; a window without time; or two types with mixed nodes in the order of names.
     """
     cluster = ClusterSpec.parse(spec) if isinstance(spec, str) else spec
     checks.whole("end_us", end_us, 1)

@@ -38,7 +38,7 @@ def did_you_mean(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
 
 
 def kind_of_table(columns: Iterable[str]) -> str | None:
-    """Say whether columns look like those of a log, a job set or a table of curves; ``None`` for none of these."""
+    """Name the table that columns look like: a log, a job set or a table of curves; else ``None``."""
     names = {name.strip().lower() for name in columns}
     if len(names.intersection(_JOB_SIGNS)) > _TOO_FEW_SIGNS:
         return "a job set"

@@ -18,7 +18,7 @@ def first_true(marks: Any) -> int | None:
 def with_location(
     error: InputError, file: str | Path, row: int | str | None, column: str | None = None, curve: bool = False
 ) -> InputError:
-    """Return the same error with file and row; the column too where the error names none, or a part of a curve.
+    """Return the same error with file and row; the column too if the error names none, or a part of a curve.
 
     Parameters
     ----------

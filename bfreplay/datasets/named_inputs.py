@@ -1,4 +1,4 @@
-"""Inputs as users name them: the word for what is bundled, and a window as two texts."""
+"""Inputs as users name them: ``sample`` for bundled data, and a window as two texts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def restrict(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:
 
 
 def window_us(window: tuple[str, str]) -> tuple[int, int]:
-    """Return both ends in microseconds since the epoch; ``InputError`` for what is not a time."""
+    """Return both ends in microseconds since the epoch; ``InputError`` unless both are times."""
     bounds = []
     for text in window:
         try:

@@ -60,7 +60,7 @@ def parse_time_us(value: Any) -> int:
     Raises
     ------
     ValueError
-        It is not a time, or not a whole number of microseconds; the text says which.
+        Not a time, or not a whole number of microseconds; the text says which.
     """
     if isinstance(value, datetime):
         if value != value:  # pandas.NaT, which is a datetime

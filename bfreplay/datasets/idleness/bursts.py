@@ -47,7 +47,7 @@ class Bursts:
     at_least
         (n, time stamps with at least n nodes) for n = 1, 2, 4, ... up to the largest burst.
     large
-        Bursts by their share of the idle nodes: reclaims of those right before, joins of those right after.
+        Bursts by their share of the idle nodes: for reclaims right before, for joins right after.
     """
 
     count: int

@@ -76,7 +76,7 @@ class Idleness:
     window_start_us, window_end_us
         The window, microseconds since the epoch, UTC.
     n_nodes, nodes_ever_idle
-        Nodes in the log, and those idle at any instant of the window.
+        Nodes in the log, and nodes idle at any instant of the window.
     idle_node_us
         Integral of idle nodes over the window, in node-microseconds: the lengths of all idle intervals together.
     idle_nodes
@@ -86,7 +86,7 @@ class Idleness:
     n_pool_events, joins, reclaims
         Time stamps with a change after the opening snapshot; nodes that became idle; nodes taken back.
     idle_nodes_per_event
-        Quantiles over pool events of the idle nodes right after each: what an allocator decides about.
+        Quantiles over pool events of the idle nodes right after each: the pool of a decision.
     events_per_hour
         Quantiles over the whole hours since the window start (without a last part of an hour).
     gap_s

@@ -77,11 +77,11 @@ def _throughout(it: Idleness) -> str:
     names = [each.node for each in it.longest_idle_intervals if each.censored == "both"]
     if not names:
         return "no node"
-    said, shown = f"{count(len(names), 'node')}: {names[0]}", 1
-    while shown < len(names) and len(said) + len(names[shown]) <= _NAMES_WIDTH:
-        said += f", {names[shown]}"
+    listed, shown = f"{count(len(names), 'node')}: {names[0]}", 1
+    while shown < len(names) and len(listed) + len(names[shown]) <= _NAMES_WIDTH:
+        listed += f", {names[shown]}"
         shown += 1
-    return said if shown == len(names) else f"{said}, ..."
+    return listed if shown == len(names) else f"{listed}, ..."
 
 
 def _longest_table(it: Idleness) -> list[list[str]]:
@@ -201,7 +201,7 @@ def sentences(it: Idleness) -> list[str]:
         )
         return [f"{nodes} in {days(it.duration_s)}."]
     mean = few(it.mean_idle_nodes)
-    said = [
+    text = [
         f"On average {mean} of {count(it.n_nodes, 'node')} {'is' if mean == '1' or it.n_nodes == 1 else 'are'} idle, "
         f"{it.idle_share:.1%} of all node-time: {_idle_node_hours(it)} in {days(it.duration_s)}.",
         *_oversubscription(it),
@@ -209,9 +209,9 @@ def sentences(it: Idleness) -> list[str]:
         _breadth(it),
     ]
     if it.reclaims:
-        said.append(_reclaims(it))
+        text.append(_reclaims(it))
     when = _when(it)
-    return [*said, when] if when else said
+    return [*text, when] if when else text
 
 
 def _oversubscription(it: Idleness) -> list[str]:
@@ -231,9 +231,9 @@ def _oversubscription(it: Idleness) -> list[str]:
 def _length(it: Idleness) -> str:
     by_length = {each.over_s: each for each in it.longer_idle_intervals}
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
-    these = "this" if few(it.idle_node_hours) == "1" else "these"
+    determiner = "this" if few(it.idle_node_hours) == "1" else "these"
     text = (
-        f"Of {these} {_idle_node_hours(it)}, {short.share:.1%} are in idle intervals longer than "
+        f"Of {determiner} {_idle_node_hours(it)}, {short.share:.1%} are in idle intervals longer than "
         f"{short.label}, as if {_nodes(short)} dedicated; "
         f"{long.share:.1%} are in idle intervals longer than {long.label}, "
         f"as if {_nodes(long)}."
@@ -247,8 +247,8 @@ def _length(it: Idleness) -> str:
 
 
 def _idle_node_hours(it: Idleness) -> str:
-    said = few(it.idle_node_hours)
-    return f"{said} idle node-hour{'' if said == '1' else 's'}"
+    hours = few(it.idle_node_hours)
+    return f"{hours} idle node-hour{'' if hours == '1' else 's'}"
 
 
 def _nodes(idle_intervals: LongerIdleIntervals) -> str:

@@ -175,7 +175,7 @@ class CsvTable:
     def rows(self) -> Iterator[Row]:
         """Yield the rows below the header; ``#`` comments above it are ignored.
 
-        Afterwards ``is_cut`` says whether the last line, ``last_line``, has no end.
+        Afterwards ``is_cut`` is true if the last line, ``last_line``, has no end.
         """
         lines = self._lines()
         for line, text in lines:

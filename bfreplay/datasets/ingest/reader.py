@@ -77,7 +77,7 @@ class LogReader(Protocol):
     exports
         Exact commands to run on the cluster, best first.
 
-    A reader of a format without local times may have ``reads_local_times = False``: the report then says that ``--tz``
+    A reader of a format without local times may have ``reads_local_times = False``: the report then notes that ``--tz``
     has no effect.
     """
 

@@ -54,7 +54,7 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
 
 
 def inline_text(curve: Curve) -> str:
-    """Return a curve as it stands in a cell, exact.
+    """Return a curve as the exact text of a cell.
 
     Points are ``"0:0.0 1:7115.3"``, a law is ``"amdahl(rate_1=2831.0, serial=0.02)"``; a curve that is neither is
     written as points at every node count where it is defined.

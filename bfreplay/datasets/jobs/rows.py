@@ -107,7 +107,7 @@ def check_columns(table: JobTable) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JobRows:
-    """The jobs of a table whose columns were checked; ``known`` are the curves that cells may name."""
+    """Jobs of a table with checked columns; ``known`` are the curves that cells may name."""
 
     table: JobTable
     known: Mapping[str, Curve]

@@ -274,7 +274,7 @@ def table_events(
         record_batches=record_batches,
     )
     if header.window_start_us == header.window_end_us:
-        # an error of a row says more than that the log covers no time
+        # an error of a row is more useful than an empty window
         from bfreplay.datasets.log.passes import checked_batches  # numba
 
         window = (header.window_start_us, header.window_end_us)

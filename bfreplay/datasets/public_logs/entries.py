@@ -152,7 +152,7 @@ def _file(table: dict[str, Any]) -> LogFile:
 
 
 class DownloadError(BfreplayError):
-    """A public log could not be downloaded; the message names the addresses and says how to go on by hand."""
+    """A public log could not be downloaded; the message names the addresses and the steps to get it by hand."""
 
 
 class NotSuppliedError(Exception):

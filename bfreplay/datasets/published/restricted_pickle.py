@@ -146,7 +146,7 @@ FIX_PICKLE = "export the table to Parquet or CSV where it was made, and give tha
 
 
 class _ClaimedBytes:
-    """A stream that refuses to read more bytes than it has left, before memory is taken for them."""
+    """Stream that refuses to read more bytes than it has left, before allocating them."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         start = stream.tell()

@@ -96,8 +96,8 @@ def fields_of(text: str) -> list[str] | None:
 def finish_of(fields: Sequence[str]) -> Finish:
     """Read a JOB_FINISH.
 
-    Fields by their place: 0 type, 1 version, 2 event time, 3 job, ... 10 start, ... 22 number of hosts asked for, those
-    hosts, the number of hosts it had, those hosts, status, ...
+    Fields by position: 0 type, 1 version, 2 event time, 3 job, ... 10 start, ... 22 number of hosts requested, these
+    hosts, number of hosts used, these hosts, status, ...
 
     Raises
     ------

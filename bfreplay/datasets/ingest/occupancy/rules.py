@@ -29,7 +29,7 @@ class OccupancyRules:
     Parameters
     ----------
     assignment, seed
-        If the log has only counts, a job gets the free nodes of lowest id (as in the inventory's order), those that
+        If the log has only counts, a job gets the free nodes of lowest id (as in the inventory's order), the ones that
         became free last (``most-recently-used``) or first (``least-recently-used``), or ``random`` ones (by ``seed``).
     over_capacity
         A job that needs more nodes than are free gets the free ones, and the others as they become free, in order of

@@ -20,7 +20,7 @@ from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 NO_END = "finished jobs without an end were skipped: their nodes look idle"
 END_TOLD = "finished jobs have no end: start plus running time is used"
-ENDS_TOLD = "the log has no End: ends are start plus running time (and the time suspended, where the log has it)"
+COMPUTED_ENDS = "the log has no End: ends are start plus running time (and the time suspended, where the log has it)"
 ALL_COMPLETED = (
     "all rows have the state COMPLETED: was the export filtered by state (sacct -s)? Nodes of jobs that failed, timed "
     "out, were cancelled or still run look idle then"
@@ -95,7 +95,7 @@ class JobRows:
         self._interrupted: set[str] = set()
         self._has_earlier_runs = False
         self._dump_times = array("q")
-        self._n_completed = self._n_others = self._n_ends_told = self._n_suspended = 0
+        self._n_completed = self._n_others = self._n_computed_ends = self._n_suspended = 0
 
     def add(self, row: JobRow, clock: SlurmClock) -> None:
         """Count ``row``, and keep or skip it with its reason."""
@@ -148,7 +148,7 @@ class JobRows:
         self._note_run(row)
         if is_end_told and span_us is not None:
             end_us = start_us + span_us
-            self._n_ends_told += not row.has_end
+            self._n_computed_ends += not row.has_end
             report.warn(END_TOLD, *row.at, n=row.has_end)
         elif end_us is None:
             if span_us is not None and row.state != "SUSPENDED" and len(self._dump_times) < _MOST_DUMP_TIMES:
@@ -169,8 +169,8 @@ class JobRows:
             report.warn(CUT_ENDS, file.name, None, self._last.time_text, self._last.count)
         if self._n_completed >= _MANY_COMPLETED and not self._n_others:
             report.warn(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows")
-        if self._n_ends_told:
-            report.facts["ends"] = f"{ENDS_TOLD}: {self._n_ends_told:,}"
+        if self._n_computed_ends:
+            report.facts["ends"] = f"{COMPUTED_ENDS}: {self._n_computed_ends:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
         if self._restarted and not is_complete and len(self._interrupted) < _MOST_IDS:
             job, (_, where) = next(iter(self._restarted.items()))

@@ -54,7 +54,7 @@ ANOTHER_NUMBER = "column 19 lists another number of processors than column 5: th
 
 
 class SwfLog:
-    """File number ``index`` of those read into ``record``.
+    """File number ``index`` read into ``record``.
 
     Attributes
     ----------

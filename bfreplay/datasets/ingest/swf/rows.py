@@ -197,7 +197,7 @@ def _plain_rows(
         value = np.zeros(len(token), np.int64)
         for i in range(min(_LONGEST, int(length.max(initial=0)))):
             inside = i < length
-            digit = text[np.minimum(at + i, len(text) - 1)] - np.uint8(_ZERO)  # what is below "0" wraps round above 9
+            digit = text[np.minimum(at + i, len(text) - 1)] - np.uint8(_ZERO)  # characters below "0" wrap round above 9
             is_plain &= ~inside | (digit <= 9)
             value = np.where(inside, value * 10 + digit, value)
         values[position] = np.where(is_negative, -value, value) * (1_000_000 if column in _TIMES else 1)
