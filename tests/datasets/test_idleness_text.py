@@ -60,8 +60,8 @@ def test_every_figure_has_its_unit() -> None:
         "no node idle        93.8% of the time",
         "pool events         3 (0.1 an hour)",
         "transitions         4 (2 joins, 2 reclaims)",
-        "complete idle intervals     2",
-        "cut idle intervals          0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
+        "complete intervals  2",
+        "censored intervals  0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
         "node-time           idle 4.2%, busy 95.8%",
     ]
 

@@ -55,7 +55,7 @@ def named_zone(name: str) -> ZoneInfo:
 def no_timezone(file: str, export: str) -> InputError:
     """Return the error for a log in local times of an unknown zone."""
     return InputError(
-        "the times in this log have no time zone",
+        "the times in this log have no zone",
         file=file,
         expected="the zone of the machine where the log was written",
         fix=f"give it: --tz Europe/Paris (or --tz UTC); better, export in UTC: {export}",

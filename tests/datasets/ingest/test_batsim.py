@@ -31,7 +31,7 @@ class AllDrops(ImportReport):
         self.lines = []
 
     def skip(self, reason, file="", line=None, value="", n=1):
-        super().drop(reason, file, line, value, n)
+        super().skip(reason, file, line, value, n)
         self.lines.append(line)
 
 

@@ -337,7 +337,7 @@ def test_maintenance_that_speaks_for_local_time_is_a_warning(read):
 
 
 def test_without_maintenance_the_zone_is_said_to_be_assumed(read):
-    assert "read as UTC, which is what" in read(RAW).report.facts["time zone"]
+    assert "read as UTC, the zone of" in read(RAW).report.facts["time zone"]
 
 
 # ---- what is refused, recognised ---------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def test_what_is_no_interval_is_skipped_by_reason_with_its_number(tmp_path, chan
 
 def test_what_is_no_job_at_all_is_skipped_and_warned_of(tmp_path):
     record = read(tmp_path, [job(), 7, [job()]])
-    assert skipped(record) == {"a job is not JSON object": 2}
+    assert skipped(record) == {"a job is not a JSON object": 2}
 
 
 def test_a_job_that_lists_no_nodes_holds_as_many_as_it_says(tmp_path):

@@ -65,7 +65,7 @@ def test_the_running_time_tells_which_of_two_local_times_was_meant(tmp_path):
     start = at("2024-10-26 23:30:00")
     assert jobs(record) == [(start, start + 3600, 1, ("n1",)), (start, start + 7200, 1, ("n2",))]
     assert record.report.facts["time zone"] == (
-        "given as Europe/Paris; 2 rows around the end of summer time settled by their running time"
+        "given as Europe/Paris; 2 rows around the end of summer time resolved by their running time"
     )
     assert warnings(record) == {}
 

@@ -92,7 +92,7 @@ class AllDrops(ImportReport):
         self.lines = []
 
     def skip(self, reason, file="", line=None, value="", n=1):
-        super().drop(reason, file, line, value, n)
+        super().skip(reason, file, line, value, n)
         if line is not None:
             self.lines.append(line)
 

@@ -199,7 +199,7 @@ def test_running_time_settles_the_hour_that_occurs_twice(read):
     early = read(header + "1,2021-10-31 01:30:00,2021-10-31 02:30:00,3600,2\n", timezone="Europe/Berlin")
     late = read(header + "1,2021-10-31 01:30:00,2021-10-31 02:30:00,7200,2\n", timezone="Europe/Berlin")
     assert [end - start for start, end, _, _ in intervals(early) + intervals(late)] == [3600, 7200]
-    assert "1 rows at the end of summer time were settled" in late.report.facts["time zone"]
+    assert "1 rows at the end of summer time were resolved" in late.report.facts["time zone"]
     assert not late.report.warnings
 
 
@@ -423,7 +423,7 @@ def test_a_table_without_a_usable_row_is_refused_with_the_reasons(read):
 def test_what_is_no_text_is_refused(read):
     with pytest.raises(InputError, match="UTF-16"):
         read("id,start,end,nodes\n".encode("utf-16"))
-    with pytest.raises(InputError, match="no text"):
+    with pytest.raises(InputError, match="not text"):
         read(b"id\x00\x01\x02\n")
 
 

@@ -239,7 +239,7 @@ def test_a_list_of_no_outages_says_that_there_were_none(add):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("start,end,state\n100,160,down\n", "does not say which nodes"),
+        ("start,end,state\n100,160,down\n", "has no column of nodes"),
         ("node,state\nc1,down\n", "no column is known to be the start or the end"),
         ("job_id,start,end,nodes\n1,100,160,c1\n", "a table of jobs"),
         ("id,start,end,nodes\n1,100,160,c1\n", "a table of jobs"),

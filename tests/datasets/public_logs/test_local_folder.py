@@ -67,7 +67,7 @@ def test_a_damaged_or_longer_file_is_refused_by_name(source, tmp_path, damaged):
     (source / "a.swf.gz").write_bytes(damaged)
     with pytest.raises(InputError) as error:
         fetch(LOG, tmp_path / "data", source=source)
-    assert "a.swf.gz there is another file" in str(error.value)
+    assert "a.swf.gz in it is another file" in str(error.value)
     assert LOG.files[0].sha256 in str(error.value)
     assert "https://example.org/raw/data.txt" in str(error.value)
     assert not (tmp_path / "data").exists()

@@ -85,11 +85,11 @@ def test_an_empty_machine_is_reported_with_what_was_assumed():
     record.add_job(3, T + 10 * HOUR, T + 12 * HOUR, record.node_ids("a"))
     text = unwrapped(rendered(record))
     assert "no job on the whole machine for 50.00% of the window; 1 such time of more than 60 min" in text
-    assert "6 h together) taken for down" in text
+    assert "6 h together) assumed down" in text
     assert "(--empty-machine idle: otherwise)" in text
     text = unwrapped(rendered(record, empty_machine="idle"))
     assert "no job on the whole machine for 50.00% of the window" in text
-    assert "taken for down" not in text
+    assert "assumed down" not in text
 
 
 def test_short_idle_intervals_are_reported_with_their_time():
@@ -112,12 +112,12 @@ def test_warnings_come_last_with_their_places():
         record.report.warn("two stories of one job", "jobs.psv", line, f"job {line}", n=600)
     record.add_job(3, T, None, record.node_ids("a"), limit_end_us=T + HOUR)
     lines = rendered(record).splitlines()
-    at = lines.index("WARNING       1,200 x two stories of one job")
+    at = lines.index("WARNING     1,200 x two stories of one job")
     assert lines[at + 1 : at + 3] == [
         "            e.g. jobs.psv:4: job 4",
         "            e.g. jobs.psv:5: job 5",
     ]
-    assert lines[at + 3].startswith("WARNING       1 x jobs without an end are long over their time limit")
+    assert lines[at + 3].startswith("WARNING     1 x jobs without an end are long over their time limit")
     assert not any(line.startswith("noted") for line in lines[at:])
 
 
