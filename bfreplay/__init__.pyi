@@ -18,6 +18,7 @@ from .errors import OutputExistsError as OutputExistsError
 from .errors import SolverUnavailableError as SolverUnavailableError
 from .experiments.regret import regret as regret
 from .experiments.run_comparison.comparison import compare_runs as compare_runs
+from .experiments.run_list import list_runs as list_runs
 from .experiments.run_options import RunOptions as RunOptions
 from .experiments.sweep import sweep as sweep
 from .experiments.tuning import tune as tune

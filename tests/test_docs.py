@@ -40,6 +40,7 @@ TO_FOLLOW = {
     ROOT / "docs" / "gavel.md": {"python", "bfreplay"},
     ROOT / "docs" / "objectives.md": {"python", "bfreplay"},
     ROOT / "docs" / "optuna.md": {"bfreplay"},
+    ROOT / "docs" / "own-proposer.md": {"bfreplay"},
     ROOT / "docs" / "pictures.md": {"python", "bfreplay"},
     ROOT / "docs" / "regret.md": {"bfreplay"},
     ROOT / "docs" / "sweeps.md": {"python", "bfreplay"},

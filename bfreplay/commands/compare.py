@@ -33,8 +33,9 @@ def runs(
     """Tell by how much finished runs differ from the first of them, how sure that is, and why.
 
     Each RUN is a folder that 'bfreplay replay --out' wrote. All must have replayed the same jobs in the same window of
-    the same log; everything else may differ. They are compared hour by hour, with 95 % intervals from a block bootstrap
-    over time, and job by job.
+    the same log; everything else may differ. A run on a cluster may be compared with one on a log, or on another
+    cluster, if the jobs are submitted at the same times after the start. Runs are compared hour by hour, with 95 %
+    intervals from a block bootstrap over time, and job by job.
 
     \b
     Examples:

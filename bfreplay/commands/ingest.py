@@ -177,9 +177,8 @@ def _times(option: str, texts: Any) -> Any:
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--quiet", is_flag=True, help="Omit the progress bar and the report; warnings are still shown.")
 def ingest(
-    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None,
-    inventory_only: bool, outages: tuple[Path, ...], strict: bool, force: bool, as_json: bool, quiet: bool,
-    **given: Any,
+    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, strict: bool, force: bool, as_json: bool,
+    quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Convert a scheduler's log to node events, with a report: rows kept and skipped, assumptions, warnings.
 
@@ -213,10 +212,7 @@ def ingest(
     rules, options = occupancy_rules(given), read_options(given)
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
     with _progress(hidden=quiet) as progress:
-        log = read_log(
-            files, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages,
-            progress=progress,
-        )  # fmt: skip
+        log = read_log(files, reader, options, **given, progress=progress)
     if is_spread and not log.is_assigned:
         raise InputError(
             "--assignment all has nothing to compare: the log names the nodes of every job",

@@ -176,6 +176,16 @@ def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
     assert "cannot be imported" in entries["formulation broken"].problem
 
 
+def test_a_back_end_that_is_installed_and_cannot_be_imported_does_not_work_here(tmp_path, monkeypatch):
+    package = tmp_path / "highspy"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('libhighs.so: no such file\\nsecond line')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = next(entry for entry in solver_entries() if entry.name == "highs")
+    assert found.problem == "ImportError: libhighs.so: no such file second line"
+    assert found.version == ""
+
+
 @pytest.mark.parametrize("name", ["exact", "cbc"])
 def test_an_option_that_no_solver_has_is_refused(name):
     solver_of(name, threads=1).close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,19 +70,16 @@ def observe(events: NodeEvents) -> Observed:
     longest_us, longest_since = np.zeros(n_nodes, np.int64), np.full(n_nodes, start_us, np.int64)
     complete, cut_at_start = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     stamps, joins, reclaims = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    nodes = _Nodes(state, idle_since, ever_idle, longest_us, longest_since)
     for batch in batches:
-        rows = len(batch)
-        length, cut = np.empty(rows, np.int64), np.empty(rows, np.bool_)
-        stamp, joined, reclaimed = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
-        n_intervals, n_stamps = _scan(
-            batch.time_us, batch.node, batch.state, start_us, end_us, state, idle_since, ever_idle, state_us,
-            longest_us, longest_since, length, cut, stamp, joined, reclaimed,
-        )  # fmt: skip
-        length, cut = length[:n_intervals], cut[:n_intervals]
+        seen = _Seen.of(len(batch))
+        rows = _Rows(batch.time_us, batch.node, batch.state)
+        n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, seen)
+        length, cut = seen.length[:n_intervals], seen.cut[:n_intervals]
         complete.append(length[~cut])
         cut_at_start.append(length[cut])
-        for kept, seen in ((stamps, stamp), (joins, joined), (reclaims, reclaimed)):
-            kept.append(seen[:n_stamps].copy())
+        for kept, each in ((stamps, seen.stamp), (joins, seen.joined), (reclaims, seen.reclaimed)):
+            kept.append(each[:n_stamps].copy())
     since = idle_since[state == _IDLE]
     from_start = since == start_us
     seen_us = np.where(state == _IDLE, end_us - idle_since, 0)
@@ -121,24 +118,45 @@ def check_node_time(start_us: int, end_us: int, n_nodes: int) -> None:
         )
 
 
+class _Rows(NamedTuple):
+    """Rows of a log."""
+
+    time_us: NDArray[np.int64]
+    node: NDArray[np.int32]
+    after: NDArray[np.int8]
+
+
+class _Nodes(NamedTuple):
+    """Tallies of every node."""
+
+    state: NDArray[np.int8]
+    idle_since: NDArray[np.int64]
+    ever_idle: NDArray[np.bool_]
+    longest_us: NDArray[np.int64]
+    longest_since: NDArray[np.int64]
+
+
+class _Seen(NamedTuple):
+    """Idle intervals that end, and pool events, in a batch."""
+
+    length: NDArray[np.int64]
+    cut: NDArray[np.bool_]
+    stamp: NDArray[np.int64]
+    joined: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n: int) -> _Seen:
+        """Room for those of ``n`` rows."""
+        return cls(
+            np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64),
+            np.empty(n, np.int64),
+        )  # fmt: skip
+
+
 @compiled
 def _scan(
-    time_us: NDArray[np.int64],
-    node: NDArray[np.int32],
-    after: NDArray[np.int8],
-    start_us: int,
-    end_us: int,
-    state: NDArray[np.int8],
-    idle_since: NDArray[np.int64],
-    ever_idle: NDArray[np.bool_],
-    state_us: NDArray[np.int64],
-    longest_us: NDArray[np.int64],
-    longest_since: NDArray[np.int64],
-    length: NDArray[np.int64],
-    cut: NDArray[np.bool_],
-    stamp: NDArray[np.int64],
-    joined: NDArray[np.int64],
-    reclaimed: NDArray[np.int64],
+    rows: _Rows, start_us: int, end_us: int, nodes: _Nodes, state_us: NDArray[np.int64], seen: _Seen
 ) -> tuple[int, int]:
     """Advance the tallies over one batch; return how many idle intervals ended and how many pool events there were.
 
@@ -146,6 +164,9 @@ def _scan(
     ``reclaimed`` for each pool event; keeps the longest idle interval of each node. ``state_us`` counts each node's
     present state to the end of the window, so that a change moves the rest from one state to the other.
     """
+    time_us, node, after = rows
+    state, idle_since, ever_idle, longest_us, longest_since = nodes
+    length, cut, stamp, joined, reclaimed = seen
     n_intervals, n_stamps, row, n_rows = 0, 0, 0, len(node)
     while row < n_rows:
         now = time_us[row]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,10 +129,9 @@ class ShortIntervals:
         self._window_us = window_us
         self.n_closed = 0
         self.closed_us = 0
-        self._state = shown.copy()
-        self._before = np.zeros(n_nodes, np.int8)
-        self._opened_row = np.full(n_nodes, NOT_OPEN, np.int64)
-        self._opened_us = np.zeros(n_nodes, np.int64)
+        self._nodes = _Nodes(
+            shown.copy(), np.zeros(n_nodes, np.int8), np.full(n_nodes, NOT_OPEN, np.int64), np.zeros(n_nodes, np.int64)
+        )
         self._first_row = 0
         self._time = np.empty(0, np.int64)
         self._node = np.empty(0, np.int32)
@@ -147,10 +147,8 @@ class ShortIntervals:
         self._node = np.concatenate([self._node, node])
         self._new_state = np.concatenate([self._new_state, state])
         self._keep = np.concatenate([self._keep, np.ones(len(time_us), np.bool_)])
-        closed, closed_us = _close_short(
-            self._time, self._node, self._new_state, self._keep, held, self._first_row, self._state, self._before,
-            self._opened_row, self._opened_us, self.min_gap_us, *self._window_us,
-        )  # fmt: skip
+        rows = _Buffer(self._time, self._node, self._new_state, self._keep)
+        closed, closed_us = _close_short(rows, held, self._first_row, self._nodes, self.min_gap_us, self._window_us)
         self.n_closed += closed
         self.closed_us += closed_us
         if is_last or not len(self._time):
@@ -158,24 +156,43 @@ class ShortIntervals:
         else:
             settled = int(np.searchsorted(self._time, self._time[-1] - self.min_gap_us, side="right"))
         kept = np.flatnonzero(self._keep[:settled])
-        rows = self._time[kept], self._node[kept], self._new_state[kept]
+        passed = self._time[kept], self._node[kept], self._new_state[kept]
         self._time, self._node = self._time[settled:], self._node[settled:]
         self._new_state, self._keep = self._new_state[settled:], self._keep[settled:]
         self._first_row += settled
-        return rows
+        return passed
+
+
+class _Buffer(NamedTuple):
+    """Rows that are held back, and whether to keep each."""
+
+    time_us: NDArray[np.int64]
+    node: NDArray[np.int32]
+    new_state: NDArray[np.int8]
+    keep: NDArray[np.bool_]
+
+
+class _Nodes(NamedTuple):
+    """State of every node now and before its idle interval, and what opened that."""
+
+    state: NDArray[np.int8]
+    before: NDArray[np.int8]
+    opened_row: NDArray[np.int64]
+    opened_us: NDArray[np.int64]
 
 
 @compiled
 def _close_short(
-    time_us: NDArray[np.int64], node: NDArray[np.int32], new_state: NDArray[np.int8], keep: NDArray[np.bool_],
-    begin: int, first_row: int, state: NDArray[np.int8], before: NDArray[np.int8], opened_row: NDArray[np.int64],
-    opened_us: NDArray[np.int64], min_gap_us: int, window_start_us: int, window_end_us: int,
-) -> tuple[int, int]:  # fmt: skip
+    rows: _Buffer, begin: int, first_row: int, nodes: _Nodes, min_gap_us: int, window_us: tuple[int, int]
+) -> tuple[int, int]:
     """Mark the rows of short idle intervals from row ``begin`` of the buffer on; return their number and time.
 
     ``opened_row`` is the row that opened the idle interval of a node, counted over all buffers; ``first_row`` is the
     first of this one.
     """
+    time_us, node, new_state, keep = rows
+    state, before, opened_row, opened_us = nodes
+    window_start_us, window_end_us = window_us
     closed, closed_us = 0, 0
     for r in range(begin, len(time_us)):
         n = node[r]
