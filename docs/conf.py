@@ -84,7 +84,7 @@ def list_columns(app: Sphinx, page: str, source: list[str]) -> None:
 
     columns_of = {
         "decisions": tables.DECISION_COLUMNS, "jobs": tables.JOB_COLUMNS, "reports": tables.REPORT_COLUMNS,
-        "pool": pool_tables.POOL_COLUMNS, "holes": pool_tables.HOLE_COLUMNS,
+        "pool": pool_tables.POOL_COLUMNS, "idle_intervals": pool_tables.IDLE_INTERVAL_COLUMNS,
     }  # fmt: skip
     for table, columns in columns_of.items():
         rows = [f"| `{column.name}` | {column.meaning} |" for column in columns]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.bounds.job_classes import Horizon, JobClass
-from bfreplay.milp.charge_rule import growth_cost, preemption_cost, shrink_cost
+from bfreplay.milp.charge_rule import preemption_cost, scale_down_cost, scale_up_cost
 
 
 @compiled
@@ -53,10 +53,10 @@ def most_while_paying(jobs: JobClass, price: NDArray[np.float64], horizon: Horiz
             best = max(best, during[n])
         best = -np.inf  # of fewer nodes
         for n in range(width):
-            up, down = growth_cost(rate[n], scale_up_s), shrink_cost(rate[n], scale_down_s)
+            up, down = scale_up_cost(rate[n], scale_up_s), scale_down_cost(rate[n], scale_down_s)
             if reclaimed[i] > 0 and n > 0:
                 preempted = preemption_cost(rate[n], scale_down_s)
-                up = min(up, preempted + growth_cost(least[max(n - reclaimed[i], 0)], scale_up_s))
+                up = min(up, preempted + scale_up_cost(least[max(n - reclaimed[i], 0)], scale_up_s))
                 down = min(down, preempted)
             worth = max(during[n], more[n] - up, best - down)
             # or never run again: a debt that is not worked off is no loss
@@ -97,9 +97,9 @@ def soft_most_while_paying(
     width, n_intervals = rate.size, seconds.size
     least = least_from(rate)
     up_s, down_s = np.full(width, jobs.scale_up_s), np.full(width, jobs.scale_down_s)
-    grow = np.exp(-growth_cost(rate, up_s) / temperature)
-    grow_from_least = np.exp(-growth_cost(least, up_s) / temperature)
-    shrink = np.exp(-shrink_cost(rate, down_s) / temperature)
+    grow = np.exp(-scale_up_cost(rate, up_s) / temperature)
+    grow_from_least = np.exp(-scale_up_cost(least, up_s) / temperature)
+    shrink = np.exp(-scale_down_cost(rate, down_s) / temperature)
     preempted = np.exp(-preemption_cost(rate, down_s) / temperature)
     held = np.zeros(width)
     during = np.empty(width)
@@ -221,7 +221,7 @@ def better_prices(
         for each in classes:
             width = each.rate.size
             fastest = float(each.rate.max())
-            dearest = max(growth_cost(fastest, each.scale_up_s), shrink_cost(fastest, each.scale_down_s))
+            dearest = max(scale_up_cost(fastest, each.scale_up_s), scale_down_cost(fastest, each.scale_down_s))
             temperature = max(dearest / cooling, _LEAST_S * fastest, _LEAST)
             value += each.n_jobs * soft_most_while_paying(
                 each, at, horizon, temperature, scratch[0][:, :width], scratch[1][:, :width], nodes

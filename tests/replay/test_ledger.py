@@ -10,14 +10,14 @@ from bfreplay.replay.ledger import Ledger
 
 BOOKS = Ledger(
     idle_node_us=100, useful_node_us=40, rescaling_node_us=5, preempted_node_us=10, stalled_node_us=15,
-    free_node_us=30, allocated_node_us=70, gross_samples=1000.0, samples=800.0, samples_by_job=800.0,
-    rescale_samples=50.0, preempt_samples=100.0, trimmed_samples=50.0,
+    unallocated_node_us=30, allocated_node_us=70, gross_samples=1000.0, samples=800.0, samples_by_job=800.0,
+    rescale_samples=50.0, preemption_samples=100.0, trimmed_samples=50.0,
 )  # fmt: skip
 
 
 def test_books_whose_sides_are_equal_close():
     BOOKS.close()
-    BOOKS.close_holes(100, 70)
+    BOOKS.close_idle_intervals(100, 70)
     assert BOOKS.unused_node_us == 45
     assert BOOKS.to_json()["node_hours"]["unused"] == 45 / 3.6e9
 
@@ -26,12 +26,12 @@ def test_books_whose_sides_are_equal_close():
 @pytest.mark.parametrize(
     ("field", "says"),
     [
-        *((name, "idle node time") for name in ("idle_node_us", "free_node_us")),
+        *((name, "idle node time") for name in ("idle_node_us", "unallocated_node_us")),
         *((f"{label}_node_us", "idle node time") for label in ("useful", "rescaling", "preempted", "stalled")),
         ("allocated_node_us", "held node time"),
         *(
             (name, "samples made")
-            for name in ("gross_samples", "rescale_samples", "preempt_samples", "trimmed_samples")
+            for name in ("gross_samples", "rescale_samples", "preemption_samples", "trimmed_samples")
         ),
         ("samples_by_job", "progress"),
     ],
@@ -53,6 +53,6 @@ def test_nobody_is_credited_with_samples_that_nobody_made():
 
 
 @pytest.mark.parametrize(("idle_us", "held_us", "which"), [(99, 70, "idle"), (101, 70, "idle"), (100, 69, "held")])
-def test_holes_that_differ_by_one_do_not_close(idle_us, held_us, which):
-    with pytest.raises(LedgerError, match=f"{which} node time of the holes"):
-        BOOKS.close_holes(idle_us, held_us)
+def test_idle_intervals_that_differ_by_one_do_not_close(idle_us, held_us, which):
+    with pytest.raises(LedgerError, match=f"{which} node time of the idle intervals"):
+        BOOKS.close_idle_intervals(idle_us, held_us)

@@ -189,7 +189,7 @@ def test_random_decisions_leave_the_books_in_order(case):
         assert row["count"] <= job.max_nodes
         charged[row["job"]] += row["count"] * charged_us(row.get("sharing", 0), row["from"], row["to"])
     for name, row in by_name.items():
-        of_job = ("useful", "rescaling", "lost_to_preemption", "stalled")
+        of_job = ("useful", "rescaling", "preempted", "stalled")
         assert sum(row[f"{label}_node_us"] for label in of_job) == charged[name]
         assert all(row[f"{label}_node_us"] >= 0 for label in of_job)
     node_rows = _rows(result, "nodes")

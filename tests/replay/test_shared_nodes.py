@@ -29,7 +29,7 @@ def _pair(**options):
 
 def _books(result, name):
     row = of_job(result, name)
-    return [row[label] for label in ("useful", "rescaling", "lost_to_preemption", "stalled")]
+    return [row[label] for label in ("useful", "rescaling", "preempted", "stalled")]
 
 
 def test_each_of_two_makes_what_the_table_says_and_is_charged_half():
@@ -130,7 +130,7 @@ def test_both_lose_a_node_that_is_reclaimed_and_both_pay():
         Scripted(Step({0: [0, 1], 1: [0, 1]}, pairs=((0, 1),)), BOTH_ON_N0), colocation=TOGETHER,
     )  # fmt: skip
     assert result.summary["n_preemptions"] == 2
-    assert [of_job(result, name)["preempt_cost_samples"] for name in "ab"] == pytest.approx([24, 10])
+    assert [of_job(result, name)["preemption_cost_samples"] for name in "ab"] == pytest.approx([24, 10])
     assert _books(result, "a") == pytest.approx([10 + 8, 0, 2, 0])  # 24 samples at 6/s: 4 s of half a node
     assert _books(result, "b") == pytest.approx([10 + 10 - 5 / 3, 0, 5 / 3, 0], abs=2e-6)
     assert [of_job(result, name)["done_samples"] for name in "ab"] == pytest.approx([120 + 96, 50 + 50])

@@ -33,9 +33,9 @@ _RUNS = (
 _DIGIT = re.compile(r"\d")
 _SAID = {
     "timeline": ("idle.mean_nodes", "idle.most_nodes", "share.held"),
-    "node-hours": ("idle.node_hours", "share.useful", "share.rescaling", "share.lost_to_preemption", "share.unused"),
-    "rescales": ("rescales.grown", "rescales.shrunk", "preemptions"),
-    "holes": ("holes",),
+    "node-hours": ("idle.node_hours", "share.useful", "share.rescaling", "share.preempted", "share.unallocated"),
+    "rescales": ("rescales.up", "rescales.down", "preemptions"),
+    "idle_intervals": ("idle_intervals",),
 }
 """Facts that a figure's words tell too, where they are not zero."""
 _POOL_EVENTS = {"many_jobs_run": 8 + 83, "no_jobs_run": 8 + 83, "campaign_run": 6, "packed_run": 0}
@@ -181,11 +181,9 @@ def test_the_table_of_jobs_has_every_job_as_its_file_has_it(run, page):
         cells = {column: cell[0] for column, cell in zip(columns, row, strict=True)}
         assert cells["job"] == own["job"]
         assert cells["status"] == own["status"].replace("_", " ")
-        for name in ("done_samples", "n_starts", "n_grown", "n_shrunk", "n_preempted"):
+        for name in ("done_samples", "n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions"):
             _same(cells[name], own[name])
-        hours = {
-            name: own[f"{name}_node_us"] / 3.6e9 for name in ("useful", "rescaling", "lost_to_preemption", "stalled")
-        }
+        hours = {name: own[f"{name}_node_us"] / 3.6e9 for name in ("useful", "rescaling", "preempted", "stalled")}
         for name, value in hours.items():
             _same(cells[f"{name}_node_hours"], value)
         _same(cells["held_node_hours"], sum(hours.values()))
