@@ -13,7 +13,7 @@ from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.datasets.log.events import with_node_types
-from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
+from bfreplay.datasets.named_inputs import place_of, resolve_sample, restrict
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
 from bfreplay.experiments.option_checks import parsed_prices
@@ -98,7 +98,7 @@ def load_log(options: DeclaredOptions) -> NodeEvents:
 
 def part_of(log: NodeEvents, options: DeclaredOptions) -> NodeEvents:
     """Return the window of ``log`` that the options ask for, its nodes of the type that they name."""
-    log = restricted(log, options.window)
+    log = restrict(log, options.window)
     return log if options.node_type is None else with_node_types(log, {options.node_type: log.nodes})
 
 
@@ -190,8 +190,8 @@ def files_of(options: DeclaredOptions) -> dict[str, str]:
     """Where the inputs lie, by what they are: absolute paths, or names of what has no file. A cluster has neither."""
     found = {}
     if options.events is not None:
-        found["events"] = str(or_bundled(Path(options.events), "events").absolute())
-    jobs = or_bundled(Path(options.jobs), "jobs")
+        found["events"] = str(resolve_sample(Path(options.events), "events").absolute())
+    jobs = resolve_sample(Path(options.jobs), "jobs")
     found["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
     if options.curves is not None:
         found["curves"] = place_of(options.curves)

@@ -62,7 +62,7 @@ class RunOptions(DeclaredOptions):
         InputError
             An option that there is not, one that is missing, or a value that cannot be used; or code not allowed.
         """
-        from bfreplay.datasets.located import located
+        from bfreplay.datasets.located import with_location
 
         try:
             checks.known_keys(mapping, OPTION_NAMES, "a run")
@@ -79,7 +79,7 @@ class RunOptions(DeclaredOptions):
             if not allow_code:
                 _refuse_code(made)
         except InputError as error:
-            raise error if file is None or error.file else located(error, file, row) from error
+            raise error if file is None or error.file else with_location(error, file, row) from error
         return made
 
     def to_json(self) -> dict[str, Any]:

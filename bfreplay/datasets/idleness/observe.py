@@ -20,7 +20,7 @@ from bfreplay.errors import InputError
 _IDLE = int(NodeState.IDLE)
 
 LONGEST = 3
-"""Nodes whose longest idle interval is named."""
+"""Number of nodes whose longest idle interval is listed."""
 
 
 Cut = Literal["start", "end", "both"]
@@ -28,7 +28,7 @@ Cut = Literal["start", "end", "both"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What one pass over a log sees.
+    """Result of one pass over a log.
 
     Parameters
     ----------
@@ -37,13 +37,13 @@ class Observed:
     state_us
         Node-microseconds in each state, ``(len(NodeState),) int64``.
     nodes_ever_idle
-        Nodes that are idle at any instant of the window.
+        Nodes idle at any instant of the window.
     complete_us, cut_at_start_us, cut_at_end_us, cut_at_both_us
         Lengths of idle intervals inside the window, int64: ``complete_us`` ascending, with both ends seen; the others
         are cut by the start of the window, by its end, by both.
     longest_us, longest_since_us, longest_is_open
-        Of each of N nodes the longest idle interval, the first of equals, ``(N,)``: its length (0: none), when it
-        began, whether it lasts to the end of the window.
+        Longest idle interval of each of N nodes, the first of equals, ``(N,)``: its length (0: none), its start, and
+        whether it lasts to the end of the window.
     """
 
     pool: PoolSeries
@@ -59,7 +59,7 @@ class Observed:
 
 
 def observe(events: NodeEvents) -> Observed:
-    """Read ``events`` once; memory grows with nodes and idle intervals. See `check_node_time` for what overflows."""
+    """Read ``events`` once; memory grows with nodes and idle intervals. See `check_node_time` for overflow."""
     start_us, end_us, n_nodes = int(events.window_start_us), int(events.window_end_us), len(events.nodes)
     batches = iter(events.batches())
     state = next(batches).state.astype(np.int8)  # the snapshot, a row for each node in the order of the nodes
@@ -162,7 +162,7 @@ def _scan(
 
     Fills ``length`` and ``cut`` (cut by the window start) for each idle interval, and ``stamp``, ``joined``,
     ``reclaimed`` for each pool event; keeps the longest idle interval of each node. ``state_us`` counts each node's
-    present state to the end of the window, so that a change moves what is left from one state to the other.
+    present state to the end of the window, so that a change moves the rest from one state to the other.
     """
     time_us, node, after = rows
     state, idle_since, ever_idle, longest_us, longest_since = nodes
@@ -209,7 +209,7 @@ class LongestIdleInterval:
     node
         Its name.
     start_us, end_us
-        From when to when, as far as the window shows.
+        Start and end, as far as the window shows.
     cut
         The edge of the window that cuts it; ``None`` for a complete idle interval.
     """
@@ -221,11 +221,11 @@ class LongestIdleInterval:
 
     @property
     def length_s(self) -> float:
-        """Its length, a lower bound where it is cut."""
+        """Length in seconds, a lower bound if censored."""
         return (self.end_us - self.start_us) / US
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         start, end = iso_utc(self.start_us), iso_utc(self.end_us)
         return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "censored": self.censored}
 
@@ -261,7 +261,7 @@ class PoolSizes:
 def longest_idle_intervals(nodes: Sequence[str], seen: Observed) -> tuple[LongestIdleInterval, ...]:
     """Return all nodes idle throughout the window, then the `LONGEST` nodes with the longest idle intervals.
 
-    The longest first; of equal ones the earliest, then the first in the order of ``nodes``.
+    Longest first; ties by start, then by the order of ``nodes``.
     """
     window_start_us = seen.pool.start_us
     throughout = seen.longest_is_open & (seen.longest_since_us == window_start_us)

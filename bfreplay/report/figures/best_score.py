@@ -42,7 +42,7 @@ class BestScore:
 
 def best_score(run: RunResult) -> BestScore:
     """Best score so far; NothingToShowError without scores."""
-    if not run.record.inputs.jobs.of_source:
+    if not (run.record.inputs.jobs.of_source and run.has_table("reports")):
         raise NotForThisRunError("the run is not of a campaign")
     higher = higher_is_better(run) is not False
     time_us, score, job = best_so_far(run, higher)

@@ -152,7 +152,7 @@ class _Filling:
                 expected="the cluster in quotes: steady_state='v100=36,k80=36'", fix="write it like that",
             )  # fmt: skip
         try:
-            cluster = ClusterSpec.parsed(steady_state)
+            cluster = ClusterSpec.parse(steady_state)
         except InputError as error:
             raise InputError(
                 f"the steady state is of no cluster: {error.problem}", column="steady_state", value=steady_state,
