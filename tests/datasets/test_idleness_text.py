@@ -61,7 +61,7 @@ def test_every_figure_has_its_unit() -> None:
         "pool events         3 (0.1 an hour)",
         "transitions         4 (2 joins, 2 reclaims)",
         "complete intervals  2",
-        "censored intervals  0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
+        "censored intervals  0 by the window (0 start, 0 end, 0 both), 0 node-hours",
         "node-time           idle 4.2%, busy 95.8%",
     ]
 
