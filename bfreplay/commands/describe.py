@@ -38,10 +38,8 @@ def describe(
       bfreplay describe log.parquet --tz Europe/Paris --pictures idle
       bfreplay describe log.parquet --window 2021-02-12 2021-02-14 --json
     """
-    from bfreplay import load_events
-    from bfreplay.datasets.idleness import characterise
+    from bfreplay.datasets import idleness as figures
     from bfreplay.datasets.idleness.idleness_text import render
-    from bfreplay.datasets.named_inputs import resolve_sample, restrict
 
     endings = _FORMATS[picture_format]
     if pictures is not None:  # refused before the log is read
@@ -49,7 +47,7 @@ def describe(
         from bfreplay.report import check_idleness_pictures, draw_idleness
 
         check_idleness_pictures(pictures, endings, overwrite=force)
-    idleness = characterise(restrict(load_events(resolve_sample(events, "events")), window), time_zone)
+    idleness = figures.describe(events, window=window, tz=time_zone)
     if pictures is not None:
         draw_idleness(idleness, pictures, endings, overwrite=force)
     click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness), nl=as_json)

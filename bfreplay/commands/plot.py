@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands import plot_sweep
-from bfreplay.commands.inputs import note, time_in_window
+from bfreplay.commands.inputs import note
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
@@ -184,6 +184,7 @@ def _data(
 
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
+    from bfreplay.datasets.named_inputs import time_in_window
     from bfreplay.report.figures.over_time import OverTime
 
     if not isinstance(data, OverTime):

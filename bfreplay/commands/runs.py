@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import rich_click as click
@@ -38,4 +40,5 @@ def runs(folder: Path, html: Path | None, force: bool, as_json: bool) -> None:
         from bfreplay.report.page.run_list import write_run_list
 
         write_run_list(found, html, overwrite=force)
-    click.echo(json_text(found.to_json()) if as_json else render(found))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    click.echo(json_text(found.to_json()) if as_json else render(found, width))

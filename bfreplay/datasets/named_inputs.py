@@ -1,4 +1,4 @@
-"""Inputs as users name them: ``sample`` for bundled data, and a window as two texts."""
+"""Inputs as users name them: ``sample`` for bundled data, times, and a window as two texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us, seconds_to_us
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 
@@ -53,3 +53,23 @@ def window_us(window: tuple[str, str]) -> tuple[int, int]:
         except ValueError as error:
             raise InputError(f"--window: {error}", value=text, expected=EXPECTED_TIME) from error
     return bounds[0], bounds[1]
+
+
+def time_in_window(text: str, start_us: int, option: str) -> int:
+    """Return microseconds since the epoch of a time as the user typed it: ISO-8601, epoch seconds, or +SECONDS.
+
+    Parameters
+    ----------
+    text
+        Text of the time.
+    start_us
+        Start of the run's window.
+    option
+        ``"--at"``, for the message.
+    """
+    try:
+        return start_us + seconds_to_us(text[1:]) if text.startswith("+") else parse_time_us(text)
+    except ValueError as error:
+        raise InputError(
+            f"{option}: {error}", value=text, expected=f"{EXPECTED_TIME}; or +SECONDS after the start of the window"
+        ) from error

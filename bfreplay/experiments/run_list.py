@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,7 +97,7 @@ class RunList(Sequence[ListedRun]):
         """
         runs = self.readable
         flat = [{**inputs, **options_of(run)} for inputs, run in zip(_inputs(runs), runs, strict=True)]
-        names = dict.fromkeys(("log", "jobs", "window", "policy.name"))
+        names = dict.fromkeys(("log", "jobs", "policy.name"))
         names |= dict.fromkeys(sorted({name for options in flat for name in options}))
         return {name: [each.get(name) for each in flat] for name in names if _is_different(name, flat)}
 
@@ -166,11 +166,15 @@ def list_runs(folder: str | Path) -> RunList:
     return RunList(path, runs)
 
 
-def render(runs: RunList) -> str:
-    """Return the list as a table, the metrics with the same value in all runs, and the errors of damaged folders."""
+def render(runs: RunList, width: int | None = None) -> str:
+    """Return the list as a table, the metrics with the same value in all runs, and the errors of damaged folders.
+
+    With a ``width``, the table has the columns that fit into so many characters; the others are named below it.
+    """
     shown, same = without_constants(runs.headline)
-    texts = [*([*map(option_text, values)] for values in runs.options.values()), *shown.values()]
-    titles = ["run", "made (UTC)", *runs.options, *map(title_in_sweep, shown)]
+    options = {name: [*map(option_text, values)] for name, values in runs.options.items()}
+    columns, hidden = _fitting(options, {title_in_sweep(name): values for name, values in shown.items()}, runs, width)
+    texts, titles = [*columns.values()], ["run", "made (UTC)", *columns]
     rows, k = [], 0
     for each in runs:
         if each.run is None:
@@ -178,10 +182,46 @@ def render(runs: RunList) -> str:
         else:
             rows.append([each.name, made_text(each), *(column[k] for column in texts)])
             k += 1
-    table = aligned([titles, *rows], range(2 + len(runs.options)))
+    table = aligned([titles, *rows], range(2 + len(columns.keys() & options.keys())))
     errors = [f"{each.name}: {each.error}" for each in runs if each.error]
     total = [f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.", *filter(None, [same])]
+    if hidden:
+        names = ", ".join(hidden[:_MOST_NAMED]) + (", ..." if len(hidden) > _MOST_NAMED else "")
+        total.append(f"{count(len(hidden), 'more column')} in --html and --json: {names}")
     return paragraphs([table, total, errors])
+
+
+_LONGEST = 20
+"""Longest cell of an option in a terminal, in characters."""
+_MOST_NAMED = 8
+"""Columns that do not fit into a terminal and are named."""
+
+
+def _fitting(
+    options: Mapping[str, list[str]], metrics: Mapping[str, list[str]], runs: RunList, width: int | None
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the columns that fit, options first, and the names of the others.
+
+    Options take at most 60 % of the width, and those of job files come last.
+    """
+    if width is None:
+        return {**options, **metrics}, []
+    short = {name: [_shortened(text) for text in texts] for name, texts in options.items()}
+    of_jobs = [name for name in options if name.startswith("jobs.")]
+    left = width - max(len(each.name) for each in runs) - len("  2026-03-01 12:30")
+    for_metrics, fits = 0.4 * width, set[str]()
+    for name in (*(name for name in options if name not in of_jobs), *metrics, *of_jobs):
+        texts = short.get(name) or metrics[name]
+        needed = 2 + max(map(len, (name, *texts)))
+        if needed <= left - (for_metrics if name in options and name not in of_jobs else 0):
+            left -= needed
+            fits.add(name)
+    columns = {name: texts for name, texts in (*short.items(), *metrics.items()) if name in fits}
+    return columns, [name for name in (*options, *metrics) if name not in fits]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def made_text(listed: ListedRun) -> str:

@@ -67,6 +67,16 @@ def test_the_table_has_a_row_a_run_and_the_metrics_that_differ(listed):
     assert "cut: this is not a run folder: it has no session.json" in lines
 
 
+def test_a_terminal_gets_the_columns_that_fit_and_the_names_of_the_others(listed):
+    whole, narrow = render(listed).splitlines(), render(listed, 60).splitlines()
+    assert max(map(len, whole)) > 60 >= max(len(line) for line in narrow[: len(listed)])
+    assert render(listed, 10_000).splitlines()[0] == whole[0]
+    named = next(line for line in narrow if "in --html and --json" in line)
+    assert all(
+        name in whole[0] and name not in narrow[0] for name in named.partition(": ")[2].split(", ") if name != "..."
+    )
+
+
 def test_a_data_frame_and_json_have_every_metric(listed):
     frame = listed.to_frame()
     assert frame["name"].tolist() == [each.name for each in listed]

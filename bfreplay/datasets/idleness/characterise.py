@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 
 import numpy as np
 
@@ -20,8 +21,39 @@ from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week
 from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.load import load_events
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.named_inputs import restrict
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
+
+
+def describe(
+    events: NodeEvents | str | PathLike[str], *, window: tuple[str, str] | None = None, tz: str | None = None
+) -> Idleness:
+    """Describe the idle nodes of a log.
+
+    Parameters
+    ----------
+    events
+        The log, its file, or ``"sample"``.
+    window
+        Part of the log: two ISO-8601 times (UTC) or epoch seconds.
+    tz
+        IANA name of the time zone for hours and weekdays; by default that of the log's source where it is known, else
+        UTC.
+
+    Returns
+    -------
+    Idleness
+        Its repr is the text of ``bfreplay describe``; ``to_dict()`` is what that prints with ``--json``.
+
+    Raises
+    ------
+    InputError
+        The log, the window or the time zone cannot be used.
+    """
+    log = events if isinstance(events, NodeEvents) else load_events(events)
+    return characterise(restrict(log, window), tz)
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:

@@ -8,6 +8,7 @@ Everything is counted in integer microseconds; hours and seconds appear only in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.idle_intervals import (
@@ -23,6 +24,10 @@ from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 from bfreplay.documents import Json, picked
+from bfreplay.registry import built_in
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,21 @@ class Idleness:
     widths: tuple[Width, ...]
     week: Week | None
     timeline: Timeline
+
+    def __repr__(self) -> str:
+        text: str = built_in("bfreplay.datasets.idleness.idleness_text:render")(self)
+        return text.rstrip()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Idle nodes over time: one row for each of the equal parts of the window, with fewest, mean and most."""
+        import pandas as pd
+
+        parts = self.timeline
+        return pd.DataFrame({
+            "start": pd.to_datetime(parts.edges_us[:-1], unit="us", utc=True),
+            "least": parts.least, "mean": parts.mean, "most": parts.most,
+            "idle_node_us": parts.node_us, "idle_node_hours": [node_us / HOUR_US for node_us in parts.node_us],
+        })  # fmt: skip
 
     @property
     def duration_s(self) -> float:

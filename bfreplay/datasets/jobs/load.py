@@ -12,7 +12,7 @@ from bfreplay.datasets.jobs.rows import COLUMNS, REQUEST_COLUMNS, JobRows, check
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.named_inputs import is_bundled
+from bfreplay.datasets.named_inputs import is_bundled, resolve_sample
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, iso_utc
 from bfreplay.defaults import BUNDLED
@@ -32,6 +32,7 @@ def load_jobs(
     path
         ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); the published ``…-Jbnd-….pkl``; a trace of
         Gavel or Shockwave, ``.trace`` (see ``bfreplay.systems.gavel.trace``); or one of ElasticFlow, ``.csv``.
+        ``"sample"``: the bundled jobs.
 
         Columns: ``name``; ``submit_time`` (ISO-8601 UTC or seconds since 1970) or ``submit_after_s`` (seconds after
         the start of the replay window), at most one of the two, by default 0 s after; ``min_nodes``,
@@ -62,7 +63,7 @@ def load_jobs(
     InputError
         A value in the files cannot be used; the message names file, row, column and value.
     """
-    file = Path(path)
+    file = resolve_sample(Path(path), "jobs")
     curves_file = None if curves is None else Path(curves)
     check_is_file(file)
     ending = ending_of(file, JOB_TABLE_READERS)

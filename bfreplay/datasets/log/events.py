@@ -15,13 +15,15 @@ from bfreplay import checks
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk
-from bfreplay.datasets.log.states import EventBatch, NodeState
+from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
 from bfreplay.datasets.times import in_calendar, iso_utc, parse_time_us
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
+
+    import pandas as pd
 
 DEFAULT_BATCH_ROWS = 131_072
 
@@ -170,6 +172,22 @@ class NodeEvents:
             (self.window_start_us, self.window_end_us),
             rows,
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row an event: ``time`` (UTC), ``node`` and ``state``, the state of every node at the start first.
+
+        It holds the whole window in memory: ``between`` first for a part of a large log.
+        """
+        import pandas as pd
+
+        batches = list(self.batches())
+        columns = ("time_us", "node", "state")
+        time_us, node, state = (np.concatenate([getattr(each, name) for each in batches]) for name in columns)
+        return pd.DataFrame({
+            "time": pd.to_datetime(time_us, unit="us", utc=True),
+            "node": pd.Categorical.from_codes(node, pd.Index(self.nodes)),
+            "state": pd.Categorical.from_codes(state, pd.Index(STATE_WORDS)),
+        })  # fmt: skip
 
     def between(self, start: int | str | datetime, end: int | str | datetime) -> NodeEvents:
         """Return the same log restricted to a window; the snapshot is then the state at its start.

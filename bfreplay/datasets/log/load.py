@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.named_inputs import resolve_sample
 from bfreplay.datasets.readers_by_ending import EVENT_READERS, ending_of, reader_for
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
@@ -20,7 +21,7 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
     path
         ``.parquet``, ``.csv`` or ``.csv.gz`` with the columns ``time``, ``node``, ``state`` (or the two-state form
         ``time``, ``node``, ``idle``), or a published node-state matrix as ``.pkl`` or ``.tar.gz``.
-        Times without a zone are UTC. CSV times are ISO-8601 or seconds since 1970.
+        Times without a zone are UTC. CSV times are ISO-8601 or seconds since 1970. ``"sample"``: the bundled log.
 
     Notes
     -----
@@ -33,7 +34,7 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
     InputError
         The file cannot be used; the message says where and how to fix it.
     """
-    file = Path(path)
+    file = resolve_sample(Path(path), "events")
     events: NodeEvents = reader_for(file, EVENT_READERS)(file)
     return events
 

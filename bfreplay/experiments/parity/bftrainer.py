@@ -21,7 +21,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.verify import objective_of
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult, RunSettings, run_replay
 
 QUICK_RUNS = ("G1", "G4")
 
@@ -137,9 +137,10 @@ def utilisation(data: Path, job_set: str, max_parallel: int, t_fwd_s: float) -> 
     """The replay of the whole Summit log that ``U`` is about; not quick."""
     folder = data / "data" / "bftrainer"
     jobs = read_published_jobs(*(folder / JOB_FILES[job_set].format(kind) for kind in ("Jbnd", "JNPs")))
-    return replay_log(
+    return run_replay(
         load_events(folder / "summit-2021-02-node-events.parquet"), jobs, BFTrainerPolicy(t_fwd_s),
-        ReplaySettings(max_parallel, Semantics.PUBLISHED), unlimited_work=True, with_bound=False, with_tables=False,
+        ReplaySettings(max_parallel, Semantics.PUBLISHED),
+        RunSettings(unlimited_work=True, bound=False, tables=False),
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""``compare_runs``: paired differences of finished replays of one log and one set of jobs."""
+"""``compare``: paired differences of finished replays of one log and one set of jobs."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -72,9 +73,8 @@ _EQUAL = 1e-9
 _BY_CONSTRUCTION = "all jobs were done in both runs, so that both processed the same"
 
 
-def compare_runs(
-    runs: Sequence[RunResult | str | Path],
-    *,
+def compare(
+    *runs: RunResult | str | Path,
     bin: str | float = "1h",
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -183,6 +183,12 @@ class _Side:
     label: str
     run: RunResult
     hours: RunHours
+
+
+def compare_runs(runs: Sequence[RunResult | str | Path], **options: Any) -> RunComparison:
+    """Compare runs as ``compare`` does; the old name, which goes with the next release."""
+    warnings.warn("compare_runs(runs, ...) is now compare(*runs, ...)", DeprecationWarning, stacklevel=2)
+    return compare(*runs, **options)
 
 
 def _difference(

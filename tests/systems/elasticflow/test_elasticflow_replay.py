@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from elasticflow_data import DATA
 
+from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
 from bfreplay.experiments.parity.recorded.records import golden as golden_record
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.systems.elasticflow.fixed_policies import finish_time_shares
 from bfreplay.systems.elasticflow.generated_workload import generated_jobs
 from bfreplay.systems.elasticflow.policies import POLICIES
