@@ -91,6 +91,7 @@ def upper_bound(
     gives_jobs_up: bool = False,
     effort: Effort = Effort.QUICK,
     with_finish: bool = False,
+    finished_us: int | None = None,
     evaluations: int = 600,
     progress: SearchProgress | None = None,
 ) -> UpperBound:
@@ -118,6 +119,8 @@ def upper_bound(
         How hard to look.
     with_finish
         Also look for the earliest end of all work.
+    finished_us
+        When a replay had done all work of these jobs, if it had. The bound is the same without; it takes longer to find.
     evaluations
         Most evaluations of a thorough search.
     progress
@@ -151,10 +154,13 @@ def upper_bound(
             priced = bound_at(prices, classes, horizon)
             kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
             return UpperBound(_raised(min(free, priced)), kind, _raised(free), None)
-    admitted = jobs.jobs if gives_jobs_up else jobs[: most_admitted(jobs, max_parallel, horizon)]
+    n_known = 0 if finished_us is None else len(jobs)
+    admitted = jobs.jobs if gives_jobs_up else jobs[: most_admitted(jobs, max_parallel, horizon, n_known=n_known)]
     samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
     can_all_end = len(admitted) == len(jobs) and sum(each.n_jobs for each in classes) == len(jobs) and not gives_jobs_up
-    finish_us = earliest_end_us(classes, max_parallel, horizon, samples) if with_finish and can_all_end else None
+    finish_us = None
+    if with_finish and can_all_end:
+        finish_us = earliest_end_us(classes, max_parallel, horizon, samples, known_us=finished_us)
     kind = Kind.WORK
     if free is not None and free < samples:
         samples, kind = free, Kind.FREE_RESCALING
