@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.datasets.arrow_columns import as_arrow
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.replay.active import FIRST, SECOND, charged_us
 from bfreplay.replay.tables import CHUNK_ROWS, TIME, WORD, TableSink
@@ -88,7 +89,7 @@ class AllocationTable:
         """``names`` of the jobs by number (the list may grow) and of node types; ``shared``: jobs may share nodes."""
         self._names = names
         self._sink = sink
-        self._type_names = pa.array(type_names, type=pa.string())
+        self._type_names = as_arrow(type_names, pa.string())
         self._node_us = np.zeros(len(type_names), np.int64)
         self._shared = shared
         self._type, self._sharing = np.empty(0, np.int16), np.empty(0, np.int8)
@@ -132,13 +133,13 @@ class AllocationTable:
         started = perf_counter()
         rows = slice(0, self._used)
         names = pa.DictionaryArray.from_arrays(
-            pa.array(self._job[rows].copy()), pa.array(self._names, type=pa.string())
+            as_arrow(self._job[rows].copy(), pa.int32()), as_arrow(self._names, pa.string())
         )
-        node_type = pa.DictionaryArray.from_arrays(pa.array(self._type[rows].copy()), self._type_names)
-        times = [pa.array(array[rows].copy()).cast(TIME) for array in (self._since, self._until)]
-        columns = [names, node_type, pa.array(self._count[rows].copy()), *times]
+        node_type = pa.DictionaryArray.from_arrays(as_arrow(self._type[rows].copy(), pa.int16()), self._type_names)
+        times = [as_arrow(array[rows].copy(), TIME) for array in (self._since, self._until)]
+        columns = [names, node_type, as_arrow(self._count[rows].copy(), pa.int32()), *times]
         if self._shared:
-            columns.append(pa.array(self._sharing[rows].copy()))
+            columns.append(as_arrow(self._sharing[rows].copy(), pa.int8()))
         self._sink.write(pa.Table.from_arrays(columns, schema=allocations_schema(self._shared)))
         self._used = 0
         self.write_s += perf_counter() - started
@@ -153,7 +154,7 @@ class NodeTable:
     """Who held which node from when to when; optional, for pictures and checks."""
 
     def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
-        self._nodes = pa.array(nodes, type=pa.string())
+        self._nodes = as_arrow(nodes, pa.string())
         self._names = names
         self._sink = sink
         self._holder = np.full(len(nodes), -1, np.int32)
@@ -183,10 +184,10 @@ class NodeTable:
         started = perf_counter()
         node, job, since, until = (np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
         arrays = [
-            pa.DictionaryArray.from_arrays(pa.array(node), self._nodes),
-            pa.DictionaryArray.from_arrays(pa.array(job), pa.array(self._names, type=pa.string())),
-            pa.array(since).cast(TIME),
-            pa.array(until).cast(TIME),
+            pa.DictionaryArray.from_arrays(as_arrow(node, pa.int32()), self._nodes),
+            pa.DictionaryArray.from_arrays(as_arrow(job, pa.int32()), as_arrow(self._names, pa.string())),
+            as_arrow(since, TIME),
+            as_arrow(until, TIME),
         ]
         self._sink.write(pa.Table.from_arrays(arrays, schema=NODES))
         self._chunks = []
