@@ -43,7 +43,7 @@ def _row(name: str, run: RunResult, started: float) -> None:
     makespan = "not all" if found["makespan_s"] is None else f"{found['makespan_s'] / 3600:.1f}"
     table_row(
         name, f"{found['n_completed']:,}", f"{found['average_jct_s'] / 3600:.2f}", makespan,
-        f"{found['utilisation']:.1%}", f"{ledger['rescaling']:,.0f}", f"{ledger['lost_to_preemption']:,.0f}",
+        f"{found['utilisation']:.1%}", f"{ledger['rescaling']:,.0f}", f"{ledger['preempted']:,.0f}",
         "" if rho is None else f"{rho['average_rho']:.2f}", "" if rho is None else f"{rho['largest_rho']:.2f}",
         f"{time.perf_counter() - started:.0f}",
     )  # fmt: skip

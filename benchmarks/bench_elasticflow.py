@@ -74,7 +74,8 @@ def orders() -> None:
             table_row(
                 name.partition("_1500")[0], str(gpus), order, str(reserve),
                 *(f"{found[each]:,}" for each in ("met", "missed", "declined")),
-                f"{summary['scheduling']['average_jct_s']:,.0f}", f"{summary['n_grown'] + summary['n_shrunk']:,}",
+                f"{summary['scheduling']['average_jct_s']:,.0f}",
+                f"{summary['n_scale_ups'] + summary['n_scale_downs']:,}",
             )  # fmt: skip
 
 
@@ -99,11 +100,11 @@ def crossing() -> None:
             is_log = events is summit
             run, cpu_s = replayed(events, jobs, spec, objective, until_done=not is_log)
             found, hours = run.summary["deadlines"], run.summary["ledger"]["node_hours"]
-            held = hours["idle"] - hours["unused_free"]
+            held = hours["idle"] - hours["unallocated"]
             table_row(
                 spec, objective or "-", f"{found['met']:,}", f"{found['missed']:,}", f"{found['declined']:,}",
                 f"{found['open']:,}", f"{hours['useful'] / held:.1%}",
-                f"{(hours['rescaling'] + hours['lost_to_preemption']) / held:.1%}", f"{cpu_s:.0f}",
+                f"{(hours['rescaling'] + hours['preempted']) / held:.1%}", f"{cpu_s:.0f}",
             )  # fmt: skip
         print()
 

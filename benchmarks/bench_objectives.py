@@ -54,7 +54,12 @@ def main() -> None:
             ]
             samples = endless.summary["ledger"]["samples"]
             table_row(
-                name, objective, f"{samples / 1e9:.1f}", f"{endless.u:.3f}", f"{endless.summary['n_grown']:,}", *done
+                name,
+                objective,
+                f"{samples / 1e9:.1f}",
+                f"{endless.u:.3f}",
+                f"{endless.summary['n_scale_ups']:,}",
+                *done,
             )
             for model, cells in of_models(run, endless).items():
                 models.setdefault((name, model), []).extend(cells)

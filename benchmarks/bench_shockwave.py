@@ -150,12 +150,12 @@ def crossing() -> None:
                 )  # fmt: skip
                 found, ledger = run.summary["scheduling"], run.summary["ledger"]["node_hours"]
                 fair = found["contention_fairness"]
-                held = ledger["idle"] - ledger["unused_free"]
+                held = ledger["idle"] - ledger["unallocated"]
                 table_row(
                     name, "elastic" if elastic else "of one width", f"{found['makespan_s'] / 3600:.2f}",
                     f"{found['average_jct_s'] / 3600:.2f}", f"{fair['largest_rho']:.2f}",
                     f"{100 * fair['unfair_share']:.1f}", f"{ledger['useful'] / held:.1%}",
-                    f"{(ledger['rescaling'] + ledger['lost_to_preemption']) / held:.1%}",
+                    f"{(ledger['rescaling'] + ledger['preempted']) / held:.1%}",
                     f"{time.process_time() - started:.0f}",
                 )  # fmt: skip
         print()

@@ -1,4 +1,4 @@
-"""Counts that describe the source tree: files, lines of code, loose types, long parameter lists, imports.
+"""Counts that describe the source tree: files, lines of code, loose types, long parameter lists, imports, language.
 
     python benchmarks/house.py [FOLDER]        # of the package beside this file, or of another checkout's
     python benchmarks/house.py --by-folder
@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import re
 import statistics
 import tokenize
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 _LAYOUT = {
@@ -22,6 +24,16 @@ _LAYOUT = {
 }  # fmt: skip
 _MAPPINGS = {"dict", "Mapping", "MutableMapping"}
 _MOST_PARAMETERS = 6
+_FRAGMENT = re.compile(
+    r"(what|who|whose|whom|whether|where|which|when|how|why|that|those|all that|as many|as much|one of|for|of|by|in|"
+    r"with|to)\b",
+    re.IGNORECASE,
+)  # the openings of a docstring that says neither what a thing is nor what it does
+_IRREGULAR = re.compile(
+    r"(held|taken|given|kept|left|known|seen|shown|written|done|gone|drawn|chosen|lost|met|paid|sent|spent|"
+    r"built|bought|brought|caught|thrown|grown|won|woven|begun|broken|forgotten|hidden|laid|led|lent|meant|"
+    r"sold|stood|struck|swept|taught|thought|understood|withdrawn|wound|told|said|found|made)$"
+)
 
 
 def main() -> None:
@@ -52,9 +64,42 @@ def main() -> None:
         "modules under 50 lines": sum(n < 50 for file, n in lines.items() if file.name != "__init__.py"),
         "deepest folder": max(len(file.relative_to(package).parts) - 1 for file in files),
         "folders": len({file.parent for file in files}),
+        **language(trees.values()),
+        **{f"words in {pages.name}": words(pages) for pages in [package.parent / "docs"] if pages.is_dir()},
     }
     for what, count in counts.items():
         print(f"{count:>8,}  {what}")
+
+
+def language(trees: Iterable[ast.Module]) -> dict[str, int]:
+    """Docstrings that open with a fragment, and functions named by a participle, per thousand."""
+    docstrings, names = [], []
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.append(node.name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+            docstrings += filter(None, [ast.get_docstring(node)])
+    return {
+        "docstrings": len(docstrings),
+        "of 1,000 docstrings open with a fragment": _per_mille(map(_FRAGMENT.match, docstrings)),
+        "of 1,000 functions are named by a participle": _per_mille(map(is_participle, names)),
+    }
+
+
+def is_participle(name: str) -> bool:
+    """Return whether a function is named by a participle: ``held``, ``nodes_held``, ``_placed``."""
+    last = name.strip("_").rpartition("_")[2]
+    return last.endswith("ed") or bool(_IRREGULAR.match(last))
+
+
+def words(pages: Path) -> int:
+    """Words of the Markdown pages of a folder and its subfolders."""
+    return sum(len(page.read_text(encoding="utf-8").split()) for page in pages.rglob("*.md"))
+
+
+def _per_mille(found: Iterable[object]) -> int:
+    flags = [bool(each) for each in found]
+    return round(1000 * sum(flags) / len(flags)) if flags else 0
 
 
 def code_lines(text: str, tree: ast.Module) -> int:

@@ -134,7 +134,9 @@ _LOOSE = re.compile(
     r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|schema_version\W+\d+|/[^\s\"']*(?=/bfreplay/datasets/bundled/)|\bvm:\d+|"
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
 )
-_LEDGER = re.compile(r"The books close: .*?record says\.|The ledger closes: .*?one label\.(?: By their .*? written\.)?")
+_LEDGER = re.compile(
+    r"The ledger closes: .*?record says\.|The ledger closes: .*?one label\.(?: By their .*? written\.)?"
+)
 
 # a key that says nothing, and numbers of lines of code
 _LEFT_OUT = re.compile(r'\n *(?:"|&#34;)measured(?:"|&#34;): null,|(?<=\.py):\d+')

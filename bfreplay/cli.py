@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from io import TextIOWrapper
 from typing import Any
 
@@ -39,6 +40,7 @@ class _Group(click.RichGroup):
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # as Python has it for stderr: no text may end a command
         # batch systems end a job by SIGTERM: leave as on Ctrl-C, with nothing half-written and no worker behind
+        warnings.formatwarning = lambda message, *_: f"Note: {message}\n"
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             return super().invoke(ctx)

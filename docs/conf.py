@@ -65,8 +65,9 @@ def setup(app: Sphinx) -> None:
 
 def link_to_pages_of_the_site(app: Sphinx, page: str, source: list[str]) -> None:
     """Lead links to files outside this folder to their pages of the site; on code hosts they lead to the files."""
+    up = "../" * page.count("/")
     for file, of_site in PAGES_OF_OTHER_FOLDERS.items():
-        source[0] = source[0].replace(f"]({file}", f"]({of_site}")
+        source[0] = source[0].replace(f"]({up}{file}", f"]({up}{of_site}")
 
 
 def list_metrics(app: Sphinx, page: str, source: list[str]) -> None:
@@ -84,7 +85,7 @@ def list_columns(app: Sphinx, page: str, source: list[str]) -> None:
 
     columns_of = {
         "decisions": tables.DECISION_COLUMNS, "jobs": tables.JOB_COLUMNS, "reports": tables.REPORT_COLUMNS,
-        "pool": pool_tables.POOL_COLUMNS, "holes": pool_tables.HOLE_COLUMNS,
+        "pool": pool_tables.POOL_COLUMNS, "idle_intervals": pool_tables.IDLE_INTERVAL_COLUMNS,
     }  # fmt: skip
     for table, columns in columns_of.items():
         rows = [f"| `{column.name}` | {column.meaning} |" for column in columns]

@@ -31,7 +31,7 @@ PLOTS = {
     "timeline.png": ("timeline", "run"),
     "node-hours-compared.png": ("node-hours", "ten", "twenty"),
 }
-OF_DESCRIBE = ("idle-over-time.png", "hole-lengths.png")
+OF_DESCRIBE = ("idle-over-time.png", "interval-lengths.png")
 SCREENSHOTS = ("report-top.png", "report-zoomed.png")
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

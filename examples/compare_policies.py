@@ -13,6 +13,6 @@ print(f"{'policy':<28}{'U':>7}{'rescales':>10}{'preemptions':>13}{'rescaling':>1
 for name, policy in policies.items():
     run = bfreplay.replay_log(log, jobs, policy, unlimited_work=True)
     hours = run.summary["ledger"]["node_hours"]
-    rescales = run.summary["n_grown"] + run.summary["n_shrunk"]
+    rescales = run.summary["n_scale_ups"] + run.summary["n_scale_downs"]
     share = hours["rescaling"] / hours["idle"]
     print(f"{name:<28}{run.u:>7.3f}{rescales:>10,}{run.summary['n_preemptions']:>13,}{share:>11.1%}")

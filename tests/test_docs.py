@@ -25,7 +25,7 @@ from bfreplay.replay.intervals import ALLOCATIONS, NODES
 from bfreplay.replay.tables import TIMINGS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # run from top to bottom, with the programs that they show; of the others every block by itself
 TO_FOLLOW = {
     ROOT / "docs" / "tutorial.md": {"bfreplay"},
@@ -217,7 +217,7 @@ def test_examples_run(script, tmp_path, capsys):
 
 def test_every_column_and_summary_key_is_documented(tmp_path):
     page = (ROOT / "docs" / "run-tables.md").read_text()
-    assert re.findall(r"<!-- columns of (\w+) -->", page) == ["decisions", "jobs", "reports", "pool", "holes"]
+    assert re.findall(r"<!-- columns of (\w+) -->", page) == ["decisions", "jobs", "reports", "pool", "idle_intervals"]
     names = {name for schema in (TIMINGS, ALLOCATIONS, NODES) for name in schema.names}
     log, jobs = (bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path()))
     hour = log.between(log.window_start_us, log.window_start_us + 3_600_000_000)

@@ -17,7 +17,7 @@ from filelock import FileLock
 
 import bfreplay
 from bfreplay.cli import main
-from bfreplay.replay.pool_tables import HOLES, POOL
+from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS
 from bfreplay.runs.metrics import COLUMNS
 
@@ -184,7 +184,7 @@ def test_the_page_on_sweeps_lists_every_metric_with_a_column(site):
 def test_the_page_on_run_folders_lists_every_column(site):
     (page,) = (file for file in site if file.name == "run-tables.html")
     text = page.read_text()
-    names = {name for schema in (DECISIONS, JOBS, REPORTS, POOL, HOLES) for name in schema.names}
+    names = {name for schema in (DECISIONS, JOBS, REPORTS, POOL, IDLE_INTERVALS) for name in schema.names}
     assert [name for name in sorted(names) if f">{name}<" not in text] == []
     assert "columns of" not in text
 

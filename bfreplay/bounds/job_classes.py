@@ -37,7 +37,7 @@ class Horizon(NamedTuple):
 
     @classmethod
     def of(cls, events: NodeEvents) -> Horizon:
-        """Read ``events`` once; memory grows with nodes, pool events and holes."""
+        """Read ``events`` once; memory grows with nodes, pool events and idle intervals."""
         pool = PoolSizes.of(events)
         lasts_us = np.diff(pool.time_us, append=pool.end_us)
         lasts = lasts_us > 0  # an event at the very end of the window begins nothing

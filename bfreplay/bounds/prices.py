@@ -3,7 +3,7 @@
 The jobs share the pool. Give every node of interval i a price instead, ``p_i >= 0`` samples/s, and let each job by
 itself choose its counts over the whole window: what it makes, less its rescale costs, less what its nodes cost. The sum
 over the jobs plus the price of all nodes is an upper bound on what any policy can make, for every choice of prices
-(Lagrangian duality; for weakly coupled dynamic programs: Hawkins, 2003). docs/design-choices.md has the proof, and why
+(Lagrangian duality; for weakly coupled dynamic programs: Hawkins, 2003). docs/design/bounds.md has the proof, and why
 the transitions below cost no more than those of the replay.
 
 Good prices are searched for with soft maxima: with a temperature ``t > 0`` every maximum over counts becomes ``t log
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.bounds.job_classes import Horizon, JobClass
-from bfreplay.milp.charge_rule import growth_cost, preemption_cost, shrink_cost
+from bfreplay.milp.charge_rule import preemption_cost, scale_down_cost, scale_up_cost
 
 
 @compiled
@@ -53,10 +53,10 @@ def most_while_paying(jobs: JobClass, price: NDArray[np.float64], horizon: Horiz
             best = max(best, during[n])
         best = -np.inf  # of fewer nodes
         for n in range(width):
-            up, down = growth_cost(rate[n], scale_up_s), shrink_cost(rate[n], scale_down_s)
+            up, down = scale_up_cost(rate[n], scale_up_s), scale_down_cost(rate[n], scale_down_s)
             if reclaimed[i] > 0 and n > 0:
                 preempted = preemption_cost(rate[n], scale_down_s)
-                up = min(up, preempted + growth_cost(least[max(n - reclaimed[i], 0)], scale_up_s))
+                up = min(up, preempted + scale_up_cost(least[max(n - reclaimed[i], 0)], scale_up_s))
                 down = min(down, preempted)
             worth = max(during[n], more[n] - up, best - down)
             # or never run again: a debt that is not worked off is no loss
@@ -97,9 +97,9 @@ def soft_most_while_paying(
     width, n_intervals = rate.size, seconds.size
     least = least_from(rate)
     up_s, down_s = np.full(width, jobs.scale_up_s), np.full(width, jobs.scale_down_s)
-    grow = np.exp(-growth_cost(rate, up_s) / temperature)
-    grow_from_least = np.exp(-growth_cost(least, up_s) / temperature)
-    shrink = np.exp(-shrink_cost(rate, down_s) / temperature)
+    grow = np.exp(-scale_up_cost(rate, up_s) / temperature)
+    grow_from_least = np.exp(-scale_up_cost(least, up_s) / temperature)
+    shrink = np.exp(-scale_down_cost(rate, down_s) / temperature)
     preempted = np.exp(-preemption_cost(rate, down_s) / temperature)
     held = np.zeros(width)
     during = np.empty(width)
@@ -221,7 +221,7 @@ def better_prices(
         for each in classes:
             width = each.rate.size
             fastest = float(each.rate.max())
-            dearest = max(growth_cost(fastest, each.scale_up_s), shrink_cost(fastest, each.scale_down_s))
+            dearest = max(scale_up_cost(fastest, each.scale_up_s), scale_down_cost(fastest, each.scale_down_s))
             temperature = max(dearest / cooling, _LEAST_S * fastest, _LEAST)
             value += each.n_jobs * soft_most_while_paying(
                 each, at, horizon, temperature, scratch[0][:, :width], scratch[1][:, :width], nodes

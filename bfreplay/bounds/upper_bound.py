@@ -99,7 +99,7 @@ def upper_bound(
 
     It holds for every policy of this replay, under both semantics: whatever counts and nodes it chooses, and even if it
     knows the log. Policies that decide in rounds or give jobs up have more ways, and a bound of their own.
-    docs/design-choices.md has the proofs.
+    docs/design/bounds.md has the proofs.
 
     Parameters
     ----------

@@ -28,9 +28,9 @@ def describe(
     events: Path, window: tuple[str, str] | None, time_zone: str | None, pictures: Path | None, picture_format: str,
     force: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """How much is idle in EVENTS, when, how wide, in holes of what length, and how often nodes come and go.
+    """How much is idle in EVENTS, when, how wide, in idle intervals of what length, and how often nodes come and go.
 
-    Pictures appear all or none: idle-over-time, hour-and-weekday, hole-lengths, widths, bursts.
+    Pictures appear all or none: idle-over-time, hour-and-weekday, interval-lengths, widths, bursts.
 
     \b
     Examples:

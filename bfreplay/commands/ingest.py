@@ -91,7 +91,7 @@ rule_options = adding(
         "Time without any job on the whole machine; 'auto': down, unless the log has records of outages.",
     ),
     _amount("--empty-after", "empty_after_min", 60.0, "... if it is longer than this, in minutes."),
-    _amount("--min-gap", "min_gap_s", 10.0, "Shorter holes are no events, in seconds."),
+    _amount("--min-gap", "min_gap_s", 10.0, "Shorter idle intervals are no events, in seconds."),
     _amount("--release-delay", "release_delay_s", 0.0, "From a job's end to free nodes, in seconds."),
     click.option(
         "--window", nargs=2, metavar="START END",
@@ -172,16 +172,16 @@ def _times(option: str, texts: Any) -> Any:
 )  # fmt: skip
 @reading_options
 @rule_options
-@click.option("--strict", is_flag=True, help="Doubts are errors.")
+@click.option("--strict", is_flag=True, help="Warnings are errors.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.option("--quiet", is_flag=True, help="No progress bar, no report; doubts are still told.")
+@click.option("--quiet", is_flag=True, help="No progress bar, no report; warnings are still told.")
 def ingest(
     reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None,
     inventory_only: bool, outages: tuple[Path, ...], strict: bool, force: bool, as_json: bool, quiet: bool,
     **given: Any,
 ) -> None:  # fmt: skip
-    """Make node events of a scheduler's log, with a report of what was kept, left out, assumed and doubtful.
+    """Make node events of a scheduler's log, with a report of what was kept, left out, assumed, and of its warnings.
 
     FORMAT is slurm, pbs, swf, cobalt, lsf, flux, batsim, or table (any CSV or Parquet of jobs); 'auto' looks at the
     files and says why; or package.module:Class of your own. FILES may be compressed (gz, bz2, xz, zst), tar or zip
@@ -226,12 +226,12 @@ def ingest(
         several = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
         built = [log.built(each) for each in several]
         for each in built if strict else []:
-            each.lint.refuse_doubts()
+            each.report.refuse_warnings()
         for each, file in zip(built, outputs, strict=False):
             write_events(each.events, file, overwrite=force)
     if quiet:
-        for sentence, tally in built[0].lint.doubts.items():
-            click.echo(f"Doubt: {tally.count:,} x {sentence}", err=True)
+        for sentence, tally in built[0].report.warnings.items():
+            click.echo(f"Warning: {tally.count:,} x {sentence}", err=True)
         return
     for file in outputs:
         click.echo(f"wrote {file}", err=True)

@@ -131,7 +131,7 @@ def plot(
     saved = []
     for run in runs:
         saved.append(RunResult.load(run))
-        saved[-1].check()  # whole, so that figures need not doubt what they read
+        saved[-1].check()  # whole, so that figures need not warning what they read
     loaded = _labelled(saved)
     if name != _ALL:
         _draw(figure, loaded, files[name], window, force, quiet)

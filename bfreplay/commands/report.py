@@ -24,7 +24,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     """Write one self-contained HTML page about finished runs.
 
     Each RUN is a folder that 'bfreplay replay --out' wrote. The page answers what training on the idle nodes would
-    have been worth, and shows nodes over time, where the node-hours went, jobs, holes, rescales, decisions and
+    have been worth, and shows nodes over time, where the node-hours went, jobs, idle intervals, rescales, decisions and
     yardsticks, as pictures that can be zoomed into and tables that sort. It opens in any browser without a network, and
     can be mailed.
 

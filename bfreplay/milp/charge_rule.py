@@ -23,13 +23,13 @@ _Real = TypeVar("_Real", float, _Floats)
 
 
 @compiled_within
-def growth_cost(rate_before: _Real, scale_up_cost_s: _Real) -> _Real:
+def scale_up_cost(rate_before: _Real, scale_up_cost_s: _Real) -> _Real:
     """Cost of gaining nodes, however many."""
     return rate_before * scale_up_cost_s
 
 
 @compiled_within
-def shrink_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
+def scale_down_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
     """Cost of losing nodes by a decision, however many."""
     return rate_before * scale_down_cost_s
 
@@ -37,7 +37,7 @@ def shrink_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
 @compiled_within
 def preemption_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
     """Cost of losing nodes to a reclaim, however many go at once."""
-    return shrink_cost(rate_before, scale_down_cost_s)
+    return scale_down_cost(rate_before, scale_down_cost_s)
 
 
 @compiled_within
@@ -60,8 +60,8 @@ def charged_rate(rate: float, count: int, min_nodes: int, is_published: bool = F
 def rescale_cost(rate_before: float, before: int, after: int, up_s: float, down_s: float) -> float:
     """Cost of a decision that takes a job from ``before`` nodes to ``after``."""
     if after > before:
-        return growth_cost(rate_before, up_s)
-    return shrink_cost(rate_before, down_s) if after < before else 0.0
+        return scale_up_cost(rate_before, up_s)
+    return scale_down_cost(rate_before, down_s) if after < before else 0.0
 
 
 def charged_rates(rate: _Floats, count: _Counts, min_nodes: _Counts) -> _Floats:
@@ -71,5 +71,5 @@ def charged_rates(rate: _Floats, count: _Counts, min_nodes: _Counts) -> _Floats:
 
 def rescale_costs(rate_before: _Floats, before: _Counts, after: _Counts, up_s: _Floats, down_s: _Floats) -> _Floats:
     """``rescale_cost`` of arrays that fit together, such as (J, 1) and (K + 1,)."""
-    shrinking = np.where(after < before, shrink_cost(rate_before, down_s), 0.0)
-    return np.where(after > before, growth_cost(rate_before, up_s), shrinking)
+    shrinking = np.where(after < before, scale_down_cost(rate_before, down_s), 0.0)
+    return np.where(after > before, scale_up_cost(rate_before, up_s), shrinking)

@@ -21,7 +21,7 @@ class AllocationProblem:
     ``f_j(n) = gain_j(n) - scale_up_loss_j * [n > current_j] - scale_down_loss_j * [n < current_j]``
 
     (BFTrainer, arXiv:2106.12091, equations 1 to 16, over counts: nodes are interchangeable, so the node-level
-    model and this one have the same optimum; docs/design-choices.md has the proof).
+    model and this one have the same optimum; docs/design/decision.md has the proof).
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.observe import PoolSizes
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import growth_cost, shrink_cost
+from bfreplay.milp.charge_rule import scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
 from bfreplay.milp.solver import Solver
@@ -106,7 +106,7 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
                 best = -np.inf  # of fewer nodes
                 for n in range(top + 1):
                     now = rate[j, n]
-                    up, down = growth_cost(now, scale_up_s[j]), shrink_cost(now, scale_down_s[j])
+                    up, down = scale_up_cost(now, scale_up_s[j]), scale_down_cost(now, scale_down_s[j])
                     held[n] = max(during[n], more[n] - up, best - down)
                     best = max(best, during[n])
             for n in range(top + 1):

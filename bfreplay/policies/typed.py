@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import charged_rates, growth_cost, move_cost, rescale_costs, shrink_cost
+from bfreplay.milp.charge_rule import charged_rates, move_cost, rescale_costs, scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem
@@ -105,8 +105,8 @@ def typed_problem(state: PolicyState, objective: Objective, t_fwd_s: float) -> T
         min_nodes=np.ascontiguousarray(state.min_nodes),
         max_nodes=np.ascontiguousarray(state.max_nodes),
         gain=t_fwd_s * rates,
-        scale_up_loss=growth_cost(given_up, state.scale_up_cost_s),
-        scale_down_loss=shrink_cost(given_up, state.scale_down_cost_s),
+        scale_up_loss=scale_up_cost(given_up, state.scale_up_cost_s),
+        scale_down_loss=scale_down_cost(given_up, state.scale_down_cost_s),
         capacity=np.bincount(nodes.node_type[nodes.is_idle], minlength=n_types).astype(np.int64),
     )
 
@@ -235,7 +235,7 @@ def _restart_s(
     _, by_type = types_of(state)
     one_a_second, up_s, down_s = np.ones(state.n_jobs), state.scale_up_cost_s, state.scale_down_cost_s
     charged_s = rescale_costs(one_a_second, state.current, counts, up_s, down_s)
-    move_s = move_cost(growth_cost(one_a_second, up_s), shrink_cost(one_a_second, down_s))
+    move_s = move_cost(scale_up_cost(one_a_second, up_s), scale_down_cost(one_a_second, down_s))
     row = np.arange(state.n_jobs)
     rate_before = state.throughput[row, state.current]
     rate_after = by_type[row, np.maximum(types, 0), counts]

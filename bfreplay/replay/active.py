@@ -51,7 +51,7 @@ ACTIVE_JOB = np.dtype(
         ("sharing", np.int64),  # ALONE, or which of the two it is
         ("span_count", np.int64),  # nodes held during the last interval
         ("span_rate", np.float64),  # its rate
-        # what the books say of this job so far; node time in node-microseconds
+        # what the ledger says of this job so far; node time in node-microseconds
         ("useful", np.int64),
         ("rescaling", np.int64),
         ("preempted", np.int64),
@@ -59,9 +59,9 @@ ACTIVE_JOB = np.dtype(
         ("rescale_paid", np.float64),  # samples
         ("preempt_paid", np.float64),  # samples
         ("n_starts", np.int64),
-        ("n_grown", np.int64),
-        ("n_shrunk", np.int64),
-        ("n_preempted", np.int64),
+        ("n_scale_ups", np.int64),
+        ("n_scale_downs", np.int64),
+        ("n_preemptions", np.int64),
         ("admitted_us", np.int64),
         ("paused_us", np.int64),  # from pauses to admissions, all together
         ("paused_at_us", np.int64),

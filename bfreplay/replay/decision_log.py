@@ -35,7 +35,7 @@ class Happened(NamedTuple):
     joined: int  # nodes that became idle
     left: int  # nodes reclaimed
     preempted: int  # jobs that held one of those
-    preempt_cost: float  # samples charged to them
+    preemption_cost: float  # samples charged to them
 
 
 class Outcome(NamedTuple):
@@ -43,8 +43,8 @@ class Outcome(NamedTuple):
 
     rate: float  # samples/s of all jobs
     rescale_cost: float  # samples charged
-    grown: int  # jobs
-    shrunk: int  # jobs
+    scaled_up: int  # jobs
+    scaled_down: int  # jobs
     running: int  # jobs
     nodes_used: int
 
@@ -74,8 +74,8 @@ class DecisionLog:
         self.by_kind: Counter[str] = Counter()
         self.fallbacks: Counter[str] = Counter()  # by reason
         self.first_message: dict[str, str] = {}  # of each reason
-        self.n_grown = 0
-        self.n_shrunk = 0
+        self.n_scale_ups = 0
+        self.n_scale_downs = 0
         self.decide_s = 0.0
         self.slowest: SlowestDecision | None = None
 
@@ -98,14 +98,15 @@ class DecisionLog:
         self._decisions.append(
             (
                 at.now_us, _TRIGGER_WORDS[at.trigger], at.n_idle, happened.joined, happened.left, at.n_jobs,
-                outcome.running, happened.preempted, outcome.grown, outcome.shrunk, outcome.nodes_used, at.counts,
-                outcome.rate, at.samples_since_last, outcome.rescale_cost, happened.preempt_cost,
+                outcome.running, happened.preempted, outcome.scaled_up, outcome.scaled_down,
+                outcome.nodes_used, at.counts,
+                outcome.rate, at.samples_since_last, outcome.rescale_cost, happened.preemption_cost,
                 None if decision is None else decision.t_fwd_s, *verdict,
             )
         )  # fmt: skip
         self._timings.append((at.now_us, build_s, solve_s, decide_s))
-        self.n_grown += outcome.grown
-        self.n_shrunk += outcome.shrunk
+        self.n_scale_ups += outcome.scaled_up
+        self.n_scale_downs += outcome.scaled_down
         self.decide_s += decide_s
         if decide_s and (self.slowest is None or decide_s > self.slowest.decide_s):
             self.slowest = SlowestDecision(decide_s=decide_s, time_us=at.now_us, n_idle=at.n_idle, n_jobs=at.n_jobs)

@@ -1,4 +1,4 @@
-"""The loop: from instant to instant, nodes and jobs come and go, the policy decides, the books are kept."""
+"""The loop: from instant to instant, nodes and jobs come and go, the policy decides, the ledger is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
-from bfreplay.replay.pool_tables import idle_and_held_us, write_holes
+from bfreplay.replay.pool_tables import idle_and_held_us, write_idle_intervals
 from bfreplay.replay.progress import Semantics, advance, charge_preemption, predict_finish, settle, trim
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
@@ -38,7 +38,7 @@ _GO_ON, _PAUSED, _FINISHED = "go_on", "paused", "finished"
 
 
 class Engine:
-    """One replay. Build it, ``run()`` it once for the books, then read ``log`` and ``outcomes``."""
+    """One replay. Build it, ``run()`` it once for the ledger, then read ``log`` and ``outcomes``."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Engine:
         self._next_finish_us = NEVER_US
         self._now_us = events.window_start_us
         self._is_first = True
-        self._free_node_us = 0
+        self._unallocated_node_us = 0
         self._gross = self._samples = self._trimmed = self._credited = 0.0
         self._samples_logged = 0.0  # up to the last row of the decision table
         self._last_rate = 0.0
@@ -86,12 +86,12 @@ class Engine:
     # -- time ---------------------------------------------------------------------------------------------
 
     def run(self) -> Ledger:
-        """Replay the whole window, or until the jobs are done; returns the closed books. ``end_us`` says when it ended.
+        """Replay the whole window, or until the jobs are done; return the closed ledger. ``end_us`` is when it ended.
 
         Raises
         ------
         LedgerError
-            The books do not close.
+            The ledger does not close.
         """
         self.feed.begin(self.events.window_start_us, self.end_us)
         while (now_us := self._next_instant()) <= self.end_us:
@@ -127,7 +127,7 @@ class Engine:
         held = int(records["count"].sum())
         if self.feed.colocation is not None:
             held -= int(records["count"][records["sharing"] == SECOND].sum())
-        self._free_node_us += (self.pool.n_idle - held) * dt_us
+        self._unallocated_node_us += (self.pool.n_idle - held) * dt_us
         gained, gross = advance(active.records, active.n, now_us, dt_us, self.is_published)
         self._gross += float(gross)
         self._samples += float(gained)
@@ -163,7 +163,7 @@ class Engine:
         if not (trigger or self._is_first):
             return  # nothing that matters here: a busy node went down, say
         if not (self._jobs_remain or trigger & Trigger.COMPLETION):
-            return  # all jobs are done: only the books go on
+            return  # all jobs are done: only the ledger goes on
         self._decide(now_us, trigger, happened)
         self._is_first = False
 
@@ -368,7 +368,7 @@ class Engine:
         owed = records["preempt_debt"] + records["rescale_debt"]
         for view in (records, throughput, objective, admitted_us, by_type, owed):
             if view is not None:
-                view.flags.writeable = False  # a policy that writes here would corrupt the books
+                view.flags.writeable = False  # a policy that writes here would corrupt the ledger
         return PolicyState(
             time_us=now_us,
             n_idle=self.pool.n_idle,
@@ -449,7 +449,7 @@ class Engine:
         active = self.active
         end_us = self._now_us
         idle_node_us = self.pool.idle_node_us_until(end_us)
-        holes = self.pool.holes_until(end_us)
+        idle_intervals = self.pool.idle_intervals_until(end_us)
         records = active.records[: active.n].copy()
         for row in range(active.n):
             self.pool.release(row, end_us)
@@ -470,18 +470,18 @@ class Engine:
             rescaling_node_us=totals["rescaling"],
             preempted_node_us=totals["preempted"],
             stalled_node_us=totals["stalled"],
-            free_node_us=self._free_node_us,
+            unallocated_node_us=self._unallocated_node_us,
             allocated_node_us=self.run_tables.allocations.node_us,
             gross_samples=self._gross,
             samples=self._samples,
             samples_by_job=self.outcomes.samples,
             rescale_samples=self.outcomes.rescale_samples,
-            preempt_samples=self.outcomes.preempt_samples,
+            preemption_samples=self.outcomes.preemption_samples,
             trimmed_samples=self._trimmed,
             credited_samples=self._credited,
         )
         ledger.close()
-        ledger.close_holes(*(sum(node_us) for node_us in idle_and_held_us(holes)))
-        if self.run_tables.holes is not None:
-            write_holes(holes, self.run_tables.holes)
+        ledger.close_idle_intervals(*(sum(node_us) for node_us in idle_and_held_us(idle_intervals)))
+        if self.run_tables.idle_intervals is not None:
+            write_idle_intervals(idle_intervals, self.run_tables.idle_intervals)
         return ledger

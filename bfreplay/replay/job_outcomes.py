@@ -90,7 +90,7 @@ class JobOutcomes:
         self.totals = dict.fromkeys(_NODE_TIME, 0)
         self.samples = 0.0
         self.rescale_samples = 0.0
-        self.preempt_samples = 0.0
+        self.preemption_samples = 0.0
         self.by_status = dict.fromkeys(STATUSES, 0)
         self._last_end_us: int | None = None
         self.deadlines = dict.fromkeys(("met", "missed", "declined", "open", "void"), 0)
@@ -172,7 +172,7 @@ class JobOutcomes:
             self.totals[name] += node_us
         self.samples += float(record["progress"])
         self.rescale_samples += float(record["rescale_paid"])
-        self.preempt_samples += float(record["preempt_paid"])
+        self.preemption_samples += float(record["preempt_paid"])
         self.by_status[status] += 1
         self._count_deadline(index, finished_us, now_us, status)
         if started != NEVER_US:
@@ -184,7 +184,7 @@ class JobOutcomes:
             None if started == NEVER_US else started, finished_us, ended_us, job.deadline_us,
             _deadline_met(job, finished_us, now_us), job.weight, job.work_samples, float(record["progress"]),
             *node_time, float(record["rescale_paid"]), float(record["preempt_paid"]),
-            *(int(record[name]) for name in ("n_starts", "n_grown", "n_shrunk", "n_preempted")),
+            *(int(record[name]) for name in ("n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions")),
             *self._of_reports(index), _params_text(job),
         )  # fmt: skip
 

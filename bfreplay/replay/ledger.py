@@ -1,4 +1,4 @@
-"""The books: where every idle node-microsecond and every sample went, entered twice and compared."""
+"""The ledger: labels every idle node-microsecond and every sample, computed in two ways that must agree."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ _SAMPLE_TOLERANCE = 1e-9
 
 
 class NodeHours(Part, frozen=True, kw_only=True):
-    """Node-hours by label; useful, rescaling, lost to preemption, and unused add up to the idle ones."""
+    """Node-hours by label: useful, rescaling, preempted, unallocated and stalled add up to idle."""
 
     idle: float
     useful: float
     rescaling: float
-    lost_to_preemption: float
-    unused: float  # the next two together
-    unused_free: float  # held by no job
-    unused_stalled: float  # held by a job that could not run
+    preempted: float
+    unallocated: float  # held by no job
+    stalled: float  # held by a job that could not run
 
     @property
     def used(self) -> float:
-        """On which a job worked: useful, rescaling, lost to preemption."""
-        return self.useful + self.rescaling + self.lost_to_preemption
+        """Node-hours on which a job worked: useful, rescaling and preempted."""
+        return self.useful + self.rescaling + self.preempted
 
 
-_NONE = NodeHours(idle=0, useful=0, rescaling=0, lost_to_preemption=0, unused=0, unused_free=0, unused_stalled=0)
+_NONE = NodeHours(idle=0, useful=0, rescaling=0, preempted=0, unallocated=0, stalled=0)
 
 
 class Ledger(Part, frozen=True, kw_only=True):
     """Totals of a run. Node time in node-microseconds (whole numbers), samples as floats.
 
     One side comes from the log (``idle_node_us``, summed node by node), the other from what the jobs did
-    (``useful``, ``rescaling``, ``preempted``, ``stalled``, job by job) and from what nobody held (``free``,
-    event by event). A third, ``allocated_node_us``, is the sum over the allocation intervals as written to disk.
-    ``node_hours`` follows from these.
+    (``useful``, ``rescaling``, ``preempted``, ``stalled``, job by job) and from the nodes that no job held
+    (``unallocated``, event by event). A third, ``allocated_node_us``, is the sum over the allocation intervals as
+    written to disk. ``node_hours`` follows from these.
     """
 
     idle_node_us: int
@@ -46,13 +45,13 @@ class Ledger(Part, frozen=True, kw_only=True):
     rescaling_node_us: int
     preempted_node_us: int
     stalled_node_us: int
-    free_node_us: int
+    unallocated_node_us: int
     allocated_node_us: int
     gross_samples: float  # what the held nodes could have made
     samples: float  # what counts as progress of the jobs
     samples_by_job: float  # the same, summed over the jobs' final progress
     rescale_samples: float  # worked off (continuous) or charged (published)
-    preempt_samples: float
+    preemption_samples: float
     trimmed_samples: float  # made after a job's work was done
     credited_samples: float = 0.0  # counted as done without being made, less those that were to be made again
     node_hours: NodeHours = _NONE
@@ -62,18 +61,12 @@ class Ledger(Part, frozen=True, kw_only=True):
             "idle": self.idle_node_us,
             "useful": self.useful_node_us,
             "rescaling": self.rescaling_node_us,
-            "lost_to_preemption": self.preempted_node_us,
-            "unused": self.unused_node_us,
-            "unused_free": self.free_node_us,
-            "unused_stalled": self.stalled_node_us,
+            "preempted": self.preempted_node_us,
+            "unallocated": self.unallocated_node_us,
+            "stalled": self.stalled_node_us,
         }
         hours = NodeHours(**{name: each / US_PER_NODE_HOUR for name, each in node_us.items()})
         msgspec.structs.force_setattr(self, "node_hours", hours)
-
-    @property
-    def unused_node_us(self) -> int:
-        """Idle node time that made nothing: free, or held by a job that could not run on so few nodes."""
-        return self.free_node_us + self.stalled_node_us
 
     def close(self) -> None:
         """Compare the sides.
@@ -84,16 +77,16 @@ class Ledger(Part, frozen=True, kw_only=True):
             Node time differs by as much as one node-microsecond, or samples by more than rounding.
         """
         held = self.useful_node_us + self.rescaling_node_us + self.preempted_node_us + self.stalled_node_us
-        if held + self.free_node_us != self.idle_node_us:
+        if held + self.unallocated_node_us != self.idle_node_us:
             raise LedgerError(
                 f"idle node time does not close: {self.idle_node_us} node-us in the log, "
-                f"{held + self.free_node_us} in the jobs and the free pool; {self}"
+                f"{held + self.unallocated_node_us} in the jobs and the free pool; {self}"
             )
         if held != self.allocated_node_us:
             raise LedgerError(
                 f"held node time does not close: {held} node-us in the jobs, {self.allocated_node_us} allocated; {self}"
             )
-        costs = self.rescale_samples + self.preempt_samples
+        costs = self.rescale_samples + self.preemption_samples
         rounding = _SAMPLE_TOLERANCE * max(self.gross_samples, costs, abs(self.samples))
         if self.trimmed_samples < -rounding:
             raise LedgerError(
@@ -107,19 +100,20 @@ class Ledger(Part, frozen=True, kw_only=True):
             if abs(one - other) > rounding:
                 raise LedgerError(f"{name} do not close: {one!r} against {other!r}; {self}")
 
-    def close_holes(self, idle_node_us: int, held_node_us: int) -> None:
-        """Compare with all holes together: their idle node time, and what jobs held of it.
+    def close_idle_intervals(self, idle_node_us: int, held_node_us: int) -> None:
+        """Compare with all idle intervals together: their idle node time, and what jobs held of it.
 
         Raises
         ------
         LedgerError
             One of the two differs by as much as one node-microsecond.
         """
-        for name, in_holes, here in (
+        for name, in_intervals, here in (
             ("idle", idle_node_us, self.idle_node_us),
             ("held", held_node_us, self.allocated_node_us),
         ):
-            if in_holes != here:
+            if in_intervals != here:
                 raise LedgerError(
-                    f"{name} node time of the holes does not close: {in_holes} node-us against {here}; {self}"
+                    f"{name} node time of the idle intervals does not close: {in_intervals} node-us against {here}; "
+                    f"{self}"
                 )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.datasets import NodeEvents
 from bfreplay.replay.active import ALONE, FIRST, NEVER_US, SECOND, ActiveJobs
-from bfreplay.replay.pool_tables import count_hole, no_holes
+from bfreplay.replay.pool_tables import count_interval, empty_bins
 
 
 class Timeline:
@@ -61,7 +61,7 @@ FREE = -1
 _IDLE_STATE = 0  # datasets.NodeState.IDLE, as a plain number for compiled code
 _NODE = np.dtype(
     [
-        # of the hole that the node is in now, or was in last
+        # of the idle interval that the node is in now, or was in last
         ("idle_since_us", np.int64),
         ("held_since_us", np.int64),  # by the job that holds it now
         ("held_us", np.int64),  # by the jobs that held it before
@@ -118,7 +118,7 @@ def _leave(
             taken += 1
             nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
         holder[k] = NOT_IDLE
-        count_hole(bins, now_us - since_us, nodes[k]["held_us"], since_us == start_us)
+        count_interval(bins, now_us - since_us, nodes[k]["held_us"], since_us == start_us)
     return left, taken, idle_time
 
 
@@ -179,14 +179,14 @@ def _place(
 
 @compiled
 def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int, bins: NDArray[np.void]) -> None:
-    """Count the holes that last until now, and whose end nobody sees."""
+    """Count the idle intervals that last until now, and whose end nobody sees."""
     for k in range(holder.shape[0]):
         if holder[k] == NOT_IDLE:
             continue
         held_us = nodes[k]["held_us"]
         if holder[k] != FREE:
             held_us += now_us - nodes[k]["held_since_us"]
-        count_hole(bins, now_us - nodes[k]["idle_since_us"], held_us, True)
+        count_interval(bins, now_us - nodes[k]["idle_since_us"], held_us, True)
 
 
 class NodePool:
@@ -203,7 +203,7 @@ class NodePool:
         self.node_type.flags.writeable = False  # policies see it
         self.holder = np.full(n_nodes, NOT_IDLE, dtype=np.int32)
         self._nodes: NDArray[np.void] = np.zeros(n_nodes, dtype=_NODE)
-        self._bins = no_holes()
+        self._bins = empty_bins()
         self._window_start_us = window_start_us
         self.n_idle = 0
         self.idle_node_us = 0  # closed idle intervals, in node-microseconds
@@ -284,8 +284,8 @@ class NodePool:
         # whole numbers of Python: decades of many thousand nodes leave 64 bits
         return self.idle_node_us + len(since) * now_us - sum(since)
 
-    def holes_until(self, now_us: int) -> NDArray[np.void]:
-        """Holes of the whole log up to ``now_us`` by their length, ``(B,)`` of ``HOLE_BIN``; those open now are cut."""
+    def idle_intervals_until(self, now_us: int) -> NDArray[np.void]:
+        """Idle intervals up to ``now_us`` by length, ``(B,)`` of ``IDLE_INTERVAL_BIN``; open ones are censored."""
         bins = self._bins.copy()
         _count_open(self.holder, self._nodes, now_us, bins)
         return bins

@@ -121,7 +121,7 @@ def charge_preemption(
         if is_published:
             records[j]["progress"] -= cost
             records[j]["preempt_paid"] += cost
-        records[j]["n_preempted"] += 1
+        records[j]["n_preemptions"] += 1
         count = records[j]["count"]
         records[j]["rate"] = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
         records[j]["pace"] = records[j]["rate"]
@@ -141,12 +141,12 @@ def settle(
 ) -> tuple[float, float, int, int, int, int]:
     """Set the rates after a decision and charge the rescales, if they cost anything, by the rate before.
 
-    Returns (sum of rates, samples charged, jobs grown, jobs shrunk, jobs that run, nodes held).
+    Returns (sum of rates, samples charged, jobs scaled_up, jobs scaled_down, jobs that run, nodes held).
     """
     total_rate = 0.0
     charged = 0.0
-    grown = 0
-    shrunk = 0
+    scaled_up = 0
+    scaled_down = 0
     running = 0
     nodes = 0
     for j in range(before.shape[0]):
@@ -158,15 +158,15 @@ def settle(
         if not charges_rescales:
             cost = 0.0
         if count > before[j]:
-            records[j]["n_grown"] += 1
-            grown += 1
+            records[j]["n_scale_ups"] += 1
+            scaled_up += 1
             if before[j] == 0:
                 records[j]["n_starts"] += 1
                 if records[j]["first_start_us"] == NEVER_US:
                     records[j]["first_start_us"] = now_us
         elif count < before[j]:
-            records[j]["n_shrunk"] += 1
-            shrunk += 1
+            records[j]["n_scale_downs"] += 1
+            scaled_down += 1
         records[j]["rescale_debt"] += cost
         records[j]["rescale_cost"] = cost
         rate = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
@@ -188,7 +188,7 @@ def settle(
             nodes += count
         if rate > 0.0:
             running += 1
-    return total_rate, charged, grown, shrunk, running, nodes
+    return total_rate, charged, scaled_up, scaled_down, running, nodes
 
 
 @compiled

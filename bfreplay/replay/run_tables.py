@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.replay.intervals import NODES, AllocationTable, NodeTable, allocations_schema
-from bfreplay.replay.pool_tables import HOLES, POOL, PoolTable
+from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL, PoolTable
 from bfreplay.replay.tables import (
     DECISIONS,
     JOBS,
@@ -26,7 +26,7 @@ from bfreplay.replay.tables import (
 
 @dataclass(slots=True)
 class RunTables:
-    """The tables of one run. ``nodes`` and ``reports`` only when asked for, ``pool`` and ``holes`` where rows are kept.
+    """The tables of one run: ``nodes`` and ``reports`` on request, ``pool`` and ``idle_intervals`` where rows are kept.
 
     ``job_names`` is filled by the replay, job by job.
     """
@@ -37,7 +37,7 @@ class RunTables:
     timings: RowTable
     allocations: AllocationTable
     pool: PoolTable | None = None
-    holes: RowTable | None = None
+    idle_intervals: RowTable | None = None
     reports: RowTable | None = None
     nodes: NodeTable | None = None
 
@@ -59,7 +59,7 @@ class RunTables:
 
         run_tables = cls._with(sink, type_names, shared=shared)
         run_tables.pool = PoolTable(sink("pool", POOL))
-        run_tables.holes = RowTable(HOLES, sink("holes", HOLES))
+        run_tables.idle_intervals = RowTable(IDLE_INTERVALS, sink("idle_intervals", IDLE_INTERVALS))
         if with_nodes:
             run_tables.nodes = NodeTable(node_names, run_tables.job_names, sink("nodes", NODES))
         if with_reports:

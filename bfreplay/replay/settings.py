@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import growth_cost
+from bfreplay.milp.charge_rule import scale_up_cost
 from bfreplay.policies import Decision, Placement, PolicyState
 from bfreplay.replay.progress import Semantics
 
@@ -36,7 +36,7 @@ def random_seed_map(state: PolicyState, free: NDArray[np.int64], rng: np.random.
 
 def charge_first_map(records: NDArray[np.void]) -> float:
     """Charge every job of the first map as if it had grown to it from the same rate; returns the samples."""
-    cost: NDArray[np.float64] = growth_cost(records["rate"], records["scale_up_cost_s"])
+    cost: NDArray[np.float64] = scale_up_cost(records["rate"], records["scale_up_cost_s"])
     records["rescale_cost"] = cost
     records["rescale_debt"] = cost
     return float(cost.sum())

@@ -40,12 +40,12 @@ DECISION_COLUMNS = (
     ),
     Column("n_idle", pa.int32(), "idle nodes, held ones included"),
     Column("n_joined", pa.int32(), "nodes that became idle at this instant"),
-    Column("n_left", pa.int32(), "nodes that were reclaimed at this instant"),
+    Column("n_reclaimed", pa.int32(), "nodes that were reclaimed at this instant"),
     Column("n_jobs", pa.int32(), "active jobs"),
     Column("n_jobs_running", pa.int32(), "jobs with enough nodes to make progress"),
     Column("n_jobs_preempted", pa.int32(), "jobs that held a reclaimed node"),
-    Column("n_jobs_grown", pa.int32(), "by this decision"),
-    Column("n_jobs_shrunk", pa.int32(), "by this decision"),
+    Column("n_jobs_scaled_up", pa.int32(), "by this decision"),
+    Column("n_jobs_scaled_down", pa.int32(), "by this decision"),
     Column("n_nodes_used", pa.int32(), "nodes held by jobs; a node that two jobs share is counted once"),
     Column(
         "counts", pa.list_(pa.int32()),
@@ -58,7 +58,7 @@ DECISION_COLUMNS = (
         "samples_since_last", pa.float64(), "progress since the row before (published clock: less what was charged)",
     ),
     Column("rescale_cost_samples", pa.float64(), "charged at this instant"),
-    Column("preempt_cost_samples", pa.float64(), "charged at this instant"),
+    Column("preemption_cost_samples", pa.float64(), "charged at this instant"),
     Column(
         "t_fwd_s", pa.float64(),
         "forward-looking time that the question was posed with; empty where none was posed, and for policies that "
@@ -104,18 +104,18 @@ JOB_COLUMNS = (
     Column("done_samples", pa.float64()),
     Column("useful_node_us", pa.int64(), "node time held on which it made progress"),
     Column("rescaling_node_us", pa.int64(), "node time held while it rescaled"),
-    Column("lost_to_preemption_node_us", pa.int64(), "node time held, and lost to preemption"),
+    Column("preempted_node_us", pa.int64(), "node time held in which it made up for samples lost to preemption"),
     Column(
         "stalled_node_us", pa.int64(),
         "node time held with too few nodes to run, or done and (published clock) not yet noticed, or done with what it "
         "may process until the next round",
     ),
     Column("rescale_cost_samples", pa.float64(), "worked off (continuous) or charged (published)"),
-    Column("preempt_cost_samples", pa.float64(), "worked off (continuous) or charged (published)"),
+    Column("preemption_cost_samples", pa.float64(), "worked off (continuous) or charged (published)"),
     Column("n_starts", pa.int64(), "from no nodes"),
-    Column("n_grown", pa.int64(), "by decisions"),
-    Column("n_shrunk", pa.int64(), "by decisions"),
-    Column("n_preempted", pa.int64(), "by reclaims"),
+    Column("n_scale_ups", pa.int64(), "by decisions"),
+    Column("n_scale_downs", pa.int64(), "by decisions"),
+    Column("n_preemptions", pa.int64(), "by reclaims"),
     Column(
         "n_reports", pa.int64(),
         "to the job source, its orders to stop not counted; empty for a plain job set, as are both scores",

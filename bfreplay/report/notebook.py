@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _DPI = 100
 _TOLD = (
     "window.duration_s", "idle.node_hours", "idle.mean_nodes", "share.useful", "share.rescaling",
-    "share.lost_to_preemption", "share.unused", "u", "bound.share", "decisions", "fallbacks",
+    "share.preempted", "share.unallocated", "u", "bound.share", "decisions", "fallbacks",
 )  # fmt: skip
 _OF_SCHEDULING = ("jct.mean_s", "makespan_s", "cost", "rho.mean")
 """Of runs that are about what became of the jobs."""

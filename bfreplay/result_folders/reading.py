@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from bfreplay.documents import parse_json, printable_json
 from bfreplay.errors import InputError, printable
+from bfreplay.result_folders.former_names import NAMES, TABLES, note_former, with_names_of_today
 from bfreplay.result_folders.records import JsonObject, ResultKind, ResultRecord, typed
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
             expected=str(kind.schema_version),
             fix=f"make it again with this version of bfreplay: '{kind.made_by}'",
         )
+    if found < kind.renamed_in:
+        note_former(f"{folder.name} was made by an earlier version of bfreplay")
+        documents = [with_names_of_today(document) for document in documents]
     return documents
 
 
@@ -157,7 +161,7 @@ class Result(Generic[_Record]):
 
     def _read(self, name: str) -> pa.Table:
         if name not in self.tables:
-            path = None if self.folder is None else self.folder / f"{name}.parquet"
+            path = self._file_of(name)
             if path is None or not path.exists():
                 message = f"the {self.kind.word} has no table {name!r}"
                 raise InputError(
@@ -169,14 +173,29 @@ class Result(Generic[_Record]):
                 if self.digests:
                     check_digest(path, self.digests.get(path.name), self.kind)
                 found = pq.read_table(path)
-                self._check_columns(path, found.schema)
+                if self._has_former_names:
+                    found = found.rename_columns([NAMES.get(column, column) for column in found.column_names])
+                self._check_columns(path, found.schema, name)
                 self.tables[name] = _printable_table(found)
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(path, error) from error
         return self.tables[name]
 
-    def _check_columns(self, path: Path, found: pa.Schema) -> None:
-        for column in self.schemas.get(path.stem, ()):
+    @property
+    def _has_former_names(self) -> bool:
+        return self.record.schema_version < self.kind.renamed_in
+
+    def _file_of(self, name: str) -> Path | None:
+        """File of a table, which may not exist; ``None`` in memory."""
+        if self.folder is None:
+            return None
+        file = self.folder / f"{name}.parquet"
+        if self._has_former_names and not file.exists():
+            file = self.folder / f"{TABLES.get(name, name)}.parquet"
+        return file
+
+    def _check_columns(self, path: Path, found: pa.Schema, name: str) -> None:
+        for column in self.schemas.get(name, ()):
             there = [found.field(k).type for k in found.get_all_field_indices(column.name)]
             if len(there) != 1 or not _is_alike(there[0], column.type):
                 raise InputError(
@@ -195,11 +214,13 @@ class Result(Generic[_Record]):
 
     def has_table(self, name: str) -> bool:
         """Whether there is such a table, damaged or not."""
-        return name in self.tables or (self.folder is not None and (self.folder / f"{name}.parquet").exists())
+        return name in self.tables or ((file := self._file_of(name)) is not None and file.exists())
 
     def check(self) -> int:
         """Read every table that the folder should have; returns how many. Raises as ``table`` does."""
-        names = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
+        former = {old: new for new, old in TABLES.items()} if self._has_former_names else {}
+        stems = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
+        names = [former.get(stem, stem) for stem in stems]
         for name in names:
             self._read(name)
         return len(names)

@@ -35,6 +35,8 @@ class ResultKind:
         Why a table may be missing, by its name.
     also_reads
         Earlier schema versions that are read as well.
+    renamed_in
+        The first schema version with the names of today (``result_folders.former_names``).
     """
 
     word: str
@@ -44,13 +46,15 @@ class ResultKind:
     more_documents: tuple[str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
     also_reads: tuple[int, ...] = ()
+    renamed_in: int = 0
 
 
 RUN = ResultKind(
     word="run",
     record_file="run.json",
-    schema_version=2,
-    also_reads=(1,),  # without checksums
+    schema_version=3,
+    also_reads=(1, 2),  # 1: without checksums
+    renamed_in=3,
     made_by="bfreplay replay --out",
     more_documents=("session.json",),
     hints={"nodes": "nodes are recorded only with record_nodes=True (--record-nodes)"},
@@ -69,8 +73,9 @@ LAB = ResultKind(
 COMPARISON = ResultKind(
     word="comparison",
     record_file="comparison.json",
-    schema_version=2,
-    also_reads=(1,),  # without checksums
+    schema_version=3,
+    also_reads=(1, 2),  # 1: without checksums
+    renamed_in=3,
     made_by="bfreplay compare runs --out",
 )
 """Paired differences of finished replays."""
@@ -78,7 +83,9 @@ COMPARISON = ResultKind(
 SWEEP = ResultKind(
     word="sweep",
     record_file="sweep.json",
-    schema_version=1,
+    schema_version=2,
+    also_reads=(1,),
+    renamed_in=2,
     made_by="bfreplay sweep --out",
 )
 """Many replays, and one table of their results."""

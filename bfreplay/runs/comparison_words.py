@@ -15,10 +15,10 @@ HOUR_WORDS = {
     "held_node_hours": "node-hours held",
     "free_node_hours": "node-hours idle and free",
     "rescale_cost_samples": "samples charged for rescales",
-    "preempt_cost_samples": "samples charged for preemptions",
-    "n_grown": "rescales up",
-    "n_shrunk": "rescales down",
-    "n_preempted": "preemptions",
+    "preemption_cost_samples": "samples charged for preemptions",
+    "n_scale_ups": "rescales up",
+    "n_scale_downs": "rescales down",
+    "n_preemptions": "preemptions",
 }
 """Measures of each bin of time."""
 

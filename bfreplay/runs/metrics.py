@@ -103,7 +103,7 @@ def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric
 
 def _held(run: RunResult) -> float:
     hours = run.summary.ledger.node_hours
-    return hours.idle - hours.unused_free
+    return hours.idle - hours.unallocated
 
 
 def _of(path: str) -> Of:
@@ -204,21 +204,13 @@ METRICS: tuple[Metric, ...] = (
     ),
     *_node_hours("useful", "useful", "node-hours useful"),
     *_node_hours("rescaling", "rescaling", "node-hours of rescaling"),
-    *_node_hours("lost_to_preemption", "lost to preemption", "node-hours lost to preemption"),
-    *_node_hours("unused", "unused"),
+    *_node_hours("preempted", "preempted", "node-hours preempted"),
+    *_node_hours("unallocated", "unallocated", "node-hours unallocated"),
+    *_node_hours("stalled", f"stalled: {HELD_NOTHING_MADE}", f"node-hours stalled: {HELD_NOTHING_MADE}"),
     Metric("node_hours.held", "node-hours held by jobs", "amount", _held),
     Metric(
         "share.held", "share of the idle node-hours held by jobs", "percent",
         lambda run: _over(_held(run), run.summary.ledger.node_hours.idle),
-    ),
-    Metric(
-        "", "node-hours held by no job", "amount", _of("ledger.node_hours.unused_free"),
-        "unused_free_node_hours", total="node-hours unused: held by no job",
-    ),
-    Metric(
-        "node_hours.stalled", f"unused node-hours that were {HELD_NOTHING_MADE}", "amount",
-        _of("ledger.node_hours.unused_stalled"), "unused_stalled_node_hours",
-        total=f"node-hours unused: {HELD_NOTHING_MADE}",
     ),
     Metric(
         "", "samples that the held nodes could have made", "samples",
@@ -234,8 +226,8 @@ METRICS: tuple[Metric, ...] = (
         "rescale_samples", is_tabled=False, total="samples that rescaling cost",
     ),
     Metric(
-        "samples.preemption", "samples lost to preemption", "samples", _of("ledger.preempt_samples"),
-        "preempt_samples", is_tabled=False, total="samples that preemption cost",
+        "samples.preemption", "samples lost to preemption", "samples", _of("ledger.preemption_samples"),
+        "preemption_samples", is_tabled=False, total="samples that preemption cost",
     ),
     Metric(
         "dedicated.samples", "samples on as many dedicated nodes{others}", "samples",
@@ -377,9 +369,12 @@ METRICS: tuple[Metric, ...] = (
         "dedicated.best_score", "best score on as many dedicated nodes", "number",
         _of("efficiency.dedicated_best_score"),
     ),
-    Metric("rescales.grown", "times a job grew", "count", _of("n_grown"), "n_grown", total="rescales up"),
     Metric(
-        "rescales.shrunk", "times a job shrank by a decision", "count", _of("n_shrunk"), "n_shrunk",
+        "rescales.up", "times a job gained nodes by a decision", "count", _of("n_scale_ups"), "n_scale_ups",
+        total="rescales up",
+    ),
+    Metric(
+        "rescales.down", "times a job lost nodes by a decision", "count", _of("n_scale_downs"), "n_scale_downs",
         total="rescales down",
     ),
     Metric(

@@ -32,10 +32,11 @@ OF_THE_ANSWER = (
 """Columns of what stands behind an answer."""
 
 _SAME = (
-    "time", "trigger", "n_idle", "n_joined", "n_left", "n_jobs", "n_jobs_running", "n_jobs_preempted", "n_jobs_grown",
-    "n_jobs_shrunk", "n_nodes_used",
+    "time", "trigger", "n_idle", "n_joined", "n_reclaimed", "n_jobs", "n_jobs_running", "n_jobs_preempted",
+    "n_jobs_scaled_up",
+    "n_jobs_scaled_down", "n_nodes_used",
 )  # fmt: skip
-_CLOSE = ("rate_samples_per_s", "samples_since_last", "rescale_cost_samples", "preempt_cost_samples")
+_CLOSE = ("rate_samples_per_s", "samples_since_last", "rescale_cost_samples", "preemption_cost_samples")
 _POSITION = {name: k for k, name in enumerate(DECISIONS.names)}
 _TOLERANCE = 1e-6
 """Another processor may round sums of samples otherwise."""
@@ -250,7 +251,7 @@ class Rerun:
         held = self._held(index, state.job)
         assert self._watch is not None
         lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
-        reclaimed = np.minimum(lost, held) if compared.value("n_left") else np.zeros_like(held)
+        reclaimed = np.minimum(lost, held) if compared.value("n_reclaimed") else np.zeros_like(held)
         self._watch(Moment(index, state, held, reclaimed, counts, compared.row()))
         self._before = (index, state.job.copy(), counts)
         return counts

@@ -324,7 +324,7 @@ class Summary(Part, frozen=True, kw_only=True):
         By what stands behind them (``decision_log.kind_of``).
     fallbacks, fallback_examples
         Decisions that another solver had to answer, by reason, and the first message of each.
-    n_grown, n_shrunk, n_preemptions
+    n_scale_ups, n_scale_downs, n_preemptions
         Times that a job gained or lost nodes by a decision, or lost nodes to a reclaim.
     equivalent_nodes
         Idle nodes on average.
@@ -358,8 +358,8 @@ class Summary(Part, frozen=True, kw_only=True):
     fallbacks: dict[str, Count]
     fallback_examples: dict[str, str]
     n_preemptions: Count
-    n_grown: Count
-    n_shrunk: Count
+    n_scale_ups: Count
+    n_scale_downs: Count
     equivalent_nodes: Amount
     jobs: dict[str, Count]
     n_jobs_wider_than_the_pool: Count

@@ -109,7 +109,7 @@ def replay_log(
     InputError, OutputExistsError
         The log, the jobs or the output folder cannot be used.
     LedgerError
-        The books do not close.
+        The ledger does not close.
     """
     settings = settings or ReplaySettings()
     policy = policy or BFTrainerPolicy()

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bfreplay.errors import BfreplayError, InputError, LedgerError
 from bfreplay.replay.intervals import ALLOCATIONS, NODES
-from bfreplay.replay.pool_tables import HOLES, POOL
+from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
 from bfreplay.result_folders.reading import Result, check_digest, digest, frame_of, read_documents
 from bfreplay.result_folders.records import RUN, ResultKind, typed
@@ -30,9 +30,9 @@ class RunResult(Result[RunRecord]):
     """One finished replay.
 
     A run folder holds ``run.json`` (configuration with every default, versions, inputs and tables with SHA-256,
-    summary), ``decisions.parquet``, ``jobs.parquet``, ``allocations.parquet``, ``pool.parquet``, ``holes.parquet``,
-    perhaps ``nodes.parquet`` and ``reports.parquet``: the same inputs give the same bytes. Apart from them
-    ``timings.parquet`` and ``session.json`` hold what was measured and how the run was called.
+    summary), ``decisions.parquet``, ``jobs.parquet``, ``allocations.parquet``, ``pool.parquet``,
+    ``idle_intervals.parquet``, and on request ``nodes.parquet`` and ``reports.parquet``: the same inputs give the same
+    bytes. ``timings.parquet`` and ``session.json`` hold measured times and the command.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RunResult(Result[RunRecord]):
     record_type: ClassVar[type[RunRecord]] = RunRecord
     schemas: ClassVar[Mapping[str, pa.Schema]] = {
         "decisions": DECISIONS, "timings": TIMINGS, "jobs": JOBS, "reports": REPORTS, "allocations": ALLOCATIONS,
-        "pool": POOL, "holes": HOLES, "nodes": NODES,
+        "pool": POOL, "idle_intervals": IDLE_INTERVALS, "nodes": NODES,
     }  # fmt: skip
 
     session: Session = field(kw_only=True)
@@ -82,7 +82,7 @@ class RunResult(Result[RunRecord]):
         document, measured = read_documents(path, RUN)
         record = typed(document, RunRecord, RUN, record_file)
         session = typed(Session.nested(measured), Session, RUN, session_file)
-        if record.schema_version == RUN.schema_version:
+        if record.schema_version > 1:
             check_digest(record_file, session.sha256.get(record_file.name), RUN)
         try:
             _ = record.inputs.events.metadata.log_warnings

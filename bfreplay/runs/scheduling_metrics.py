@@ -39,7 +39,7 @@ def scheduling_summary(
     outcomes
         Of a replay that is over.
     ledger
-        Its books.
+        Its ledger.
     node_us_by_type
         Node time held by jobs by node type, for all types of the log; of nodes that two jobs share once.
     settings

@@ -39,8 +39,9 @@ _DEADLINE_WORDS = {"void": "ended before by the source", "declined": "declined b
 _NODE_HOURS = (
     ("useful", "useful"),
     ("rescaling", "rescaling"),
-    ("lost_to_preemption", "lost to preemption"),
-    ("unused", "unused"),
+    ("preempted", "preempted"),
+    ("unallocated", "unallocated"),
+    ("stalled", "stalled"),
 )
 
 
@@ -124,6 +125,8 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
     hours = summary.ledger.node_hours
     yield "Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"
     for key, label in _NODE_HOURS:
+        if key == "stalled" and not hours.stalled:
+            continue
         share = hours[key] / hours.idle if hours.idle else 0.0
         yield f"  {label:<20}{amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     done_us, duration_s = summary.last_finish_us, summary.duration_s
@@ -134,14 +137,12 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
             yield f"    all was over after {after}"
         elif done_s < _SOON * duration_s:
             yield f"    all jobs were done after {after}: give more of them, or --unlimited-work"
-    if hours.unused_stalled:
-        yield f"    of it held by jobs that could not run: {amount(hours.unused_stalled)}"
 
 
 def _training(record: RunRecord) -> Iterator[_Labelled]:
     summary, start_us = record.summary, record.config.window_start_us
     ledger, efficiency, learning = summary.ledger, summary.efficiency, summary.learning
-    cost = f"rescaling cost {ledger.rescale_samples:.3g}, preemption {ledger.preempt_samples:.3g}"
+    cost = f"rescaling cost {ledger.rescale_samples:.3g}, preemption {ledger.preemption_samples:.3g}"
     yield "Samples", f"{ledger.samples:.4g} processed; {cost}"
     if efficiency is not None:
         nodes = f"{amount(efficiency.equivalent_nodes)} dedicated nodes"
@@ -171,7 +172,7 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
         yield from scheduling_lines(record)
     elif summary.scheduling.finish_time_fairness is not None:
         yield from (each for each in scheduling_lines(record) if each[0] == "Fairness")
-    rescales = f"{summary.n_grown:,} up, {summary.n_shrunk:,} down, {summary.n_preemptions:,} preemptions"
+    rescales = f"{summary.n_scale_ups:,} up, {summary.n_scale_downs:,} down, {summary.n_preemptions:,} preemptions"
     yield "Rescales", f"{rescales} in {summary.n_pool_events:,} pool events"
 
 

@@ -256,7 +256,7 @@ class JobSourceContract:
             np.random.set_state(numpy)  # noqa: NPY002
         assert found == wanted
 
-    def test_a_replay_with_it_closes_its_books_and_repeats_its_bytes(self, tmp_path: Path) -> None:
+    def test_a_replay_with_it_closes_its_ledger_and_repeats_its_bytes(self, tmp_path: Path) -> None:
         length_s = round(self.hours * 3_600)
         log = toggling_log(self.n_nodes, min(200, length_s // 4), length_s, start_us=START_US)
         folders = [tmp_path / "one", tmp_path / "other"]

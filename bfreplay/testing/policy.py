@@ -237,7 +237,7 @@ class PolicyContract:
             assert _answers(one.decide(state)) == _answers(other.decide(state))
 
     @pytest.mark.parametrize("semantics", list(Semantics))
-    def test_a_replay_with_it_closes_its_books_and_repeats(self, semantics: Semantics) -> None:
+    def test_a_replay_with_it_closes_its_ledger_and_repeats(self, semantics: Semantics) -> None:
         made = self.make()
         places = _places(made) and semantics is Semantics.CONTINUOUS  # the published clock knows one type
         in_rounds = Trigger.ROUND in made.wakes_on

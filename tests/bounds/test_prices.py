@@ -135,7 +135,7 @@ def test_searched_prices_bound_no_worse(events, jobs):
     assert bound_at(found, classes, horizon) <= bound_at(prices, classes, horizon)
 
 
-def test_the_search_finds_that_a_short_hole_is_not_worth_growing_for():
+def test_the_search_finds_that_a_short_idle_interval_is_not_worth_growing_for():
     changes = [(t + d, node, d == 0) for t in range(100, 900, 100) for d in (0, 4) for node in (1, 2)]
     events = log(3, changes, 1000, idle_first=(0,))
     horizon = Horizon.of(events)

@@ -115,7 +115,7 @@ def test_a_budget_of_hours_ends_the_campaign_on_the_second():
 def test_a_budget_of_node_hours_is_overshot_by_no_more_than_an_epoch_of_each():
     made = source(campaign(24, budget=Budget(node_hours=0.5)), FINALS)
     summary, _ = replayed(made, max_parallel=4)
-    used = summary["ledger"]["idle_node_us"] - summary["ledger"]["free_node_us"]
+    used = summary["ledger"]["idle_node_us"] - summary["ledger"]["unallocated_node_us"]
     # an epoch takes 100 node-seconds on this curve, and a job was preempted now and then
     assert 0.5 * HOUR <= used <= 0.5 * HOUR + 4 * 200 * SECOND
 

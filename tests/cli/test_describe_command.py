@@ -14,7 +14,7 @@ from bfreplay.datasets import EventsMetadata, write_events
 from tests.datasets.small_logs import BUSY, IDLE, log
 
 HOUR = 3_600
-NAMES = ["bursts", "hole-lengths", "hour-and-weekday", "idle-over-time", "widths"]
+NAMES = ["bursts", "hour-and-weekday", "idle-over-time", "interval-lengths", "widths"]
 
 
 def run(*words):
@@ -48,14 +48,15 @@ def test_json_keeps_the_keys_it_had_and_has_more():
     before = (
         "window_start window_end duration_s n_nodes nodes_ever_idle idle_node_us idle_node_hours mean_idle_nodes "
         "idle_share idle_nodes share_without_idle pool_events joins reclaims transitions idle_nodes_per_event "
-        "mean_events_per_hour events_per_hour gap_s holes censored_holes join_bursts reclaim_bursts"
+        "mean_events_per_hour events_per_hour gap_s idle_intervals censored_idle_intervals join_bursts reclaim_bursts"
     )
     after = (
-        "cluster time_origin node_inventory node_assignment_simulated_by log_warnings idle_node_hours_by_over_capacity "
-        "states longer_holes widths week longest_holes"
+        "cluster time_origin node_inventory node_assignment_simulated_by log_warnings "
+        "idle_node_hours_by_oversubscription "
+        "states longer_idle_intervals widths week longest_idle_intervals"
     )
     assert list(document) == [*before.split(), *after.split()]
-    assert set(document["holes"]) == {"complete", "length_s", "bins"}
+    assert set(document["idle_intervals"]) == {"complete", "length_s", "bins"}
     assert set(document["join_bursts"]) == {"events", "mean_nodes", "nodes", "at_least", "of_idle_nodes"}
     assert sum(each["node_us"] for each in document["states"]) == 256 * 4 * 24 * HOUR * 1_000_000
     assert [each["nodes"] for each in document["widths"]] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
@@ -137,7 +138,7 @@ def test_without_matplotlib_pictures_are_refused_and_the_text_is_not(small, tmp_
 def test_a_window_is_described_as_a_log_of_its_own(small):
     document = json.loads(run(small(), "--window", "1970-01-01T23:00:00Z", "1970-01-02", "--json").stdout)
     assert (document["duration_s"], document["mean_idle_nodes"]) == (3_600.0, 1.0)
-    assert document["longer_holes"][0]["cut_share"] == 1.0
+    assert document["longer_idle_intervals"][0]["censored_share"] == 1.0
 
 
 def test_text_alone_loads_no_matplotlib():

@@ -120,7 +120,7 @@ def test_a_job_is_told_from_its_submission_to_its_end(runs):
     told = _told(runs / "exact", "--job", JOB)
     row = bfreplay.RunResult.load(runs / "exact").jobs.set_index("job").loc[JOB]
     reasons = [step["reason"] for step in told["steps"]]
-    assert reasons.count("preempted") == row["n_preempted"] == told["n_preempted"]
+    assert reasons.count("preempted") == row["n_preemptions"] == told["n_preemptions"]
     assert (reasons[0], reasons[-1]) == ("submitted", "window end")
     few = _explain(runs / "exact", "--job", JOB, "--most", 4).stdout
     assert f"... {len(reasons) - 4} changes left out ..." in few
@@ -138,7 +138,11 @@ def test_a_trial_is_told_with_its_reports(runs):
 def test_every_change_of_a_job_by_a_decision_can_be_explained(runs, name):
     run = runs / name
     job = JOB if name != "campaign" else "hpo-0000"
-    steps = [s for s in _told(run, "--job", job)["steps"] if s["reason"] in ("started", "restarted", "grown", "shrunk")]
+    steps = [
+        s
+        for s in _told(run, "--job", job)["steps"]
+        if s["reason"] in ("started", "restarted", "scaled up", "scaled down")
+    ]
     assert steps
     for step in steps[:5]:
         told = _told(run, "--job", job, "--at", step["time"])

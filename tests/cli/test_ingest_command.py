@@ -45,7 +45,7 @@ def test_a_log_goes_in_and_its_events_are_described(folder):
     log = bfreplay.load_events(folder / "events.parquet")
     assert log.nodes == ("cn1", "cn2", "cn3")
     assert (log.window_end_us - log.window_start_us) == 3 * 3600 * 10**6
-    assert log.metadata.dropped == {"never started": 1}
+    assert log.metadata.skipped == {"never started": 1}
     assert log.metadata.notes["ingest"]["rows_read"] == 4
     # idle: cn1 and cn2 from 1:00 to 1:30, cn3 from 0:00 to 0:30 and from 2:00 to 3:00
     described = CliRunner().invoke(main, ["describe", "events.parquet", "--json"])
@@ -98,7 +98,7 @@ def test_there_is_nothing_to_compare_where_nodes_are_known(folder):
     assert "nothing to compare" in result.output
 
 
-def test_doubts_are_errors_under_strict_and_nothing_is_written(folder):
+def test_warnings_are_errors_under_strict_and_nothing_is_written(folder):
     (folder / "jobs.psv").write_text(SACCT + "5|COMPLETED|yesterday|2024-05-01T03:00:00|00:10:00|1|cn1\n")
     assert run("slurm", "jobs.psv", "--tz", "UTC").exit_code == 0
     result = run("slurm", "jobs.psv", "--tz", "UTC", "--strict", "-o", "events.parquet")
@@ -161,7 +161,7 @@ def test_a_reader_of_ones_own_is_used(folder):
         "    def read(self, files, record, options):\n"
         "        record.add_format('mine')\n"
         "        for number, line in files[0].lines():\n"
-        "            record.lint.read()\n"
+        "            record.report.read()\n"
         "            job, start, end, node = line.split()\n"
         "            nodes = record.node_ids([node])\n"
         "            times = int(start) * 10**6, int(end) * 10**6\n"
@@ -250,11 +250,11 @@ def test_names_of_nodes_are_made_one_in_jobs_outages_and_inventory(folder):
     options = ("--tz", "UTC", "--full-window", "--inventory", "nodes.txt", "--outages", "down.csv", "--json")
     as_it_is = json.loads(run("slurm", "jobs.psv", *options).stdout)
     assert as_it_is["facts"]["nodes"] == 7
-    assert any("differ in their domain" in sentence for sentence in as_it_is["doubts"])
+    assert any("differ in their domain" in sentence for sentence in as_it_is["warnings"])
     report = json.loads(run("slurm", "jobs.psv", *options, "--node-names", "short-lower").stdout)
     assert report["facts"]["nodes"] == 4
     assert report["facts"]["node_hours"] == {"idle": 2.5, "busy": 6.5, "down": 3.0}
-    assert not report["doubts"]
+    assert not report["warnings"]
 
 
 def test_the_inventory_may_be_all_that_is_wanted(folder):

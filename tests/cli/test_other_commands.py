@@ -18,7 +18,7 @@ from tests.conftest import REPOSITORY
 def test_describe_characterises_the_bundled_log():
     result = CliRunner().invoke(main, ["describe", "sample"])
     assert result.exit_code == 0, result.output
-    for word in ("equivalent nodes", "idle node-hours", "length of a hole", "events an hour"):
+    for word in ("equivalent nodes", "idle node-hours", "length of an idle interval", "events an hour"):
         assert word in result.stdout
 
 

@@ -46,12 +46,12 @@ def _replay(folder: Path, *options: str) -> Result:
 def test_a_person_gets_a_summary_and_a_run_folder(files):
     result = _replay(files, "--out", str(files / "run"))
     assert result.exit_code == 0, result.output
-    for word in ("Idle", "useful", "rescaling", "lost to preemption", "unused", "Samples", "U ", "Jobs", "proven"):
+    for word in ("Idle", "useful", "rescaling", "preempted", "unallocated", "Samples", "U ", "Jobs", "proven"):
         assert word in result.stdout
     names = {path.name for path in (files / "run").iterdir()}
     assert names == {
         "run.json", "session.json", "decisions.parquet", "jobs.parquet", "allocations.parquet", "timings.parquet",
-        "pool.parquet", "holes.parquet",
+        "pool.parquet", "idle_intervals.parquet",
     }  # fmt: skip
     assert not [path for path in files.iterdir() if path.name.startswith(".")]
 
@@ -278,5 +278,5 @@ def test_decisions_say_when_what_and_how_sure(files):
     table = pq.read_table(files / "run" / "decisions.parquet").to_pylist()
     assert [str(row["time"])[11:16] for row in table[:2]] == ["00:00", "00:10"]
     assert table[0]["trigger"] == "pool+arrival"
-    assert table[1]["n_left"] == 1
+    assert table[1]["n_reclaimed"] == 1
     assert all((row["quality"] == "proven" and row["gap"] in (None, 0.0)) or row["gap"] < 1e-9 for row in table)

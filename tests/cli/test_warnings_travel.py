@@ -45,7 +45,7 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A log whose idle nodes cannot be believed, and two runs on it."""
-    folder = tmp_path_factory.mktemp("doubted")
+    folder = tmp_path_factory.mktemp("warned")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(run_sweep, "ProcessExecutor", Inline)

@@ -12,5 +12,5 @@ def three_nodes():
     return log(
         [BUSY, BUSY, BUSY],
         [(10, "b", DOWN), (10, "a", IDLE), (20, "c", BUSY), (30, "a", BUSY)],
-        metadata=EventsMetadata(cluster="tiny", dropped={"no end time": 2}, notes={"seed": 1}),
+        metadata=EventsMetadata(cluster="tiny", skipped={"no end time": 2}, notes={"seed": 1}),
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.idleness import Idleness, characterise
-from bfreplay.datasets.idleness.idle_intervals import HOLE_BINS
+from bfreplay.datasets.idleness.idle_intervals import IDLE_INTERVAL_BINS
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
@@ -83,14 +83,14 @@ def test_a_pool_event_is_a_time_stamp_at_which_the_idle_nodes_change(three_nodes
     assert three_nodes.idle_nodes_per_event == (0, 0, 0, 1, 1, 2, 2)
 
 
-def test_a_hole_cut_by_the_window_is_counted_apart_and_in_no_quantile(three_nodes: Idleness) -> None:
-    assert three_nodes.holes == 2
-    assert three_nodes.hole_length_s == (1_800, 1_800, 1_800, 1_800, 7_200, 7_200, 7_200)
+def test_a_idle_interval_cut_by_the_window_is_counted_apart_and_in_no_quantile(three_nodes: Idleness) -> None:
+    assert three_nodes.idle_intervals == 2
+    assert three_nodes.idle_interval_length_s == (1_800, 1_800, 1_800, 1_800, 7_200, 7_200, 7_200)
     censored = three_nodes.censored
     assert (censored.open_at_start, censored.open_at_end, censored.open_at_both) == (1, 1, 0)
     assert censored.count == 2
     assert censored.node_us == 3 * HOUR
-    filled = {b.label: (b.count, b.node_hours) for b in three_nodes.hole_bins if b.count}
+    filled = {b.label: (b.count, b.node_hours) for b in three_nodes.idle_interval_bins if b.count}
     assert filled == {"15-60 min": (1, 0.5), "1-4 h": (1, 2.0)}
 
 
@@ -100,13 +100,13 @@ def test_bursts_count_the_nodes_that_change_at_one_time_stamp(three_nodes: Idlen
     assert (reclaims.count, reclaims.mean_nodes, reclaims.nodes) == (3, 1.0, (1,) * 7)
 
 
-def test_a_node_idle_from_edge_to_edge_is_one_hole_cut_on_both_sides() -> None:
+def test_a_node_idle_from_edge_to_edge_is_one_idle_interval_cut_on_both_sides() -> None:
     idleness = characterise(log([IDLE, BUSY], [], 2 * HOUR))
     assert idleness.censored.open_at_both == idleness.censored.count == 1
     assert idleness.idle_node_us == idleness.censored.node_us == 2 * HOUR
     assert idleness.nodes_ever_idle == 1
-    assert idleness.holes == 0
-    assert idleness.hole_length_s == idleness.gap_s == idleness.idle_nodes_per_event == ()
+    assert idleness.idle_intervals == 0
+    assert idleness.idle_interval_length_s == idleness.gap_s == idleness.idle_nodes_per_event == ()
     assert idleness.join_bursts.nodes == ()
 
 
@@ -124,14 +124,14 @@ def test_a_reclaim_and_a_join_at_one_time_stamp_are_one_event_of_two_transitions
     assert idleness.idle_nodes == (1,) * 7
 
 
-def test_the_edges_of_hole_bins_belong_to_the_bin_below() -> None:
+def test_the_edges_of_idle_interval_bins_belong_to_the_bin_below() -> None:
     lengths_s = [60, 61, 300, 301, 900, 3_600, 14_400, 86_400, 86_401]
     rows = []
     for node, length in enumerate(lengths_s):
         rows += [(HOUR, node, IDLE), (HOUR + length * 1_000_000, node, BUSY)]
     idleness = characterise(log([BUSY] * len(lengths_s), sorted(rows), 30 * HOUR))
-    assert [b.count for b in idleness.hole_bins] == [1, 2, 2, 1, 1, 1, 1]
-    assert [(b.label, b.up_to_s) for b in idleness.hole_bins] == list(HOLE_BINS)
+    assert [b.count for b in idleness.idle_interval_bins] == [1, 2, 2, 1, 1, 1, 1]
+    assert [(b.label, b.up_to_s) for b in idleness.idle_interval_bins] == list(IDLE_INTERVAL_BINS)
 
 
 def test_the_last_part_of_an_hour_is_left_out_of_the_hourly_quantiles() -> None:
@@ -147,8 +147,13 @@ def test_everything_is_json_with_units_in_the_names(three_nodes: Idleness) -> No
     assert document["window_end"] == "1970-01-01T10:00:00Z"
     assert document["idle_node_hours"] == 5.5
     assert document["idle_nodes"] == {"p0": 0, "p5": 0, "p25": 0, "p50": 0, "p75": 1, "p95": 1, "p100": 2}
-    assert document["holes"]["bins"][3] == {"label": "15-60 min", "up_to_s": 3600, "count": 1, "node_hours": 0.5}
-    assert document["censored_holes"]["node_hours"] == 3.0
+    assert document["idle_intervals"]["bins"][3] == {
+        "label": "15-60 min",
+        "up_to_s": 3600,
+        "count": 1,
+        "node_hours": 0.5,
+    }
+    assert document["censored_idle_intervals"]["node_hours"] == 3.0
     assert document["reclaim_bursts"]["events"] == 3
 
 
@@ -215,14 +220,14 @@ def random_logs(draw: st.DrawFn) -> NodeEvents:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(events=random_logs())
-def test_the_lengths_of_all_holes_add_up_to_the_integral_of_idle_nodes(events: NodeEvents) -> None:
+def test_the_lengths_of_all_idle_intervals_add_up_to_the_integral_of_idle_nodes(events: NodeEvents) -> None:
     idleness = characterise(events)
-    complete_us = sum(b.node_us for b in idleness.hole_bins)
+    complete_us = sum(b.node_us for b in idleness.idle_interval_bins)
     assert complete_us + idleness.censored.node_us == idleness.idle_node_us
     assert sum(each.node_us for each in idleness.states) == len(events.nodes) * 1_000
-    assert sum(b.count for b in idleness.hole_bins) == idleness.holes
+    assert sum(b.count for b in idleness.idle_interval_bins) == idleness.idle_intervals
     assert idleness.joins + idleness.censored.open_at_start + idleness.censored.open_at_both == (
-        idleness.holes + idleness.censored.count
+        idleness.idle_intervals + idleness.censored.count
     )
 
 
@@ -267,7 +272,7 @@ def test_the_summit_log_has_its_published_figures(shared: Path) -> None:
     assert idleness.n_pool_events == 23_882
     assert idleness.gap_s[3] == 30
     assert idleness.idle_nodes_per_event[3] == 129
-    assert idleness.holes == 423_354
+    assert idleness.idle_intervals == 423_354
     assert idleness.censored.open_at_end == 148
-    # Quartiles of the length of a hole: 162 s, 475 s, 1,397 s.
-    assert idleness.hole_length_s[2:5] == (162, 475, 1_397)
+    # Quartiles of the length of an idle interval: 162 s, 475 s, 1,397 s.
+    assert idleness.idle_interval_length_s[2:5] == (162, 475, 1_397)

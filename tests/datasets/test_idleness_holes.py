@@ -1,4 +1,4 @@
-"""How much of what is idle lies in long holes, against numbers worked out by hand."""
+"""How much of what is idle lies in long idle intervals, against numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ NODES = ("a", "b", "c", "d")
 
 
 @pytest.fixture
-def holes():
+def idle_intervals():
     """Two hours of four nodes.
 
-    a has holes of exactly 10 min, and of 10 min and 1 s. b is idle for the first 20 min (cut), c for the last 40 min
-    (cut), d all the time (cut at both edges, 2 h seen).
+    a has idle intervals of exactly 10 min, and of 10 min and 1 s. b is idle for the first 20 min (cut), c for the last
+    40 min (cut), d all the time (cut at both edges, 2 h seen).
     """
     rows = [
         (600, "a", IDLE), (1_200, "a", BUSY), (1_200, "b", BUSY), (1_800, "a", IDLE), (2_401, "a", BUSY),
@@ -25,37 +25,37 @@ def holes():
     return characterise(log([BUSY, IDLE, BUSY, IDLE], rows, end=7_200, nodes=NODES))
 
 
-def test_a_hole_of_exactly_that_length_is_not_longer(holes):
-    rows = {each.label: (each.count, each.node_us // SECOND) for each in holes.longer_holes}
+def test_a_idle_interval_of_exactly_that_length_is_not_longer(idle_intervals):
+    rows = {each.label: (each.count, each.node_us // SECOND) for each in idle_intervals.longer_idle_intervals}
     idle_s = 600 + 601 + 1_200 + 2_400 + 7_200
-    assert holes.idle_node_us == idle_s * SECOND
+    assert idle_intervals.idle_node_us == idle_s * SECOND
     assert rows["1 min"] == rows["5 min"] == (5, idle_s)
     assert rows["10 min"] == (4, idle_s - 600)
     assert rows["15 min"] == (3, 1_200 + 2_400 + 7_200)
     assert rows["30 min"] == (2, 2_400 + 7_200)
     assert rows["1 h"] == (1, 7_200)
     assert rows["2 h"] == rows["1 day"] == (0, 0)
-    assert [(each.label, each.over_s) for each in holes.longer_holes] == list(LONGER_THAN)
+    assert [(each.label, each.over_s) for each in idle_intervals.longer_idle_intervals] == list(LONGER_THAN)
 
 
-def test_what_rests_on_cut_holes_is_said(holes):
-    row = next(each for each in holes.longer_holes if each.label == "10 min")
+def test_what_rests_on_cut_idle_intervals_is_said(idle_intervals):
+    row = next(each for each in idle_intervals.longer_idle_intervals if each.label == "10 min")
     idle_s = 12_001
-    assert (row.cut, row.cut_node_us) == (3, 10_800 * SECOND)
-    assert row.cut_share == pytest.approx(10_800 / idle_s)
+    assert (row.censored, row.censored_node_us) == (3, 10_800 * SECOND)
+    assert row.censored_share == pytest.approx(10_800 / idle_s)
     assert row.share == pytest.approx(11_401 / idle_s)
     assert row.mean_nodes == pytest.approx(11_401 / 7_200)
     assert row.node_hours == pytest.approx(11_401 / 3_600)
     assert row.to_dict() == {
         "label": "10 min", "over_s": 600, "count": 4, "node_hours": row.node_hours, "share": row.share,
-        "mean_nodes": row.mean_nodes, "cut": 3, "cut_share": row.cut_share,
+        "mean_nodes": row.mean_nodes, "censored": 3, "censored_share": row.censored_share,
     }  # fmt: skip
 
 
-def test_fine_bins_hold_every_hole_once_at_its_length_seen(holes):
-    bins = holes.hole_spectrum
+def test_fine_bins_hold_every_idle_interval_once_at_its_length_seen(idle_intervals):
+    bins = idle_intervals.idle_interval_spectrum
     assert sum(bins.count) == 5
-    assert sum(bins.node_us) == holes.idle_node_us
+    assert sum(bins.node_us) == idle_intervals.idle_node_us
     spans = list(zip(bins.edges_us, bins.edges_us[1:], bins.count, bins.node_us, strict=False))
     # two bins a doubling: 512, 724, 1024, 1448, 2048, 2896, 4096, 5793, 8192 s
     assert [count for _, _, count, _ in spans] == [2, 0, 1, 0, 1, 0, 0, 1]
@@ -73,32 +73,32 @@ def test_the_edge_of_a_fine_bin_belongs_to_the_bin_below():
         (20, "a", IDLE),
         (22.000001, "a", BUSY),
     ]
-    bins = characterise(log([BUSY], rows, nodes=("a",))).hole_spectrum
+    bins = characterise(log([BUSY], rows, nodes=("a",))).idle_interval_spectrum
     assert [edge / SECOND for edge in bins.edges_us] == pytest.approx([0, 1, 2**0.5, 2, 2**1.5], abs=1e-6)
     assert bins.count == (1, 0, 1, 1)  # 1 s, 2 s, and a microsecond more
 
 
-def test_a_hole_longer_than_all_bins_is_in_the_last():
+def test_a_idle_interval_longer_than_all_bins_is_in_the_last():
     year = 365 * 86_400
-    bins = characterise(log([IDLE], [], end=year, nodes=("a",))).hole_spectrum
+    bins = characterise(log([IDLE], [], end=year, nodes=("a",))).idle_interval_spectrum
     assert (bins.count, bins.node_us, bins.edges_us[-1]) == ((1,), (year * SECOND,), year * SECOND)
 
 
 def test_a_log_that_is_never_idle_has_rows_of_zeros_and_no_bins():
     idleness = characterise(log([BUSY, BUSY, BUSY], [], end=7_200))
-    assert {(each.count, each.share, each.cut_share, each.mean_nodes) for each in idleness.longer_holes} == {
-        (0, 0, 0, 0)
-    }
-    assert idleness.hole_spectrum.edges_us == idleness.hole_spectrum.count == ()
+    assert {
+        (each.count, each.share, each.censored_share, each.mean_nodes) for each in idleness.longer_idle_intervals
+    } == {(0, 0, 0, 0)}
+    assert idleness.idle_interval_spectrum.edges_us == idleness.idle_interval_spectrum.count == ()
 
 
-def test_a_log_that_is_all_idle_rests_on_cut_holes_alone():
+def test_a_log_that_is_all_idle_rests_on_cut_idle_intervals_alone():
     idleness = characterise(log([IDLE, IDLE, IDLE], [], end=7_200))
-    row = next(each for each in idleness.longer_holes if each.label == "1 h")
-    assert (row.share, row.cut_share, row.mean_nodes, row.cut) == (1.0, 1.0, 3.0, 3)
+    row = next(each for each in idleness.longer_idle_intervals if each.label == "1 h")
+    assert (row.share, row.censored_share, row.mean_nodes, row.censored) == (1.0, 1.0, 3.0, 3)
 
 
-def test_a_node_idle_from_the_very_end_of_the_window_is_a_hole_of_no_length():
+def test_a_node_idle_from_the_very_end_of_the_window_is_a_idle_interval_of_no_length():
     idleness = characterise(log([BUSY], [(100, "a", IDLE)], end=100, nodes=("a",)))
     assert (idleness.censored.open_at_end, idleness.censored.node_us) == (1, 0)
-    assert sum(idleness.hole_spectrum.count) == 0
+    assert sum(idleness.idle_interval_spectrum.count) == 0

@@ -1,4 +1,4 @@
-"""The longest hole of a node, against times worked out by hand."""
+"""The longest idle interval of a node, against times worked out by hand."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ NODES = tuple("abcdefg")
 
 def found(initial, rows, end=100):
     nodes = NODES[: len(initial)]
-    holes = characterise(log(initial, rows, end=end, nodes=nodes)).longest_holes
-    return [(each.node, each.start_us / SECOND, each.end_us / SECOND, each.cut) for each in holes]
+    idle_intervals = characterise(log(initial, rows, end=end, nodes=nodes)).longest_idle_intervals
+    return [(each.node, each.start_us / SECOND, each.end_us / SECOND, each.censored) for each in idle_intervals]
 
 
-def test_nodes_idle_from_edge_to_edge_come_first_and_then_the_three_with_the_longest_holes():
+def test_nodes_idle_from_edge_to_edge_come_first_and_then_the_three_with_the_longest_idle_intervals():
     rows = [
         (10, "c", IDLE), (20, "c", BUSY), (30, "c", IDLE), (60, "c", DOWN),  # 30 s, complete
         (40, "d", BUSY),  # 40 s, cut by the start
@@ -33,13 +33,13 @@ def test_of_one_node_the_longest_counts_and_of_equals_the_first():
     assert found([BUSY], rows, end=110) == [("a", 91, 110, "end")]
 
 
-def test_of_equal_holes_the_earliest_counts_and_then_the_order_of_the_nodes():
+def test_of_equal_idle_intervals_the_earliest_counts_and_then_the_order_of_the_nodes():
     rows = [(10, "d", IDLE), (15, "d", BUSY)]
     rows += [(20, name, IDLE) for name in "cba"] + [(25, name, BUSY) for name in "bca"]
     assert [node for node, *_ in found([BUSY] * 4, rows)] == ["d", "a", "b"]
 
 
-def test_a_node_that_is_never_idle_or_only_at_the_very_end_has_no_hole():
+def test_a_node_that_is_never_idle_or_only_at_the_very_end_has_no_idle_interval():
     assert found([BUSY, DOWN], [(100, "a", IDLE)]) == []
 
 
@@ -49,9 +49,9 @@ def test_a_break_at_the_end_of_the_window_is_seen():
 
 def test_as_json_it_has_its_times_and_its_length():
     idleness = characterise(log([IDLE], [(1.5, "a", BUSY)], nodes=("a",)))
-    assert idleness.to_dict()["longest_holes"] == [
+    assert idleness.to_dict()["longest_idle_intervals"] == [
         {
             "node": "a", "start": "1970-01-01T00:00:00Z", "end": "1970-01-01T00:00:01.500000Z", "length_s": 1.5,
-            "cut": "start",
+            "censored": "start",
         }
     ]  # fmt: skip

@@ -89,15 +89,15 @@ def test_every_figure_is_that_of_the_enumeration(case):
         if found:
             assert width.mean_s == pytest.approx(statistics.fmean(lengths))
             assert width.median_s == statistics.median_low(lengths)
-        assert width.cut == sum(a == 0 or (b == n_ticks and n_idle[-1] >= width.nodes) for a, b in found)
+        assert width.censored == sum(a == 0 or (b == n_ticks and n_idle[-1] >= width.nodes) for a, b in found)
 
-    holes = [(a, b) for row in idle for a, b in runs(row)]
-    seen = [(min(b, n_ticks) - a, a == 0 or b == n_ticks + 1) for a, b in holes]
-    assert it.holes == sum(not cut for _, cut in seen)
-    for (_, over_s), row in zip(LONGER_THAN, it.longer_holes, strict=True):
+    idle_intervals = [(a, b) for row in idle for a, b in runs(row)]
+    seen = [(min(b, n_ticks) - a, a == 0 or b == n_ticks + 1) for a, b in idle_intervals]
+    assert it.idle_intervals == sum(not cut for _, cut in seen)
+    for (_, over_s), row in zip(LONGER_THAN, it.longer_idle_intervals, strict=True):
         longer = [(length, cut) for length, cut in seen if length * TICK_S > over_s]
         assert (row.count, row.node_us) == (len(longer), sum(length for length, _ in longer) * TICK)
-        assert (row.cut, row.cut_node_us) == (
+        assert (row.censored, row.censored_node_us) == (
             sum(cut for _, cut in longer), sum(length for length, cut in longer if cut) * TICK,
         )  # fmt: skip
 
@@ -107,7 +107,7 @@ def test_every_figure_is_that_of_the_enumeration(case):
     edge_to_edge = [k for k, each in enumerate(best) if each == (n_ticks, 0, True)]
     others = sorted((-each[0], -each[1], k) for k, each in enumerate(best) if each and k not in edge_to_edge)[:3]
     cuts = {(True, True): "both", (True, False): "start", (False, True): "end", (False, False): None}
-    assert [(each.node, each.length_s, each.cut) for each in it.longest_holes] == [
+    assert [(each.node, each.length_s, each.censored) for each in it.longest_idle_intervals] == [
         (f"n{k}", best[k][0] * TICK_S, cuts[best[k][1] == 0, best[k][2]])
         for k in [*edge_to_edge, *(k for _, _, k in others)]
     ]

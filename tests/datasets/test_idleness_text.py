@@ -32,8 +32,8 @@ def figures(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48,
 
 
 def figures_between(first: int, last: int) -> Idleness:
-    """Of TWO_HOLES from that hour to that one."""
-    time, node, state = (np.array([row[k] for row in TWO_HOLES], np.int64) for k in range(3))
+    """Of TWO_INTERVALS from that hour to that one."""
+    time, node, state = (np.array([row[k] for row in TWO_INTERVALS], np.int64) for k in range(3))
     events = NodeEvents.from_arrays(["n0", "n1"], [1, 1], time, node, state, 0, 48 * HOUR)
     return characterise(events.between(first * HOUR, last * HOUR))
 
@@ -47,34 +47,34 @@ def block(text: str, start: str) -> list[str]:
     return next(lines for lines in (each.splitlines() for each in text.split("\n\n")) if lines[0].startswith(start))
 
 
-TWO_HOLES = [(HOUR, 0, 0), (HOUR, 1, 0), (2 * HOUR, 0, 1), (4 * HOUR, 1, 1)]
+TWO_INTERVALS = [(HOUR, 0, 0), (HOUR, 1, 0), (2 * HOUR, 0, 1), (4 * HOUR, 1, 1)]
 
 
 def test_every_figure_has_its_unit() -> None:
-    assert block(text_of(TWO_HOLES), "window") == [
-        "window             1970-01-01T00:00:00Z to 1970-01-03T00:00:00Z (2.000 days)",
-        "nodes              2; 2 of them idle at some time",
-        "idle all the time  no node",
-        "idle node-hours    4 (4.2% of all node-time)",
-        "mean idle nodes    0.1 (equivalent nodes)",
-        "no node idle       93.8% of the time",
-        "pool events        3 (0.1 an hour)",
-        "transitions        4 (2 joins, 2 reclaims)",
-        "complete holes     2",
-        "cut holes          0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
-        "node-time          idle 4.2%, busy 95.8%",
+    assert block(text_of(TWO_INTERVALS), "window") == [
+        "window              1970-01-01T00:00:00Z to 1970-01-03T00:00:00Z (2.000 days)",
+        "nodes               2; 2 of them idle at some time",
+        "idle all the time   no node",
+        "idle node-hours     4 (4.2% of all node-time)",
+        "mean idle nodes     0.1 (equivalent nodes)",
+        "no node idle        93.8% of the time",
+        "pool events         3 (0.1 an hour)",
+        "transitions         4 (2 joins, 2 reclaims)",
+        "complete idle intervals     2",
+        "cut idle intervals          0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
+        "node-time           idle 4.2%, busy 95.8%",
     ]
 
 
 def test_bars_show_the_share_of_node_hours_of_each_bin() -> None:
-    table = {line.split("  ")[0]: line for line in text_of(TWO_HOLES).splitlines()[-7:]}
+    table = {line.split("  ")[0]: line for line in text_of(TWO_INTERVALS).splitlines()[-7:]}
     assert table["15-60 min"].endswith("1  50.0%         1.0  25.0%  " + "#" * 6)
     assert table["1-4 h"].endswith("1  50.0%         3.0  75.0%  " + "#" * 18)
     assert table["> 1 day"].endswith("0.0%")
 
 
 def test_columns_of_a_table_are_aligned() -> None:
-    lines = text_of(TWO_HOLES).splitlines()
+    lines = text_of(TWO_INTERVALS).splitlines()
     first = lines.index(next(line for line in lines if line.startswith("quantiles")))
     assert len({len(line) for line in lines[first : first + 8]}) == 1
 
@@ -91,13 +91,13 @@ WIDE = [(HOUR, k, 0) for k in range(1_500)] + [(2 * HOUR, k, 1) for k in range(1
 @pytest.mark.parametrize(
     "text",
     [
-        text_of(TWO_HOLES),
+        text_of(TWO_INTERVALS),
         text_of([], allocator={"name": "lowest_first", "seed": 1}),
         text_of(WIDE, 1_500, 400, source_timezone="America/Argentina/Buenos_Aires", node_inventory="seen"),
         text_of(WIDE, 1_500, 40, time_origin="relative", cluster="a machine"),
         text_of([(0, k, 0) for k in range(120_000)] + [(119 * HOUR // 60, k, 1) for k in range(119_000)], 120_000, 30),
     ],
-    ids=["two holes", "never idle", "wide", "relative", "very large"],
+    ids=["two idle intervals", "never idle", "wide", "relative", "very large"],
 )
 def test_no_line_is_wider_than_100_columns_and_none_ends_in_spaces(text: str) -> None:
     for line in text.splitlines():
@@ -106,16 +106,16 @@ def test_no_line_is_wider_than_100_columns_and_none_ends_in_spaces(text: str) ->
 
 
 def test_the_first_paragraph_answers_in_plain_sentences() -> None:
-    # idle nodes: 2 from 1 to 2 h, 1 from 2 to 4 h; a hole of 1 h and one of 3 h
-    assert sentences(figures(TWO_HOLES, hours=8)) == [
+    # idle nodes: 2 from 1 to 2 h, 1 from 2 to 4 h; an idle interval of 1 h and one of 3 h
+    assert sentences(figures(TWO_INTERVALS, hours=8)) == [
         "On average 0.5 of 2 nodes are idle, 25.0% of all node-time: 4 idle node-hours in 8.0 h.",
-        "Of these 4 idle node-hours, 100.0% are in holes longer than 10 min, as if 0.5 nodes were dedicated; "
-        "75.0% are in holes longer than 1 h, as if 0.375 nodes were.",
+        "Of these 4 idle node-hours, 100.0% are in idle intervals longer than 10 min, as if 0.5 nodes were dedicated; "
+        "75.0% are in idle intervals longer than 1 h, as if 0.375 nodes were.",
         "At least 1 node is idle 37.5% of the time, for 3.0 h at a stretch on average (median 3.0 h, longest 3.0 h).",
         "Nodes are taken back 6 times a day, 1 at once at the median and 1 at the most; at least half of the idle "
         "nodes go at once 6 times a day.",
     ]
-    assert sentences(figures(TWO_HOLES, hours=480))[3] == (
+    assert sentences(figures(TWO_INTERVALS, hours=480))[3] == (
         "Nodes are taken back twice in 20.000 days, 1 at once at the median and 1 at the most; at least half of the "
         "idle nodes go at once twice in 20.000 days."
     )
@@ -136,8 +136,8 @@ def test_what_happens_once_or_never_is_said_so() -> None:
 def test_one_of_a_thing_is_singular() -> None:
     hour = figures([(HOUR, 0, 0), (2 * HOUR, 0, 1)])
     assert sentences(hour)[0].endswith("of all node-time: 1 idle node-hour in 2.000 days.")
-    assert sentences(hour)[1].startswith("Of this 1 idle node-hour, 100.0% are in holes")
-    assert "transitions        2 (1 join, 1 reclaim)" in render(hour).splitlines()
+    assert sentences(hour)[1].startswith("Of this 1 idle node-hour, 100.0% are in idle intervals")
+    assert "transitions         2 (1 join, 1 reclaim)" in render(hour).splitlines()
     whole = figures([(1, 0, 0)], hours=24)  # all but a microsecond
     assert sentences(whole)[0].startswith("On average 1 of 2 nodes is idle")
     assert "longer than 10 min, as if 1 node was dedicated" in sentences(whole)[1]
@@ -151,10 +151,10 @@ def test_the_paragraph_speaks_of_the_most_nodes_that_are_idle_half_of_the_time()
     assert said[2].startswith("At least 4 nodes are idle 62.5% of the time, for 5.0 h at a stretch")
 
 
-def test_the_paragraph_says_what_share_rests_on_cut_holes() -> None:
+def test_the_paragraph_says_what_share_rests_on_cut_idle_intervals() -> None:
     (_, length, *_) = sentences(figures([(HOUR, 0, 0), (2 * HOUR, 0, 1), (5 * HOUR, 1, 0)], hours=8))
     assert length.endswith(
-        "(75.0% are in holes cut by an edge of the window, which count with the length seen, a lower bound.)"
+        "(75.0% are in idle intervals cut by an edge of the window and count with the length seen, a lower bound.)"
     )
 
 
@@ -168,7 +168,7 @@ def test_the_paragraph_names_the_busiest_and_the_idlest_hour_and_day_where_all_a
     )
     assert "over the week" not in sentences(figures(rows, hours=6 * 24))[-1]
     assert "Over the day" not in sentences(figures(rows, hours=6 * 24))[2]
-    assert not any("Over the day" in each for each in sentences(figures(TWO_HOLES, hours=23)))
+    assert not any("Over the day" in each for each in sentences(figures(TWO_INTERVALS, hours=23)))
 
 
 def test_a_log_that_is_never_idle_is_one_sentence() -> None:
@@ -176,30 +176,31 @@ def test_a_log_that_is_never_idle_is_one_sentence() -> None:
 
 
 def test_a_log_with_relative_times_says_that_it_has_no_hours() -> None:
-    text = text_of(TWO_HOLES, time_origin="relative")
+    text = text_of(TWO_INTERVALS, time_origin="relative")
     assert "The times of the log are relative, so it has no hour of the day." in " ".join(text.split())
     assert "idle nodes by hour and weekday: unknown, for the times of the log are relative" in text
     assert "Mon" not in text
 
 
 def test_a_simulated_assignment_of_nodes_is_said_with_the_name_of_the_rule() -> None:
-    text = text_of(TWO_HOLES, allocator={"name": "lowest_first", "seed": 3})
+    text = text_of(TWO_INTERVALS, allocator={"name": "lowest_first", "seed": 3})
     note = " ".join(block(text, "Warning"))
     assert note.startswith("Warning: Which node a job had is simulated (lowest_first, seed 3): ")
     assert note.endswith("how long each node stays idle depends on the rule.")
-    assert "simulated" not in text_of(TWO_HOLES)
+    assert "simulated" not in text_of(TWO_INTERVALS)
 
 
 def test_the_machine_is_named_and_nodes_that_were_only_seen_are_called_so() -> None:
-    lines = block(text_of(TWO_HOLES, cluster="tiny", node_inventory="seen"), "cluster")
-    assert lines[0] == "cluster            tiny"
-    assert lines[2] == "nodes              2 with rows in the log; 2 of them idle at some time"
+    lines = block(text_of(TWO_INTERVALS, cluster="tiny", node_inventory="seen"), "cluster")
+    assert lines[0] == "cluster             tiny"
+    assert lines[2] == "nodes               2 with rows in the log; 2 of them idle at some time"
 
 
-def test_the_table_of_longer_holes_gives_shares_and_equivalent_nodes() -> None:
-    lines = block(text_of(TWO_HOLES, hours=8), "holes longer than")
+def test_the_table_of_longer_idle_intervals_gives_shares_and_equivalent_nodes() -> None:
+    lines = block(text_of(TWO_INTERVALS, hours=8), "intervals longer than")
     assert lines[0].split("  ") == [
-        "holes longer than", "count", "node-hours", "share of idle", "mean nodes", "share in cut holes",
+        "intervals longer than", "count", "node-hours", "share of idle", "mean nodes",
+        "share censored",
     ]  # fmt: skip
     table = {line[:17].strip(): line[17:].split() for line in lines[1:]}
     assert table["30 min"] == ["2", "4.0", "100.0%", "0.5", "0.0%"]
@@ -208,14 +209,14 @@ def test_the_table_of_longer_holes_gives_shares_and_equivalent_nodes() -> None:
 
 
 def test_the_table_of_widths_gives_stretches() -> None:
-    lines = block(text_of([*TWO_HOLES, (5 * HOUR, 0, 0), (6 * HOUR, 0, 1)], hours=8), "idle at once")
+    lines = block(text_of([*TWO_INTERVALS, (5 * HOUR, 0, 0), (6 * HOUR, 0, 1)], hours=8), "idle at once")
     assert lines[1].split("  ")[0] == "at least 1"
     assert lines[1].split()[3:] == ["50.0%", "2", "2.0", "h", "60.0", "min", "3.0", "h", "0"]
     assert lines[2].split()[3:] == ["12.5%", "1", "60.0", "min", "60.0", "min", "60.0", "min", "0"]
 
 
 def hour_rows(hours: int) -> tuple[list[str], dict[str, list[str]], str]:
-    lines = block(text_of(TWO_HOLES, hours=hours), "mean idle nodes by hour of the day and weekday (UTC)")
+    lines = block(text_of(TWO_INTERVALS, hours=hours), "mean idle nodes by hour of the day and weekday (UTC)")
     return lines[1].split(), {line[:9].strip(): line[9:].split() for line in lines[2:]}, lines[-1]
 
 
@@ -249,31 +250,31 @@ def test_nodes_that_are_idle_all_the_time_are_named_as_far_as_there_is_room() ->
         rows = [(0, k, 0) for k in range(n_idle)]
         return next(each for each in text_of(rows, n_nodes=60).splitlines() if each.startswith("idle all the time"))
 
-    assert line(1) == "idle all the time  1 node: n0"
-    assert line(3) == "idle all the time  3 nodes: n0, n1, n2"
-    assert line(50).startswith("idle all the time  50 nodes: n0, n1, n10, n11, ")
+    assert line(1) == "idle all the time   1 node: n0"
+    assert line(3) == "idle all the time   3 nodes: n0, n1, n2"
+    assert line(50).startswith("idle all the time   50 nodes: n0, n1, n10, n11, ")
     assert line(50).endswith(", ...")
     assert len(line(50)) <= 100
 
 
-def test_the_longest_holes_are_a_table_of_nodes() -> None:
+def test_the_longest_idle_intervals_are_a_table_of_nodes() -> None:
     rows = [(0, 0, 0), (0, 1, 0), (5 * HOUR, 1, 1), (30 * HOUR, 1, 0), (40 * HOUR, 2, 0), (41 * HOUR, 2, 1)]
-    lines = block(text_of(rows, n_nodes=4), "longest holes, one a node")
+    lines = block(text_of(rows, n_nodes=4), "longest intervals, one a node")
     assert [line.split() for line in lines[1:]] == [
         ["n1", "1970-01-02T06:00:00Z", "1970-01-03T00:00:00Z", "18.0", "h", "at", "its", "end"],
         ["n2", "1970-01-02T16:00:00Z", "1970-01-02T17:00:00Z", "60.0", "min", "-"],
     ]
-    assert "longest holes, one" not in text_of([])
-    assert "longest holes, one" not in text_of([(0, 0, 0)])
+    assert "longest idle intervals, one" not in text_of([])
+    assert "longest idle intervals, one" not in text_of([(0, 0, 0)])
 
 
 def test_the_zone_that_is_not_known_is_named() -> None:
-    unknown = text_of(TWO_HOLES, source_timezone="site time")
+    unknown = text_of(TWO_INTERVALS, source_timezone="site time")
     assert "(UTC, for no zone is known as 'site time')" in unknown
 
 
 def test_the_table_of_bursts_counts_changes_a_day() -> None:
-    lines = block(text_of(TWO_HOLES, hours=8), "changes a day")
+    lines = block(text_of(TWO_INTERVALS, hours=8), "changes a day")
     rows = [line.split() for line in lines[1:]]
     assert rows[0] == ["reclaims", "6.0", "6.0", "6.0", "6.0"]  # one of two, one of one, in 8 h
     assert rows[2] == ["joins", "3.0", "3.0", "3.0", "3.0"]  # two of two
@@ -290,12 +291,12 @@ def test_numbers_are_written_with_the_digits_that_people_need() -> None:
     ]  # fmt: skip
 
 
-def test_a_log_without_holes_shows_dashes_instead_of_quantiles() -> None:
+def test_a_log_without_idle_intervals_shows_dashes_instead_of_quantiles() -> None:
     text = text_of([])
-    assert "length of a hole" in text
+    assert "length of an idle interval" in text
     assert text.count("  -") >= 7
     assert text.endswith("\n")
 
 
 def test_the_same_log_gives_the_same_text() -> None:
-    assert text_of(TWO_HOLES) == text_of(TWO_HOLES)
+    assert text_of(TWO_INTERVALS) == text_of(TWO_INTERVALS)

@@ -42,9 +42,9 @@ def test_share_of_time_and_stretches_are_those_of_the_count_of_idle_nodes(five_n
 
 
 def test_stretches_that_the_window_cuts_are_counted_with_the_length_seen(five_nodes):
-    assert [each.cut for each in five_nodes.widths] == [2, 1, 0]  # 0-60 s and 90-100 s; 90-100 s; none
+    assert [each.censored for each in five_nodes.widths] == [2, 1, 0]  # 0-60 s and 90-100 s; 90-100 s; none
     all_idle = characterise(log([IDLE, IDLE, IDLE], []))
-    assert [(each.stretches, each.cut, each.share_of_time, each.mean_s) for each in all_idle.widths] == [
+    assert [(each.stretches, each.censored, each.share_of_time, each.mean_s) for each in all_idle.widths] == [
         (1, 1, 1.0, 100.0), (1, 1, 1.0, 100.0),
     ]  # fmt: skip
 
@@ -52,7 +52,7 @@ def test_stretches_that_the_window_cuts_are_counted_with_the_length_seen(five_no
 def test_a_width_that_is_never_reached_has_no_stretch():
     idleness = characterise(log([BUSY, BUSY, BUSY], [(10, "a", IDLE)]))
     two = idleness.widths[1]
-    assert (two.stretches, two.cut, two.time_us, two.share_of_time, two.mean_s, two.median_s) == (
+    assert (two.stretches, two.censored, two.time_us, two.share_of_time, two.mean_s, two.median_s) == (
         0,
         0,
         0,
@@ -61,15 +61,16 @@ def test_a_width_that_is_never_reached_has_no_stretch():
         None,
     )
     assert two.to_dict() == {
-        "nodes": 2, "share_of_time": 0.0, "stretches": 0, "cut_stretches": 0, "mean_stretch_s": None, "stretch_s": {},
+        "nodes": 2, "share_of_time": 0.0, "stretches": 0, "censored_stretches": 0, "mean_stretch_s": None,
+        "stretch_s": {},
     }  # fmt: skip
 
 
 def test_what_changes_at_the_very_end_of_the_window_neither_makes_nor_cuts_a_stretch():
     begins = characterise(log([BUSY], [(100, "a", IDLE)], nodes=("a",))).widths[0]
-    assert (begins.stretches, begins.cut) == (0, 0)
+    assert (begins.stretches, begins.censored) == (0, 0)
     ends = characterise(log([BUSY], [(50, "a", IDLE), (100, "a", BUSY)], nodes=("a",))).widths[0]
-    assert (ends.stretches, ends.cut, ends.time_us) == (1, 0, 50 * SECOND)
+    assert (ends.stretches, ends.censored, ends.time_us) == (1, 0, 50 * SECOND)
 
 
 def test_a_timeline_keeps_the_peak_and_the_trough_of_each_part(five_nodes):

@@ -60,7 +60,7 @@ def test_the_share_of_idle_node_time_is_near_summits(idleness: Idleness) -> None
     assert 0.07 <= idleness.idle_share <= 0.105  # Summit: 0.083
 
 
-def test_each_node_has_about_as_many_holes_a_day_as_on_summit(idleness: Idleness) -> None:
+def test_each_node_has_about_as_many_idle_intervals_a_day_as_on_summit(idleness: Idleness) -> None:
     assert 4.8 <= idleness.joins / idleness.n_nodes / DAYS <= 7.2  # Summit: 423,502 / 4,734 / 14.896 = 6.0
 
 
@@ -69,8 +69,10 @@ def test_each_node_has_about_as_many_holes_a_day_as_on_summit(idleness: Idleness
     [(2, 162), (3, 475), (4, 1_397), (5, 4_723)],
     ids=["25 %", "50 %", "75 %", "95 %"],
 )
-def test_hole_lengths_have_summits_quantiles_within_a_third(idleness: Idleness, position: int, summit_s: int) -> None:
-    assert summit_s / 1.33 <= idleness.hole_length_s[position] <= summit_s * 1.33
+def test_idle_interval_lengths_have_summits_quantiles_within_a_third(
+    idleness: Idleness, position: int, summit_s: int
+) -> None:
+    assert summit_s / 1.33 <= idleness.idle_interval_length_s[position] <= summit_s * 1.33
 
 
 @pytest.mark.parametrize(
@@ -118,10 +120,12 @@ def test_more_happens_by_day_than_by_night(machine: NodeEvents) -> None:
     assert 1.25 <= day / night <= 2.5  # Summit: 10,277 / 5,457 = 1.88
 
 
-def test_the_log_is_polled_each_10_s_and_shows_no_hole_below_70_s(idleness: Idleness, machine: NodeEvents) -> None:
+def test_the_log_is_polled_each_10_s_and_shows_no_idle_interval_below_70_s(
+    idleness: Idleness, machine: NodeEvents
+) -> None:
     time_us, _, _ = rows_of(machine)
     assert np.all((time_us - machine.window_start_us) % 10_000_000 == 0)
-    assert idleness.hole_length_s[0] >= 70
+    assert idleness.idle_interval_length_s[0] >= 70
 
 
 def test_one_node_in_a_hundred_is_down_all_the_time(machine: NodeEvents) -> None:

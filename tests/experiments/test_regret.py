@@ -24,13 +24,13 @@ from tests.replay.tiny import job, log
 FEW = 12
 """Evaluations of a search in these tests."""
 
-_HOLES = "".join(
+_INTERVALS = "".join(
     f"2024-05-01T00:{minute:02d}:{second:02d},n{node},{str(second == 0).lower()}\n"
     for minute in range(1, 20)
     for second in (0, 20)
     for node in (2, 3)
 )
-EVENTS = "time,node,idle\n2024-05-01T00:00:00,n1,true\n" + _HOLES
+EVENTS = "time,node,idle\n2024-05-01T00:00:00,n1,true\n" + _INTERVALS
 JOBS = """name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve
 small,1,2,10,5,{work},0:0 1:10 2:18
 large,1,4,10,5,{work},0:0 1:20 2:38 4:60

@@ -9,12 +9,12 @@ from bfreplay._compiled import compiled
 from bfreplay.milp.charge_rule import (
     charged_rate,
     charged_rates,
-    growth_cost,
     move_cost,
     preemption_cost,
     rescale_cost,
     rescale_costs,
-    shrink_cost,
+    scale_down_cost,
+    scale_up_cost,
 )
 
 UP_S, DOWN_S = 20.0, 10.0
@@ -44,11 +44,11 @@ def test_a_job_of_30_samples_a_second_gives_up_its_rate_for_20_s_when_it_grows_a
 
 
 def test_a_reclaim_costs_what_a_decision_to_shrink_costs():
-    assert preemption_cost(30.0, DOWN_S) == shrink_cost(30.0, DOWN_S) == 300.0
+    assert preemption_cost(30.0, DOWN_S) == scale_down_cost(30.0, DOWN_S) == 300.0
 
 
 def test_a_move_to_another_node_type_costs_both():
-    assert move_cost(growth_cost(30.0, UP_S), shrink_cost(30.0, DOWN_S)) == 900.0
+    assert move_cost(scale_up_cost(30.0, UP_S), scale_down_cost(30.0, DOWN_S)) == 900.0
 
 
 def test_a_start_is_free_because_the_rate_before_is_0():

@@ -156,7 +156,7 @@ def of_job(result: RunResult, name: str = "job") -> dict[str, Any]:
     row = {key: values[table["job"].index(name)] for key, values in table.items()}
     for key in ("submitted", "admitted", "first_start", "finished", "ended"):
         row[key] = None if row[key] is None else row[key].timestamp()
-    for key in ("useful", "rescaling", "lost_to_preemption", "stalled"):
+    for key in ("useful", "rescaling", "preempted", "stalled"):
         row[key] = row[f"{key}_node_us"] / SECOND
     return row
 

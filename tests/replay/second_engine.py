@@ -207,7 +207,7 @@ class SecondEngine:
                 continue
             self.gross += made
             left = made
-            for debt, label in (("preempt_debt", "lost_to_preemption"), ("rescale_debt", "rescaling")):
+            for debt, label in (("preempt_debt", "preempted"), ("rescale_debt", "rescaling")):
                 paid = min(getattr(job, debt), left)
                 if paid > 0:
                     setattr(job, debt, getattr(job, debt) - paid)
@@ -237,7 +237,7 @@ class SecondEngine:
         if not self.rules.is_published and self.complete(now):
             triggers.add("completion")
         joined = left = hit = 0
-        preempt_cost = 0.0
+        preemption_cost = 0.0
         if events is not None:
             before = len(self.idle)
             taken = {node for node, idle in events if not idle and node in self.idle}
@@ -249,7 +249,7 @@ class SecondEngine:
                     job.nodes = [node for node in job.nodes if node not in taken]
                     job.preempted += 1
                     hit += 1
-                    preempt_cost += rate * job.down_s
+                    preemption_cost += rate * job.down_s
                     if self.rules.is_published:
                         self.gain(job, -rate * job.down_s)
                     else:
@@ -276,7 +276,7 @@ class SecondEngine:
             self.active.append(job)
             triggers.add("arrival")
         if (triggers or not self.n_rows) and (self.active or self.queue or "completion" in triggers):
-            self.row(now, triggers, joined, left, hit, preempt_cost)
+            self.row(now, triggers, joined, left, hit, preemption_cost)
         self.close_intervals(now)
 
     def complete(self, now: int) -> bool:
@@ -309,7 +309,7 @@ class SecondEngine:
 
     # -- a decision ---------------------------------------------------------------------------------------
 
-    def row(self, now: int, triggers: set[str], joined: int, left: int, hit: int, preempt_cost: float) -> None:
+    def row(self, now: int, triggers: set[str], joined: int, left: int, hit: int, preemption_cost: float) -> None:
         assert self.n_rows < len(self.rows), f"the run has no decision at {now} ({triggers}), nor after it"
         row, k = self.rows[self.n_rows], self.n_rows
         same(f"time of decision {k}", row["time"], now)
@@ -331,16 +331,16 @@ class SecondEngine:
             rate = self.last_rate
         self.last_rate = rate
         expected = {
-            "n_idle": len(self.idle), "n_joined": joined, "n_left": left, "n_jobs": len(counts),
+            "n_idle": len(self.idle), "n_joined": joined, "n_reclaimed": left, "n_jobs": len(counts),
             "n_jobs_running": sum(job.rate > 0 for job in self.active), "n_jobs_preempted": hit,
-            "n_jobs_grown": sum(n > m for n, m in zip(counts, before, strict=True)),
-            "n_jobs_shrunk": sum(n < m for n, m in zip(counts, before, strict=True)), "n_nodes_used": sum(counts),
+            "n_jobs_scaled_up": sum(n > m for n, m in zip(counts, before, strict=True)),
+            "n_jobs_scaled_down": sum(n < m for n, m in zip(counts, before, strict=True)), "n_nodes_used": sum(counts),
         }  # fmt: skip
         for name, value in expected.items():
             same(f"{name} of decision {k}", row[name], value)
         close(f"rate of decision {k}", row["rate_samples_per_s"], rate, rate)
         close(f"rescale cost of decision {k}", row["rescale_cost_samples"], cost, cost)
-        close(f"preemption cost of decision {k}", row["preempt_cost_samples"], preempt_cost, preempt_cost)
+        close(f"preemption cost of decision {k}", row["preemption_cost_samples"], preemption_cost, preemption_cost)
         # a job that finishes within the tolerance of its finish time may have been trimmed by a little more or less
         scale = sum(job.work for job in self.jobs if job.work < math.inf) + abs(self.total) + rate
         close(f"samples before decision {k}", row["samples_since_last"], self.unlogged, scale)
@@ -456,14 +456,15 @@ class SecondEngine:
             expected = {
                 "status": status, "submitted": job.submit_us, "admitted": job.admitted_us,
                 "first_start": job.first_start_us, "finished": job.finished_us, "ended": job.finished_us,
-                "n_starts": job.starts, "n_grown": job.grown, "n_shrunk": job.shrunk, "n_preempted": job.preempted,
+                "n_starts": job.starts, "n_scale_ups": job.grown, "n_scale_downs": job.shrunk,
+                "n_preemptions": job.preempted,
             }  # fmt: skip
             for name, value in expected.items():
                 same(f"{name} of {job.name}", row[name], value)
             scale = job.work if job.work < math.inf else abs(job.progress)
             close(f"samples of {job.name}", row["done_samples"], job.progress, scale)
             if not self.rules.is_published:
-                for label in ("useful", "rescaling", "lost_to_preemption", "stalled"):
+                for label in ("useful", "rescaling", "preempted", "stalled"):
                     found, expected_us = row[f"{label}_node_us"], job.label_us[label]
                     allowed = job.slack_us + RELATIVE * expected_us
                     assert abs(found - expected_us) <= allowed, (job.name, label, found, expected_us, allowed)
@@ -476,19 +477,18 @@ class SecondEngine:
         summary = self.result.summary
         ledger = summary["ledger"]
         same("idle node time", ledger["idle_node_us"], self.idle_us)
-        same("unallocated node time", ledger["free_node_us"], self.free_us)
+        same("unallocated node time", ledger["unallocated_node_us"], self.free_us)
         same("pool events", summary["n_pool_events"], self.n_pool_events)
         same("most idle nodes", summary["most_idle_nodes"], self.most_idle)
         close("equivalent nodes", summary["equivalent_nodes"], self.idle_us / (end - log.start_us))
-        for name in ("preempted", "grown", "shrunk"):
-            key = {"preempted": "n_preemptions"}.get(name, f"n_{name}")
+        for name, key in (("preempted", "n_preemptions"), ("grown", "n_scale_ups"), ("shrunk", "n_scale_downs")):
             same(key, summary[key], sum(getattr(job, name) for job in self.jobs))
         close("samples", ledger["samples"], self.total, self.total)
         if not self.rules.is_published:
             close("gross samples", ledger["gross_samples"], self.gross, self.gross)
-            for name in ("rescale", "preempt"):
+            for name, key in (("rescale", "rescale"), ("preempt", "preemption")):
                 value = getattr(self, f"{name}_paid")
-                close(f"{name} samples", ledger[f"{name}_samples"], value, self.gross)
+                close(f"{name} samples", ledger[f"{key}_samples"], value, self.gross)
         finished = [job for job in self.jobs if job.finished_us is not None]
         if finished:
             jct = sum(job.finished_us - job.submit_us for job in finished) / len(finished) / US
@@ -535,7 +535,7 @@ def check_tables(log: Log, jobs: list[Job], result) -> None:
     ledger = result.summary["ledger"]
     idle_us = sum(b - a for each in idle.values() for a, b in each)
     same("idle node time of the log", ledger["idle_node_us"], idle_us)
-    labels = ("useful", "rescaling", "lost_to_preemption", "stalled")
+    labels = ("useful", "rescaling", "preempted", "stalled")
     for row in rows_of(result.table("jobs")):
         name, job = row["job"], by_name[row["job"]]
         node_us = [row[f"{label}_node_us"] for label in labels]
@@ -548,13 +548,13 @@ def check_tables(log: Log, jobs: list[Job], result) -> None:
             assert row["finished"] >= row["first_start"] >= row["admitted"] >= row["submitted"] or (
                 row["submitted"] < log.start_us or row["first_start"] is None
             ), row
-    same("all labels", sum(held_us.values()) + ledger["free_node_us"], idle_us)
-    made = ledger["samples"] + ledger["rescale_samples"] + ledger["preempt_samples"] + ledger["trimmed_samples"]
+    same("all labels", sum(held_us.values()) + ledger["unallocated_node_us"], idle_us)
+    made = ledger["samples"] + ledger["rescale_samples"] + ledger["preemption_samples"] + ledger["trimmed_samples"]
     close("gross samples", ledger["gross_samples"], made, abs(ledger["gross_samples"]) + abs(made))
-    holes = rows_of(result.table("holes"))
-    same("idle intervals", sum(row["n_holes"] for row in holes), sum(len(each) for each in idle.values()))
-    same("idle node time of intervals", sum(row["idle_node_us"] for row in holes), idle_us)
-    same("held node time of intervals", sum(row["held_node_us"] for row in holes), sum(held_us.values()))
+    idle_intervals = rows_of(result.table("idle_intervals"))
+    same("idle intervals", sum(row["n_intervals"] for row in idle_intervals), sum(len(each) for each in idle.values()))
+    same("idle node time of intervals", sum(row["idle_node_us"] for row in idle_intervals), idle_us)
+    same("held node time of intervals", sum(row["allocated_node_us"] for row in idle_intervals), sum(held_us.values()))
     bound = result.summary["bound"]
     if bound is not None and bound["share"] is not None:
         assert bound["share"] <= 1 + 1e-9, f"the run processed {bound['share']} of what no policy can exceed"

@@ -43,7 +43,7 @@ def test_a_job_that_starts_again_keeps_its_first_start():
         decided(active, count, at_s)
     record = active.records[0]
     assert (record["first_start_us"], record["n_starts"]) == (5 * ONE_S, 2)
-    assert (record["n_grown"], record["n_shrunk"]) == (2, 1)
+    assert (record["n_scale_ups"], record["n_scale_downs"]) == (2, 1)
 
 
 @pytest.mark.parametrize("is_published", [False, True])
@@ -65,7 +65,7 @@ def test_after_a_reclaim_a_job_grows_again_at_the_cost_of_its_rate_on_what_was_l
     active = holding(3, up_s=5, down_s=2)
     assert reclaimed(active, 2, is_published=is_published) == 30 * 2
     record = active.records[0]
-    assert (record["rate"], record["pace"], record["preempt_debt"], record["n_preempted"]) == (10, 10, 60, 1)
+    assert (record["rate"], record["pace"], record["preempt_debt"], record["n_preemptions"]) == (10, 10, 60, 1)
     assert decided(active, 3, is_published=is_published) == 10 * 5
 
 
@@ -73,13 +73,13 @@ def test_a_job_that_a_reclaim_leaves_too_small_runs_at_no_rate_and_two_reclaims_
     active = holding(4, min_nodes=2, down_s=2)
     assert [reclaimed(active, n_nodes) for n_nodes in (1, 2)] == [40 * 2, 30 * 2]
     record = active.records[0]
-    assert (record["rate"], record["pace"], record["preempt_debt"], record["n_preempted"]) == (0, 0, 140, 2)
+    assert (record["rate"], record["pace"], record["preempt_debt"], record["n_preemptions"]) == (0, 0, 140, 2)
 
 
 def test_a_job_that_loses_nothing_is_charged_nothing():
     active = holding(3, down_s=2)
     assert charge_preemption(active.records, 1, active.throughput, False) == (0, 0.0)
-    assert active.records[0]["n_preempted"] == 0
+    assert active.records[0]["n_preemptions"] == 0
 
 
 def test_debts_are_worked_off_before_progress_the_preemption_first():

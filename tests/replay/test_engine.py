@@ -38,7 +38,7 @@ def test_a_job_completes_at_its_exact_instant_and_frees_its_nodes():
     assert row["finished"].timestamp() == 5.0
     assert row["done_samples"] == 100
     assert _hours(result, "useful") == 10  # node-seconds
-    assert _hours(result, "unused") == 30
+    assert _hours(result, "unallocated") == 30
     assert result.summary["last_finish_us"] == 5 * SECOND
 
 
@@ -68,7 +68,7 @@ def test_under_the_published_clock_a_job_that_is_done_is_noticed_at_the_next_eve
     assert row["finished"].timestamp() == 8.0
     assert row["done_samples"] == 100
     assert _hours(result, "useful") == 10
-    assert result.summary["ledger"]["node_hours"]["unused_stalled"] * 3600 == 6
+    assert result.summary["ledger"]["node_hours"]["stalled"] * 3600 == 6
     assert result.summary["ledger"]["trimmed_samples"] == 60
 
 
@@ -95,9 +95,9 @@ def test_a_reclaimed_node_is_paid_for_once_however_many_are_taken():
     events = log(3, [(10, 0, False), (10, 1, False)], 20, idle_first=[0, 1, 2])
     result = replay_log(events, JobSet([job(down_s=2)]))
     row = result.jobs.iloc[0]
-    assert row["n_preempted"] == 1
-    assert row["preempt_cost_samples"] == pytest.approx(60)
-    assert _hours(result, "lost_to_preemption") == pytest.approx(6)
+    assert row["n_preemptions"] == 1
+    assert row["preemption_cost_samples"] == pytest.approx(60)
+    assert _hours(result, "preempted") == pytest.approx(6)
     assert row["done_samples"] == pytest.approx(300 + 40)
     assert result.summary["n_preemptions"] == 1
 
@@ -152,10 +152,19 @@ def test_free_nodes_are_taken_lowest_first_and_given_back_last_gained_first():
     events = log(4, [(10, 0, True), (10, 1, True), (10, 3, True), (20, 3, False)], 30, idle_first=[2])
     result = replay_log(events, JobSet([job()]), Scripted(), ReplaySettings(record_nodes=True))
     counted = result.jobs.iloc[0]
-    assert (counted["n_starts"], counted["n_grown"], counted["n_shrunk"], counted["n_preempted"]) == (1, 2, 1, 0)
-    assert (result.summary["n_grown"], result.summary["n_shrunk"], result.summary["n_preemptions"]) == (2, 1, 0)
-    assert result.decisions["n_jobs_grown"].tolist() == [1, 1, 0]
-    assert result.decisions["n_jobs_shrunk"].tolist() == [0, 0, 1]
+    assert (counted["n_starts"], counted["n_scale_ups"], counted["n_scale_downs"], counted["n_preemptions"]) == (
+        1,
+        2,
+        1,
+        0,
+    )
+    assert (result.summary["n_scale_ups"], result.summary["n_scale_downs"], result.summary["n_preemptions"]) == (
+        2,
+        1,
+        0,
+    )
+    assert result.decisions["n_jobs_scaled_up"].tolist() == [1, 1, 0]
+    assert result.decisions["n_jobs_scaled_down"].tolist() == [0, 0, 1]
     held = result.table("nodes").to_pandas()
     spans = {
         (node, since.timestamp(), until.timestamp())
@@ -181,7 +190,7 @@ def test_a_job_left_with_fewer_nodes_than_it_needs_and_no_decision_makes_nothing
     events = log(2, [(10, 1, False)], 20, idle_first=[0, 1])
     result = replay_log(events, JobSet([job(min_nodes=2)]), OnceOnly())
     assert result.jobs.iloc[0]["done_samples"] == pytest.approx(200)
-    assert result.summary["ledger"]["node_hours"]["unused_stalled"] * 3600 == pytest.approx(10)
+    assert result.summary["ledger"]["node_hours"]["stalled"] * 3600 == pytest.approx(10)
 
 
 def test_state_changes_of_busy_nodes_are_no_decision_points():
@@ -224,7 +233,7 @@ def test_after_the_last_job_the_books_go_on_and_the_decisions_stop():
     result = replay_log(events, JobSet([job(work=20)]))  # done at 2 s
     assert result.summary["n_decisions"] == 2
     assert result.summary["n_pool_events"] == 10
-    assert _hours(result, "idle") == 5 + 5 + 5  # until 5 s, 5 holes of 1 s, from 14 s; first stretch included
+    assert _hours(result, "idle") == 5 + 5 + 5  # until 5 s, 5 idle intervals of 1 s, from 14 s; first stretch included
     assert _hours(result, "useful") == 2
 
 
@@ -391,7 +400,7 @@ def test_a_job_completes_only_after_it_has_made_up_for_a_preemption():
     events = log(2, [(5, 1, False)], 30, idle_first=[0, 1])
     row = replay_log(events, JobSet([job(work=150, down_s=4)])).jobs.iloc[0]
     assert row["finished"].timestamp() == pytest.approx(18.0)
-    assert row["preempt_cost_samples"] == pytest.approx(80)
+    assert row["preemption_cost_samples"] == pytest.approx(80)
 
 
 def test_a_job_that_is_left_too_small_to_run_pays_nothing_for_growing_again():

@@ -31,7 +31,7 @@ def test_a_job_moves_to_another_type_with_the_same_count():
     result = run(typed_log(V100_AND_P100, 20), [typed_job()], policy)
     assert of_job(result)["done_samples"] == pytest.approx(140)
     assert intervals(result) == [("job", "p100", 1, 10.0, 20.0), ("job", "v100", 1, 0.0, 10.0)]
-    assert of_job(result)["n_grown"] == 1  # the start; a move is no change of the count
+    assert of_job(result)["n_scale_ups"] == 1  # the start; a move is no change of the count
 
 
 def test_growing_on_another_type_costs_seconds_at_the_rate_of_the_old_one():
@@ -48,8 +48,8 @@ def test_a_reclaimed_node_costs_seconds_at_the_rate_of_its_type():
     policy = Scripted(Step({0: [2, 3]}), wakes_on=Trigger.ARRIVAL)
     events = typed_log(V100_AND_P100, 25, [(10, 3, False)])
     row = of_job(run(events, [typed_job(down_s=5)], policy))
-    assert row["preempt_cost_samples"] == pytest.approx(40)
-    assert row["lost_to_preemption"] == pytest.approx(10)
+    assert row["preemption_cost_samples"] == pytest.approx(40)
+    assert row["preempted"] == pytest.approx(10)
     assert row["done_samples"] == pytest.approx(80 + 5 * 4)
 
 
@@ -194,7 +194,7 @@ def test_a_job_may_keep_fewer_nodes_than_it_needs_after_a_reclaim_and_makes_noth
     row = of_job(result)
     assert row["done_samples"] == pytest.approx(200)
     assert row["stalled"] == 10
-    assert row["n_preempted"] == 1
+    assert row["n_preemptions"] == 1
 
 
 def test_a_job_on_other_nodes_of_the_same_number_goes_on_with_its_debts():

@@ -166,7 +166,7 @@ def _rows(result, name):
 
 @settings(deadline=None, max_examples=examples(60))
 @given(case=_cases())
-def test_random_decisions_leave_the_books_in_order(case):
+def test_random_decisions_leave_the_ledger_in_order(case):
     events, jobs, seed, wakes_on, options = case
 
     def replayed():
@@ -179,7 +179,7 @@ def test_random_decisions_leave_the_books_in_order(case):
     spans = _idle_spans(events)
 
     # node time: of the log, of the jobs, and of the tables
-    labels = ("useful", "rescaling", "preempted", "stalled", "free")
+    labels = ("useful", "rescaling", "preempted", "stalled", "unallocated")
     assert all(ledger[f"{label}_node_us"] >= 0 for label in labels)
     idle_us = sum(max(0, min(b, end_us) - min(a, end_us)) for each in spans.values() for a, b in each)
     assert sum(ledger[f"{label}_node_us"] for label in labels) == ledger["idle_node_us"] == idle_us
@@ -189,7 +189,7 @@ def test_random_decisions_leave_the_books_in_order(case):
         assert row["count"] <= job.max_nodes
         charged[row["job"]] += row["count"] * charged_us(row.get("sharing", 0), row["from"], row["to"])
     for name, row in by_name.items():
-        of_job = ("useful", "rescaling", "lost_to_preemption", "stalled")
+        of_job = ("useful", "rescaling", "preempted", "stalled")
         assert sum(row[f"{label}_node_us"] for label in of_job) == charged[name]
         assert all(row[f"{label}_node_us"] >= 0 for label in of_job)
     node_rows = _rows(result, "nodes")

@@ -159,8 +159,8 @@ def test_a_limit_beyond_the_work_is_none():
 def test_a_job_that_waits_pays_nothing_for_a_node_that_is_reclaimed():
     policy = Scripted(Step({0: [0, 1]}, samples={0: 40}, until_s=20), Step({0: [0]}, until_s=99), wakes_on=ROUNDS)
     row = of_job(run(typed_log("v100 v100", 30, [(10, 1, False)]), [typed_job(down_s=3)], policy))
-    assert row["preempt_cost_samples"] == 0
-    assert row["n_preempted"] == 1
+    assert row["preemption_cost_samples"] == 0
+    assert row["n_preemptions"] == 1
     assert row["stalled"] == pytest.approx(2 * 8 + 10, abs=1e-5)
     assert row["done_samples"] == pytest.approx(40 + 100)
 
@@ -202,7 +202,7 @@ def test_a_job_that_is_done_early_holds_its_nodes_until_it_may_go():
     row = of_job(result)
     assert row["finished"] == 10.0
     assert (row["useful"], row["stalled"], row["done_samples"]) == (5, 5, 50)
-    assert node_seconds(result, "free") == 10
+    assert node_seconds(result, "unallocated") == 10
 
 
 def test_a_job_that_is_done_later_does_not_wait():
@@ -229,7 +229,7 @@ def test_a_job_that_waits_with_its_work_done_pays_nothing_for_a_reclaimed_node()
     policy = Scripted(Step({0: [0, 1]}, not_before_s={0: 10}, until_s=99), wakes_on=ROUNDS)
     row = of_job(run(typed_log("v100 v100", 20, [(9, 1, False)]), [typed_job(work=50, down_s=30)], policy))
     assert row["finished"] == 10.0
-    assert row["preempt_cost_samples"] == 0
+    assert row["preemption_cost_samples"] == 0
     assert (row["useful"], row["stalled"]) == pytest.approx((5, 14), abs=1e-5)
 
 
@@ -256,7 +256,7 @@ def test_a_job_that_is_given_up_leaves_with_its_status():
     assert row["done_samples"] == pytest.approx(100)
     assert result.summary["jobs"]["failed"] == 1
     assert of_job(result, "b")["done_samples"] == pytest.approx(200)
-    assert node_seconds(result, "free") == 10
+    assert node_seconds(result, "unallocated") == 10
 
 
 def test_the_place_of_a_job_that_is_given_up_is_taken_at_once():

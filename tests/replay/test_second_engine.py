@@ -29,8 +29,8 @@ def checked(tmp_path_factory):
         if case.policy == "bftrainer" and not case.rules.is_published and case.log.types is None:
             result = run(case, folder)
             summary = result.summary
-            lost = result.table("jobs").to_pandas()["preempt_cost_samples"].sum()
-            if lost > 0 and summary["n_grown"] > 5 and summary["n_shrunk"] and summary["jobs"]["finished"] > 1:
+            lost = result.table("jobs").to_pandas()["preemption_cost_samples"].sum()
+            if lost > 0 and summary["n_scale_ups"] > 5 and summary["n_scale_downs"] and summary["jobs"]["finished"] > 1:
                 return case, result
     raise AssertionError("no such case")
 

@@ -29,7 +29,7 @@ def _pair(**options):
 
 def _books(result, name):
     row = of_job(result, name)
-    return [row[label] for label in ("useful", "rescaling", "lost_to_preemption", "stalled")]
+    return [row[label] for label in ("useful", "rescaling", "preempted", "stalled")]
 
 
 def test_each_of_two_makes_what_the_table_says_and_is_charged_half():
@@ -76,7 +76,7 @@ def test_two_pairs_on_wide_gangs_pay_by_the_node():
     result = run(typed_log("v100 v100 v100", 10), _pair(), Scripted(step), colocation=TOGETHER)
     assert [of_job(result, name)["done_samples"] for name in "ab"] == pytest.approx([120, 50])
     assert _books(result, "a") == _books(result, "b") == [10, 0, 0, 0]
-    assert node_seconds(result, "free") == 10
+    assert node_seconds(result, "unallocated") == 10
     assert [row[2] for row in intervals(result)] == [2, 2]  # the whole gang, for both
 
 
@@ -110,7 +110,7 @@ def test_both_done_at_the_same_instant_were_useful_until_then():
     result = run(typed_log("v100", 20), jobs, Scripted(BOTH_ON_N0), colocation=TOGETHER)
     assert [of_job(result, name)["finished"] for name in "ab"] == [10.0, 10.0]
     assert _books(result, "a") == _books(result, "b") == [5, 0, 0, 0]
-    assert node_seconds(result, "free") == 10
+    assert node_seconds(result, "unallocated") == 10
 
 
 def test_of_two_that_wait_for_each_other_each_has_its_own_useful_time():
@@ -130,7 +130,7 @@ def test_both_lose_a_node_that_is_reclaimed_and_both_pay():
         Scripted(Step({0: [0, 1], 1: [0, 1]}, pairs=((0, 1),)), BOTH_ON_N0), colocation=TOGETHER,
     )  # fmt: skip
     assert result.summary["n_preemptions"] == 2
-    assert [of_job(result, name)["preempt_cost_samples"] for name in "ab"] == pytest.approx([24, 10])
+    assert [of_job(result, name)["preemption_cost_samples"] for name in "ab"] == pytest.approx([24, 10])
     assert _books(result, "a") == pytest.approx([10 + 8, 0, 2, 0])  # 24 samples at 6/s: 4 s of half a node
     assert _books(result, "b") == pytest.approx([10 + 10 - 5 / 3, 0, 5 / 3, 0], abs=2e-6)
     assert [of_job(result, name)["done_samples"] for name in "ab"] == pytest.approx([120 + 96, 50 + 50])
@@ -160,7 +160,7 @@ def test_a_pair_that_a_decision_parts_is_charged_and_paid_alone_from_then_on():
     assert [of_job(result, name)["done_samples"] for name in "ab"] == pytest.approx([60 + 100, 30 + 200])
     assert _books(result, "a") == [15, 0, 0, 0]
     assert _books(result, "b") == [25, 0, 0, 0]
-    assert node_seconds(result, "free") == 10 + 10
+    assert node_seconds(result, "unallocated") == 10 + 10
 
 
 def test_a_job_may_change_its_partner():
@@ -240,6 +240,6 @@ def test_the_ledger_is_in_whole_node_microseconds():
     ledger = result.summary["ledger"]
     assert ledger["idle_node_us"] == round(12.345677 * SECOND)
     assert (
-        sum(ledger[f"{name}_node_us"] for name in ("useful", "rescaling", "preempted", "stalled", "free"))
+        sum(ledger[f"{name}_node_us"] for name in ("useful", "rescaling", "preempted", "stalled", "unallocated"))
         == (ledger["idle_node_us"])
     )

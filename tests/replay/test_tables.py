@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.replay.intervals import ALLOCATIONS, NODES
-from bfreplay.replay.pool_tables import HOLES, POOL
+from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import CHUNK_ROWS, DECISIONS, JOBS, TIMINGS, MemorySink, ParquetSink, RowTable
 
 SCHEMA = pa.schema([("n", pa.int64()), ("word", pa.dictionary(pa.int16(), pa.string())), ("text", pa.string())])
@@ -29,7 +29,7 @@ def test_rows_come_back_in_memory_and_from_disk_whatever_the_chunks(tmp_path, n_
         assert read.schema.names == SCHEMA.names
 
 
-@pytest.mark.parametrize("schema", [DECISIONS, JOBS, TIMINGS, ALLOCATIONS, NODES, POOL, HOLES])
+@pytest.mark.parametrize("schema", [DECISIONS, JOBS, TIMINGS, ALLOCATIONS, NODES, POOL, IDLE_INTERVALS])
 def test_a_table_without_rows_keeps_its_columns(tmp_path, schema):
     sink = ParquetSink(tmp_path / "t.parquet", schema)
     sink.close()

@@ -23,7 +23,7 @@ def test_a_replay_ends_with_its_last_job():
     assert of_job(result, "b")["finished"] == 25.0
     assert result.summary["duration_s"] == 25
     assert node_seconds(result, "idle") == 50
-    assert node_seconds(result, "free") == 15
+    assert node_seconds(result, "unallocated") == 15
     assert result.record["config"]["until_done"] is True
     assert result.record["config"]["window_end_us"] == 25 * SECOND
 

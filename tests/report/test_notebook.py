@@ -100,7 +100,7 @@ def test_the_table_has_the_numbers_of_the_run(run):
     assert found["idle node-hours"] == "0.0167"
     assert ledger["idle"] == pytest.approx(1 / 60)
     assert found["share of the idle node-hours useful"] == "25.0 %"
-    assert found["share of the idle node-hours unused"] == "75.0 %"
+    assert found["share of the idle node-hours unallocated"] == "75.0 %"
     assert found["length of the window"] == "60 s"
     assert found["decisions"] == str(run.summary["n_decisions"])
     assert found["jobs finished"] == "1"

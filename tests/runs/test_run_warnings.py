@@ -15,9 +15,9 @@ from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 
 
-def doubted(events, node_hours):
-    """The same log, of whose idle node-hours so many are in doubt; the whole log of the import has 10."""
-    report = {"facts": {"node_hours": {"idle": 10.0}}, "doubts": {"x": {"count": 2, "node_hours": node_hours}}}
+def warned_log(events, node_hours):
+    """The same log, of whose idle node-hours so many are in warning; the whole log of the import has 10."""
+    report = {"facts": {"node_hours": {"idle": 10.0}}, "warnings": {"x": {"count": 2, "node_hours": node_hours}}}
     events.metadata = replace(events.metadata, notes={"ingest": report})
     return events
 
@@ -27,7 +27,7 @@ def wide(name="wide", n_nodes=300):
 
 
 def test_a_log_that_cannot_be_believed_is_the_first_thing_that_a_summary_says():
-    run = replay_log(doubted(log(2, [], 3600, idle_first=[0]), 27.0), JobSet([job()]))
+    run = replay_log(warned_log(log(2, [], 3600, idle_first=[0]), 27.0), JobSet([job()]))
     assert render(run).splitlines()[:4] == [
         "Warning: The idle nodes of this log cannot be believed: warnings of its import concern at most 27.0 "
         "node-hours, 2.7 times the idle ones of the whole log.",
@@ -43,7 +43,7 @@ def test_a_log_that_cannot_be_believed_is_the_first_thing_that_a_summary_says():
 
 @pytest.mark.parametrize("change", [{"semantics": "published"}, {}])
 def test_shares_are_of_the_whole_log_whatever_part_of_it_is_replayed_and_by_which_clock(change):
-    events = doubted(log(2, [(60, 0, False)], 3600, idle_first=[0]), 4.0).between(0, 120_000_000)
+    events = warned_log(log(2, [(60, 0, False)], 3600, idle_first=[0]), 4.0).between(0, 120_000_000)
     run = replay_log(events, JobSet([job()]), None, ReplaySettings(3, **change))
     assert run.summary["ledger"]["node_hours"]["idle"] < 0.02
     assert run.warnings[1] == "2 x x (4 node-hours, 40.0% of the idle ones)"

@@ -280,7 +280,7 @@ def _tampered(run: RunResult, column: str, index: int, value: object) -> RunResu
     ("column", "value"),
     [
         ("time", 11 * SECOND), ("trigger", "completion"), ("n_idle", 3), ("n_jobs", 1), ("counts", [0, 1]),
-        ("counts", [1]), ("objective", 1.0), ("n_left", 7), ("n_jobs_preempted", 1), ("n_nodes_used", 9),
+        ("counts", [1]), ("objective", 1.0), ("n_reclaimed", 7), ("n_jobs_preempted", 1), ("n_nodes_used", 9),
         ("samples_since_last", 5.0), ("rescale_cost_samples", 1.0),
     ],
 )  # fmt: skip

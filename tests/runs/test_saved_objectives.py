@@ -180,7 +180,7 @@ def test_what_a_trial_lost_before_its_pause_is_not_reclaimed_when_it_goes_on():
     source = PausedAtFirst()
     run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False, with_bound=False)
     index = decision_at(run, 20 * SECOND)
-    assert run.decisions["n_left"][index] == 1
+    assert run.decisions["n_reclaimed"][index] == 1
     (found,) = recorded_decisions(run, [index], events=events, jobs=source, t_fwd_s=T_FWD_S)
     assert (found.held.tolist(), found.reclaimed.tolist(), found.counts.tolist()) == ([0], [0], [1])
 

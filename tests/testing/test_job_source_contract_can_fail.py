@@ -234,10 +234,10 @@ def test_a_broken_source_breaks_the_contract(source, test):
 def test_a_source_without_work_breaks_the_contract_in_a_replay(tmp_path):
     contract = type("Contract", (JobSourceContract,), {"source": FailsInAReplay, "hours": 4.0})()
     with pytest.raises(AssertionError, match="nothing was trained"):
-        contract.test_a_replay_with_it_closes_its_books_and_repeats_its_bytes(tmp_path)
+        contract.test_a_replay_with_it_closes_its_ledger_and_repeats_its_bytes(tmp_path)
 
 
 def test_a_source_that_differs_breaks_the_contract_in_a_replay(tmp_path):
     contract = type("Contract", (JobSourceContract,), {"source": CountsItself, "hours": 4.0})()
     with pytest.raises(AssertionError, match=r"parquet|json"):
-        contract.test_a_replay_with_it_closes_its_books_and_repeats_its_bytes(tmp_path)
+        contract.test_a_replay_with_it_closes_its_ledger_and_repeats_its_bytes(tmp_path)

@@ -201,14 +201,14 @@ def test_a_broken_policy_that_places_fails(name):
         (AnswersFloats, "test_its_counts_are_allowed", (), AssertionError),
         (AnswersForOneJobMore, "test_its_counts_are_allowed", (), AssertionError),
         (GivesLessThanTheMinimum, "test_its_counts_are_allowed", (), AssertionError),
-        (Fickle, "test_a_replay_with_it_closes_its_books_and_repeats", (Semantics.CONTINUOUS,), AssertionError),
+        (Fickle, "test_a_replay_with_it_closes_its_ledger_and_repeats", (Semantics.CONTINUOUS,), AssertionError),
         (WritesIntoTheNodes, "test_it_changes_nothing_that_it_sees", (), ValueError),
         (DeclaresRoundsOnly, "test_it_says_what_it_is", (), AssertionError),
         (DeclaresByText, "test_it_says_what_it_is", (), AssertionError),
         (CountsInfinitely, "test_it_says_what_it_is", (), ValueError),
         (WritesIntoTheState, "test_it_changes_nothing_that_it_sees", (), ValueError),
         (Fickle, "test_two_of_them_decide_alike", (), AssertionError),
-        (TrainsNothing, "test_a_replay_with_it_closes_its_books_and_repeats", (Semantics.CONTINUOUS,), AssertionError),
+        (TrainsNothing, "test_a_replay_with_it_closes_its_ledger_and_repeats", (Semantics.CONTINUOUS,), AssertionError),
     ],
 )
 def test_a_broken_policy_fails(policy, test, arguments, error):

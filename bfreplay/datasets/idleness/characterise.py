@@ -8,8 +8,13 @@ import numpy as np
 
 from bfreplay.datasets.idleness.bursts import bursts
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
-from bfreplay.datasets.idleness.idle_intervals import CensoredHoles, hole_bins, hole_spectrum, longer_holes
-from bfreplay.datasets.idleness.observe import Observed, check_node_time, longest_holes, observe
+from bfreplay.datasets.idleness.idle_intervals import (
+    CensoredIdleIntervals,
+    idle_interval_bins,
+    idle_interval_spectrum,
+    longer_idle_intervals,
+)
+from bfreplay.datasets.idleness.observe import Observed, check_node_time, longest_idle_intervals, observe
 from bfreplay.datasets.idleness.pool import widths
 from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week
@@ -20,7 +25,7 @@ from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
-    """Measure the idle nodes of ``events`` in one pass over its batches; memory grows with nodes and holes.
+    """Measure the idle nodes of ``events`` in one pass over its batches; memory grows with nodes and idle intervals.
 
     A node counts as idle in state ``IDLE`` only; a change between two other states (busy to down, say) is no event
     here.
@@ -48,7 +53,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
     time_at = pool.time_at(n_nodes)
     level = np.arange(n_nodes + 1)
     idle_node_us = int(seen.state_us[NodeState.IDLE])
-    cut_us = np.concatenate([seen.cut_at_start_us, seen.cut_at_end_us, seen.cut_at_both_us])
+    censored_us = np.concatenate([seen.cut_at_start_us, seen.cut_at_end_us, seen.cut_at_both_us])
     return Idleness(
         window_start_us=pool.start_us,
         window_end_us=pool.end_us,
@@ -63,11 +68,11 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         idle_nodes_per_event=quantiles(np.sort(pool.idle[1:])),
         events_per_hour=_events_per_hour(seen),
         gap_s=quantiles(np.sort(np.diff(pool.stamp_us)), unit=US),
-        holes=len(seen.complete_us),
-        hole_length_s=quantiles(seen.complete_us, unit=US),
-        hole_bins=hole_bins(seen.complete_us),
-        censored=CensoredHoles(
-            len(seen.cut_at_start_us), len(seen.cut_at_end_us), len(seen.cut_at_both_us), int(cut_us.sum())
+        idle_intervals=len(seen.complete_us),
+        idle_interval_length_s=quantiles(seen.complete_us, unit=US),
+        idle_interval_bins=idle_interval_bins(seen.complete_us),
+        censored=CensoredIdleIntervals(
+            len(seen.cut_at_start_us), len(seen.cut_at_end_us), len(seen.cut_at_both_us), int(censored_us.sum())
         ),
         join_bursts=bursts(pool.joined, pool.idle[1:], window_us),
         reclaim_bursts=bursts(pool.reclaimed, pool.idle[:-1], window_us),
@@ -81,9 +86,9 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         states=tuple(
             StateTime(*each, n_nodes * window_us) for each in zip(STATE_WORDS, seen.state_us.tolist(), strict=True)
         ),
-        longer_holes=longer_holes(seen.complete_us, cut_us, idle_node_us, window_us),
-        longest_holes=longest_holes(events.nodes, seen),
-        hole_spectrum=hole_spectrum(seen.complete_us, cut_us),
+        longer_idle_intervals=longer_idle_intervals(seen.complete_us, censored_us, idle_node_us, window_us),
+        longest_idle_intervals=longest_idle_intervals(events.nodes, seen),
+        idle_interval_spectrum=idle_interval_spectrum(seen.complete_us, censored_us),
         widths=widths(pool, n_nodes),
         week=None if clock is None else week(pool, *clock),
         timeline=pool.timeline(),

@@ -1,7 +1,7 @@
 """The figures that describe the idle nodes of a log.
 
-A *hole* is one node being idle without a break, a *pool event* a time stamp at which at least one node joins the
-idle nodes or is reclaimed from them, a *burst* the nodes that join (or are reclaimed) at one such time stamp.
+A *idle interval* is one node being idle without a break, a *pool event* a time stamp at which at least one node joins
+the idle nodes or is reclaimed from them, a *burst* the nodes that join (or are reclaimed) at one such time stamp.
 Everything is counted in integer microseconds; hours and seconds appear only in what is shown.
 """
 
@@ -10,8 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bfreplay.datasets.idleness.bursts import Bursts
-from bfreplay.datasets.idleness.idle_intervals import CensoredHoles, HoleBin, HoleSpectrum, LongerHoles
-from bfreplay.datasets.idleness.observe import LongestHole
+from bfreplay.datasets.idleness.idle_intervals import (
+    CensoredIdleIntervals,
+    IdleIntervalBin,
+    IdleIntervalSpectrum,
+    LongerIdleIntervals,
+)
+from bfreplay.datasets.idleness.observe import LongestIdleInterval
 from bfreplay.datasets.idleness.pool import Timeline, Width
 from bfreplay.datasets.idleness.quantiles import Quantiles, named
 from bfreplay.datasets.idleness.week import Week
@@ -29,8 +34,8 @@ class Origin:
     cluster, time_origin, node_inventory
         As in ``EventsMetadata``.
     log_warnings
-        Warnings about the log, and the rule that chose the nodes where the source gave only counts: lengths of holes
-        then follow from the rule.
+        Warnings about the log, and the rule that chose the nodes where the source gave only counts: lengths of idle
+        intervals then follow from the rule.
     idle_hours_by_rule
         Idle node-hours of the window under each treatment of jobs that need more nodes than are free, in order of their
         names; empty where there are none, or where the import could not tell.
@@ -73,7 +78,7 @@ class Idleness:
     n_nodes, nodes_ever_idle
         Nodes in the log, and those idle at any instant of the window.
     idle_node_us
-        Integral of idle nodes over the window, in node-microseconds: the lengths of all holes together.
+        Integral of idle nodes over the window, in node-microseconds: the lengths of all idle intervals together.
     idle_nodes
         Quantiles of the number of idle nodes, each weighted by how long it lasted.
     share_without_idle
@@ -86,21 +91,22 @@ class Idleness:
         Quantiles over the whole hours since the window start (a last part of an hour is left out).
     gap_s
         Quantiles of the seconds from one pool event to the next.
-    holes, hole_length_s, hole_bins
-        Complete holes (both ends inside the window): number, quantiles of their length, table by length.
+    idle intervals, idle_interval_length_s, idle_interval_bins
+        Complete idle intervals (both ends inside the window): number, quantiles of their length, table by length.
     censored
-        Holes cut by an edge of the window.
+        Idle intervals cut by an edge of the window.
     join_bursts, reclaim_bursts
         Nodes joining and nodes reclaimed per time stamp.
     origin
         What the log says of itself.
     states
         Node-time in each state, in the order of ``NodeState``.
-    longer_holes, hole_spectrum
-        Holes longer than each of a dozen lengths, and all holes in fine bins of their length, cut ones included.
-    longest_holes
-        One hole a node: first all nodes that are idle from edge to edge of the window (``cut`` is ``"both"``), then the
-        three with the longest holes.
+    longer_idle_intervals, idle_interval_spectrum
+        Idle intervals longer than each of a dozen lengths, and all idle intervals in fine bins of their length, cut
+        ones included.
+    longest_idle_intervals
+        One idle interval a node: first all nodes that are idle from edge to edge of the window (``cut`` is
+        ``"both"``), then the three with the longest idle intervals.
     widths
         For 1, 2, 4, ... nodes: how often and for how long at least so many are idle.
     week
@@ -122,17 +128,17 @@ class Idleness:
     idle_nodes_per_event: Quantiles
     events_per_hour: Quantiles
     gap_s: Quantiles
-    holes: int
-    hole_length_s: Quantiles
-    hole_bins: tuple[HoleBin, ...]
-    censored: CensoredHoles
+    idle_intervals: int
+    idle_interval_length_s: Quantiles
+    idle_interval_bins: tuple[IdleIntervalBin, ...]
+    censored: CensoredIdleIntervals
     join_bursts: Bursts
     reclaim_bursts: Bursts
     origin: Origin
     states: tuple[StateTime, ...]
-    longer_holes: tuple[LongerHoles, ...]
-    longest_holes: tuple[LongestHole, ...]
-    hole_spectrum: HoleSpectrum
+    longer_idle_intervals: tuple[LongerIdleIntervals, ...]
+    longest_idle_intervals: tuple[LongestIdleInterval, ...]
+    idle_interval_spectrum: IdleIntervalSpectrum
     widths: tuple[Width, ...]
     week: Week | None
     timeline: Timeline
@@ -170,7 +176,7 @@ class Idleness:
     def to_dict(self) -> dict[str, Json]:
         """Every figure, JSON-ready: plain numbers and strings, units in the names.
 
-        ``hole_spectrum`` and ``timeline``, which only pictures need, are left out.
+        ``idle_interval_spectrum`` and ``timeline``, which only pictures need, are left out.
         """
         return {
             "window_start": iso_utc(self.window_start_us),
@@ -185,21 +191,21 @@ class Idleness:
             "mean_events_per_hour": self.mean_events_per_hour,
             "events_per_hour": named(self.events_per_hour),
             "gap_s": named(self.gap_s),
-            "holes": {
-                "complete": self.holes,
-                "length_s": named(self.hole_length_s),
-                "bins": [each.to_dict() for each in self.hole_bins],
+            "idle_intervals": {
+                "complete": self.idle_intervals,
+                "length_s": named(self.idle_interval_length_s),
+                "bins": [each.to_dict() for each in self.idle_interval_bins],
             },
-            "censored_holes": self.censored.to_dict(),
+            "censored_idle_intervals": self.censored.to_dict(),
             "join_bursts": self.join_bursts.to_dict(),
             "reclaim_bursts": self.reclaim_bursts.to_dict(),
             **picked(self.origin, "cluster", "time_origin", "node_inventory"),
             "node_assignment_simulated_by": self.origin.log_warnings.node_assignment,
             "log_warnings": self.origin.log_warnings.to_json(),
-            "idle_node_hours_by_over_capacity": dict(self.origin.idle_hours_by_rule),
+            "idle_node_hours_by_oversubscription": dict(self.origin.idle_hours_by_rule),
             "states": [picked(each, "state", "node_us", "node_hours", "share") for each in self.states],
-            "longer_holes": [each.to_dict() for each in self.longer_holes],
+            "longer_idle_intervals": [each.to_dict() for each in self.longer_idle_intervals],
             "widths": [each.to_dict() for each in self.widths],
             "week": None if self.week is None else self.week.to_dict(),
-            "longest_holes": [each.to_dict() for each in self.longest_holes],
+            "longest_idle_intervals": [each.to_dict() for each in self.longest_idle_intervals],
         }

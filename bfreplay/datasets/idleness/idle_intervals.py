@@ -1,4 +1,4 @@
-"""Holes by their length: one node idle without a break."""
+"""Idle intervals by their length: one node idle without a break."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.times import HOUR_US, US
 from bfreplay.documents import Json, picked
 
-HOLE_BINS: tuple[tuple[str, int | None], ...] = (
+IDLE_INTERVAL_BINS: tuple[tuple[str, int | None], ...] = (
     ("<= 1 min", 60),
     ("1-5 min", 300),
     ("5-15 min", 900),
@@ -19,7 +19,7 @@ HOLE_BINS: tuple[tuple[str, int | None], ...] = (
     ("4-24 h", 86_400),
     ("> 1 day", None),
 )
-"""Label and upper edge (s, inclusive) of each bin of hole lengths."""
+"""Label and upper edge (s, inclusive) of each bin of idle interval lengths."""
 
 LONGER_THAN: tuple[tuple[str, int], ...] = (
     ("1 min", 60),
@@ -35,7 +35,7 @@ LONGER_THAN: tuple[tuple[str, int], ...] = (
     ("12 h", 43_200),
     ("1 day", 86_400),
 )
-"""Label and seconds of each length that a hole may exceed."""
+"""Label and seconds of each length that an idle interval may exceed."""
 
 SPECTRUM_OVER_US = np.array([0, *(round(US * 2 ** (k / 2)) for k in range(46))], np.int64)
 """Lower edges of the B fine bins, ``(B,)``: two a doubling, from 0 and 1 s to 69 days.
@@ -43,12 +43,12 @@ SPECTRUM_OVER_US = np.array([0, *(round(US * 2 ** (k / 2)) for k in range(46))],
 Bin k holds lengths over ``SPECTRUM_OVER_US[k]`` and up to ``SPECTRUM_OVER_US[k + 1]``; the last one all above its edge.
 """
 SPECTRUM_OVER_US.flags.writeable = False
-_LAST_UP_TO_US = US * 2**23  # 97 days: upper edge of the last bin where no hole is longer
+_LAST_UP_TO_US = US * 2**23  # 97 days: upper edge of the last bin where no idle interval is longer
 
 
 @dataclass(frozen=True, slots=True)
-class HoleBin:
-    """Complete holes longer than the bin before and at most ``up_to_s`` (``None``: no limit)."""
+class IdleIntervalBin:
+    """Complete idle intervals longer than the bin before and at most ``up_to_s`` (``None``: no limit)."""
 
     label: str
     up_to_s: int | None
@@ -57,7 +57,7 @@ class HoleBin:
 
     @property
     def node_hours(self) -> float:
-        """Idle node-time in holes of this length."""
+        """Idle node-time in idle intervals of this length."""
         return self.node_us / HOUR_US
 
     def to_dict(self) -> dict[str, Json]:
@@ -66,8 +66,8 @@ class HoleBin:
 
 
 @dataclass(frozen=True, slots=True)
-class CensoredHoles:
-    """Holes cut by an edge of the window: their lengths are lower bounds, so no quantile or bin counts them."""
+class CensoredIdleIntervals:
+    """Idle intervals cut by an edge of the window: lower bounds, which no quantile or bin counts."""
 
     open_at_start: int
     open_at_end: int
@@ -76,7 +76,7 @@ class CensoredHoles:
 
     @property
     def count(self) -> int:
-        """All of them; a hole that spans the whole window is counted once."""
+        """All of them; an idle interval that spans the whole window is counted once."""
         return self.open_at_start + self.open_at_end + self.open_at_both
 
     @property
@@ -90,16 +90,16 @@ class CensoredHoles:
 
 
 @dataclass(frozen=True, slots=True)
-class LongerHoles:
-    """Holes longer than ``over_s``; one cut by an edge of the window counts with the length seen, a lower bound.
+class LongerIdleIntervals:
+    """Idle intervals longer than ``over_s``; a censored one counts with the length seen, a lower bound.
 
     Parameters
     ----------
     label, over_s
         The length that they exceed.
     count, node_us
-        The holes, and the whole idle node-time in them.
-    cut, cut_node_us
+        The idle intervals, and the whole idle node-time in them.
+    cut, censored_node_us
         Those of them that are cut by an edge of the window.
     idle_node_us, window_us
         All idle node-time, and the length of the window.
@@ -109,8 +109,8 @@ class LongerHoles:
     over_s: int
     count: int
     node_us: int
-    cut: int
-    cut_node_us: int
+    censored: int
+    censored_node_us: int
     idle_node_us: int
     window_us: int
 
@@ -125,27 +125,30 @@ class LongerHoles:
         return self.node_us / self.idle_node_us if self.idle_node_us else 0.0
 
     @property
-    def cut_share(self) -> float:
+    def censored_share(self) -> float:
         """Share of all idle node-time that lies in those of them that are cut; a part of ``share``."""
-        return self.cut_node_us / self.idle_node_us if self.idle_node_us else 0.0
+        return self.censored_node_us / self.idle_node_us if self.idle_node_us else 0.0
 
     @property
     def mean_nodes(self) -> float:
-        """Mean number of nodes that are in such a hole: as if so many were dedicated."""
+        """Mean number of nodes that are in such an idle interval: as if so many were dedicated."""
         return self.node_us / self.window_us
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
-        return picked(self, "label", "over_s", "count", "node_hours", "share", "mean_nodes", "cut", "cut_share")
+        return picked(
+            self, "label", "over_s", "count", "node_hours", "share", "mean_nodes", "censored", "censored_share"
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class HoleSpectrum:
-    """All holes by length in B fine bins, cut ones with the length seen.
+class IdleIntervalSpectrum:
+    """All idle intervals by length in B fine bins, cut ones with the length seen.
 
     Bin k holds lengths over ``edges_us[k]`` and up to ``edges_us[k+1]``: two bins a doubling, from the first that
-    holds any to the last. No hole, no bin. Only the very last can have more than a factor of the root of two in it,
-    when holes are longer than 97 days, and the first when they are at most a second (its lower edge is then 0).
+    holds any to the last. No idle interval, no bin. Only the very last can have more than a factor of the root of two
+    in it, when idle intervals are longer than 97 days, and the first when they are at most a second (its lower edge is
+    then 0).
     """
 
     edges_us: tuple[int, ...]
@@ -153,43 +156,45 @@ class HoleSpectrum:
     node_us: tuple[int, ...]
 
 
-def hole_bins(ordered_us: NDArray[np.int64]) -> tuple[HoleBin, ...]:
-    """Ascending lengths of complete holes in `HOLE_BINS`."""
+def idle_interval_bins(ordered_us: NDArray[np.int64]) -> tuple[IdleIntervalBin, ...]:
+    """Ascending lengths of complete idle intervals in `IDLE_INTERVAL_BINS`."""
     bins, first = [], 0
-    for label, up_to_s in HOLE_BINS:
+    for label, up_to_s in IDLE_INTERVAL_BINS:
         last = len(ordered_us) if up_to_s is None else int(np.searchsorted(ordered_us, up_to_s * US, side="right"))
-        bins.append(HoleBin(label, up_to_s, last - first, int(ordered_us[first:last].sum())))
+        bins.append(IdleIntervalBin(label, up_to_s, last - first, int(ordered_us[first:last].sum())))
         first = last
     return tuple(bins)
 
 
-def longer_holes(
-    ordered_us: NDArray[np.int64], cut_us: NDArray[np.int64], idle_node_us: int, window_us: int
-) -> tuple[LongerHoles, ...]:
-    """Holes longer than each of `LONGER_THAN`: ascending lengths of complete ones, and those of cut ones."""
+def longer_idle_intervals(
+    ordered_us: NDArray[np.int64], censored_us: NDArray[np.int64], idle_node_us: int, window_us: int
+) -> tuple[LongerIdleIntervals, ...]:
+    """Idle intervals longer than each of `LONGER_THAN`: ascending lengths of complete ones, and those of cut ones."""
     rows = []
     for label, over_s in LONGER_THAN:
         complete = ordered_us[np.searchsorted(ordered_us, over_s * US, side="right") :]
-        cut = cut_us[cut_us > over_s * US]
-        cut_node_us = int(cut.sum())
-        node_us = int(complete.sum()) + cut_node_us
+        cut = censored_us[censored_us > over_s * US]
+        censored_node_us = int(cut.sum())
+        node_us = int(complete.sum()) + censored_node_us
         count = len(complete) + len(cut)
-        rows.append(LongerHoles(label, over_s, count, node_us, len(cut), cut_node_us, idle_node_us, window_us))
+        rows.append(
+            LongerIdleIntervals(label, over_s, count, node_us, len(cut), censored_node_us, idle_node_us, window_us)
+        )
     return tuple(rows)
 
 
-def hole_spectrum(ordered_us: NDArray[np.int64], cut_us: NDArray[np.int64]) -> HoleSpectrum:
-    """Sort all holes, those of length zero left out, into fine bins of their length."""
-    length = np.sort(np.concatenate([ordered_us, cut_us[cut_us > 0]]))
+def idle_interval_spectrum(ordered_us: NDArray[np.int64], censored_us: NDArray[np.int64]) -> IdleIntervalSpectrum:
+    """Sort all idle intervals, those of length zero left out, into fine bins of their length."""
+    length = np.sort(np.concatenate([ordered_us, censored_us[censored_us > 0]]))
     if not len(length):
-        return HoleSpectrum((), (), ())
+        return IdleIntervalSpectrum((), (), ())
     edges = np.append(SPECTRUM_OVER_US, max(int(length[-1]), _LAST_UP_TO_US))
     last = np.searchsorted(length, edges, side="right")
     reached = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
     count, node_us = np.diff(last), np.diff(reached[last])
     used = np.flatnonzero(count)
     part = slice(int(used[0]), int(used[-1]) + 1)
-    return HoleSpectrum(
+    return IdleIntervalSpectrum(
         edges_us=tuple(edges[part.start : part.stop + 1].tolist()),
         count=tuple(count[part].tolist()),
         node_us=tuple(node_us[part].tolist()),

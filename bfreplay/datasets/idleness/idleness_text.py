@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from bfreplay.datasets.idleness.bursts import BURST_SHARES, Bursts
 from bfreplay.datasets.idleness.figures import Idleness
-from bfreplay.datasets.idleness.idle_intervals import LongerHoles
+from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
@@ -21,7 +21,7 @@ _BAR_WIDTH = 24
 _NAMES_WIDTH = 74
 
 HEADLINE_S = 600
-"""The first length of a hole that the paragraph speaks of; the second is an hour."""
+"""The first length of an idle interval that the paragraph speaks of; the second is an hour."""
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _DAY_NAMES = dict(
@@ -32,8 +32,8 @@ _DAY_NAMES = dict(
 def render(idleness: Idleness) -> str:
     """Lay out ``idleness`` as text of at most 100 columns, ending in a newline.
 
-    Bars in the table of holes show each bin's share of the idle node-hours. A dash stands for what there is nothing
-    of: a quantile of no values, an hour that the window does not cover.
+    Bars in the table of idle intervals show each bin's share of the idle node-hours. A dash stands for what there is
+    nothing of: a quantile of no values, an hour that the window does not cover.
     """
     it = idleness
     warnings = [f"Warning: {each}" for each in it.origin.log_warnings.sentences(most=None)]
@@ -42,7 +42,7 @@ def render(idleness: Idleness) -> str:
         for paragraphs in (warnings, [" ".join(sentences(it))])
     ]
     blocks += [_facts(it), _longer_table(it), *_longest_table(it), _width_table(it), _hour_table(it), _burst_table(it)]
-    blocks += [_quantile_table(it), _hole_table(it)]
+    blocks += [_quantile_table(it), _idle_interval_table(it)]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
@@ -58,9 +58,9 @@ def _facts(it: Idleness) -> list[str]:
         ("no node idle", f"{it.share_without_idle:.1%} of the time"),
         ("pool events", f"{it.n_pool_events:,} ({it.mean_events_per_hour:,.1f} an hour)"),
         ("transitions", f"{it.transitions:,} ({count(it.joins, 'join')}, {count(it.reclaims, 'reclaim')})"),
-        ("complete holes", f"{it.holes:,}"),
+        ("complete intervals", f"{it.idle_intervals:,}"),
         (
-            "cut holes",
+            "censored intervals",
             f"{censored.count:,} by the window ({censored.open_at_start:,} start, "
             f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {few(censored.node_hours)} node-hours",
         ),
@@ -74,7 +74,7 @@ def _facts(it: Idleness) -> list[str]:
 
 def _throughout(it: Idleness) -> str:
     """As many names as a line has room for."""
-    names = [each.node for each in it.longest_holes if each.cut == "both"]
+    names = [each.node for each in it.longest_idle_intervals if each.censored == "both"]
     if not names:
         return "no node"
     said, shown = f"{count(len(names), 'node')}: {names[0]}", 1
@@ -85,33 +85,42 @@ def _throughout(it: Idleness) -> str:
 
 
 def _longest_table(it: Idleness) -> list[list[str]]:
-    """Of nodes that are not idle all the time; no table where there is no hole."""
-    holes = [each for each in it.longest_holes if each.cut != "both"]
-    rows: list[tuple[str, ...]] = [("longest holes, one a node", "from", "to", "length", "cut by the window")]
-    for each in holes:
+    """Of nodes that are not idle all the time; no table where there is no idle interval."""
+    idle_intervals = [each for each in it.longest_idle_intervals if each.censored != "both"]
+    rows: list[tuple[str, ...]] = [("longest intervals, one a node", "from", "to", "length", "censored")]
+    for each in idle_intervals:
         edges = [iso_utc(each.start_us), iso_utc(each.end_us)]
-        rows.append((each.node, *edges, span(each.length_s), "-" if each.cut is None else f"at its {each.cut}"))
-    return [aligned(rows)] if holes else []
+        rows.append(
+            (each.node, *edges, span(each.length_s), "-" if each.censored is None else f"at its {each.censored}")
+        )
+    return [aligned(rows)] if idle_intervals else []
 
 
 def _longer_table(it: Idleness) -> list[str]:
-    head = ("holes longer than", "count", "node-hours", "share of idle", "mean nodes", "share in cut holes")
+    head = (
+        "intervals longer than",
+        "count",
+        "node-hours",
+        "share of idle",
+        "mean nodes",
+        "share censored",
+    )
     rows: list[tuple[str, ...]] = [head]
-    for each in it.longer_holes:
+    for each in it.longer_idle_intervals:
         cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{each.share:.1%}"]
-        rows.append((each.label, *cells, cell(each.mean_nodes), f"{each.cut_share:.1%}"))
+        rows.append((each.label, *cells, cell(each.mean_nodes), f"{each.censored_share:.1%}"))
     return aligned(rows)
 
 
 def _width_table(it: Idleness) -> list[str]:
-    head = ("idle at once", "share of time", "stretches", "mean", "median", "longest", "cut by the window")
+    head = ("idle at once", "share of time", "stretches", "mean", "median", "longest", "censored")
     rows: list[tuple[str, ...]] = [head]
     for each in it.widths:
         lengths = ["-", "-", "-"]
         if each.mean_s is not None and each.median_s is not None:
             lengths = [span(each.mean_s), span(each.median_s), span(each.length_s[-1])]
         name = f"at least {each.nodes:,}"
-        rows.append((name, f"{each.share_of_time:.1%}", f"{each.stretches:,}", *lengths, str(each.cut)))
+        rows.append((name, f"{each.share_of_time:.1%}", f"{each.stretches:,}", *lengths, str(each.censored)))
     return aligned(rows)
 
 
@@ -165,7 +174,7 @@ def _quantile_table(it: Idleness) -> list[str]:
         ("idle nodes, over events", [f"{n:,.0f}" for n in it.idle_nodes_per_event]),
         ("events an hour", [f"{n:,.0f}" for n in it.events_per_hour]),
         ("gap between events", [span(s) for s in it.gap_s]),
-        ("length of a hole", [span(s) for s in it.hole_length_s]),
+        ("length of an idle interval", [span(s) for s in it.idle_interval_length_s]),
         bursts("nodes joining", it.join_bursts),
         bursts("nodes reclaimed", it.reclaim_bursts),
     ]
@@ -173,19 +182,19 @@ def _quantile_table(it: Idleness) -> list[str]:
     return aligned([head, *((name, *(values or ["-"] * 7)) for name, values in rows)])
 
 
-def _hole_table(it: Idleness) -> list[str]:
-    node_us = sum(b.node_us for b in it.hole_bins)
-    rows = [("complete holes", "count", "", "node-hours", "", "share of node-hours")]
-    for b in it.hole_bins:
+def _idle_interval_table(it: Idleness) -> list[str]:
+    node_us = sum(b.node_us for b in it.idle_interval_bins)
+    rows = [("complete intervals", "count", "", "node-hours", "", "share of node-hours")]
+    for b in it.idle_interval_bins:
         share = b.node_us / node_us if node_us else 0.0
-        count_share = b.count / it.holes if it.holes else 0.0
+        count_share = b.count / it.idle_intervals if it.idle_intervals else 0.0
         bar = "#" * round(share * _BAR_WIDTH)
         rows.append((b.label, f"{b.count:,}", f"{count_share:.1%}", f"{b.node_hours:,.1f}", f"{share:.1%}", bar))
     return aligned(rows, left=(0, 5))
 
 
 def sentences(it: Idleness) -> list[str]:
-    """How much is idle, in how long holes, how wide, how bursty, and when."""
+    """How much is idle, in how long idle intervals, how wide, how bursty, and when."""
     if not it.idle_node_us:
         nodes = (
             "The only node is never idle" if it.n_nodes == 1 else f"None of {it.n_nodes:,} nodes is idle at any time"
@@ -220,18 +229,19 @@ def _oversubscribed(it: Idleness) -> list[str]:
 
 
 def _length(it: Idleness) -> str:
-    by_length = {each.over_s: each for each in it.longer_holes}
+    by_length = {each.over_s: each for each in it.longer_idle_intervals}
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
     these = "this" if few(it.idle_node_hours) == "1" else "these"
     text = (
-        f"Of {these} {_idle_node_hours(it)}, {short.share:.1%} are in holes longer than "
-        f"{short.label}, as if {_nodes(short)} dedicated; {long.share:.1%} are in holes longer than {long.label}, "
+        f"Of {these} {_idle_node_hours(it)}, {short.share:.1%} are in idle intervals longer than "
+        f"{short.label}, as if {_nodes(short)} dedicated; "
+        f"{long.share:.1%} are in idle intervals longer than {long.label}, "
         f"as if {_nodes(long)}."
     )
-    if f"{short.cut_share:.1%}" != "0.0%":
+    if f"{short.censored_share:.1%}" != "0.0%":
         text += (
-            f" ({short.cut_share:.1%} are in holes cut by an edge of the window, which count with the length seen, "
-            "a lower bound.)"
+            f" ({short.censored_share:.1%} are in idle intervals cut by an edge of the window and count with the "
+            "length seen, a lower bound.)"
         )
     return text
 
@@ -241,8 +251,8 @@ def _idle_node_hours(it: Idleness) -> str:
     return f"{said} idle node-hour{'' if said == '1' else 's'}"
 
 
-def _nodes(holes: LongerHoles) -> str:
-    nodes = few(holes.mean_nodes)
+def _nodes(idle_intervals: LongerIdleIntervals) -> str:
+    nodes = few(idle_intervals.mean_nodes)
     return f"{nodes} node{' was' if nodes == '1' else 's were'}"
 
 

@@ -1,4 +1,4 @@
-"""One pass over a log: the holes, the pool events, the node-time in each state, and the longest holes."""
+"""One pass over a log: idle intervals, pool events, node time in each state, longest idle intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bfreplay.errors import InputError
 _IDLE = int(NodeState.IDLE)
 
 LONGEST = 3
-"""Nodes whose longest hole is named."""
+"""Nodes whose longest idle interval is named."""
 
 
 Cut = Literal["start", "end", "both"]
@@ -39,11 +39,11 @@ class Observed:
     nodes_ever_idle
         Nodes that are idle at any instant of the window.
     complete_us, cut_at_start_us, cut_at_end_us, cut_at_both_us
-        Lengths of holes inside the window, int64: ``complete_us`` ascending, with both ends seen; the others are cut
-        by the start of the window, by its end, by both.
+        Lengths of idle intervals inside the window, int64: ``complete_us`` ascending, with both ends seen; the others
+        are cut by the start of the window, by its end, by both.
     longest_us, longest_since_us, longest_is_open
-        Of each of N nodes the longest hole, the first of equals, ``(N,)``: its length (0: none), when it began, whether
-        it lasts to the end of the window.
+        Of each of N nodes the longest idle interval, the first of equals, ``(N,)``: its length (0: none), when it
+        began, whether it lasts to the end of the window.
     """
 
     pool: PoolSeries
@@ -59,14 +59,14 @@ class Observed:
 
 
 def observe(events: NodeEvents) -> Observed:
-    """Read ``events`` once; memory grows with nodes and holes. See `check_node_time` for what overflows."""
+    """Read ``events`` once; memory grows with nodes and idle intervals. See `check_node_time` for what overflows."""
     start_us, end_us, n_nodes = int(events.window_start_us), int(events.window_end_us), len(events.nodes)
     batches = iter(events.batches())
     state = next(batches).state.astype(np.int8)  # the snapshot, a row for each node in the order of the nodes
     n_idle = int(np.count_nonzero(state == _IDLE))
     state_us = np.bincount(state, minlength=len(NodeState)).astype(np.int64) * (end_us - start_us)
     ever_idle = state == _IDLE
-    hole_since = np.full(n_nodes, start_us, np.int64)
+    idle_since = np.full(n_nodes, start_us, np.int64)
     longest_us, longest_since = np.zeros(n_nodes, np.int64), np.full(n_nodes, start_us, np.int64)
     complete, cut_at_start = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     stamps, joins, reclaims = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -74,18 +74,18 @@ def observe(events: NodeEvents) -> Observed:
         rows = len(batch)
         length, cut = np.empty(rows, np.int64), np.empty(rows, np.bool_)
         stamp, joined, reclaimed = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
-        n_holes, n_stamps = _scan(
-            batch.time_us, batch.node, batch.state, start_us, end_us, state, hole_since, ever_idle, state_us,
+        n_intervals, n_stamps = _scan(
+            batch.time_us, batch.node, batch.state, start_us, end_us, state, idle_since, ever_idle, state_us,
             longest_us, longest_since, length, cut, stamp, joined, reclaimed,
         )  # fmt: skip
-        length, cut = length[:n_holes], cut[:n_holes]
+        length, cut = length[:n_intervals], cut[:n_intervals]
         complete.append(length[~cut])
         cut_at_start.append(length[cut])
         for kept, seen in ((stamps, stamp), (joins, joined), (reclaims, reclaimed)):
             kept.append(seen[:n_stamps].copy())
-    since = hole_since[state == _IDLE]
+    since = idle_since[state == _IDLE]
     from_start = since == start_us
-    seen_us = np.where(state == _IDLE, end_us - hole_since, 0)
+    seen_us = np.where(state == _IDLE, end_us - idle_since, 0)
     is_open = seen_us > longest_us
     return Observed(
         pool=PoolSeries.of_changes(
@@ -98,7 +98,7 @@ def observe(events: NodeEvents) -> Observed:
         cut_at_end_us=end_us - since[~from_start],
         cut_at_both_us=end_us - since[from_start],
         longest_us=np.where(is_open, seen_us, longest_us),
-        longest_since_us=np.where(is_open, hole_since, longest_since),
+        longest_since_us=np.where(is_open, idle_since, longest_since),
         longest_is_open=is_open,
     )
 
@@ -129,7 +129,7 @@ def _scan(
     start_us: int,
     end_us: int,
     state: NDArray[np.int8],
-    hole_since: NDArray[np.int64],
+    idle_since: NDArray[np.int64],
     ever_idle: NDArray[np.bool_],
     state_us: NDArray[np.int64],
     longest_us: NDArray[np.int64],
@@ -140,13 +140,13 @@ def _scan(
     joined: NDArray[np.int64],
     reclaimed: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Advance the tallies over one batch; return how many holes ended and how many pool events there were.
+    """Advance the tallies over one batch; return how many idle intervals ended and how many pool events there were.
 
-    Fills ``length`` and ``cut`` (cut by the window start) for each hole, and ``stamp``, ``joined``, ``reclaimed`` for
-    each pool event; keeps the longest hole of each node. ``state_us`` counts each node's present state to the end of
-    the window, so that a change moves what is left from one state to the other.
+    Fills ``length`` and ``cut`` (cut by the window start) for each idle interval, and ``stamp``, ``joined``,
+    ``reclaimed`` for each pool event; keeps the longest idle interval of each node. ``state_us`` counts each node's
+    present state to the end of the window, so that a change moves what is left from one state to the other.
     """
-    n_holes, n_stamps, row, n_rows = 0, 0, 0, len(node)
+    n_intervals, n_stamps, row, n_rows = 0, 0, 0, len(node)
     while row < n_rows:
         now = time_us[row]
         left = end_us - now
@@ -159,16 +159,16 @@ def _scan(
                 state_us[was] -= left
                 state_us[to] += left
                 if to == _IDLE:
-                    hole_since[n] = now
+                    idle_since[n] = now
                     ever_idle[n] = True
                     joins += 1
                 elif was == _IDLE:
-                    length[n_holes] = now - hole_since[n]
-                    cut[n_holes] = hole_since[n] == start_us
-                    if length[n_holes] > longest_us[n]:
-                        longest_us[n] = length[n_holes]
-                        longest_since[n] = hole_since[n]
-                    n_holes += 1
+                    length[n_intervals] = now - idle_since[n]
+                    cut[n_intervals] = idle_since[n] == start_us
+                    if length[n_intervals] > longest_us[n]:
+                        longest_us[n] = length[n_intervals]
+                        longest_since[n] = idle_since[n]
+                    n_intervals += 1
                     reclaims += 1
             row += 1
         if joins + reclaims > 0:
@@ -176,12 +176,12 @@ def _scan(
             joined[n_stamps] = joins
             reclaimed[n_stamps] = reclaims
             n_stamps += 1
-    return n_holes, n_stamps
+    return n_intervals, n_stamps
 
 
 @dataclass(frozen=True, slots=True)
-class LongestHole:
-    """The longest hole of one node, the first of equals.
+class LongestIdleInterval:
+    """The longest idle interval of one node, the first of equals.
 
     Parameters
     ----------
@@ -190,13 +190,13 @@ class LongestHole:
     start_us, end_us
         From when to when, as far as the window shows.
     cut
-        The edge of the window that cuts it; ``None`` for a complete hole.
+        The edge of the window that cuts it; ``None`` for a complete idle interval.
     """
 
     node: str
     start_us: int
     end_us: int
-    cut: Cut | None
+    censored: Cut | None
 
     @property
     def length_s(self) -> float:
@@ -206,7 +206,7 @@ class LongestHole:
     def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
         start, end = iso_utc(self.start_us), iso_utc(self.end_us)
-        return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "cut": self.cut}
+        return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "censored": self.censored}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,13 +232,13 @@ class PoolSizes:
 
     @classmethod
     def of(cls, events: NodeEvents) -> PoolSizes:
-        """Read ``events`` once; memory grows with nodes, pool events and holes."""
+        """Read ``events`` once; memory grows with nodes, pool events and idle intervals."""
         pool = observe(events).pool
         return cls(pool.time_us, pool.idle, np.append(0, pool.reclaimed), pool.end_us)
 
 
-def longest_holes(nodes: Sequence[str], seen: Observed) -> tuple[LongestHole, ...]:
-    """First all nodes that are idle from edge to edge of the window, then the `LONGEST` nodes with the longest holes.
+def longest_idle_intervals(nodes: Sequence[str], seen: Observed) -> tuple[LongestIdleInterval, ...]:
+    """Return all nodes idle throughout the window, then the `LONGEST` nodes with the longest idle intervals.
 
     The longest first; of equal ones the earliest, then the first in the order of ``nodes``.
     """
@@ -249,8 +249,8 @@ def longest_holes(nodes: Sequence[str], seen: Observed) -> tuple[LongestHole, ..
     found = []
     for node in [*np.flatnonzero(throughout).tolist(), *others.tolist()]:
         start_us, is_open = int(seen.longest_since_us[node]), bool(seen.longest_is_open[node])
-        cut: Cut | None = "end" if is_open else None
+        censored: Cut | None = "end" if is_open else None
         if start_us == window_start_us:
-            cut = "both" if is_open else "start"
-        found.append(LongestHole(nodes[node], start_us, start_us + int(seen.longest_us[node]), cut))
+            censored = "both" if is_open else "start"
+        found.append(LongestIdleInterval(nodes[node], start_us, start_us + int(seen.longest_us[node]), censored))
     return tuple(found)

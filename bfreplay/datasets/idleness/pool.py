@@ -147,7 +147,7 @@ class Width:
     time_us: int
     window_us: int
     stretches: int
-    cut: int
+    censored: int
     length_s: Quantiles
 
     @property
@@ -169,7 +169,7 @@ class Width:
         """JSON-ready."""
         return {
             **picked(self, "nodes", "share_of_time", "stretches"),
-            "cut_stretches": self.cut,
+            "censored_stretches": self.censored,
             "mean_stretch_s": self.mean_s,
             "stretch_s": named(self.length_s),
         }
@@ -194,6 +194,6 @@ def _width(pool: PoolSeries, nodes: int) -> Width:
         time_us=int(ordered.sum()),
         window_us=pool.end_us - pool.start_us,
         stretches=len(ordered),
-        cut=int(np.count_nonzero(is_cut[lasts])),
+        censored=int(np.count_nonzero(is_cut[lasts])),
         length_s=quantiles(ordered, unit=US),
     )

@@ -172,25 +172,25 @@ class Clock:
 
     Attributes
     ----------
-    folded_doubt
+    folded_warning
         What the report says of times that were settled by ``fold``.
     counts
         How many times were understood in which way: ``"settled"``, ``"folded"``, and what the format adds.
     """
 
-    folded_doubt: ClassVar[str]
+    folded_warning: ClassVar[str]
 
-    def __init__(self, zone: str | None, fold: str, lint: ImportReport) -> None:
+    def __init__(self, zone: str | None, fold: str, report: ImportReport) -> None:
         self.zone = zone
         self._local = None if zone is None else LocalClock(named_zone(zone))
         self._fold = fold
-        self._lint = lint
+        self._report = report
         self.counts: Counter[str] = Counter()
 
     def by_fold(self, possible: Sequence[_T], at: At) -> _T:
-        """Return the first or the last of several times, which are in order; it is doubted."""
+        """Return the first or the last of several times, which are in order; it is warned of."""
         self.counts["folded"] += 1
-        self._lint.doubt(self.folded_doubt, *at)
+        self._report.warn(self.folded_warning, *at)
         return possible[0] if self._fold == "earlier" else possible[-1]
 
 
@@ -199,11 +199,11 @@ class IntervalClock(Clock, ABC):
 
     Attributes
     ----------
-    skipped_doubt
+    skipped_warning
         What the report says of times that the zone skips.
     """
 
-    skipped_doubt: ClassVar[str]
+    skipped_warning: ClassVar[str]
 
     @abstractmethod
     def ambiguous(self, at: At) -> InputError:
@@ -225,7 +225,7 @@ class IntervalClock(Clock, ABC):
             Several are possible, and ``fold`` is ``"reject"``.
         """
         if not start or (end is not None and not end):
-            self._lint.doubt(self.skipped_doubt, *at)
+            self._report.warn(self.skipped_warning, *at)
             return None
         if len(start) == 1 and (end is None or len(end) == 1):
             return start[0], None if end is None else end[0]

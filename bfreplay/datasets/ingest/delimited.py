@@ -295,18 +295,18 @@ def find_header(file: LogFile, delimiter: str | None, is_header: Callable[[Layou
     return next((layout for layout in layouts if layout is not None and is_header(layout)), None)
 
 
-def text_lines(file: LogFile, lint: ImportReport) -> Iterator[tuple[int, str]]:
-    """Number from 1 and text of each line that is not blank; a last line without its end is doubted."""
+def text_lines(file: LogFile, report: ImportReport) -> Iterator[tuple[int, str]]:
+    """Number from 1 and text of each line that is not blank; a last line without its end is warned of."""
     for number, text, is_whole in file.lines_with_ends():
         if text and not text.isspace():
             yield number, text
         if not is_whole:
-            lint.doubt(CUT_END, file.name, number)
+            report.warn(CUT_END, file.name, number)
 
 
 def rows_below_headers(
     file: LogFile,
-    lint: ImportReport,
+    report: ImportReport,
     delimiter: str | None,
     is_header: Callable[[Layout], bool],
     used: Sequence[str],
@@ -321,11 +321,11 @@ def rows_below_headers(
     used
         Columns that matter, which must not be there twice.
     layout
-        Columns of the rows before any header; ``None``: such lines are dropped.
+        Columns of the rows before any header; ``None``: such lines are skipped.
     """
     if layout is not None:
         layout.check_names_once(used, file)
-    for number, line in text_lines(file, lint):
+    for number, line in text_lines(file, report):
         cells = None if layout is None else layout.cells(line)
         if layout is None or cells is None or layout.numbered < 0 or not cells[layout.numbered][:1].isdigit():
             header = header_of(line, delimiter if layout is None else layout.delimiter)
@@ -333,11 +333,11 @@ def rows_below_headers(
                 header.check_names_once(used, file)
                 layout = header
                 continue
-        lint.read()
+        report.read()
         if layout is None:
-            lint.drop(BEFORE_HEADER, file.name, number, line)
+            report.skip(BEFORE_HEADER, file.name, number, line)
         elif cells is None:
             many = line.count(layout.delimiter) >= len(layout.names)
-            lint.leave_out(TOO_MANY_CELLS if many else TOO_FEW_CELLS, file.name, number, line)
+            report.skip_with_warning(TOO_MANY_CELLS if many else TOO_FEW_CELLS, file.name, number, line)
         else:
             yield number, line, cells, layout

@@ -125,22 +125,22 @@ def read_log(
             refuse_events(file)
         if reader == AUTO:
             chosen, files, why = recognised(opened.files)
-            record.lint.facts["recognised"] = why
+            record.report.facts["recognised"] = why
         else:
             chosen, why = reader_named(reader), []
             files = readable_by(chosen, opened.files)
         for file in opened.files:
             if file not in files:
-                record.lint.doubt(NO_LOG_FILE, file.name)
+                record.report.warn(NO_LOG_FILE, file.name)
         chosen.read(files, record, options)
         if outage_files:
             from bfreplay.datasets.ingest.table.outages import read_outages  # csv, pyarrow: if needed
 
             for file in outage_files:
                 read_outages(file, record, options)
-            record.lint.facts.pop("outages", None)  # what a reader says of logs without them
+            record.report.facts.pop("outages", None)  # what a reader says of logs without them
         elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
-            record.lint.facts["--tz"] = "has no effect on this log, which has no local times"
+            record.report.facts["--tz"] = "has no effect on this log, which has no local times"
         sources = opened.sources
     beside = outage_paths + ([] if inventory is None else [inventory])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
@@ -168,20 +168,20 @@ def ingest(
     rules
         How intervals become states; ``None``: the defaults.
     strict
-        Refuse a log that leaves doubts.
+        Refuse a log that leaves warnings.
 
     Raises
     ------
     InputError
-        A file cannot be used, or (``strict``) there are doubts.
+        A file cannot be used, or (``strict``) there are warnings.
     """
     log = read_log(
         paths, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages, progress=progress
     )
     built = log.built(rules)
     if strict:
-        built.lint.refuse_doubts()
-    return built.events, built.lint
+        built.report.refuse_warnings()
+    return built.events, built.report
 
 
 def read_inventory(path: Path) -> tuple[str, ...]:

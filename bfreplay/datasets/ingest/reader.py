@@ -94,7 +94,7 @@ class LogReader(Protocol):
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read ``files`` (one or several, of any kinds that the scheduler writes, in any order) into ``record``.
 
-        What can be skipped is counted in ``record.lint``; memory does not grow with the length of the files.
+        What can be skipped is counted in ``record.report``; memory does not grow with the length of the files.
 
         Raises
         ------

@@ -63,7 +63,7 @@ class LogWarnings:
     Parameters
     ----------
     warnings
-        Largest first; those of unknown amount last. They may overlap, as the same node-hours can be in doubt for two
+        Largest first; those of unknown amount last. They may overlap, as the same node-hours can be in warning for two
         reasons: their sum is an upper limit.
     idle_node_hours
         Idle node-hours of the whole log, whatever part of it is replayed; ``None`` where they are not known.
@@ -90,7 +90,7 @@ class LogWarnings:
             idle = None if hours is None else _amount(hours.get("idle", 0.0))
             warnings = [
                 LogWarning(sentence, _cases(tally["count"]), *_amount_and_share(tally.get("node_hours"), idle))
-                for sentence, tally in report.get("doubts", {}).items()
+                for sentence, tally in (report.get("warnings") or report.get("doubts", {})).items()
             ]
             assignment = assignment_words(metadata.get("allocator"))
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -103,7 +103,7 @@ class LogWarnings:
 
     @property
     def most_node_hours(self) -> float:
-        """Sum of the known amounts: no more node-hours than that are in doubt because of them."""
+        """Sum of the known amounts: no more node-hours than that are in warning because of them."""
         return sum(each.node_hours or 0.0 for each in self.warnings)
 
     @property

@@ -49,7 +49,7 @@ class EventsMetadata:
         ``"metadata"`` when the list of nodes is known, ``"seen"`` when only nodes with rows are in it.
     allocator
         Name and seed of the allocator that chose the nodes where the source gave only counts.
-    dropped
+    skipped
         Rows of the source that were left out: reason -> how many.
     notes
         Anything else, e.g. the generator of a synthetic log and its parameters (JSON values only).
@@ -66,7 +66,7 @@ class EventsMetadata:
     time_origin: str = "epoch"
     node_inventory: str = "metadata"
     allocator: Mapping[str, Any] | None = None  # msgspec reads no recursive type
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
@@ -121,6 +121,7 @@ class EventsMetadata:
             )
         known = {item.name for item in fields(cls)}
         values: dict[str, Any] = {key: value for key, value in document.items() if key in known}  # checked below
+        values.setdefault("skipped", document.get("dropped", {}))  # its name before 0.2
         LogWarnings.of_metadata(document, file)  # refuse damage now rather than after a replay
         try:
             values["source_files"] = tuple(

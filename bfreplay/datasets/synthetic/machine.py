@@ -34,10 +34,11 @@ def synthetic_machine(
     """Log of a machine whose idle nodes behave like Summit's, scaled to ``n_nodes``.
 
     A day of simulated scheduling (`bfreplay.datasets.synthetic.scheduler`) goes by before the window starts. The log
-    then shows what a poll each 10 s sees, without holes below 70 s, as the published Summit log does. The model was
-    fitted at 256 nodes to the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its rows is
-    used. Below, seed 0 over 14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count nodes one
-    by one cannot carry over: 256 nodes have fewer and relatively coarser bursts, and more time with none idle.
+    then shows what a poll each 10 s sees, without idle intervals below 70 s, as the published Summit log does. The
+    model was fitted at 256 nodes to the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its
+    rows is used. Below, seed 0 over 14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count
+    nodes one by one cannot carry over: 256 nodes have fewer and relatively coarser bursts, and more time with none
+    idle.
 
     =====================================================  ==================  ==================  ==================
     statistic                                              Summit              4,734 nodes         256 nodes
@@ -45,9 +46,9 @@ def synthetic_machine(
     idle share of node-time, %                             8.3                 9.6                 8.7
     time without any idle node, %                          3.1                 2.5                 21.9
     idle nodes over time, 25 / 50 / 75 / 95 %, % of nodes  0.3 1.7 10.6 36.6   0.8 4.2 11.6 40.8   0.4 3.5 10.5 36.7
-    holes a node and day                                   6.0                 6.1                 5.7
-    hole length, 25 / 50 / 75 / 95 %, s                    162 475 1397 4723   170 490 1480 5790   140 540 1680 5030
-    node-hours in holes up to 15 min / 1 h / 4 h, %        17 56 99            14 47 96            13 54 97
+    idle intervals a node and day                          6.0                 6.1                 5.7
+    idle interval length, 25 / 50 / 75 / 95 %, s           162 475 1397 4723   170 490 1480 5790   140 540 1680 5030
+    node-hours in intervals up to 15 min / 1 h / 4 h, %    17 56 99            14 47 96            13 54 97
     events a day, 12-20 h over 0-8 h UTC                   1,603  1.9          1,350  1.7          595  1.5
     median burst, nodes joining, reclaimed                 4  3                4  4                1  1
     nodes joining in bursts above 5, 20 % of nodes, %      50 25               58 31               57 29
@@ -88,7 +89,7 @@ def synthetic_machine(
     start = start.astimezone(UTC)
     hour_at_0 = start.hour + start.minute / 60 - _WARM_UP_S / 3_600
     changes = Scheduler(len(up), model, rng).run(_WARM_UP_S + window_s, hour_at_0)
-    since_s, until_s, node = _holes(*changes, model)
+    since_s, until_s, node = _idle_intervals(*changes, model)
     since_s -= _WARM_UP_S
     until_s -= _WARM_UP_S
 
@@ -123,10 +124,10 @@ def synthetic_machine(
     )
 
 
-def _holes(
+def _idle_intervals(
     time_s: NDArray[np.int64], node: NDArray[np.int64], freed: NDArray[np.bool_], model: MachineModel
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """When each hole begins and ends as polls see it, and its node; one that is open at the end never ends."""
+    """When each idle interval begins and ends as polls see it, and its node; one that is open at the end never ends."""
     order = np.argsort(node, kind="stable")
     seen_s, node, freed = -(-time_s[order] // model.poll_s) * model.poll_s, node[order], freed[order]
     begins = np.flatnonzero(freed)

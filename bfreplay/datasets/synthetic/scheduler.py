@@ -1,9 +1,9 @@
 """A small batch scheduler whose unfilled nodes look like Summit's: the machine behind `synthetic_machine`.
 
 Two streams of jobs meet on one machine. *Wide* jobs wait in a queue that never runs dry, served first come first
-served: the machine drains for the one at the head, and that opens holes. Jobs behind it, and a stream of *small*
-jobs that follows the working day, start early where their requested time lets them (EASY backfill). Most jobs end
-long before the time they asked for, which is why holes stay although jobs are waiting.
+served: the machine drains for the one at the head, and that opens idle intervals. Jobs behind it, and a stream of
+*small* jobs that follows the working day, start early where their requested time lets them (EASY backfill). Most jobs
+end long before the time they asked for, which is why idle intervals stay although jobs are waiting.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class JobStream:
 class MachineModel:
     """Numbers of the model.
 
-    The defaults were fitted by random search to statistics of the Summit log of February 2021 (quantiles of hole
-    lengths and of idle nodes over time, burst sizes, autocorrelation of idle nodes), for 256 nodes.
+    The defaults were fitted by random search to statistics of the Summit log of February 2021 (quantiles of idle
+    interval lengths and of idle nodes over time, burst sizes, autocorrelation of idle nodes), for 256 nodes.
 
     Parameters
     ----------
@@ -72,7 +72,8 @@ class MachineModel:
     down_share
         Nodes that are down for the whole log. (Summit: 54 of 4,734 were never idle.)
     poll_s, least_hole_s
-        The log shows states at polls this far apart, and leaves out shorter holes than ``least_hole_s``, as Summit's.
+        The log shows states at polls this far apart, and leaves out shorter idle intervals than ``least_hole_s``, as
+        Summit's.
 
     Raises
     ------

@@ -275,7 +275,7 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
         node_hours=by_hours,
         samples_per_node_hour=by_rate,
         rescaling=a.rescale_samples - b.rescale_samples,
-        preemption=a.preempt_samples - b.preempt_samples,
+        preemption=a.preemption_samples - b.preemption_samples,
         trimmed=a.trimmed_samples - b.trimmed_samples,
     )
 

@@ -30,11 +30,11 @@ from bfreplay.wording import aligned, amount, count, duration, paragraphs
 _SHORT = {
     "useful_node_hours": "  useful",
     "rescaling_node_hours": "  rescaling",
-    "lost_to_preemption_node_hours": "  lost to preemption",
-    "unused_free_node_hours": "node-hours unused, free",
-    "unused_stalled_node_hours": "node-hours unused, held",
+    "preempted_node_hours": "  preempted",
+    "unallocated_node_hours": "node-hours unallocated",
+    "stalled_node_hours": "node-hours stalled",
 }
-_TOLD_ELSEWHERE = ("samples", "gross_samples_per_used_node_hour", "rescale_samples", "preempt_samples")
+_TOLD_ELSEWHERE = ("samples", "gross_samples_per_used_node_hour", "rescale_samples", "preemption_samples")
 _TOTALS = {name: _SHORT.get(name, words) for name, words in TOTALS.items() if name not in _TOLD_ELSEWHERE}
 
 

@@ -87,8 +87,9 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
       after the last row. So the bins add up to the samples of the run, to rounding.
     - ``held_node_hours``: nodes held by jobs, exactly, from the table ``allocations``.
     - ``free_node_hours``: idle ones less held ones.
-    - ``rescale_cost_samples``, ``preempt_cost_samples``: what was charged in the bin. It is worked off a little later.
-    - ``n_grown``, ``n_shrunk``, ``n_preempted``: rescales up and down, and preemptions, of single jobs.
+    - ``rescale_cost_samples``, ``preemption_cost_samples``: what was charged in the bin. It is worked off a little
+    later.
+    - ``n_scale_ups``, ``n_scale_downs``, ``n_preemptions``: rescales up and down, and preemptions, of single jobs.
 
     A bin holds what happens from its begin on, before its end; the last one its end as well.
     """
@@ -101,8 +102,9 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
     made = _spread(run, time_us, samples, edge_us)
     values = {"samples": made, "held_node_hours": held, "free_node_hours": idle - held}
     for measure, column in (
-        ("rescale_cost_samples", "rescale_cost_samples"), ("preempt_cost_samples", "preempt_cost_samples"),
-        ("n_grown", "n_jobs_grown"), ("n_shrunk", "n_jobs_shrunk"), ("n_preempted", "n_jobs_preempted"),
+        ("rescale_cost_samples", "rescale_cost_samples"), ("preemption_cost_samples", "preemption_cost_samples"),
+        ("n_scale_ups", "n_jobs_scaled_up"), ("n_scale_downs", "n_jobs_scaled_down"),
+        ("n_preemptions", "n_jobs_preempted"),
     ):  # fmt: skip
         in_bin = np.bincount(at, weights=_floats(rows[column]), minlength=edge_us.size - 1)
         values[measure] = np.asarray(in_bin, dtype=np.float64)

@@ -177,7 +177,7 @@ class Surface:
     value : float64
         Samples; or seconds from the start of the part to when all work was done.
     rescales : int64
-        Jobs grown and shrunk by decision.
+        Jobs scaled_up and scaled_down by decision.
     share_of_bound : float64
         Samples over the upper bound; nan where there is none.
     n_pool_events
@@ -223,10 +223,11 @@ def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us:
         Start of the part.
     """
     shape = len(grid.t_fwd), len(grid.max_parallel)
-    samples, last_finish, bound, grown, shrunk, n_events, idle_nodes = (
+    samples, last_finish, bound, scaled_up, scaled_down, n_events, idle_nodes = (
         results[name].to_pylist()
         for name in (
-            "samples", "last_finish", "share_of_bound", "n_grown", "n_shrunk", "n_pool_events", "equivalent_nodes",
+            "samples", "last_finish", "share_of_bound", "n_scale_ups", "n_scale_downs",
+            "n_pool_events", "equivalent_nodes",
         )
     )  # fmt: skip
     done = not unlimited_work and None not in last_finish
@@ -234,7 +235,7 @@ def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us:
     return Surface(
         FINISH if done else SAMPLES,
         np.array(value, dtype=np.float64).reshape(shape),
-        (np.array(grown, dtype=np.int64) + np.array(shrunk, dtype=np.int64)).reshape(shape),
+        (np.array(scaled_up, dtype=np.int64) + np.array(scaled_down, dtype=np.int64)).reshape(shape),
         np.array(bound, dtype=np.float64).reshape(shape),
         int(n_events[0]),
         float(idle_nodes[0]),

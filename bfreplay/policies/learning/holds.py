@@ -105,7 +105,7 @@ class Holds:
     def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
         """``counts`` (J,) are what the jobs of ``state``, which was observed before, hold from now on."""
         current, kept, before = state.current, self._kept, self._held
-        # as in the books: a job that runs pauses when it gains or loses nodes, and a start from zero is free
+        # as in the ledger: a job that runs pauses when it gains or loses nodes, and a start from zero is free
         one_a_second = np.ones(state.n_jobs)  # so that costs are seconds
         runs = charged_rates(one_a_second, current, state.min_nodes)
         pause_s = rescale_costs(runs, current, counts, state.scale_up_cost_s, state.scale_down_cost_s)

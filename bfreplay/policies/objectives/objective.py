@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.charge_rule import charged_rates, growth_cost, shrink_cost
+from bfreplay.milp.charge_rule import charged_rates, scale_down_cost, scale_up_cost
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies.state import PolicyState
 
@@ -49,8 +49,8 @@ def problem_from(state: PolicyState, gain: NDArray[np.float64], given_up: NDArra
         min_nodes=np.ascontiguousarray(state.min_nodes),
         max_nodes=np.ascontiguousarray(state.max_nodes),
         gain=gain,
-        scale_up_loss=growth_cost(given_up, state.scale_up_cost_s),
-        scale_down_loss=shrink_cost(given_up, state.scale_down_cost_s),
+        scale_up_loss=scale_up_cost(given_up, state.scale_up_cost_s),
+        scale_down_loss=scale_down_cost(given_up, state.scale_down_cost_s),
         capacity=state.n_idle,
     )
 

@@ -108,7 +108,7 @@ FIGURES = Registry(
         "timeline": f"{_HERE}.timeline:TIMELINE",
         "node-hours": f"{_HERE}.node_hours:NODE_HOURS",
         "jobs": f"{_HERE}.job_timeline:JOBS",
-        "holes": f"{_HERE}.idle_intervals:IDLE_INTERVALS",
+        "idle-intervals": f"{_HERE}.idle_intervals:IDLE_INTERVALS",
         "widths": f"{_HERE}.widths:WIDTHS",
         "rescales": f"{_HERE}.rescales:RESCALES",
         "decision-times": f"{_HERE}.decision_times:DECISION_TIMES",

@@ -1,4 +1,4 @@
-"""How long idle intervals were (printed: holes), a node being idle without a break, and how much of them jobs held."""
+"""Lengths of idle intervals (a node idle without a break), and the share of them that jobs held."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from bfreplay.runs.run_result import RunResult
 
 _SHORT_S, _LONG_S = 300.0, 3_600.0
-_LENGTH = "length of hole"
+_LENGTH = "length of idle interval"
 _HELD, _NOT_HELD = "held by jobs", "not held"
 _OF_LOG = (
-    Column("n_holes", "holes", "count"),
-    Column("n_cut", "cut by the window", "count"),
+    Column("n_intervals", "idle_intervals", "count"),
+    Column("n_censored", "censored", "count"),
     Column("idle_node_hours", "node-hours", "amount"),
 )
 _OF_JOBS = (
-    Column("n_held", "held at some time", "count"),
+    Column("n_allocated", "held at some time", "count"),
     Column("held_node_hours", "held, node-hours", "amount"),
     Column("held_share", "held, share", "percent"),
 )
 _SUMS = {
-    "n_holes": np.int64,
-    "n_cut": np.int64,
-    "n_held": np.int64,
+    "n_intervals": np.int64,
+    "n_censored": np.int64,
+    "n_allocated": np.int64,
     "idle_node_us": np.float64,
-    "held_node_us": np.float64,
+    "allocated_node_us": np.float64,
 }
 """Columns that are added up, and what holds their sums."""
 _Edges = tuple[float, float | None]
@@ -55,19 +55,19 @@ class IdleIntervals:
     ----------
     over_s, up_to_s : (B,) float64
         Edges of the bins in seconds; the last ``up_to_s`` is inf where the last bin is open.
-    n_holes, n_cut, n_held : (B,) int64
+    n_intervals, n_censored, n_allocated : (B,) int64
         Intervals; of them those cut by an edge of the window, and those held by a job at some time.
-    idle_node_us, held_node_us : (B,) float64
+    idle_node_us, allocated_node_us : (B,) float64
         Node time in them, and of it held by jobs.
     """
 
     over_s: NDArray[np.float64]
     up_to_s: NDArray[np.float64]
-    n_holes: NDArray[np.int64]
-    n_cut: NDArray[np.int64]
-    n_held: NDArray[np.int64]
+    n_intervals: NDArray[np.int64]
+    n_censored: NDArray[np.int64]
+    n_allocated: NDArray[np.int64]
     idle_node_us: NDArray[np.float64]
-    held_node_us: NDArray[np.float64]
+    allocated_node_us: NDArray[np.float64]
 
     @property
     def edge_s(self) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ class IdleIntervals:
     def held_share(self) -> NDArray[np.float64]:
         """Of the node time of each bin; nan where there is none."""
         idle = np.where(self.idle_node_us > 0, self.idle_node_us, 1)
-        return np.where(self.idle_node_us > 0, self.held_node_us / idle, np.nan)
+        return np.where(self.idle_node_us > 0, self.allocated_node_us / idle, np.nan)
 
     def longer(self, values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
         """Share of the sum of ``values (B,)`` in intervals longer than ``over_s``: (B,), the first is 1."""
@@ -94,27 +94,28 @@ class IdleIntervals:
     def is_of_the_log_of(self, other: IdleIntervals) -> bool:
         """Whether both are of one log, as far as one can see."""
         return all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("over_s", "n_holes", "idle_node_us")
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("over_s", "n_intervals", "idle_node_us")
         )
 
 
 def idle_intervals(run: RunResult) -> IdleIntervals:
-    """Table ``holes`` of a run.
+    """Table ``idle intervals`` of a run.
 
     Raises
     ------
     NothingToShowError
         The run was made before idle intervals were recorded, or no node was idle at any time.
     """
-    if not run.has_table("holes"):
+    if not run.has_table("idle_intervals"):
         raise NothingToShowError(
-            "the run was made before the holes were recorded",
+            "the run was made before the idle intervals were recorded",
             file=run.folder,
             fix="replay it again with this version of bfreplay",
         )
-    table = run.table("holes")
+    table = run.table("idle_intervals")
     if not table.num_rows:
-        raise NothingToShowError("no node was idle at any time of the window, so there are no holes")
+        raise NothingToShowError("no node was idle at any time of the window, so there are no idle intervals")
     # more node time than 64 bits hold is in several rows of one bin
     over_s, first, bins = np.unique(np.asarray(table["over_s"]), return_index=True, return_inverse=True)
     up_to_s = np.asarray(table["up_to_s"].fill_null(math.inf), dtype=np.float64)[first]
@@ -141,7 +142,7 @@ def draw(found: Mapping[str, IdleIntervals]) -> Figure:
     below.set_ylim(-2, 102)
     paper_axis(below, low_s, high_s)
     dress(above, y="node-hours" if len(found) == 1 else "held by jobs, % of node-hours", y_ticks=plain_tick)
-    dress(below, _LENGTH, "in longer holes, %", y_ticks=plain_tick)
+    dress(below, _LENGTH, "in longer idle intervals, %", y_ticks=plain_tick)
     if len(found) == 1:
         for axes in (above, below):
             axes.legend(fontsize=9, frameon=False, loc="best")
@@ -176,7 +177,7 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
         "bargap": 0,
         "xaxis": {**page_axis(low_s, high_s), "title": {"text": _LENGTH}, "anchor": "y2"},
         "yaxis": {**above, "domain": [0.5, 1.0]},
-        "yaxis2": {"title": {"text": "in longer holes, %"}, "domain": [0.0, 0.42], "range": [-2, 102]},
+        "yaxis2": {"title": {"text": "in longer idle intervals, %"}, "domain": [0.0, 0.42], "range": [-2, 102]},
         "hovermode": "closest",
         "legend": {"traceorder": "normal"},
     }
@@ -207,7 +208,7 @@ def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
         values += [cells[column.key] for column, _ in shown]
     edges = sorted({each for of_bin in values for each in of_bin}, key=lambda each: (each[0], each[1] or math.inf))
     rows = [[*each, *(of_bin.get(each) for of_bin in values)] for each in edges]
-    caption = "Holes by length; of one cut by an edge of the window the length seen, a lower bound"
+    caption = "Idle intervals by length; of one cut by an edge of the window the length seen, a lower bound"
     return ShownTable(caption, tuple(columns), rows)
 
 
@@ -225,7 +226,7 @@ def _curves(found: Mapping[str, IdleIntervals]) -> Iterable[tuple[str, Mark, lis
     first = next(iter(found.values()))
     if _is_one_log(found):
         yield "of the node-hours", Mark("idle"), *_curve(first, first.idle_node_us)
-        yield "of the holes", Mark("idle", 1), *_curve(first, first.n_holes)
+        yield "of the idle intervals", Mark("idle", 1), *_curve(first, first.n_intervals)
     else:
         for mark, label, mine in numbered(found):
             yield named(label, "of the node-hours"), mark, *_curve(mine, mine.idle_node_us)
@@ -240,15 +241,17 @@ def _curve(mine: IdleIntervals, values: NDArray[np.int64] | NDArray[np.float64])
 
 def _draw_node_hours(axes: Axes, mine: IdleIntervals) -> None:
     edge = mine.edge_s
-    held, rest = (part / NODE_US_PER_HOUR for part in (mine.held_node_us, mine.idle_node_us - mine.held_node_us))
+    held, rest = (
+        part / NODE_US_PER_HOUR for part in (mine.allocated_node_us, mine.idle_node_us - mine.allocated_node_us)
+    )
     of_bars: Trace = {"align": "edge", "width": np.diff(edge)}
     axes.bar(edge[:-1], held, label=_HELD, **of_bars, **Mark("useful").paper_fill)
-    axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **Mark("unused", 1).paper_fill)
+    axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **Mark("unallocated", 1).paper_fill)
 
 
 def _page_node_hours(mine: IdleIntervals) -> list[Trace]:
     edge = mine.edge_s
-    held, rest = mine.held_node_us, mine.idle_node_us - mine.held_node_us
+    held, rest = mine.allocated_node_us, mine.idle_node_us - mine.allocated_node_us
     return [
         {
             "type": "bar",
@@ -258,24 +261,25 @@ def _page_node_hours(mine: IdleIntervals) -> list[Trace]:
             "y": (values / NODE_US_PER_HOUR).tolist(),
             "marker": mark.page_fill,
             "customdata": [
-                [where, f"{amount(hours)} node-hours {name}", f"{count(n, 'hole')}, {n_held:,} of them held"]
-                for where, hours, n, n_held in zip(
-                    _bins(mine), (values / NODE_US_PER_HOUR).tolist(), mine.n_holes.tolist(), mine.n_held.tolist(),
+                [where, f"{amount(hours)} node-hours {name}", f"{count(n, 'idle interval')}, {n_allocated:,} held"]
+                for where, hours, n, n_allocated in zip(
+                    _bins(mine), (values / NODE_US_PER_HOUR).tolist(), mine.n_intervals.tolist(),
+                    mine.n_allocated.tolist(),
                     strict=True,
                 )
             ],
             "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
         }
-        for name, values, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unused", 1)))
+        for name, values, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unallocated", 1)))
     ]  # fmt: skip
 
 
 def _bins(mine: IdleIntervals) -> list[str]:
-    """``holes of 4.27 min to 6.03 min``."""
+    """``idle intervals of 4.27 min to 6.03 min``."""
     return [
-        f"holes of {duration(low)} to {duration(high)}"
+        f"idle intervals of {duration(low)} to {duration(high)}"
         if math.isfinite(high)
-        else f"holes of more than {duration(low)}"
+        else f"idle intervals of more than {duration(low)}"
         for low, high in zip(mine.over_s.tolist(), mine.up_to_s.tolist(), strict=True)
     ]
 
@@ -283,11 +287,11 @@ def _bins(mine: IdleIntervals) -> list[str]:
 def _cells(mine: IdleIntervals) -> dict[str, dict[_Edges, Any]]:
     """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by the column's key and by bin."""
     by_key = {
-        "n_holes": mine.n_holes,
-        "n_cut": mine.n_cut,
+        "n_intervals": mine.n_intervals,
+        "n_censored": mine.n_censored,
         "idle_node_hours": mine.idle_node_us / NODE_US_PER_HOUR,
-        "n_held": mine.n_held,
-        "held_node_hours": mine.held_node_us / NODE_US_PER_HOUR,
+        "n_allocated": mine.n_allocated,
+        "held_node_hours": mine.allocated_node_us / NODE_US_PER_HOUR,
         "held_share": mine.held_share,
         "up_to_s": mine.up_to_s,
     }
@@ -299,11 +303,11 @@ def _cells(mine: IdleIntervals) -> dict[str, dict[_Edges, Any]]:
 def _told_of_log(label: str, mine: IdleIntervals) -> str:
     longer = mine.longer(mine.idle_node_us)
     k = int(np.flatnonzero(longer >= 0.5)[-1])
-    n, cut = int(mine.n_holes.sum()), int(mine.n_cut.sum())
-    of_holes = mine.longer(mine.n_holes)[k]
+    n, cut = int(mine.n_intervals.sum()), int(mine.n_censored.sum())
+    of_intervals = mine.longer(mine.n_intervals)[k]
     text = (
-        f"{count(n, 'hole')}: those longer than {duration(mine.over_s[k])} make up {percent(float(of_holes))} of the "
-        f"number and {percent(float(longer[k]))} of the idle node-hours"
+        f"{count(n, 'idle interval')}: those longer than {duration(mine.over_s[k])} make up "
+        f"{percent(float(of_intervals))} of the number and {percent(float(longer[k]))} of the idle node-hours"
     )
     if cut:
         are = "is" if cut == 1 else "are"
@@ -312,7 +316,7 @@ def _told_of_log(label: str, mine: IdleIntervals) -> str:
 
 
 def _told_of_jobs(label: str, mine: IdleIntervals) -> str:
-    held, idle = int(mine.held_node_us.sum()), int(mine.idle_node_us.sum())
+    held, idle = int(mine.allocated_node_us.sum()), int(mine.idle_node_us.sum())
     text = f"jobs held {percent(held / idle)} of the idle node-hours"
     parts = []
     for word, which, edges, end in (
@@ -320,8 +324,8 @@ def _told_of_jobs(label: str, mine: IdleIntervals) -> str:
         ("over", mine.over_s >= _nearest(mine.over_s, _LONG_S), mine.over_s, np.min),
     ):
         if part := int(mine.idle_node_us[which].sum()):
-            share = percent(int(mine.held_node_us[which].sum()) / part)
-            parts.append(f"{share} of those in holes of {word} {duration(end(edges[which]))}")
+            share = percent(int(mine.allocated_node_us[which].sum()) / part)
+            parts.append(f"{share} of those in idle intervals of {word} {duration(end(edges[which]))}")
     return told(label, ", ".join(filter(None, (text, " and ".join(parts)))))
 
 
@@ -335,5 +339,5 @@ def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:
 
 
 IDLE_INTERVALS: RunFigure[IdleIntervals] = RunFigure(
-    "holes", "How long nodes stay idle", idle_intervals, draw, page, words, table
+    "idle-intervals", "How long nodes stay idle", idle_intervals, draw, page, words, table
 )

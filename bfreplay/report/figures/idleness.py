@@ -85,7 +85,7 @@ def colour_range(table: NDArray[np.float64]) -> tuple[float, float]:
 
 def length_curves(idleness: Idleness) -> LengthCurves:
     """Fine bins of all lengths, and the share of node-hours in longer intervals at their edges and more."""
-    bins = idleness.hole_spectrum
+    bins = idleness.idle_interval_spectrum
     count, node_us = np.array(bins.count, dtype=np.float64), np.array(bins.node_us, dtype=np.float64)
     edges = np.array(bins.edges_us, dtype=np.float64) / _US
     if not len(count):
@@ -94,7 +94,9 @@ def length_curves(idleness: Idleness) -> LengthCurves:
         edges[0] = edges[1] / np.sqrt(2)
     above = np.append(np.cumsum(node_us[::-1])[::-1], 0.0)
     points = dict(zip(edges.tolist(), (above / above[0]).tolist(), strict=True))
-    points |= {float(each.over_s): each.share for each in idleness.longer_holes if edges[0] < each.over_s < edges[-1]}
+    points |= {
+        float(each.over_s): each.share for each in idleness.longer_idle_intervals if edges[0] < each.over_s < edges[-1]
+    }
     over = sorted(points)
     return LengthCurves(
         edges, count / count.sum(), node_us / node_us.sum(), np.array(over), np.array([points[s] for s in over])
@@ -190,13 +192,13 @@ def draw_lengths(idleness: Idleness) -> Drawing:
     curves = length_curves(idleness)
     figure = new_figure(9.0, 5.4)
     if not len(curves.of_intervals):
-        return _only_words(figure, "no hole: no node is idle at any time", idleness)
+        return _only_words(figure, "no idle interval: no node is idle at any time", idleness)
     spread, longer = figure.subplots(2, 1, sharex=True)
     spread.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=PALE_BLUE, label="of the idle node-hours")
-    spread.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the holes")
+    spread.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the idle intervals")
     spread.set_ylim(bottom=0.0)
     longer.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
-    marked = [each for each in idleness.longer_holes if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
+    marked = [each for each in idleness.longer_idle_intervals if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
     longer.plot(
         [each.over_s for each in marked], [each.share for each in marked], linestyle="", marker="o", markersize=5,
         color=BLUE,
@@ -208,10 +210,10 @@ def draw_lengths(idleness: Idleness) -> Drawing:
     for axes in (spread, longer):
         span_ticks(axes, "x")
     dress(spread, y="share in a bin\n(two bins a doubling)", y_ticks=percent_tick)
-    below = "length of a hole (one node idle without a break)"
-    dress(longer, below, "idle node-hours\nin longer holes", y_ticks=percent_tick)
+    below = "length of an idle interval (one node idle without a break)"
+    dress(longer, below, "idle node-hours\nin longer idle intervals", y_ticks=percent_tick)
     simulated = "" if idleness.origin.log_warnings.node_assignment is None else ", node assignment simulated"
-    _title(spread, f"Holes by length{simulated}", idleness)
+    _title(spread, f"Idle intervals by length{simulated}", idleness)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
 
@@ -297,6 +299,6 @@ def _title(axes: Axes, title: str, idleness: Idleness) -> None:
 
 IDLE_OVER_TIME = Figure("idle-over-time", "Idle nodes over time", as_they_are, draw_idle_over_time)
 HOUR_AND_WEEKDAY = Figure("hour-and-weekday", "Mean idle nodes by hour and weekday", as_they_are, draw_hour_and_weekday)
-LENGTHS = Figure("hole-lengths", "Holes by length", as_they_are, draw_lengths)
+LENGTHS = Figure("interval-lengths", "Idle intervals by length", as_they_are, draw_lengths)
 WIDTHS = Figure("widths", "How many nodes are idle at once, and for how long without a break", as_they_are, draw_widths)
 BURSTS = Figure("bursts", "Bursts", as_they_are, draw_bursts)

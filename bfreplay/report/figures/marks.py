@@ -41,7 +41,7 @@ _COLOURS = {
     "useful": ("#0072B2", "#4FA8E8"),
     "rescaling": ("#E69F00", "#F2B63C"),
     "lost": ("#D55E00", "#FF8A47"),
-    "unused": ("#B9C0C8", "#5B6672"),
+    "unallocated": ("#B9C0C8", "#5B6672"),
     # nodes over time
     "idle": ("#6B7580", "#A7B1BC"),
     "idle-range": ("#C9D0D7", "#3F4954"),

@@ -32,13 +32,13 @@ class _Part:
 PARTS = (
     _Part("useful_node_us", "useful", Mark("useful")),
     _Part("rescaling_node_us", "rescaling", Mark("rescaling", 1)),
-    _Part("preempted_node_us", "lost to preemption", Mark("lost", 3)),
-    _Part("stalled_node_us", f"unused: {HELD_NOTHING_MADE}", Mark("unused", 5)),
-    _Part("free_node_us", "unused: held by no job", Mark("unused")),
+    _Part("preempted_node_us", "preempted", Mark("lost", 3)),
+    _Part("stalled_node_us", f"stalled: {HELD_NOTHING_MADE}", Mark("unallocated", 5)),
+    _Part("unallocated_node_us", "unallocated: held by no job", Mark("unallocated")),
 )
 """Every idle node-microsecond is in exactly one, from left to right."""
 _ROOM_FOR_TEXT = 0.06
-_PALE = ("unused", "rescaling")
+_PALE = ("unallocated", "rescaling")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +161,13 @@ def _left(mine: NodeHours, part: _Part) -> float:
 
 def _told(label: str, mine: NodeHours) -> str:
     share = {part.key: percent(mine.share(part.key)) for part in PARTS}
-    unused = percent(mine.share("stalled_node_us") + mine.share("free_node_us"))
     text = (
         f"Of {amount(mine.idle / NODE_US_PER_HOUR)} idle node-hours {share['useful_node_us']} were useful, "
-        f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were lost to preemption, "
-        f"{unused} stayed unused"
+        f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were preempted, "
+        f"{share['unallocated_node_us']} stayed unallocated"
     )
     if mine.part["stalled_node_us"]:
-        text += f" ({share['stalled_node_us']} {HELD_NOTHING_MADE})"
+        text += f", {share['stalled_node_us']} stalled ({HELD_NOTHING_MADE})"
     return f"{named(label, text)}."
 
 

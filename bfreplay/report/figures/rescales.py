@@ -1,4 +1,4 @@
-"""What made jobs grow, shrink and lose nodes, and what that cost."""
+"""Rescales and preemptions by cause, and their cost."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ CAUSES = (
     "the window began",
 )
 """What a decision followed, of which every decision has one."""
-MEASURES = ("grown", "shrunk", "preempted", "rescale_cost", "preempt_cost")
-"""Jobs grown and shrunk by decisions; jobs that lost nodes to a reclaim; samples charged for either."""
+MEASURES = ("scaled_up", "scaled_down", "preempted", "rescale_cost", "preemption_cost")
+"""Jobs scaled up and down by decisions, jobs that lost nodes to a reclaim, and samples charged for either."""
 
 _COLUMNS = {
-    "grown": "n_jobs_grown",
-    "shrunk": "n_jobs_shrunk",
+    "scaled_up": "n_jobs_scaled_up",
+    "scaled_down": "n_jobs_scaled_down",
     "preempted": "n_jobs_preempted",
     "rescale_cost": "rescale_cost_samples",
-    "preempt_cost": "preempt_cost_samples",
+    "preemption_cost": "preemption_cost_samples",
 }
-_WORDS = {"grown": "rescales up", "shrunk": "rescales down", "preempted": "preemptions"}
-_NOUNS = {"grown": ("rescale", " up"), "shrunk": ("rescale", " down"), "preempted": ("preemption", "")}
-_COSTS = {"rescale_cost": "for rescaling", "preempt_cost": "for preemption"}
+_WORDS = {"scaled_up": "rescales up", "scaled_down": "rescales down", "preempted": "preemptions"}
+_NOUNS = {"scaled_up": ("rescale", " up"), "scaled_down": ("rescale", " down"), "preempted": ("preemption", "")}
+_COSTS = {"rescale_cost": "for rescaling", "preemption_cost": "for preemption"}
 _MARKS = {
-    "grown": Mark("useful"),
-    "shrunk": Mark("rescaling", 1),
+    "scaled_up": Mark("useful"),
+    "scaled_down": Mark("rescaling", 1),
     "preempted": Mark("lost", 3),
     "rescale_cost": Mark("rescaling", 1),
-    "preempt_cost": Mark("lost", 3),
+    "preemption_cost": Mark("lost", 3),
 }
 _COST_TITLE = "charged, % of the samples made"
 
@@ -98,7 +98,7 @@ def rescales(run: RunResult) -> Rescales:
     cause = _cause_of(
         table["trigger"].cast("string").to_pylist(),
         np.asarray(table["n_joined"], dtype=np.int64),
-        np.asarray(table["n_left"], dtype=np.int64),
+        np.asarray(table["n_reclaimed"], dtype=np.int64),
     )
     by_cause: dict[str, Any] = {
         measure: np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64) for measure in MEASURES
@@ -108,7 +108,7 @@ def rescales(run: RunResult) -> Rescales:
     if not any(by_cause[measure].any() for measure in _WORDS):
         raise NothingToShowError("no job was given a node at any time, so there were no rescales and no preemptions")
     ledger = run.summary.ledger
-    return Rescales(by_cause, ledger.gross_samples, ledger.rescale_samples, ledger.preempt_samples)
+    return Rescales(by_cause, ledger.gross_samples, ledger.rescale_samples, ledger.preemption_samples)
 
 
 def draw(found: Mapping[str, Rescales]) -> Figure:
@@ -222,13 +222,13 @@ _Panel = tuple[str, list[_Bar]]
 """Its title, and its bars."""
 
 
-def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_left: NDArray[np.int64]) -> NDArray[np.int64]:
+def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_reclaimed: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in ``CAUSES`` of what each decision followed."""
     of_trigger = {"pool": 0, "arrival": 3, "completion": 4, "round": 5, "window_begin": 7}
     cause = np.array([of_trigger.get(word, 6) for word in trigger], dtype=np.int64)
     is_pool = cause == 0
-    cause[is_pool & (n_left > 0)] = 1
-    cause[is_pool & (n_left > 0) & (n_joined > 0)] = 2
+    cause[is_pool & (n_reclaimed > 0)] = 1
+    cause[is_pool & (n_reclaimed > 0) & (n_joined > 0)] = 2
     return cause
 
 
@@ -253,7 +253,7 @@ def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
         bars = []
         for k, (mark, label, mine) in enumerate(numbered(found)):
             if name is None:
-                heights: NDArray[Any] = 100 * (mine.share("rescale_cost") + mine.share("preempt_cost"))
+                heights: NDArray[Any] = 100 * (mine.share("rescale_cost") + mine.share("preemption_cost"))
                 both = zip(*(_texts(label, mine, cost) for cost in _COSTS), strict=True)
                 texts = ["<br>".join(pair) for pair in both]
             else:
@@ -296,13 +296,13 @@ def _cells(mine: Rescales, cause: int | None, *, with_samples: bool) -> Iterator
 
 def _told(label: str, mine: Rescales) -> str:
     preemptions = count(mine.total("preempted"), "preemption")
-    text = f"{count(mine.total('grown'), 'rescale')} up, {mine.total('shrunk'):,} down, {preemptions}"
-    rescale, preempt = mine.total("rescale_cost"), mine.total("preempt_cost")
+    text = f"{count(mine.total('scaled_up'), 'rescale')} up, {mine.total('scaled_down'):,} down, {preemptions}"
+    rescale, preempt = mine.total("rescale_cost"), mine.total("preemption_cost")
     both = rescale + preempt
     if mine.gross_samples and both:
         shares = [percent(cost / mine.gross_samples) for cost in (rescale, preempt)]
         text += f"; jobs were charged {shares[0]} of the samples made for rescaling and {shares[1]} for preemption"
-        cost = mine.by_cause["rescale_cost"] + mine.by_cause["preempt_cost"]
+        cost = mine.by_cause["rescale_cost"] + mine.by_cause["preemption_cost"]
         most = int(cost.argmax())
         text += f", {percent(float(cost[most] / both))} of that when {CAUSES[most]}"
         open_share = 1 - (mine.worked_off_rescale + mine.worked_off_preempt) / both

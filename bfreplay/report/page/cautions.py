@@ -23,13 +23,15 @@ def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
         found.append(caller())
         return ""
 
-    intervals = run.table("holes") if cluster_of(run.record) is None else None
-    n_cut, n_intervals = (0 if intervals is None else sum(intervals[name].to_pylist()) for name in ("n_cut", "n_holes"))
+    intervals = run.table("idle_intervals") if cluster_of(run.record) is None else None
+    n_censored, n_intervals = (
+        0 if intervals is None else sum(intervals[name].to_pylist()) for name in ("n_censored", "n_intervals")
+    )
     template("cautions.html.j2").render(
         {each.__name__: each for each in (caution, counted, is_one, number, number_of, shown)},
         run=run,
         facts=facts,
-        n_cut=n_cut,
+        n_censored=n_censored,
         n_intervals=n_intervals,
         cut_off=[*_cut_off(run)],
         is_shared=allocations_of(run).sharing.any(),
@@ -38,8 +40,8 @@ def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     return found
 
 
-def books(run: RunResult) -> Markup:
-    """That the ledger closes and no file has changed; InputError where one has."""
+def ledger_check(run: RunResult) -> Markup:
+    """State that the ledger closes and no file has changed; InputError where one has."""
     run.summary.ledger.close()
     run.check()
     unchanged = " By their checksums the run's record and its tables are as they were written." if run.digests else ""

@@ -15,7 +15,7 @@ from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
 from bfreplay.report.figures.marks import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
-from bfreplay.report.page.cautions import books, cautions
+from bfreplay.report.page.cautions import cautions, ledger_check
 from bfreplay.report.page.sections import (
     FIRST_ROWS,
     Cell,
@@ -55,8 +55,8 @@ class Page:
         Key figures, a column a run.
     cautions
         What to bear in mind; with the label of the run where there are several.
-    books
-        That the books close, likewise.
+    ledger_checks
+        Ledger closes and files unchanged, one sentence a run.
     sections
         In the order of the page.
     runs
@@ -69,7 +69,7 @@ class Page:
     answer: Sequence[Markup | str]
     figures_table: PageTable
     cautions: Sequence[tuple[str, Markup]]
-    books: Sequence[tuple[str, Markup]]
+    ledger_checks: Sequence[tuple[str, Markup]]
     sections: Sequence[Section]
     runs: Mapping[str, RunResult]
     window: JsonObject
@@ -149,7 +149,7 @@ def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: 
         answer=sentences,
         figures_table=_key_figures(facts),
         cautions=_together((label, each) for label, run in runs.items() for each in cautions(run, facts[label])),
-        books=_together((label, books(run)) for label, run in runs.items()),
+        ledger_checks=_together((label, ledger_check(run)) for label, run in runs.items()),
         sections=sections,
         runs=runs,
         window=_window(next(iter(runs.values()))),

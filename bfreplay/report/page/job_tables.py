@@ -61,7 +61,7 @@ _NODE_HOURS = (
     Column("held_node_hours", "node-hours held", "amount"),
     Column("useful_node_hours", "useful", "amount"),
     Column("rescaling_node_hours", "rescaling", "amount"),
-    Column("lost_to_preemption_node_hours", "lost to preemption", "amount"),
+    Column("preempted_node_hours", "preempted", "amount"),
     Column("stalled_node_hours", HELD_NOTHING_MADE, "amount"),
 )
 _JOBS = (
@@ -76,9 +76,9 @@ _JOBS = (
     *_NODE_HOURS,
     Column("done_samples", "samples", "samples"),
     Column("n_starts", "starts", "count"),
-    Column("n_grown", "grown", "count"),
-    Column("n_shrunk", "shrunk", "count"),
-    Column("n_preempted", "preempted", "count"),
+    Column("n_scale_ups", "scale-ups", "count"),
+    Column("n_scale_downs", "scale-downs", "count"),
+    Column("n_preemptions", "preempted", "count"),
 )
 _SCORES = (Column("best_score", "best score", "number"), Column("last_score", "last score", "number"))
 _DEADLINE = (Column("deadline", "deadline (UTC)", "time"), Column("deadline_met", "met"))

@@ -49,7 +49,7 @@ class DecisionAnswer:
     held, reclaimed, before, after
         Nodes of the job: before this instant; taken back by the batch scheduler at it; left when it was decided; and
         after the decision.
-    preempt_cost_samples, rescale_cost_samples
+    preemption_cost_samples, rescale_cost_samples
         Charged for what was reclaimed, and for the change from ``before`` to ``after``.
     t_fwd_s, objective_spec
         Forward-looking time, and the objective that posed the decision, as ``--objective`` has it.
@@ -93,7 +93,7 @@ class DecisionAnswer:
     reclaimed: int
     before: int
     after: int
-    preempt_cost_samples: float
+    preemption_cost_samples: float
     rescale_cost_samples: float
     t_fwd_s: float
     objective_spec: str
@@ -131,7 +131,7 @@ class EmptyPool:
         Who was asked about.
     decision, time
         Row of the ``decisions`` table, and when, ISO-8601 UTC.
-    n_left
+    n_reclaimed
         Nodes that the batch scheduler took back then, from whomever.
     held
         Nodes that the job held before.
@@ -140,7 +140,7 @@ class EmptyPool:
     job: str
     decision: int
     time: str
-    n_left: int
+    n_reclaimed: int
     held: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,9 +163,10 @@ def render_decision(answer: DecisionAnswer | EmptyPool) -> str:
 
 def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
     yield f"{answer.job} at {answer.time}: 0 nodes, as no node is idle"
-    if answer.n_left:
+    if answer.n_reclaimed:
         yield (
-            f"  The batch scheduler took back {count(answer.n_left, 'node')} then, {answer.held or 'none'} of them "
+            f"  The batch scheduler took back {count(answer.n_reclaimed, 'node')} then, {answer.held or 'none'} "
+            f"of them "
             "from the job; there was nothing to decide on."
         )
 
@@ -174,15 +175,15 @@ def _headline(answer: DecisionAnswer) -> str:
     parts = []
     if answer.reclaimed:
         many = "all" if answer.reclaimed == answer.held else answer.reclaimed
-        cost = f"costs {samples(answer.preempt_cost_samples)} samples"
+        cost = f"costs {samples(answer.preemption_cost_samples)} samples"
         parts.append(f"{many} of its {count(answer.held, 'node')} reclaimed by the batch scheduler ({cost})")
     if answer.after == answer.before:
         parts.append(f"kept {count(answer.after, 'node')}" if answer.before else "left without nodes")
     elif answer.after > answer.before:
-        word = "grown" if answer.before else "started"
+        word = "scaled up" if answer.before else "started"
         parts.append(f"{word} from {answer.before} to {count(answer.after, 'node')}")
     else:
-        parts.append(f"shrunk from {answer.before} to {count(answer.after, 'node')}")
+        parts.append(f"scaled down from {answer.before} to {count(answer.after, 'node')}")
     return "; then ".join(parts)
 
 

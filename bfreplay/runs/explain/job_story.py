@@ -22,8 +22,8 @@ from bfreplay.runs.saved_inputs import GivenInputs
 from bfreplay.workload import ElasticJob
 
 SUBMITTED, ADMITTED, STARTED, RESTARTED = "submitted", "admitted", "started", "restarted"
-GROWN, SHRUNK, PREEMPTED, PAUSED = "grown", "shrunk", "preempted", "paused"
-LOST = "preempted or shrunk"
+SCALED_UP, SCALED_DOWN, PREEMPTED, PAUSED = "scaled up", "scaled down", "preempted", "paused"
+LOST = "preempted or scaled down"
 """Reason of a loss that the tables alone do not tell."""
 WINDOW_END = "window end"
 
@@ -37,9 +37,9 @@ class Step:
     time_us
         When.
     reason
-        ``submitted``, ``admitted``; ``started`` (for the first time) or ``restarted`` from no nodes, ``grown`` and
-        ``shrunk``, by a decision; ``preempted``, by the batch scheduler; ``paused``, by the job's source;
-        ``preempted or shrunk``, where only tables are at hand; the status with which it left; ``window end``.
+        ``submitted``, ``admitted``; ``started`` (for the first time) or ``restarted`` from no nodes, ``scaled up`` and
+        ``scaled down``, by a decision; ``preempted``, by the batch scheduler; ``paused``, by the job's source;
+        ``preempted or scaled down``, where only tables are at hand; the status with which it left; ``window end``.
     before, after
         Nodes.
     decision
@@ -93,7 +93,7 @@ def job_story(
     """Tell the story of job ``name``, by going through the run again; arguments and errors as ``recorded_jobs``.
 
     A job may lose nodes to the batch scheduler at the very instant at which it leaves: as its source stops it, or under
-    the published clock as its end is noticed. That is told as its end alone, and counted in ``n_preempted``.
+    the published clock as its end is noticed. That is told as its end alone, and counted in ``n_preemptions``.
 
     A run whose policy chose the nodes itself cannot be gone through again: the story is then that of its tables.
 
@@ -118,7 +118,7 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     """Tell the story of job ``name`` by the tables of the run alone.
 
     What happened within one instant is one step then, losses at an instant at which both reclaims and the decision took
-    nodes from jobs are ``preempted or shrunk``, and costs are not known.
+    nodes from jobs are ``preempted or scaled down``, and costs are not known.
 
     Raises
     ------
@@ -146,8 +146,8 @@ class _Life(Life):
         super().__init__(run, name)
         table = run.table("decisions")
         self.times_us = np.asarray(table["time"].cast("int64"))
-        self._n_preempted, self._n_shrunk = (
-            np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_shrunk")
+        self._n_preemptions, self._n_scaled_down = (
+            np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_scaled_down")
         )
         self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
 
@@ -165,13 +165,13 @@ class _Life(Life):
     def reason_from_tables(self, time_us: int, before: int, after: int, *, started: bool) -> str:
         """Reason of a change, as far as the tables tell it."""
         if after > before:
-            return GROWN if before else RESTARTED if started else STARTED
+            return SCALED_UP if before else RESTARTED if started else STARTED
         if time_us in self.paused_us:
             return PAUSED
         rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
-        if not self._n_preempted[rows].any():
-            return SHRUNK
-        return LOST if self._n_shrunk[rows].any() else PREEMPTED
+        if not self._n_preemptions[rows].any():
+            return SCALED_DOWN
+        return LOST if self._n_scaled_down[rows].any() else PREEMPTED
 
     def told(self, steps: list[Step]) -> tuple[Step, ...]:
         """The steps with the job's beginning and its end around them.
@@ -248,11 +248,11 @@ class _Follower:
         if count == held:
             return
         if self._is_published and moment.index == 0:
-            rate = self._rate(count)  # the published first map is charged as if the job had grown to it
+            rate = self._rate(count)  # the published first map is charged as a scale-up
         else:
             rate = self._rate(held, is_published=self._is_published)
         cost = rescale_cost(rate, held, count, self._job.scale_up_cost_s, self._job.scale_down_cost_s)
-        reason = SHRUNK if count < held else GROWN if held else RESTARTED if self._started else STARTED
+        reason = SCALED_DOWN if count < held else SCALED_UP if held else RESTARTED if self._started else STARTED
         self._started = True
         self._add(moment.state.time_us, reason, count, moment.index, cost)
 

@@ -55,7 +55,7 @@ def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
         return
     nodes = f"{amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}"
     yield f"  held {nodes}: {amount(held)} node-hours"
-    for label in ("useful", "rescaling", "lost_to_preemption", "stalled"):
+    for label in ("useful", "rescaling", "preempted", "stalled"):
         hours = of_job[f"{label}_node_hours"]
         if hours:
             yield f"    {label.replace('_', ' '):<20}{amount(hours):>10}  {hours / held:>6.1%}"
@@ -67,13 +67,13 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
     if not math.isnan(of_job["efficiency"]):
         there = f"{amount(of_job['mean_nodes'])} dedicated nodes would make in the {duration(of_job['held_s'])}"
         yield f"    {of_job['efficiency']:.1%} of what {there} for which it held nodes"
-    grown = of_job["n_grown"] - of_job["n_starts"]  # a start counts as growing in the table
-    rescales = f"{count(int(grown), 'time')} grown, {count(int(of_job['n_shrunk']), 'time')} shrunk"
+    scale_ups = of_job["n_scale_ups"] - of_job["n_starts"]  # a start counts as a scale-up in the table
+    rescales = f"scaled up {count(int(scale_ups), 'time')}, down {count(int(of_job['n_scale_downs']), 'time')}"
     lost = samples(of_job["rescale_cost_samples"])
     yield f"  {count(int(of_job['n_starts']), 'start')}, {rescales}: {lost} samples lost"
-    if of_job["n_preempted"]:
-        lost = samples(of_job["preempt_cost_samples"])
-        yield f"  {count(int(of_job['n_preempted']), 'preemption')}: {lost} samples lost"
+    if of_job["n_preemptions"]:
+        lost = samples(of_job["preemption_cost_samples"])
+        yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost} samples lost"
     if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
         scores = "" if math.isnan(of_job["best_score"]) else (
             f": best score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}"
@@ -95,7 +95,7 @@ def _steps(story: JobStory, most: int) -> Iterator[str]:
             yield f"... {count(left_out, 'change')} left out ..."
         yield line
     if any(step.reason == LOST for step in steps):
-        yield "'preempted or shrunk' and costs left open: the inputs of the run are needed to tell (--events, --jobs)"
+        yield "'preempted or scaled down' and costs left open: they need the inputs of the run (--events, --jobs)"
 
 
 def _cells(step: Step, origin_us: int | None) -> list[str]:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 _Numbers = NDArray[np.float64]
 _OF_TABLE = (
-    "work_samples", "done_samples", "rescale_cost_samples", "preempt_cost_samples", "n_starts", "n_grown", "n_shrunk",
-    "n_preempted", "n_reports", "best_score", "last_score",
+    "work_samples", "done_samples", "rescale_cost_samples", "preemption_cost_samples",
+    "n_starts", "n_scale_ups", "n_scale_downs",
+    "n_preemptions", "n_reports", "best_score", "last_score",
 )  # fmt: skip
 
 
@@ -54,7 +55,7 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
         - ``completion_s``: from submit to finish; null for a job that did not finish.
         - ``held_s``: time in which it held nodes; ``mean_nodes``: how many, on average over that time. Nodes that it
           shared with another job count as half.
-        - ``held_node_hours``, ``useful_node_hours``, ``rescaling_node_hours``, ``lost_to_preemption_node_hours``,
+        - ``held_node_hours``, ``useful_node_hours``, ``rescaling_node_hours``, ``preempted_node_hours``,
           ``stalled_node_hours``: the last four add up to the first.
         - ``efficiency``: ``done_samples`` over what the job makes in ``held_s`` on ``mean_nodes`` dedicated nodes, its
           throughput interpolated linearly between the whole numbers of nodes below and above; where nodes are of

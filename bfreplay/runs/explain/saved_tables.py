@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NODE_US_PER_HOUR = 3_600_000_000
-NODE_TIME = ("useful", "rescaling", "lost_to_preemption", "stalled")
+NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
 """Labels of the node time that a job held, in the order of the ledger."""
 NO_MODEL = "(no model)"
 

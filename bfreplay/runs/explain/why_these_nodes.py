@@ -167,7 +167,7 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
         reclaimed=int(found.reclaimed[j]),
         before=before,
         after=after,
-        preempt_cost_samples=_preempt_cost(found, j),
+        preemption_cost_samples=_preemption_cost(found, j),
         rescale_cost_samples=_rescale_cost(found, j, is_published=config.semantics == Semantics.PUBLISHED),
         t_fwd_s=found.about["t_fwd_s"],
         objective_spec=policy.objective_spec,
@@ -237,7 +237,7 @@ def _rate(found: RecordedDecision, j: int, nodes: int, *, is_published: bool = F
     return charged_rate(float(found.state.throughput[j, nodes]), nodes, int(found.state.min_nodes[j]), is_published)
 
 
-def _preempt_cost(found: RecordedDecision, j: int) -> float:
+def _preemption_cost(found: RecordedDecision, j: int) -> float:
     """As the replay charges it: once."""
     if not found.reclaimed[j]:
         return 0.0
@@ -298,6 +298,6 @@ def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool:
         job=job,
         decision=index,
         time=iso_utc(time_us),
-        n_left=table["n_left"][index].as_py(),
+        n_reclaimed=table["n_reclaimed"][index].as_py(),
         held=int(held.count[before]) if before >= 0 else 0,
     )

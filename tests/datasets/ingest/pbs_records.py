@@ -40,7 +40,7 @@ def read(tmp_path, *files, **options):
         logs.append(LogFile(path, str(i)))
     record = ScheduleRecord()
     PbsReader().read(logs, record, ReadOptions(**options))
-    assert record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
+    assert record.report.rows_read == sum(record.report.kept.values()) + record.report.rows_skipped
     return record
 
 
@@ -55,12 +55,12 @@ def runs(record):
     return sorted(found, key=lambda run: (run[0], run[2]))
 
 
-def doubts(record):
-    return {sentence: tally.count for sentence, tally in record.lint.doubts.items()}
+def warnings(record):
+    return {sentence: tally.count for sentence, tally in record.report.warnings.items()}
 
 
-def dropped(record):
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
+def skipped(record):
+    return {reason: tally.count for reason, tally in record.report.skipped.items()}
 
 
 BOTH = ("n1", "n2")

@@ -62,18 +62,18 @@ def outages(record: ScheduleRecord) -> list[tuple]:
     ]
 
 
-def dropped(record: ScheduleRecord) -> dict[str, int]:
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
+def skipped(record: ScheduleRecord) -> dict[str, int]:
+    return {reason: tally.count for reason, tally in record.report.skipped.items()}
 
 
-def doubts(record: ScheduleRecord) -> dict[str, int]:
-    return {sentence: tally.count for sentence, tally in record.lint.doubts.items()}
+def warnings(record: ScheduleRecord) -> dict[str, int]:
+    return {sentence: tally.count for sentence, tally in record.report.warnings.items()}
 
 
 def rows_balance(record: ScheduleRecord) -> bool:
-    """Whether each row read was kept or dropped (samples of sinfo become fewer intervals than rows)."""
-    kept = dict(record.lint.kept)
+    """Whether each row read was kept or skipped (samples of sinfo become fewer intervals than rows)."""
+    kept = dict(record.report.kept)
     samples = kept.pop("samples of node states", 0)
     if samples:
         kept.pop("outage intervals", 0)
-    return record.lint.rows_read == sum(kept.values()) + samples + record.lint.rows_dropped
+    return record.report.rows_read == sum(kept.values()) + samples + record.report.rows_skipped

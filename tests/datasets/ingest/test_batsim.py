@@ -30,7 +30,7 @@ class AllDrops(ImportReport):
         super().__init__()
         self.lines = []
 
-    def drop(self, reason, file="", line=None, value="", n=1):
+    def skip(self, reason, file="", line=None, value="", n=1):
         super().drop(reason, file, line, value, n)
         self.lines.append(line)
 
@@ -54,7 +54,7 @@ def files_of(folder, jobs=None, states=None, schedule=None, workload=None):
 def read(folder, jobs, *others, n_nodes=None, **content):
     record = ScheduleRecord(AllDrops())
     BatsimReader().read([*files_of(folder, jobs, **content), *others], record, ReadOptions(n_nodes=n_nodes))
-    assert record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
+    assert record.report.rows_read == sum(record.report.kept.values()) + record.report.rows_skipped
     return record
 
 
@@ -68,15 +68,15 @@ def jobs_of(record):
     return found
 
 
-def dropped(record):
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
+def skipped(record):
+    return {reason: tally.count for reason, tally in record.report.skipped.items()}
 
 
 def test_a_job_holds_its_set_of_intervals_for_its_decimal_seconds(tmp_path):
     record = read(tmp_path, ["1,w,60,1.5,2.250001,0-1 5,"])
     assert jobs_of(record) == [(1_500_000, 2_250_001, ["0000", "0001", "0005"])]
     assert (record.time_origin, record.source_format, record.machine_size) == ("relative", "batsim", None)
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
 def test_the_workload_says_how_many_machines_there_are_and_all_are_known(tmp_path):
@@ -88,32 +88,32 @@ def test_the_workload_says_how_many_machines_there_are_and_all_are_known(tmp_pat
 def test_without_a_workload_the_counts_of_states_say_it(tmp_path):
     record = read(tmp_path, ["1,w,60,0,2,1,"], states=["0,0,0,0,2,1", "2,0,0,0,3,0"])
     assert record.machine_size == 3
-    assert dropped(record) == {"machine states: counts without names": 2}
+    assert skipped(record) == {"machine states: counts without names": 2}
 
 
 def test_the_option_decides_over_both(tmp_path):
     assert read(tmp_path, ["1,w,60,0,2,1,"], workload=WORKLOAD, n_nodes=5).machine_size == 5
 
 
-def test_machines_that_slept_are_a_doubt(tmp_path):
+def test_machines_that_slept_are_a_warning(tmp_path):
     record = read(tmp_path, ["1,w,60,0,2,1,"], states=["0,0,0,0,2,1", "2,1,0,0,2,0"])
-    assert record.lint.doubts[SWITCHED_OFF].count == 1
+    assert record.report.warnings[SWITCHED_OFF].count == 1
 
 
-def test_a_number_of_machines_that_changes_is_a_doubt(tmp_path):
+def test_a_number_of_machines_that_changes_is_a_warning(tmp_path):
     record = read(tmp_path, ["1,w,60,0,2,1,"], states=["0,0,0,0,2,1", "2,0,0,0,2,0"])
-    assert list(record.lint.doubts) == ["the number of machines in out_machine_states.csv changes"]
+    assert list(record.report.warnings) == ["the number of machines in out_machine_states.csv changes"]
 
 
-@pytest.mark.parametrize(("computing", "is_doubt"), [("6.000000", False), ("7.000000", True)])
-def test_the_node_time_is_compared_with_the_summary(tmp_path, computing, is_doubt):
+@pytest.mark.parametrize(("computing", "is_warning"), [("6.000000", False), ("7.000000", True)])
+def test_the_node_time_is_compared_with_the_summary(tmp_path, computing, is_warning):
     record = read(tmp_path, ["1,w,60,0,2,0-2,"], schedule=[f"2,1,{computing}"])
-    assert (OTHER_NODE_TIME in record.lint.doubts) == is_doubt
-    assert dropped(record) == {"summary of the schedule": 1}
+    assert (OTHER_NODE_TIME in record.report.warnings) == is_warning
+    assert skipped(record) == {"summary of the schedule": 1}
 
 
 @pytest.mark.parametrize(
-    ("row", "reason", "is_doubt"),
+    ("row", "reason", "is_warning"),
     [
         ("2,w,60,-1,-1,,", "never started", False),
         ("2,w,60,-1.000000,-1.000000,,", "never started", False),
@@ -134,11 +134,11 @@ def test_the_node_time_is_compared_with_the_summary(tmp_path, computing, is_doub
         ('2,w,60,3,4,1,"{', "not as many fields as columns", True),
     ],
 )
-def test_what_is_no_interval_is_dropped_by_reason_with_its_line(tmp_path, row, reason, is_doubt):
+def test_what_is_no_interval_is_skipped_by_reason_with_its_line(tmp_path, row, reason, is_warning):
     record = read(tmp_path, ["1,w,60,0,2,1,", row, "3,w,60,0,2,2,"], workload=WORKLOAD)
-    assert dropped(record) == {reason: 1}
-    assert record.lint.dropped[reason].examples[0].line == 3
-    assert list(record.lint.doubts) == ([UNREADABLE] if is_doubt else [])
+    assert skipped(record) == {reason: 1}
+    assert record.report.skipped[reason].examples[0].line == 3
+    assert list(record.report.warnings) == ([UNREADABLE] if is_warning else [])
     assert len(jobs_of(record)) == 2
 
 
@@ -228,11 +228,11 @@ def test_a_damaged_table_is_refused_or_read_without_the_lines_that_were_reported
     record = of(text)
     if record is None:
         return
-    assert record.lint.rows_read == record.lint.kept["job intervals"] + record.lint.rows_dropped
-    left = [line for number, line in enumerate(text.split("\n"), 1) if number not in record.lint.lines]
+    assert record.report.rows_read == record.report.kept["job intervals"] + record.report.rows_skipped
+    left = [line for number, line in enumerate(text.split("\n"), 1) if number not in record.report.lines]
     again = of("\n".join(left))
     assert jobs_of(again) == jobs_of(record)
-    assert again.lint.rows_dropped == 0
+    assert again.report.rows_skipped == 0
 
 
 def real_files(shared):
@@ -243,11 +243,11 @@ def real_files(shared):
 def test_the_real_simulation_has_its_jobs_machines_and_node_time(shared):
     record = ScheduleRecord()
     BatsimReader().read(real_files(shared), record, ReadOptions())
-    assert record.lint.kept == {"job intervals": 801}
-    assert dropped(record) == {"machine states: counts without names": 1_602, "summary of the schedule": 1}
-    assert (record.lint.doubts, record.machine_size, len(record.nodes)) == ({}, 32, 32)
+    assert record.report.kept == {"job intervals": 801}
+    assert skipped(record) == {"machine states: counts without names": 1_602, "summary of the schedule": 1}
+    assert (record.report.warnings, record.machine_size, len(record.nodes)) == ({}, 32, 32)
     assert record.last_end_us == 16_088_510_000
-    assert record.lint.facts["node time of jobs (s)"]["out_jobs.csv"] == 256_450.464
+    assert record.report.facts["node time of jobs (s)"]["out_jobs.csv"] == 256_450.464
 
 
 def test_the_busy_nodes_of_the_real_simulation_are_those_it_counted(shared):

@@ -25,7 +25,7 @@ from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, SEVERAL_TAS
 from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
-from tests.datasets.ingest.what_was_read import balances, dropped, intervals, record_of
+from tests.datasets.ingest.what_was_read import balances, intervals, record_of, skipped
 
 SECOND = 1_000_000
 HEADER = (
@@ -85,15 +85,15 @@ def test_a_job_with_a_complete_location_is_on_those_nodes(read):
     record = read(HEADER + job(where=",".join(X[:2])))
     assert intervals(record) == [(us("2024-02-03 10:00:00"), us("2024-02-03 11:00:00"), 2, tuple(X[:2]))]
     assert (record.cluster, record.machine_size, record.timezone) == ("polaris", 560, "UTC")
-    assert not record.lint.doubts
+    assert not record.report.warnings
     assert balances(record)
 
 
 def test_a_location_that_was_cut_gives_the_whole_names_and_the_number(read):
     record = read(HEADER + job(nodes="8", where=",".join(X[:3]) + ",x3005c0s"))
     assert intervals(record)[0][2:] == (8, tuple(X[:3]))
-    assert record.lint.doubts[CUT].count == 1
-    assert record.lint.doubts[MISMATCH].count == 1
+    assert record.report.warnings[CUT].count == 1
+    assert record.report.warnings[MISMATCH].count == 1
 
 
 @pytest.mark.parametrize("tail", ["", ",", ",x", ",x3005", ",x3005c0s9b1", ",x3005c0s9b1n"])
@@ -127,7 +127,7 @@ def test_junk_is_no_location(text):
 def test_a_location_that_cannot_be_read_leaves_the_number(read):
     record = read(HEADER + job(nodes="3", where="x3005c0s1b1n0,???,x3005c0s2b1n0"))
     assert intervals(record)[0][2:] == (3, ())
-    assert LOCATION_UNREADABLE in record.lint.doubts
+    assert LOCATION_UNREADABLE in record.report.warnings
     assert record.nodes == ()
 
 
@@ -155,11 +155,11 @@ def test_columns_of_rows_without_a_header_can_be_given(read):
     assert record.machine_size == 126
 
 
-def test_a_block_larger_than_the_number_of_nodes_is_held_whole_with_a_doubt(read):
+def test_a_block_larger_than_the_number_of_nodes_is_held_whole_with_a_warning(read):
     text = raw_row(7, "2015-01-01 10:00:00", "2015-01-01 11:00:00", "256.0000", "MIR-08000-3B331-512")
     record = read(text)
     assert intervals(record)[0][2] == 512
-    assert BLOCK_DIFFERS in record.lint.doubts
+    assert BLOCK_DIFFERS in record.report.warnings
 
 
 def test_the_number_of_nodes_of_the_machine_can_be_given(read):
@@ -169,30 +169,30 @@ def test_the_number_of_nodes_of_the_machine_can_be_given(read):
 
 def test_jobs_without_a_start_or_an_end(read):
     record = read(HEADER + job(1) + job(2, start="") + job(3, end=""))
-    assert dropped(record) == {"never started": 1}
+    assert skipped(record) == {"never started": 1}
     assert record.n_open == 1
 
 
-def test_rows_that_cannot_be_read_are_doubted_and_take_no_other_with_them(read):
+def test_rows_that_cannot_be_read_are_warned_of_and_take_no_other_with_them(read):
     record = read(HEADER + job(1) + job(2, start="25:00:00") + job(3, nodes="two") + 'x,"y\n' + job(4))
-    assert dropped(record) == {
+    assert skipped(record) == {
         "a time that cannot be read": 1,
         "a number of nodes that cannot be read": 1,
         "a row with another number of columns": 1,
     }
-    assert record.lint.doubts[UNREADABLE].count == 3
+    assert record.report.warnings[UNREADABLE].count == 3
     assert balances(record)
 
 
-def test_jobs_of_another_machine_and_jobs_too_large_are_left_out_with_a_doubt(read):
+def test_jobs_of_another_machine_and_jobs_too_large_are_left_out_with_a_warning(read):
     record = read(HEADER + job(1) + job(2) + job(3, machine="theta") + job(4, nodes="561"))
-    assert dropped(record) == {"a job of another machine": 1, "more nodes than the machine has": 1}
-    assert set(record.lint.doubts) == {OTHER_MACHINE, TOO_LARGE}
+    assert skipped(record) == {"a job of another machine": 1, "more nodes than the machine has": 1}
+    assert set(record.report.warnings) == {OTHER_MACHINE, TOO_LARGE}
 
 
-def test_a_running_time_that_is_not_end_minus_start_is_a_doubt(read):
+def test_a_running_time_that_is_not_end_minus_start_is_a_warning(read):
     record = read(HEADER + job(1, runtime="3600.0000") + job(2, runtime="1800.0000"))
-    assert record.lint.doubts[ELAPSED_DIFFERS].count == 1
+    assert record.report.warnings[ELAPSED_DIFFERS].count == 1
 
 
 def test_tasks_of_an_array_have_one_number_and_different_names(read):
@@ -200,13 +200,13 @@ def test_tasks_of_an_array_have_one_number_and_different_names(read):
         HEADER + job(5, name="5[1].polaris-pbs") + job(5, name="5[2].polaris-pbs") + job(6, name="6.polaris-pbs")
     )
     assert len(intervals(record)) == 3
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
-def test_rows_with_one_number_and_start_are_all_kept_and_doubted(read):
+def test_rows_with_one_number_and_start_are_all_kept_and_warned_of(read):
     record = read(HEADER + job(5) + job(5, end="12:00:00"))
     assert len(intervals(record)) == 2
-    assert SEVERAL_TASKS in record.lint.doubts
+    assert SEVERAL_TASKS in record.report.warnings
 
 
 def test_files_of_two_years_that_overlap_are_one_log(read):
@@ -256,8 +256,8 @@ def test_machine_status_is_down_where_all_of_it_is_down(read):
     assert [(outage.start_us, outage.end_us) for outage in record.outages] == [
         (us("2024-02-05 14:00:00"), us("2024-02-05 22:00:00"))
     ]
-    assert dropped(record) == {"an outage of a part of the machine": 1, "an outage that cannot be read": 2}
-    assert set(record.lint.doubts) == {PART_DOWN, OUTAGES_UNREADABLE}
+    assert skipped(record) == {"an outage of a part of the machine": 1, "an outage that cannot be read": 2}
+    assert set(record.report.warnings) == {PART_DOWN, OUTAGES_UNREADABLE}
     assert balances(record)
 
 
@@ -275,7 +275,7 @@ def test_an_outage_without_an_end_lasts_until_the_next_job_starts(read):
         (us("2024-02-03 11:00:00"), us("2024-02-03 12:00:00")),
         (us("2024-02-03 20:00:00"), OPEN_END),
     ]
-    assert record.lint.doubts[END_UNKNOWN].count == 3
+    assert record.report.warnings[END_UNKNOWN].count == 3
     assert balances(record)
 
 
@@ -297,14 +297,14 @@ def test_a_reservation_for_repairs_takes_the_machine_down_if_it_is_all_of_it(rea
     )
     record = read(RAW, text)
     assert [(outage.state, outage.nodes) for outage in record.outages] == [(NodeState.DOWN, None)]
-    assert dropped(record) == {
+    assert skipped(record) == {
         "a reservation on nodes that cannot be told": 2,
         "a reservation that is not for repairs": 1,
         "a reservation that was not used": 1,
         "an outage that cannot be read": 1,
     }
-    assert record.lint.doubts[PART_UNKNOWN].count == 2
-    assert record.lint.facts["reservations left out"] == "3,072 node-hours on nodes that cannot be told"
+    assert record.report.warnings[PART_UNKNOWN].count == 2
+    assert record.report.facts["reservations left out"] == "3,072 node-hours on nodes that cannot be told"
     assert balances(record)
     both = read(RAW, text, reservations="reserved")
     assert [outage.state for outage in both.outages] == [NodeState.DOWN, NodeState.RESERVED]
@@ -325,19 +325,19 @@ def mondays(zone):
 
 def test_maintenance_at_one_hour_in_chicago_is_evidence_for_utc(read):
     record = read(RAW, mondays("UTC"))
-    assert "as UTC, 40 of 40 maintenance periods begin at 09:00" in record.lint.facts["time zone"]
-    assert not record.lint.doubts
+    assert "as UTC, 40 of 40 maintenance periods begin at 09:00" in record.report.facts["time zone"]
+    assert not record.report.warnings
 
 
-def test_maintenance_that_speaks_for_local_time_is_a_doubt(read):
+def test_maintenance_that_speaks_for_local_time_is_a_warning(read):
     record = read(RAW, mondays("America/Chicago"))
-    assert ZONE_UNLIKELY in record.lint.doubts
+    assert ZONE_UNLIKELY in record.report.warnings
     right = read(RAW, mondays("America/Chicago"), timezone="America/Chicago")
-    assert not right.lint.doubts
+    assert not right.report.warnings
 
 
 def test_without_maintenance_the_zone_is_said_to_be_assumed(read):
-    assert "read as UTC, which is what" in read(RAW).lint.facts["time zone"]
+    assert "read as UTC, which is what" in read(RAW).report.facts["time zone"]
 
 
 # ---- what is refused, recognised ---------------------------------------------------------------------------------
@@ -396,15 +396,15 @@ def test_the_public_files_of_mira(shared: Path):
     )
     assert [held for _, _, held, _ in intervals(record)] == [1024, 4096, 512]
     assert [(end - start) // SECOND for start, end, _, _ in intervals(record)] == [41_406, 21_637, 3_646]
-    assert record.lint.rows_read == 3 + 935 + 161
+    assert record.report.rows_read == 3 + 935 + 161
     # 161 windows of 75.7 days, and the 13 of 935 reservations that were the whole machine
     windows = [outage for outage in record.outages if outage.nodes is None]
     assert len(windows) == 161 + 13
     days = sum(outage.end_us - outage.start_us for outage in windows[:161]) / (86_400 * SECOND)
     assert days == pytest.approx(75.7, abs=0.05)
-    assert dropped(record) == {"a reservation on nodes that cannot be told": 922}
-    assert "as UTC, 127 of 161 maintenance periods begin at 09:00" in record.lint.facts["time zone"]
-    assert set(record.lint.doubts) == {PART_UNKNOWN}
+    assert skipped(record) == {"a reservation on nodes that cannot be told": 922}
+    assert "as UTC, 127 of 161 maintenance periods begin at 09:00" in record.report.facts["time zone"]
+    assert set(record.report.warnings) == {PART_UNKNOWN}
     assert balances(record)
 
 

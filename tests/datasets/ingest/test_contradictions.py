@@ -33,12 +33,12 @@ def read(name, folder, old, new):
         ("node-events", "2024-06-01T01:06:40|DOWN*", "(null)|DOWN*", node_events.BLANK_END),
         ("node-events", "Cluster|NodeName", "NodeName|Cluster", node_events.OTHER_NODES),
         ("node-events", "2024-06-01T01:06:40|DOWN*", "|DOWN*", node_events.BLANK_END),
-        ("pbs-pro", "exec_host=cn1/0*4+cn2/0*4", "exec_host=cn1/0*4+cn9/0*4", pbs._VNODES_DOUBT),
-        ("pbs-pro", f"start={T + 18_000} ", f"start={T + 18_060} ", pbs._OTHER_START_DOUBT),
+        ("pbs-pro", "exec_host=cn1/0*4+cn2/0*4", "exec_host=cn1/0*4+cn9/0*4", pbs._VNODES_WARNING),
+        ("pbs-pro", f"start={T + 18_000} ", f"start={T + 18_060} ", pbs._OTHER_START_WARNING),
         ("pbs-pro", f"end={T + 12_000} ", f"end={T + 10_000} ", UNREADABLE),
         ("torque", "exec_host=cn1/0-3+cn2/0-3", "exec_host=cn1/0-3+cn210-3", UNREADABLE),
-        ("lsf", f"{T + 7_000} 0 0 {T + 7_300}", f"{T + 7_000} 0 0 {T + 300}", lsf._EARLY_DOUBT),
-        ("lsf", f'"HOST_CTRL" "10.1" {T + 9_600}', '"HOST_CTRL" "10.1" 0', lsf._ORDER_DOUBT),
+        ("lsf", f"{T + 7_000} 0 0 {T + 7_300}", f"{T + 7_000} 0 0 {T + 300}", lsf._EARLY_WARNING),
+        ("lsf", f'"HOST_CTRL" "10.1" {T + 9_600}', '"HOST_CTRL" "10.1" 0', lsf._ORDER_WARNING),
         ("lsf", f'"HOST_CTRL" "10.1" {T + 600}', '"HOST_CTRL" "10.1" 0', UNREADABLE),
         ("alcf", "2024-06-01 03:20:00,18000.0", ",18000.0", cobalt.NO_END),
         ("alcf", '"x3005c0s2b0n0"', "", cobalt.WHERE_MISSING),
@@ -60,26 +60,26 @@ def read(name, folder, old, new):
         ("batsim", ",7300.000000,", ",7300.0６0000,", UNREADABLE),
     ],
 )  # fmt: skip
-def test_what_contradicts_itself_is_doubted(name, old, new, sentence, tmp_path):
-    doubts = read(name, tmp_path, old, new).record.lint.doubts
-    assert sentence in doubts
-    assert doubts[sentence].examples[0].file.endswith("log")
+def test_what_contradicts_itself_has_warning(name, old, new, sentence, tmp_path):
+    warnings = read(name, tmp_path, old, new).record.report.warnings
+    assert sentence in warnings
+    assert warnings[sentence].examples[0].file.endswith("log")
 
 
 def test_virtual_nodes_with_names_of_their_own_throughout_are_no_contradiction(tmp_path):
     log = SMALL_LOGS["pbs-pro"]
     content = log.text.replace("(cn", "(vnode").encode()
-    assert read_log(log.write(tmp_path, content), "pbs").record.lint.doubts == {}
+    assert read_log(log.write(tmp_path, content), "pbs").record.report.warnings == {}
 
 
-def test_running_jobs_that_agree_on_nothing_are_not_doubted(tmp_path):
+def test_running_jobs_that_agree_on_nothing_raise_no_warning(tmp_path):
     log = SMALL_LOGS["table"]
     content = log.text.replace(",5600,", ",60,").replace(",3600,2,", ",7,2,").encode()
-    assert table.WRITTEN_AT not in read_log(log.write(tmp_path, content), "table").record.lint.doubts
+    assert table.WRITTEN_AT not in read_log(log.write(tmp_path, content), "table").record.report.warnings
 
 
 def test_a_table_without_locations_says_that_nodes_are_placed_by_rule(tmp_path):
-    facts = read("alcf", tmp_path, ",LOCATION", ",ROOM").record.lint.facts
+    facts = read("alcf", tmp_path, ",LOCATION", ",ROOM").record.report.facts
     assert facts["nodes of jobs"] == cobalt.NO_LOCATION
 
 

@@ -79,14 +79,14 @@ def outages_of(record):
     ]
 
 
-def dropped(record):
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
+def skipped(record):
+    return {reason: tally.count for reason, tally in record.report.skipped.items()}
 
 
 def test_a_job_holds_its_nodes_from_run_until_it_is_inactive(tmp_path):
     record = read(tmp_path, [job()])
     assert jobs_of(record) == [(1.25, 12.75, 61.25, 2, ["tux04", "tux05"])]
-    assert (record.lint.rows_read, record.lint.dropped, record.lint.doubts) == (1, {}, {})
+    assert (record.report.rows_read, record.report.skipped, record.report.warnings) == (1, {}, {})
     assert record.source_format == "flux jobs"
 
 
@@ -98,10 +98,10 @@ def test_a_job_that_is_not_inactive_holds_its_nodes_still(tmp_path, state):
     assert record.n_open == 1
 
 
-def test_an_inactive_job_without_its_time_ends_at_cleanup_with_a_doubt(tmp_path):
+def test_an_inactive_job_without_its_time_ends_at_cleanup_with_a_warning(tmp_path):
     record = read(tmp_path, [job(t_inactive=...)])
     assert jobs_of(record)[0][1] == 11.5
-    assert list(record.lint.doubts) == [NO_INACTIVE]
+    assert list(record.report.warnings) == [NO_INACTIVE]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_limit_is_the_expiration_or_the_duration_and_zero_is_none(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason", "is_doubt"),
+    ("changes", "reason", "is_warning"),
     [
         ({"t_run": 0.0, "t_cleanup": ..., "t_inactive": ...}, "pending", False),
         ({"t_run": ..., "t_cleanup": ..., "t_inactive": ..., "nodelist": ...}, "pending", False),
@@ -137,39 +137,39 @@ def test_the_limit_is_the_expiration_or_the_duration_and_zero_is_none(tmp_path, 
         ({"id": ...}, "a job without an id", True),
     ],
 )
-def test_what_is_no_interval_is_dropped_by_reason_with_its_number(tmp_path, changes, reason, is_doubt):
+def test_what_is_no_interval_is_skipped_by_reason_with_its_number(tmp_path, changes, reason, is_warning):
     record = read(tmp_path, [job(id=1), job(**{"id": 2} | changes), job(id=3)])
-    assert dropped(record) == {reason: 1}
-    assert record.lint.dropped[reason].examples[0].line == 2
-    assert list(record.lint.doubts) == ([UNREADABLE] if is_doubt else [])
+    assert skipped(record) == {reason: 1}
+    assert record.report.skipped[reason].examples[0].line == 2
+    assert list(record.report.warnings) == ([UNREADABLE] if is_warning else [])
     assert len(jobs_of(record)) == 2
 
 
-def test_what_is_no_job_at_all_is_dropped_and_doubted(tmp_path):
+def test_what_is_no_job_at_all_is_skipped_and_warned_of(tmp_path):
     record = read(tmp_path, [job(), 7, [job()]])
-    assert dropped(record) == {"a job is no JSON object": 2}
+    assert skipped(record) == {"a job is no JSON object": 2}
 
 
 def test_a_job_that_lists_no_nodes_holds_as_many_as_it_says(tmp_path):
     assert jobs_of(read(tmp_path, [job(nodelist="")]))[0][3:] == (2, [])
 
 
-def test_another_number_of_nodes_than_listed_is_doubted_by_the_record(tmp_path):
+def test_another_number_of_nodes_than_listed_has_warning_by_the_record(tmp_path):
     record = read(tmp_path, [job(nnodes=3)])
     assert jobs_of(record)[0][3:] == (3, ["tux04", "tux05"])
-    assert len(record.lint.doubts) == 1
+    assert len(record.report.warnings) == 1
 
 
 def test_jobs_inside_of_jobs_are_not_read(tmp_path):
     record = read(tmp_path, [job(jobs=[job(id=1), job(id=2, jobs=[])])])
     assert len(jobs_of(record)) == 1
-    assert 2 in record.lint.facts.values()
+    assert 2 in record.report.facts.values()
 
 
 def test_a_list_of_exactly_a_thousand_jobs_may_have_been_cut(tmp_path):
     record = read(tmp_path, [job(id=i) for i in range(1000)])
-    assert list(record.lint.doubts) == [PERHAPS_CUT]
-    assert not read(tmp_path, [job(id=i) for i in range(999)]).lint.doubts
+    assert list(record.report.warnings) == [PERHAPS_CUT]
+    assert not read(tmp_path, [job(id=i) for i in range(999)]).report.warnings
 
 
 def test_the_list_was_made_after_its_latest_time(tmp_path):
@@ -226,8 +226,8 @@ def test_drained_nodes_are_out_until_they_are_undrained(tmp_path):
     back = event("undrain", 30, idset="0", nodelist="tux00")
     record = read(tmp_path, "\n".join([drain, again, back]))
     assert outages_of(record) == [(NodeState.DRAIN, 10, 30, ["tux00"]), (NodeState.DRAIN, 10, None, ["tux01"])]
-    assert dropped(record) == {"event of nodes that were out already": 1, "event of nodes that came back": 1}
-    assert record.lint.rows_read == 3
+    assert skipped(record) == {"event of nodes that were out already": 1, "event of nodes that came back": 1}
+    assert record.report.rows_read == 3
     assert record.source_format == "flux resource eventlog"
 
 
@@ -241,7 +241,7 @@ def test_a_restart_that_cannot_be_read_names_no_ranks(tmp_path, spoilt):
     ]
     record = read(tmp_path, "\n".join(lines))
     assert outages_of(record) == [(NodeState.DOWN, 9, None, ["tux01"])]
-    assert len(record.lint.doubts) == 1
+    assert len(record.report.warnings) == 1
 
 
 def test_ranks_are_named_by_the_last_restart(tmp_path):
@@ -290,12 +290,12 @@ def test_a_truncated_journal_begins_with_what_was_out(tmp_path):
     ]
 
 
-def test_ranks_that_nobody_named_are_dropped_and_doubted(tmp_path):
+def test_ranks_that_nobody_named_are_skipped_and_warned_of(tmp_path):
     old = event("resource-init", 0, restart=False, drain={"2": {"timestamp": T, "reason": ""}}, online="", exclude="")
     lines = [old, event("offline", 1, idset="1"), event("resource-define", 2, method="configuration")]
     record = read(tmp_path, "\n".join(lines))
-    assert dropped(record) == {"an event of ranks without names": 2, "event of another kind": 1}
-    assert record.lint.doubts[NO_NAMES].count == 2
+    assert skipped(record) == {"an event of ranks without names": 2, "event of another kind": 1}
+    assert record.report.warnings[NO_NAMES].count == 2
     assert not record.outages
 
 
@@ -319,11 +319,11 @@ def test_ranks_that_nobody_named_are_dropped_and_doubted(tmp_path):
         "[" * 100_000,
     ],
 )
-def test_an_event_that_cannot_be_read_is_dropped_and_doubted_with_its_line(tmp_path, line):
+def test_an_event_that_cannot_be_read_is_skipped_and_warned_of_with_its_line(tmp_path, line):
     lines = [RESTART, line, event("offline", 9, idset="3")]
     record = read(tmp_path, "\n".join(lines))
-    assert record.lint.doubts[UNREADABLE_EVENTS].count == 1
-    assert record.lint.doubts[UNREADABLE_EVENTS].examples[0].line == 2
+    assert record.report.warnings[UNREADABLE_EVENTS].count == 1
+    assert record.report.warnings[UNREADABLE_EVENTS].examples[0].line == 2
     assert outages_of(record) == [(NodeState.DOWN, 9, None, ["tux03"])]
 
 
@@ -386,7 +386,7 @@ def test_a_damaged_list_of_jobs_is_refused_or_counted_to_the_last_job(data, tmp_
     jobs = [job(id=i, t_run=T + i, nodelist=f"tux[{i:02d}-{i + 1:02d}]") for i in range(1, 6)]
     record = read_or_refused(path, damaged(data.draw, json.dumps({"jobs": jobs}).encode()))
     if record is not None:
-        assert record.lint.rows_read == record.lint.kept["job intervals"] + record.lint.rows_dropped
+        assert record.report.rows_read == record.report.kept["job intervals"] + record.report.rows_skipped
 
 
 @settings(max_examples=examples(400))
@@ -405,25 +405,27 @@ def test_a_damaged_eventlog_is_refused_or_read_as_if_the_unreadable_lines_were_n
     record = read_or_refused(path, content)
     if record is None:
         return
-    assert record.lint.rows_read == sum(1 for line in content.split(b"\n") if line.strip())
-    doubts = [tally for sentence, tally in record.lint.doubts.items() if sentence in (UNREADABLE_EVENTS, NO_NAMES)]
-    if any(tally.count > len(tally.examples) for tally in doubts):
+    assert record.report.rows_read == sum(1 for line in content.split(b"\n") if line.strip())
+    warnings = [
+        tally for sentence, tally in record.report.warnings.items() if sentence in (UNREADABLE_EVENTS, NO_NAMES)
+    ]
+    if any(tally.count > len(tally.examples) for tally in warnings):
         return
-    out = {example.line for tally in doubts for example in tally.examples}
+    out = {example.line for tally in warnings for example in tally.examples}
     left = [line for number, line in enumerate(content.split(b"\n"), 1) if number not in out]
     again = read_or_refused(path, b"\n".join(left))
     if again is not None:
         assert outages_of(again) == outages_of(record)
 
 
-def test_a_job_that_is_over_without_any_end_is_left_out_with_a_doubt(tmp_path):
+def test_a_job_that_is_over_without_any_end_is_left_out_with_a_warning(tmp_path):
     record = read(tmp_path, [job(), job(id=6, t_cleanup=..., t_inactive=...)])
     assert len(jobs_of(record)) == 1
-    assert dropped(record) == {"a job is over and has no end": 1}
-    assert record.lint.doubts
+    assert skipped(record) == {"a job is over and has no end": 1}
+    assert record.report.warnings
 
 
-def test_a_cleanup_of_more_than_a_day_is_doubted(tmp_path):
+def test_a_cleanup_of_more_than_a_day_has_warning(tmp_path):
     record = read(tmp_path, [job(t_inactive=T + 11.5 + 86_401)])
-    assert list(record.lint.doubts) == [LONG_CLEANUP]
-    assert not read(tmp_path, [job(t_inactive=T + 11.5 + 86_400)]).lint.doubts
+    assert list(record.report.warnings) == [LONG_CLEANUP]
+    assert not read(tmp_path, [job(t_inactive=T + 11.5 + 86_400)]).report.warnings

@@ -173,7 +173,7 @@ def test_every_reader_calls_a_file_of_another_kind_by_its_name(tmp_path, reader,
     assert OTHER_KINDS[what][1] in caught.value.fix
 
 
-def test_a_file_of_another_kind_among_logs_of_a_folder_is_left_out_and_doubted(tmp_path):
+def test_a_file_of_another_kind_among_logs_of_a_folder_is_left_out_and_warned_of(tmp_path):
     OTHER_KINDS["a PDF document"][0](tmp_path / "manual.pdf")
     (tmp_path / "jobs.psv").write_text(
         "JobIDRaw|State|Start|End|NodeList\n1|COMPLETED|2024-05-01T00:00:00|2024-05-01T01:00:00|n[1-2]\n"
@@ -181,4 +181,4 @@ def test_a_file_of_another_kind_among_logs_of_a_folder_is_left_out_and_doubted(t
     for reader in ("auto", "slurm"):
         record = read_log([tmp_path], reader, ReadOptions(timezone="UTC")).record
         assert record.nodes == ("n1", "n2")
-        assert record.lint.doubts[NO_LOG_FILE].count == 1
+        assert record.report.warnings[NO_LOG_FILE].count == 1

@@ -43,7 +43,7 @@ def read(tmp_path, *files, **options):
         logs.append(LogFile(path, str(i)))
     record = ScheduleRecord()
     LsfReader().read(logs, record, ReadOptions(**options))
-    assert record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
+    assert record.report.rows_read == sum(record.report.kept.values()) + record.report.rows_skipped
     return record
 
 
@@ -65,16 +65,16 @@ def outages(record):
     ]
 
 
-def dropped(record):
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
+def skipped(record):
+    return {reason: tally.count for reason, tally in record.report.skipped.items()}
 
 
 def test_a_job_runs_from_its_start_to_the_time_of_its_record(tmp_path):
     record = read(tmp_path, [finished(T + 60, T)])
     assert runs(record) == [(T, T + 60, ("h1", "h2"))]
-    assert not record.lint.doubts
+    assert not record.report.warnings
     assert record.source_format == "lsf lsb.acct"
-    assert record.lint.facts["time zone"] == "epoch seconds: no zone needed"
+    assert record.report.facts["time zone"] == "epoch seconds: no zone needed"
 
 
 @pytest.mark.parametrize(
@@ -98,20 +98,20 @@ def test_doubled_quotes_blanks_and_line_ends_in_strings_are_text(tmp_path):
     command = '#!/bin/sh;#BSUB -R ""span[ptile=2]"" 64 1.0\n""JOB_FINISH"" ""10.1"" 5\n\nexit'
     record = read(tmp_path, [finished(T + 60, T, command=command), finished(T + 90, T + 70, job=8)])
     assert runs(record) == [(T, T + 60, ("h1", "h2")), (T + 70, T + 90, ("h1", "h2"))]
-    assert record.lint.rows_read == 2
-    assert not record.lint.doubts
+    assert record.report.rows_read == 2
+    assert not record.report.warnings
 
 
 def test_a_quote_that_is_never_closed_costs_its_own_record_only(tmp_path):
     record = read(tmp_path, [finished(T + 60, T, name='cut"'), finished(T + 90, T + 70, job=8)])
     assert runs(record) == [(T + 70, T + 90, ("h1", "h2"))]
-    assert record.lint.doubts[UNREADABLE].count == 1
+    assert record.report.warnings[UNREADABLE].count == 1
 
 
-def test_a_job_that_never_started_is_dropped(tmp_path):
+def test_a_job_that_never_started_is_skipped(tmp_path):
     record = read(tmp_path, [finished(T, 0, ()), finished(T + 60, T), finished(T + 60, T + 1, (), job=9)])
-    assert dropped(record) == {"never started": 1, "a job without nodes": 1}
-    assert not record.lint.doubts
+    assert skipped(record) == {"never started": 1, "a job without nodes": 1}
+    assert not record.report.warnings
 
 
 def test_members_of_an_array_and_requeued_runs_are_runs_of_their_own(tmp_path):
@@ -134,28 +134,28 @@ def test_resizes_and_reservations_and_other_records_are_counted(tmp_path):
         f'"JOB_NEW" "10.1" {T} 7',
     ]
     record = read(tmp_path, [*others, finished(T + 60, T)])
-    assert dropped(record) == {"resize of a job": 1, "advance reservation": 1, "other record type": 1}
-    assert len(record.lint.doubts) == 1
-    assert len(read(tmp_path, [*others, finished(T + 60, T)], reservations="reserved").lint.doubts) == 2
+    assert skipped(record) == {"resize of a job": 1, "advance reservation": 1, "other record type": 1}
+    assert len(record.report.warnings) == 1
+    assert len(read(tmp_path, [*others, finished(T + 60, T)], reservations="reserved").report.warnings) == 2
 
 
-def test_a_record_of_an_unknown_type_is_a_doubt(tmp_path):
+def test_a_record_of_an_unknown_type_is_a_warning(tmp_path):
     record = read(tmp_path, [finished(T + 60, T), GOOD.replace("FINISH", "FINSH")])
-    assert dropped(record) == {"other record type": 1}
-    assert len(record.lint.doubts) == 1
+    assert skipped(record) == {"other record type": 1}
+    assert len(record.report.warnings) == 1
 
 
-def test_hosts_of_another_cluster_are_left_out_with_a_doubt(tmp_path):
+def test_hosts_of_another_cluster_are_left_out_with_a_warning(tmp_path):
     record = read(tmp_path, [finished(T + 60, T, ("h1", "x1@far")), finished(T + 60, T, ("x1@far",), job=8)])
     assert runs(record) == [(T, T + 60, ("h1",))]
-    assert dropped(record) == {"ran in another cluster": 1}
-    assert [tally.count for tally in record.lint.doubts.values()] == [2]
+    assert skipped(record) == {"ran in another cluster": 1}
+    assert [tally.count for tally in record.report.warnings.values()] == [2]
 
 
-def test_event_times_that_go_back_are_a_doubt(tmp_path):
+def test_event_times_that_go_back_are_a_warning(tmp_path):
     record = read(tmp_path, [finished(T + 90_000, T), finished(T + 60, T, job=8)])
     assert len(runs(record)) == 2
-    assert len(record.lint.doubts) == 1
+    assert len(record.report.warnings) == 1
 
 
 def test_a_host_is_drained_from_when_it_was_closed_until_it_was_opened(tmp_path):
@@ -171,7 +171,7 @@ def test_a_host_is_drained_from_when_it_was_closed_until_it_was_opened(tmp_path)
     ]
     record = read(tmp_path, events, [finished(T + 60, T)], events)
     assert outages(record) == [(NodeState.DRAIN, T, T + 30, "h1"), (NodeState.DRAIN, T + 40, None, "h2")]
-    assert dropped(record) == {
+    assert skipped(record) == {
         "host opened that was not closed in this log": 1,
         "host closed that was closed": 1,
         "host opened, its outage is known from when it was closed": 1,
@@ -227,12 +227,12 @@ GOOD = finished(T + 60, T, job=8)
         f'"HOST_CTRL" "10.1" {T} 2',
     ],
 )
-def test_a_record_that_cannot_be_read_is_left_out_with_a_doubt(tmp_path, bad):
+def test_a_record_that_cannot_be_read_is_left_out_with_a_warning(tmp_path, bad):
     record = read(tmp_path, [finished(T + 30, T), bad])
     assert runs(record) == [(T, T + 30, ("h1", "h2"))]
     assert not record.outages
-    assert {sentence: tally.count for sentence, tally in record.lint.doubts.items()} == {UNREADABLE: 1}
-    assert record.lint.doubts[UNREADABLE].examples[0].line == 2
+    assert {sentence: tally.count for sentence, tally in record.report.warnings.items()} == {UNREADABLE: 1}
+    assert record.report.warnings[UNREADABLE].examples[0].line == 2
 
 
 def test_a_log_without_any_run_is_refused_with_what_was_found(tmp_path):
@@ -299,14 +299,14 @@ def test_damage_gives_a_record_or_an_error_and_what_is_left_out_changes_nothing_
     if caught is not None:
         assert caught.file
         return
-    tallies = [record.lint.dropped[reason] for reason in sorted(MALFORMED & set(record.lint.dropped))]
+    tallies = [record.report.skipped[reason] for reason in sorted(MALFORMED & set(record.report.skipped))]
     bad = {example.line for tally in tallies for example in tally.examples}
-    assert not bad or UNREADABLE in record.lint.doubts
+    assert not bad or UNREADABLE in record.report.warnings
     if sum(tally.count for tally in tallies) != len(bad):
         return  # more of a kind than the report names
     # a string without its end takes the lines up to the next record with it
     good = [line for number, line in enumerate(lines, 1) if number not in bad]
-    if record.lint.rows_read != len([line for line in lines if line.strip() and not line.startswith("#")]):
+    if record.report.rows_read != len([line for line in lines if line.strip() and not line.startswith("#")]):
         return
     without = read(tmp_path, good)
     assert runs(without) == runs(record)

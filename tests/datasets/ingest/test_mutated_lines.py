@@ -44,32 +44,32 @@ FIELDS_OF = {
 }
 HAS_LINES = [name for name in SMALL_LOGS if FIELDS_OF[name] != "json"]
 ORDER_ONLY = ("line doubled", "line moved")
-SAME, REFUSED, TOLD = "same events", "refused", "told in drops and doubts"
+SAME, REFUSED, TOLD = "same events", "refused", "told in drops and warnings"
 COUNTED, WELL_FORMED = "told in counts and facts", "well formed"
 BAD = SILENT, NAMELESS, WRONG_DROP = "SILENT", "REFUSED WITHOUT A FILE", "NOT AS WITHOUT THE DROPPED LINE"
 
 
 @dataclass(frozen=True)
 class Result:
-    """Nodes and rows of the events; what the report says of rows and doubts, and of the rest; dropped lines."""
+    """Nodes and rows of the events; what the report says of rows and warnings, and of the rest; skipped lines."""
 
     rows: tuple[Any, ...]
     told: tuple[Any, ...]
     counted: tuple[Any, ...]
-    dropped: frozenset[tuple[int | None, str]]
+    skipped: frozenset[tuple[int | None, str]]
 
 
 @pytest.fixture
 def drops(monkeypatch) -> Iterator[list[tuple[str, int | None, str]]]:
-    """File, line and reason of every row that is dropped from now on."""
+    """File, line and reason of every row that is skipped from now on."""
     found: list[tuple[str, int | None, str]] = []
-    plain = ImportReport.drop
+    plain = ImportReport.skip
 
-    def drop(self, reason, file="", line=None, value="", n=1):
+    def skip(self, reason, file="", line=None, value="", n=1):
         plain(self, reason, file, line, value, n)
         found.append((file, line, reason))
 
-    monkeypatch.setattr(ImportReport, "drop", drop)
+    monkeypatch.setattr(ImportReport, "skip", skip)
     return found
 
 
@@ -77,10 +77,10 @@ def result(log: SmallLog, content: bytes, folder: Path, drops: list[tuple[str, i
     drops.clear()
     paths = log.write(folder, content)
     read = read_log(paths, log.reader, log.options)
-    facts = {key: str(value).replace(str(folder), "") for key, value in read.record.lint.facts.items()}
-    dropped = frozenset((line, reason) for file, line, reason in drops if file == str(paths[0]))
+    facts = {key: str(value).replace(str(folder), "") for key, value in read.record.report.facts.items()}
+    skipped = frozenset((line, reason) for file, line, reason in drops if file == str(paths[0]))
     built = read.built(log.rules)
-    lint = built.lint
+    report = built.report
     rows = [
         (int(time), built.events.nodes[node], int(state))
         for batch in built.events.batches()
@@ -93,9 +93,9 @@ def result(log: SmallLog, content: bytes, folder: Path, drops: list[tuple[str, i
         if node in since:
             node_us[since[node][1]] += time - since[node][0]
         since[node] = (time, state)
-    assert sum(lint.facts["node_hours"].values()) * 3_600_000_000 == pytest.approx(sum(node_us.values()))
-    told = [{key: tally.count for key, tally in tallies.items()} for tallies in (lint.dropped, lint.doubts)]
-    return Result((built.events.nodes, tuple(rows)), (*told,), (lint.rows_read, lint.kept, facts), dropped)
+    assert sum(report.facts["node_hours"].values()) * 3_600_000_000 == pytest.approx(sum(node_us.values()))
+    told = [{key: tally.count for key, tally in tallies.items()} for tallies in (report.skipped, report.warnings)]
+    return Result((built.events.nodes, tuple(rows)), (*told,), (report.rows_read, report.kept, facts), skipped)
 
 
 def outcome(
@@ -108,12 +108,12 @@ def outcome(
     except InputError as error:
         return REFUSED if error.file is not None else NAMELESS
     number = None if spoilt.at is None else spoilt.at + 1
-    is_dropped = {reason for line, reason in found.dropped if line == number} - {
-        reason for line, reason in base.dropped if line == number
+    is_skipped = {reason for line, reason in found.skipped if line == number} - {
+        reason for line, reason in base.skipped if line == number
     }
     if name in ("pbs-pro", "torque"):  # these are said of runs, which start records tell of too
-        is_dropped -= {"job of no length", clock._IMPOSSIBLE}
-    if name in HAS_LINES and number is not None and is_dropped:
+        is_skipped -= {"job of no length", clock._IMPOSSIBLE}
+    if name in HAS_LINES and number is not None and is_skipped:
         if number not in without:
             rest = (*lines[: number - 1], *lines[number:])
             without[number] = result(log, b"\n".join(rest) + b"\n", folder, drops).rows
@@ -133,7 +133,7 @@ def outcome(
 
 
 @pytest.mark.parametrize("name", SMALL_LOGS)
-def test_the_lines_of_the_valid_logs_are_well_formed_and_leave_no_doubt(name, tmp_path, drops):
+def test_the_lines_of_the_valid_logs_are_well_formed_and_leave_no_warning(name, tmp_path, drops):
     log = SMALL_LOGS[name]
     found = result(log, log.text.encode(), tmp_path, drops)
     assert found.told[1] == {}

@@ -16,14 +16,14 @@ from tests.datasets.ingest.pbs_records import (
     US,
     T,
     begun,
-    doubts,
-    dropped,
     ended,
     line,
     outages,
     read,
     runs,
+    skipped,
     started,
+    warnings,
 )
 
 # ---- runs -----------------------------------------------------------------------------------------------------------
@@ -32,10 +32,10 @@ from tests.datasets.ingest.pbs_records import (
 def test_a_run_goes_from_its_start_record_to_its_end_record(tmp_path):
     record = read(tmp_path, [started(T), ended(T, T + 60)])
     assert runs(record) == [(T, T + 60, BOTH, 2)]
-    assert not record.lint.doubts
+    assert not record.report.warnings
     assert record.source_format == "pbs accounting"
-    assert record.lint.facts["outages"].startswith("not in accounting logs")
-    assert "--outages FILE" in record.lint.facts["outages"]
+    assert record.report.facts["outages"].startswith("not in accounting logs")
+    assert "--outages FILE" in record.report.facts["outages"]
 
 
 def test_an_end_record_alone_makes_a_run(tmp_path):
@@ -46,7 +46,7 @@ def test_start_and_end_may_lie_in_different_files_named_in_any_order(tmp_path):
     later, earlier = [ended(T, T + 90_000)], [started(T)]
     record = read(tmp_path, later, earlier)
     assert runs(record) == [(T, T + 90_000, BOTH, 2)]
-    assert not record.lint.doubts
+    assert not record.report.warnings
     assert record.n_open == 0
 
 
@@ -72,7 +72,7 @@ def test_a_job_without_an_end_record_is_running_and_its_limit_is_known(tmp_path)
     assert record.n_open == 1
     rows = next(record.jobs.slices())[0]
     assert rows.limit_end_us[0] == (T + 3_630) * US
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("01:30", 90), ("2:00:00", 7_200), ("1:02:00:00", 93_600)])
@@ -115,27 +115,27 @@ def test_an_end_record_without_hosts_takes_those_of_the_start_record(tmp_path):
 
 def test_a_count_of_chunks_is_no_count_of_nodes_but_torques_count_is(tmp_path):
     record = read(tmp_path, [ended(T, T + 60, more="Resource_List.nodect=5")])
-    assert not record.lint.doubts
+    assert not record.report.warnings
     record = read(tmp_path, [ended(T, T + 60, more="unique_node_count=2")])
-    assert not record.lint.doubts
+    assert not record.report.warnings
     record = read(tmp_path, [ended(T, T + 60, more="unique_node_count=3")])
     assert runs(record) == [(T, T + 60, BOTH, 3)]
-    assert doubts(record) == {MISMATCH: 1}
+    assert warnings(record) == {MISMATCH: 1}
 
 
-def test_parents_of_arrays_are_dropped_and_members_kept(tmp_path):
+def test_parents_of_arrays_are_skipped_and_members_kept(tmp_path):
     record = read(
         tmp_path,
         [started(T, "5[].srv"), started(T, "5[1].srv"), ended(T, T + 60, "5[1].srv"), ended(T, T + 70, "5[].srv")],
     )
     assert runs(record) == [(T, T + 60, BOTH, 2)]
-    assert dropped(record)["array parent"] == 2
+    assert skipped(record)["array parent"] == 2
 
 
 def test_records_that_hold_no_nodes_are_counted_by_kind(tmp_path):
     others = [line(T, kind, "7.srv", "x=1") for kind in "QLMPpazrBx"] + [line(T, "D", "7.srv", "requestor=a@b")]
     record = read(tmp_path, [*others, ended(T, T + 60)])
-    assert dropped(record) == {
+    assert skipped(record) == {
         "queued record": 1,
         "licence record": 1,
         "moved to another server": 1,
@@ -146,13 +146,13 @@ def test_records_that_hold_no_nodes_are_counted_by_kind(tmp_path):
         "other record type": 1,
         "request to delete": 1,
     }
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
-def test_a_job_that_never_started_is_dropped(tmp_path):
+def test_a_job_that_never_started_is_skipped(tmp_path):
     never = line(T, "E", "9.srv", f"user=a ctime={T} start=0 end={T}")
     record = read(tmp_path, [never, line(T, "A", "8.srv"), ended(T, T + 60)])
-    assert dropped(record) == {"never started": 1, "aborted before it started": 1}
+    assert skipped(record) == {"never started": 1, "aborted before it started": 1}
 
 
 # ---- reservations ---------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_reservations_take_nodes_away_only_if_asked_for(tmp_path):
     assert not read(tmp_path, lines).outages
     record = read(tmp_path, lines, reservations="reserved")
     assert outages(record) == [(NodeState.RESERVED, T, T + 600, ("n1", "n3"))]
-    assert record.lint.kept == {"job intervals": 1, "outage intervals": 1}
+    assert record.report.kept == {"job intervals": 1, "outage intervals": 1}
 
 
 def test_a_reservation_that_is_removed_early_ends_then(tmp_path):
@@ -197,16 +197,16 @@ def test_a_reservation_that_is_removed_early_ends_then(tmp_path):
         line(T + 60, "E", "7.srv", f"ctime={T + 90_000} start={T} end={T + 60} exec_host=n1/0"),
     ],
 )
-def test_a_row_that_cannot_be_read_is_left_out_with_a_doubt(tmp_path, bad):
+def test_a_row_that_cannot_be_read_is_left_out_with_a_warning(tmp_path, bad):
     record = read(tmp_path, [started(T, "1.s"), ended(T, T + 30, "1.s"), bad])
     assert runs(record) == [(T, T + 30, BOTH, 2)]
-    assert doubts(record) == {UNREADABLE: 1}
-    assert record.lint.doubts[UNREADABLE].examples[0].line == 3
+    assert warnings(record) == {UNREADABLE: 1}
+    assert record.report.warnings[UNREADABLE].examples[0].line == 3
 
 
 def test_an_interval_of_no_length_is_counted_by_the_record(tmp_path):
     record = read(tmp_path, [started(T), ended(T, T), ended(T, T + 5, "8.srv")])
-    assert dropped(record)["job of no length"] == 1
+    assert skipped(record)["job of no length"] == 1
 
 
 def test_a_log_without_any_run_is_refused_with_what_was_found(tmp_path):
@@ -255,7 +255,7 @@ def test_the_sample_of_casper_gives_its_five_runs(shared):
     PbsReader().read([LogFile(path)], record, ReadOptions())
     assert [(run[1] - run[0], len(run[2])) for run in runs(record)] == [(5, 1), (4, 1), (218, 1), (2_016, 1), (23, 1)]
     assert len(record.nodes) == 4
-    assert dropped(record) == {"queued record": 8, "start record, its run is known from the end record": 5}
-    assert record.lint.kept == {"job intervals": 5}
-    assert not record.lint.doubts
-    assert "text stamps are -06:00 of UTC" in record.lint.facts["time zone"]
+    assert skipped(record) == {"queued record": 8, "start record, its run is known from the end record": 5}
+    assert record.report.kept == {"job intervals": 5}
+    assert not record.report.warnings
+    assert "text stamps are -06:00 of UTC" in record.report.facts["time zone"]

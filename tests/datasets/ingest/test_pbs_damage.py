@@ -68,12 +68,12 @@ def test_damage_gives_a_record_or_an_error_and_what_is_left_out_changes_nothing_
         return
     bad = {
         example.line
-        for reason in MALFORMED & set(record.lint.dropped)
-        for example in record.lint.dropped[reason].examples
+        for reason in MALFORMED & set(record.report.skipped)
+        for example in record.report.skipped[reason].examples
     }
-    if sum(record.lint.dropped[reason].count for reason in MALFORMED & set(record.lint.dropped)) != len(bad):
+    if sum(record.report.skipped[reason].count for reason in MALFORMED & set(record.report.skipped)) != len(bad):
         return  # more of a kind than the report names
-    assert not bad or UNREADABLE in record.lint.doubts
+    assert not bad or UNREADABLE in record.report.warnings
     numbered = [(number, text) for number, text in enumerate("\n".join(lines).split("\n"), 1) if text.strip()]
     without = read(tmp_path, [text for number, text in numbered if number not in bad], **options)
     assert runs(without) == runs(record)

@@ -11,12 +11,12 @@ from tests.datasets.ingest.pbs_records import (
     SPRING,
     US,
     T,
-    doubts,
     ended,
     line,
     read,
     runs,
     started,
+    warnings,
 )
 
 
@@ -25,7 +25,7 @@ def test_the_change_to_winter_time_shows_in_the_facts(tmp_path):
         tmp_path,
         [ended(AUTUMN - 90, AUTUMN - 60, "1.s", offset=CDT), ended(AUTUMN - 90, AUTUMN + 4_000, "2.s", offset=CST)],
     )
-    facts = record.lint.facts["time zone"]
+    facts = record.report.facts["time zone"]
     assert "text stamps are -05:00 of UTC until 2023-11-05T08:06:40Z, -06:00 after" in facts
 
 
@@ -54,7 +54,7 @@ def test_a_bare_record_at_the_change_of_the_clock_is_settled_by_its_neighbours(
     ]
     record = read(tmp_path, lines, timezone=timezone)
     assert (change - 9_000, moment, BOTH, 2) in runs(record)
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
 def folded(tmp_path, **options):
@@ -79,7 +79,7 @@ def test_a_bare_record_in_the_repeated_hour_asks_for_a_choice(tmp_path, timezone
     for choice, end in (("earlier", AUTUMN - 1_800), ("later", AUTUMN + 1_800)):
         record = folded(tmp_path, timezone=timezone, dst_fold=choice)
         assert (AUTUMN - 9_000, end, BOTH, 2) in runs(record)
-        assert len(record.lint.doubts) == 1
+        assert len(record.report.warnings) == 1
 
 
 def test_without_any_evidence_of_the_zone_a_bare_record_asks_for_it(tmp_path):
@@ -97,17 +97,17 @@ def test_later_evidence_settles_an_earlier_bare_record(tmp_path):
     assert (T, T + 500, BOTH, 2) in runs(record)
 
 
-def test_a_given_zone_that_the_records_contradict_is_a_doubt(tmp_path):
+def test_a_given_zone_that_the_records_contradict_is_a_warning(tmp_path):
     record = read(tmp_path, [started(T), ended(T, T + 60)], timezone="Europe/Paris")
     assert runs(record) == [(T, T + 60, BOTH, 2)]
-    assert list(doubts(record)) == ["the text stamps are not in the time zone that was given: check --tz"]
+    assert list(warnings(record)) == ["the text stamps are not in the time zone that was given: check --tz"]
 
 
-def test_a_text_stamp_in_the_skipped_hour_is_dropped_with_a_doubt(tmp_path):
+def test_a_text_stamp_in_the_skipped_hour_is_skipped_with_a_warning(tmp_path):
     lines = [started(SPRING - 9_000), line(SPRING + 1_800, "R", "7.srv"), ended(SPRING - 99, SPRING - 50, "8.s")]
     record = read(tmp_path, lines, timezone="America/Chicago")
     assert runs(record) == [(SPRING - 99, SPRING - 50, BOTH, 2)]
-    assert any("do not exist in the time zone" in sentence for sentence in doubts(record))
+    assert any("do not exist in the time zone" in sentence for sentence in warnings(record))
 
 
 def test_an_unknown_zone_is_refused(tmp_path):
@@ -115,9 +115,9 @@ def test_an_unknown_zone_is_refused(tmp_path):
         read(tmp_path, [ended(T, T + 60)], timezone="Mars/Base")
 
 
-def test_records_out_of_order_are_a_doubt_but_not_the_repeated_hour(tmp_path):
+def test_records_out_of_order_are_a_warning_but_not_the_repeated_hour(tmp_path):
     record = read(tmp_path, [ended(T, T + 90_000, "1.s"), ended(T, T + 60, "2.s")])
-    assert [sentence[:32] for sentence in doubts(record)] == ["records are not in order of time"]
+    assert [sentence[:32] for sentence in warnings(record)] == ["records are not in order of time"]
 
 
 def test_the_last_text_stamp_tells_how_long_the_log_was_written(tmp_path):

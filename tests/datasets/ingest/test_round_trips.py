@@ -65,7 +65,7 @@ def through(files, reader, schedule, options=None, inventory=NODES):
         (folder / "inventory").write_text("\n".join(inventory))
         paths = [folder / file for file in files]
         log = read_log(paths, reader, options, inventory=folder / "inventory")
-        assert log.record.lint.rows_read > 0
+        assert log.record.report.rows_read > 0
         return rows_of(log.built(rules_for(schedule)).events)
 
 

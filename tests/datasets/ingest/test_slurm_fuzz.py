@@ -108,13 +108,13 @@ PIECES = st.one_of(
 
 
 class Counted(ImportReport):
-    """Keeps the line of every row that is dropped."""
+    """Keeps the line of every row that is skipped."""
 
     def __init__(self):
         super().__init__()
         self.lines: set[int] = set()
 
-    def drop(self, reason, file="", line=None, value="", n=1):
+    def skip(self, reason, file="", line=None, value="", n=1):
         super().drop(reason, file, line, value, n)
         self.lines.add(line)
 
@@ -176,8 +176,8 @@ def one_cell_changed(draw, text: str):
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
 def test_the_logs_of_these_tests_are_good(kind, zone):
     record = read((TEXTS | {"json": JSON})[kind].encode(), zone, kind)
-    assert record.lint.kept
-    assert not record.lint.doubts or (kind, zone) == ("sacct", "Europe/Paris")
+    assert record.report.kept
+    assert not record.report.warnings or (kind, zone) == ("sacct", "Europe/Paris")
     assert rows_balance(record)
 
 
@@ -190,20 +190,20 @@ def test_whatever_bytes_change_there_is_a_record_or_an_input_error(kind, zone, d
     record = read_or_refuse(content, zone, kind)
     if record is not None:
         assert rows_balance(record)
-        assert record.lint.kept
+        assert record.report.kept
 
 
 @pytest.mark.parametrize("kind", list(TEXTS))
 @settings(max_examples=examples(200))
 @given(data=st.data())
-def test_the_record_is_that_of_the_log_without_the_dropped_lines(kind, data):
+def test_the_record_is_that_of_the_log_without_the_skipped_lines(kind, data):
     content = data.draw(one_cell_changed(TEXTS[kind]))
     record = read_or_refuse(content, kind=kind)
     if record is None:
         return
     assert rows_balance(record)
     lines = content.split(b"\n")
-    rest = b"\n".join(line for i, line in enumerate(lines, 1) if i not in record.lint.lines)
+    rest = b"\n".join(line for i, line in enumerate(lines, 1) if i not in record.report.lines)
     assert result(read(rest, kind=kind)) == result(record)
 
 
@@ -219,5 +219,5 @@ def test_a_change_of_one_cell_that_changes_a_job_is_told(data):
     times = [job[:3] for job in jobs(record)]
     if times == [job[:3] for job in jobs(before)]:
         return
-    is_dropped_anew = record.lint.rows_dropped > before.lint.rows_dropped
-    assert record.lint.doubts or is_dropped_anew, content.decode("utf-8", "replace")
+    is_skipped_anew = record.report.rows_skipped > before.report.rows_skipped
+    assert record.report.warnings or is_skipped_anew, content.decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
-from tests.datasets.ingest.slurm_logs import at, doubts, dropped, files_of, jobs, read, rows_balance
+from tests.datasets.ingest.slurm_logs import at, files_of, jobs, read, rows_balance, skipped, warnings
 
 NOON = at("2024-03-01 12:00:00")
 
@@ -48,10 +48,10 @@ def document(*all_jobs, **other):
 def test_a_job_holds_its_nodes_and_steps_are_no_jobs(tmp_path):
     record = read(tmp_path, document(job()))
     assert jobs(record) == [(NOON, NOON + 3600, 2, ("n1", "n2"))]
-    assert doubts(record) == {}
+    assert warnings(record) == {}
     assert record.cluster == "hill"
     assert record.source_format == "slurm sacct --json"
-    assert record.lint.facts["time zone"] == "epoch seconds: no zone needed"
+    assert record.report.facts["time zone"] == "epoch seconds: no zone needed"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_job_holds_its_nodes_and_steps_are_no_jobs(tmp_path):
 def test_the_shapes_of_all_versions_mean_the_same(tmp_path, shape):
     record = read(tmp_path, document(shape))
     assert jobs(record) == [(NOON, NOON + 3600, 2, ("n1", "n2"))]
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
 @pytest.mark.parametrize("limit", [120, number(120), "120"])
@@ -108,11 +108,11 @@ def test_a_state_with_flags_runs_if_one_of_them_does(tmp_path):
         (job(8, "CANCELLED", 0, NOON, nodes="None assigned"), "never started"),
     ],
 )
-def test_jobs_that_hold_no_nodes_by_their_nature_are_dropped_without_doubt(tmp_path, row, reason):
+def test_jobs_that_hold_no_nodes_by_their_nature_are_skipped_without_warning(tmp_path, row, reason):
     record = read(tmp_path, document(job(), row))
     assert len(jobs(record)) == 1
-    assert dropped(record) == {reason: 1}
-    assert doubts(record) == {}
+    assert skipped(record) == {reason: 1}
+    assert warnings(record) == {}
     assert rows_balance(record)
 
 
@@ -133,12 +133,12 @@ def test_jobs_that_hold_no_nodes_by_their_nature_are_dropped_without_doubt(tmp_p
         ({**job(), "time": {"start": NOON}}, "a job without time.end"),
     ],
 )
-def test_jobs_that_cannot_be_read_are_dropped_and_doubted(tmp_path, row, reason):
+def test_jobs_that_cannot_be_read_are_skipped_and_warned_of(tmp_path, row, reason):
     record = read(tmp_path, document(job(), row))
     assert len(jobs(record)) == 1
-    assert dropped(record) == {reason: 1}
-    assert doubts(record) == {UNREADABLE: 1}
-    assert "jobs[1]" in record.lint.dropped[reason].examples[0].value
+    assert skipped(record) == {reason: 1}
+    assert warnings(record) == {UNREADABLE: 1}
+    assert "jobs[1]" in record.report.skipped[reason].examples[0].value
     assert rows_balance(record)
 
 
@@ -147,8 +147,8 @@ def test_parts_of_a_heterogeneous_job_are_all_kept(tmp_path):
     assert len(jobs(read(tmp_path, document(*parts)))) == 2
 
 
-def test_runs_missing_without_duplicates_are_doubted(tmp_path):
-    assert doubts(read(tmp_path, document(job(restart_cnt=2)))) == {sentences.RUNS_MISSING: 1}
+def test_runs_missing_without_duplicates_raise_a_warning(tmp_path):
+    assert warnings(read(tmp_path, document(job(restart_cnt=2)))) == {sentences.RUNS_MISSING: 1}
 
 
 def test_documents_one_after_the_other_are_all_read(tmp_path):

@@ -5,20 +5,20 @@ import pytest
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.slurm import node_events, sinfo
 from bfreplay.datasets.ingest.slurm.cells import node_state, stronger
-from bfreplay.datasets.ingest.slurm.clock import FOLD_DOUBT, RELATIVE, ZONE_DOUBT
+from bfreplay.datasets.ingest.slurm.clock import FOLD_WARNING, RELATIVE, ZONE_WARNING
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import (
     at,
-    doubts,
-    dropped,
     files_of,
     jobs,
     outages,
     read,
     rows_balance,
     sacct,
+    skipped,
+    warnings,
 )
 
 NOON = at("2024-03-01 12:00:00")
@@ -90,7 +90,7 @@ def test_an_event_is_an_outage_of_its_node(tmp_path):
     record = events(tmp_path, "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN*|disk|root")
     assert outages(record) == [("down", NOON, NOON + 3600, ("n1",))]
     assert record.source_format == "slurm sacct + slurm node events"
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
 @pytest.mark.parametrize("end", ["Unknown", "", "None"])
@@ -104,21 +104,21 @@ def test_an_event_of_the_cluster_is_no_outage_of_nodes(tmp_path):
     good = "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root"
     record = events(tmp_path, good, "hill||2024-03-01T12:00:00|2024-03-02T12:00:00||Cluster Registered TRES|slurm")
     assert len(record.outages) == 1
-    assert dropped(record) == {"cluster event": 1}
-    assert doubts(record) == {}
+    assert skipped(record) == {"cluster event": 1}
+    assert warnings(record) == {}
 
 
-def test_an_event_that_leaves_its_node_usable_is_dropped(tmp_path):
+def test_an_event_that_leaves_its_node_usable_is_skipped(tmp_path):
     good = "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root"
     record = events(tmp_path, good, "hill|n2|2024-03-01T12:00:00|2024-03-01T13:00:00|IDLE|x|root")
-    assert dropped(record) == {"an event that leaves its node usable": 1}
+    assert skipped(record) == {"an event that leaves its node usable": 1}
     assert record.nodes == ("n1",)
 
 
 def test_a_reason_may_hold_a_separator(tmp_path):
     record = events(tmp_path, "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|disk | fan|root")
     assert len(record.outages) == 1
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
 @pytest.mark.parametrize(
@@ -132,18 +132,18 @@ def test_a_reason_may_hold_a_separator(tmp_path):
         ("hill|n2|2024-03-01T12:00:00|Unknown|ASLEEP|x|root", "unknown state of a node", node_events.UNKNOWN_STATE),
     ],
 )
-def test_events_that_cannot_be_read_are_dropped_and_doubted(tmp_path, row, reason, sentence):
+def test_events_that_cannot_be_read_are_skipped_and_warned_of(tmp_path, row, reason, sentence):
     good = "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root"
     record = events(tmp_path, good, row)
     assert len(record.outages) == 1
-    assert dropped(record) == {reason: 1}
-    assert doubts(record) == {sentence: 1}
+    assert skipped(record) == {reason: 1}
+    assert warnings(record) == {sentence: 1}
 
 
 def test_what_stands_before_the_header_of_events_is_counted(tmp_path):
     good = "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root"
     record = events(tmp_path, good, header="sacctmgr: hello\n" + EVENTS)
-    assert dropped(record) == {"a line before the header": 1}
+    assert skipped(record) == {"a line before the header": 1}
 
 
 def test_events_in_local_time_need_a_zone(tmp_path):
@@ -159,10 +159,10 @@ def test_events_in_the_repeated_hour_follow_the_rules_of_jobs(tmp_path):
         events(tmp_path, row, timezone="Europe/Paris")
     record = events(tmp_path, row, timezone="Europe/Paris", dst_fold="later", job_at=at("2024-10-27 01:00:00"))
     assert outages(record) == [("down", at("2024-10-27 01:10:00"), at("2024-10-27 01:30:00"), ("n1",))]
-    assert doubts(record) == {FOLD_DOUBT: 1}
+    assert warnings(record) == {FOLD_WARNING: 1}
     good = "hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root"
     skipped = "hill|n1|2024-03-31T02:10:00|2024-03-31T04:30:00|DOWN|x|root"
-    assert doubts(events(tmp_path, good, skipped, timezone="Europe/Paris")) == {ZONE_DOUBT: 1}
+    assert warnings(events(tmp_path, good, skipped, timezone="Europe/Paris")) == {ZONE_WARNING: 1}
 
 
 def test_node_events_without_jobs_are_refused_with_what_to_add(tmp_path):
@@ -179,11 +179,11 @@ def test_events_of_the_last_two_days_of_a_long_log_say_that_all_time_was_forgott
     event = "|n1|2024-03-{}T08:00:00|2024-03-{}T09:00:00|DOWN|x|root"
     late = "\n".join([EVENTS, event.format(20, 20)]) + "\n"
     early = "\n".join([EVENTS, event.format(10, 11)]) + "\n"
-    assert doubts(read(tmp_path, sacct(*rows), late, timezone="UTC")) == {node_events.RECENT_ONLY: 1}
+    assert warnings(read(tmp_path, sacct(*rows), late, timezone="UTC")) == {node_events.RECENT_ONLY: 1}
     record = read(tmp_path, sacct(*rows), late, early, timezone="UTC")
-    assert doubts(record) == {}
+    assert warnings(record) == {}
     assert record.source_format == "slurm sacct + slurm node events"
-    assert "node events" not in record.lint.facts
+    assert "node events" not in record.report.facts
 
 
 @pytest.mark.parametrize(
@@ -197,14 +197,14 @@ def test_an_open_event_or_the_clusters_own_row_from_before_settles_that_all_even
     rows = [f"{i}|{i}|COMPLETED|2024-03-{i:02}T12:00:00|2024-03-{i:02}T13:00:00|3600|1|1|n1" for i in range(1, 21)]
     late = "hill|n1|2024-03-20T08:00:00|2024-03-20T09:00:00|DOWN|x|root"
     record = read(tmp_path, sacct(*rows), "\n".join([EVENTS, older, late]) + "\n", timezone="UTC")
-    assert doubts(record) == {}
-    assert record.lint.facts["node events"] == node_events.OPEN_ONLY
+    assert warnings(record) == {}
+    assert record.report.facts["node events"] == node_events.OPEN_ONLY
 
 
 def test_a_row_of_the_cluster_from_the_last_days_settles_nothing(tmp_path):
     rows = [f"{i}|{i}|COMPLETED|2024-03-{i:02}T12:00:00|2024-03-{i:02}T13:00:00|3600|1|1|n1" for i in range(1, 21)]
     cluster = "hill||2024-03-20T00:00:00|Unknown||Cluster Registered TRES|"
-    assert doubts(read(tmp_path, sacct(*rows), f"{EVENTS}\n{cluster}\n", timezone="UTC")) == {
+    assert warnings(read(tmp_path, sacct(*rows), f"{EVENTS}\n{cluster}\n", timezone="UTC")) == {
         node_events.RECENT_ONLY: 1
     }
 
@@ -212,8 +212,8 @@ def test_a_row_of_the_cluster_from_the_last_days_settles_nothing(tmp_path):
 @pytest.mark.parametrize("start", ["soon", "", "2024-03-31T02:10:00"])
 def test_a_row_of_the_cluster_whose_time_cannot_be_read_spoils_nothing(tmp_path, start):
     record = events(tmp_path, f"hill||{start}|Unknown||Cluster Registered TRES|slurm", timezone="Europe/Paris")
-    assert dropped(record) == {"cluster event": 1}
-    assert doubts(record) == {}
+    assert skipped(record) == {"cluster event": 1}
+    assert warnings(record) == {}
 
 
 # ---- sacctmgr show reservation --------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ COURSE = "hill|course|2024-03-01T12:00:00|2024-03-01T13:00:00|n3|SPEC_NODES"
 def test_reservations_for_maintenance_are_down_and_others_are_a_choice(tmp_path):
     record = events(tmp_path, MAINT, COURSE, header=RESERVATIONS)
     assert outages(record) == [("down", NOON, NOON + 3600, ("n1", "n2"))]
-    assert dropped(record) == {"reservation, kept idle": 1}
+    assert skipped(record) == {"reservation, kept idle": 1}
     record = events(tmp_path, MAINT, COURSE, header=RESERVATIONS, reservations="reserved")
     assert outages(record)[1] == ("reserved", NOON, NOON + 3600, ("n3",))
     assert record.source_format == "slurm sacct + slurm reservations"
@@ -234,7 +234,7 @@ def test_reservations_for_maintenance_are_down_and_others_are_a_choice(tmp_path)
 
 def test_a_reservation_without_nodes_takes_none(tmp_path):
     record = events(tmp_path, MAINT, "hill|lic|2024-03-01T12:00:00|2024-03-01T13:00:00||MAINT", header=RESERVATIONS)
-    assert dropped(record) == {"reservation without nodes": 1}
+    assert skipped(record) == {"reservation without nodes": 1}
 
 
 def test_outputs_of_sacctmgr_are_recognised(tmp_path):
@@ -268,11 +268,11 @@ def test_a_state_holds_from_its_sample_to_the_next_and_equal_ones_are_one_interv
     text = samples((0, "idle", "mixed"), (60, "allocated", "comp"), (120, "allocated", "idle"), (180, "down*", "idle-"))
     found, record = sinfo_of(tmp_path, text)
     assert found == [("busy", 0, 120, ("b",)), ("busy", 60, 180, ("a",))]
-    assert doubts(record) == {}
+    assert warnings(record) == {}
     assert record.inventory_known
     assert record.nodes == ("a", "b")
     assert (record.coverage.start_us / 1e6, record.coverage.end_us / 1e6) == (T, T + 180)
-    assert record.lint.kept["samples of node states"] == 8
+    assert record.report.kept["samples of node states"] == 8
 
 
 def test_samples_need_no_zone(tmp_path):
@@ -289,7 +289,7 @@ def test_between_samples_that_are_far_apart_all_nodes_are_unknown(tmp_path):
     rounds = [(60 * i, "down", "idle") for i in range(5)] + [(1000 + 60 * i, "down", "idle") for i in range(3)]
     found, record = sinfo_of(tmp_path, samples(*rounds))
     assert found == [("down", 0, 300, ("a",)), ("unknown", 300, 1000, None), ("down", 1000, 1120, ("a",))]
-    assert doubts(record) == {sinfo.GAPS: 1}
+    assert warnings(record) == {sinfo.GAPS: 1}
 
 
 def test_three_periods_are_no_gap_yet(tmp_path):
@@ -303,13 +303,13 @@ def test_a_node_missing_from_samples_is_unknown_until_it_is_back(tmp_path):
     )
     found, record = sinfo_of(tmp_path, text)
     assert found == [("down", 0, 60, ("b",)), ("unknown", 60, 180, ("b",)), ("down", 180, 240, ("b",))]
-    assert doubts(record) == {sinfo.MISSING: 1}
+    assert warnings(record) == {sinfo.MISSING: 1}
 
 
 def test_a_node_that_appears_later_is_unknown_before(tmp_path):
     found, record = sinfo_of(tmp_path, samples((0, "idle", None), (60, "idle", "idle"), (120, "idle", "idle")))
     assert found == [("unknown", 0, 60, ("b",))]
-    assert doubts(record) == {sinfo.MISSING: 1}
+    assert warnings(record) == {sinfo.MISSING: 1}
 
 
 def test_files_of_samples_are_one_series_in_any_order(tmp_path):
@@ -325,14 +325,14 @@ def test_one_line_with_a_wrong_time_costs_one_sample_of_one_node(tmp_path, wrong
     lines[17] = f"{T + 300 + wrong}|c|down"
     found, record = sinfo_of(tmp_path, "\n".join(lines) + "\n")
     assert found == [("down", 0, 300, ("c",)), ("unknown", 300, 360, ("c",)), ("down", 360, 540, ("c",))]
-    assert doubts(record) == {sinfo.BACKWARDS: 1, sinfo.MISSING: 1}
+    assert warnings(record) == {sinfo.BACKWARDS: 1, sinfo.MISSING: 1}
 
 
 def test_time_never_goes_back_behind_a_sample_that_was_handed_on(tmp_path):
     text = samples(*[(after, "down") for after in (0, 60, 120, 180, 9999, 90, 240, 300)], nodes=("a",))
     found, record = sinfo_of(tmp_path, text)
     assert found == [("down", 0, 300, ("a",))]
-    assert doubts(record) == {sinfo.BACKWARDS: 2}
+    assert warnings(record) == {sinfo.BACKWARDS: 2}
 
 
 def test_a_reason_may_follow_and_fractions_of_seconds_count(tmp_path):
@@ -341,12 +341,12 @@ def test_a_reason_may_follow_and_fractions_of_seconds_count(tmp_path):
 
 
 @pytest.mark.parametrize("line", [f"{T}|a", f"{T}|a|dreaming", "x|a|idle", f"{T}|n[|idle", f" {T}|a|idle", "12|a|idle"])
-def test_samples_that_cannot_be_read_are_dropped_and_doubted(tmp_path, line):
+def test_samples_that_cannot_be_read_are_skipped_and_warned_of(tmp_path, line):
     text = samples(*[(60 * i, "idle", "down") for i in range(10)])
     found, record = sinfo_of(tmp_path, text + line + "\n")
     assert found == [("down", 0, 540, ("b",))]
-    assert dropped(record) == {"unreadable sample": 1}
-    assert doubts(record) == {UNREADABLE: 1}
+    assert skipped(record) == {"unreadable sample": 1}
+    assert warnings(record) == {UNREADABLE: 1}
 
 
 def test_beside_jobs_samples_do_not_say_what_the_log_covers(tmp_path):
@@ -369,7 +369,7 @@ def test_spoilt_samples_are_read_on_request_but_not_claimed(tmp_path):
     assert SlurmReader().recognise(files_of(tmp_path, text)[0]) is None
     found, record = sinfo_of(tmp_path, text)
     assert found == [("down", 0, 180, ("b",))]
-    assert dropped(record) == {"unreadable sample": 3}
+    assert skipped(record) == {"unreadable sample": 3}
 
 
 def test_samples_are_recognised_and_other_numbers_are_not(tmp_path):
@@ -386,16 +386,16 @@ def test_text_that_is_nothing_of_slurm_is_refused_with_the_command(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "is_doubted"), [("POWERED_+DOWN", True), ("MIXED+CLOUD+DRAIN", False), ("DOWN*", False)]
+    ("words", "has_warning"), [("POWERED_+DOWN", True), ("MIXED+CLOUD+DRAIN", False), ("DOWN*", False)]
 )
-def test_a_word_that_nobody_knows_beside_one_that_counts_is_doubted(tmp_path, words, is_doubted):
+def test_a_word_that_nobody_knows_beside_one_that_counts_has_warning(tmp_path, words, has_warning):
     record = events(tmp_path, f"hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|{words}|x|root")
-    assert (node_events.STRANGE_WORD in record.lint.doubts) == is_doubted
+    assert (node_events.STRANGE_WORD in record.report.warnings) == has_warning
     assert len(outages(record)) == 1
 
 
-def test_an_event_of_a_cluster_with_an_unreadable_name_is_left_out_with_a_doubt(tmp_path):
+def test_an_event_of_a_cluster_with_an_unreadable_name_is_left_out_with_a_warning(tmp_path):
     record = events(tmp_path, "hi\x07ll|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root")
     assert outages(record) == []
-    assert dropped(record) == {node_events.SPOILT_CLUSTER: 1}
-    assert UNREADABLE in record.lint.doubts
+    assert skipped(record) == {node_events.SPOILT_CLUSTER: 1}
+    assert UNREADABLE in record.report.warnings

@@ -7,7 +7,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
-from tests.datasets.ingest.slurm_logs import at, doubts, dropped, jobs, rows_balance
+from tests.datasets.ingest.slurm_logs import at, jobs, rows_balance, skipped, warnings
 
 
 def read(path) -> ScheduleRecord:
@@ -18,10 +18,10 @@ def read(path) -> ScheduleRecord:
 
 def test_pozidriv_goes_in_whole(shared):
     record = read(shared / "data/logs/xdmod-pozidriv-sacct.psv.gz")
-    assert record.lint.rows_read == 11_704
-    assert record.lint.kept == {"job intervals": 10_673}
-    assert dropped(record) == {"never started": 419, "job of no length": 612}
-    assert doubts(record) == {}
+    assert record.report.rows_read == 11_704
+    assert record.report.kept == {"job intervals": 10_673}
+    assert skipped(record) == {"never started": 419, "job of no length": 612}
+    assert warnings(record) == {}
     assert rows_balance(record)
     assert len(record.nodes) == 105
     assert record.cluster == "pozidriv"
@@ -32,10 +32,10 @@ def test_pozidriv_goes_in_whole(shared):
 
 def test_phillips_goes_in_whole(shared):
     record = read(shared / "data/logs/xdmod-phillips-sacct.psv.gz")
-    assert record.lint.rows_read == 4_285
-    assert record.lint.kept == {"job intervals": 4_024}
-    assert dropped(record) == {"never started": 239, "job of no length": 22}
-    assert doubts(record) == {}
+    assert record.report.rows_read == 4_285
+    assert record.report.kept == {"job intervals": 4_024}
+    assert skipped(record) == {"never started": 239, "job of no length": 22}
+    assert warnings(record) == {}
     assert rows_balance(record)
     assert len(record.nodes) == 46
     assert record.cluster == "phillips"

@@ -16,13 +16,13 @@ from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import (
     HEADER,
-    doubts,
-    dropped,
     files_of,
     jobs,
     read,
     rows_balance,
     sacct,
+    skipped,
+    warnings,
 )
 
 # ---- columns --------------------------------------------------------------------------------------------------------
@@ -31,9 +31,9 @@ from tests.datasets.ingest.slurm_logs import (
 def test_a_job_holds_its_nodes_from_start_to_end(tmp_path):
     record = utc(tmp_path, GOOD)
     assert jobs(record) == [GOOD_JOB]
-    assert doubts(record) == {}
+    assert warnings(record) == {}
     assert record.source_format == "slurm sacct"
-    assert record.lint.facts["time zone"] == "given as UTC"
+    assert record.report.facts["time zone"] == "given as UTC"
 
 
 def test_columns_are_known_by_name_in_any_order_and_case(tmp_path):
@@ -70,20 +70,20 @@ def test_quoted_cells_keep_their_commas(tmp_path):
 def test_the_separator_at_the_end_of_lines_of_sacct_p_is_no_column(tmp_path):
     record = utc(tmp_path, GOOD + "|", header=HEADER + "|")
     assert jobs(record) == [GOOD_JOB]
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
 def test_a_line_of_sacct_p_without_its_last_separator_was_cut(tmp_path):
     record = utc(tmp_path, GOOD + "|", GOOD.replace("7|7", "8|8"), header=HEADER + "|")
     assert jobs(record) == [GOOD_JOB]
-    assert dropped(record) == {TOO_FEW_CELLS: 1}
-    assert UNREADABLE in doubts(record)
+    assert skipped(record) == {TOO_FEW_CELLS: 1}
+    assert UNREADABLE in warnings(record)
 
 
-def test_a_last_line_without_its_end_is_doubted(tmp_path):
+def test_a_last_line_without_its_end_has_warning(tmp_path):
     record = read(tmp_path, sacct(GOOD)[:-1], timezone="UTC")
     assert jobs(record) == [GOOD_JOB]
-    assert doubts(record) == {CUT_END: 1}
+    assert warnings(record) == {CUT_END: 1}
 
 
 def test_a_log_without_header_needs_the_names_of_its_columns(tmp_path):
@@ -117,7 +117,7 @@ def test_rows_of_our_own_command_are_known_by_their_shape(tmp_path, absent, endi
     assert f"{16 - len(absent)} columns" in SlurmReader().recognise(files_of(tmp_path, text)[0])
     record = read(tmp_path, text, timezone="UTC")
     assert jobs(record) == [GOOD_JOB]
-    assert dropped(record) == {"pending": 1}
+    assert skipped(record) == {"pending": 1}
     assert record.cluster == "hill"
     with pytest.raises(InputError, match="--tz"):
         read(tmp_path, text)
@@ -157,7 +157,7 @@ def test_the_layout_of_xdmod_is_known_by_its_shape_and_is_utc(tmp_path):
     assert jobs(record) == [GOOD_JOB]
     assert record.cluster == "hill"
     assert record.timezone == "UTC"
-    assert "XDMoD" in record.lint.facts["time zone"]
+    assert "XDMoD" in record.report.facts["time zone"]
 
 
 def test_a_zone_that_is_given_counts_for_the_layout_of_xdmod_too(tmp_path):
@@ -169,7 +169,7 @@ def test_a_zone_that_is_given_counts_for_the_layout_of_xdmod_too(tmp_path):
 def test_the_layout_of_xdmod_is_known_by_most_of_the_first_rows(tmp_path):
     step, junk = XDMOD.replace("7|7", "7.0|7.0"), XDMOD.replace("7|7", "x|x")
     record = read(tmp_path, "\n".join([XDMOD, step, junk]) + "\n")
-    assert dropped(record) == {"job step": 1, "unreadable JobID": 1}
+    assert skipped(record) == {"job step": 1, "unreadable JobID": 1}
     with pytest.raises(InputError, match="no header line"):
         read(tmp_path, "\n".join([XDMOD, junk, junk]) + "\n")
 
@@ -177,7 +177,7 @@ def test_the_layout_of_xdmod_is_known_by_most_of_the_first_rows(tmp_path):
 def test_separators_in_the_last_column_of_free_text_belong_to_it(tmp_path):
     record = read(tmp_path, XDMOD + "|x|y\n" + XDMOD.replace("7|7", "8|8") + "\n")
     assert [job[3] for job in jobs(record)] == [("n1", "n2"), ("n1", "n2")]
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
 def test_separators_in_free_text_before_other_columns_shift_nothing(tmp_path):
@@ -189,7 +189,7 @@ def test_separators_in_free_text_before_other_columns_shift_nothing(tmp_path):
 def test_a_separator_too_many_that_no_free_text_explains_makes_the_row_unreadable(tmp_path):
     record = utc(tmp_path, GOOD, GOOD.replace("7|7", "8|8|x"))
     assert jobs(record) == [GOOD_JOB]
-    assert dropped(record) == {TOO_MANY_CELLS: 1}
+    assert skipped(record) == {TOO_MANY_CELLS: 1}
     assert "do not export those" in TOO_MANY_CELLS
 
 
@@ -198,26 +198,26 @@ def test_between_two_columns_of_free_text_nothing_is_guessed(tmp_path):
     rows = ("7|a|b|n[1-2]|c|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|2",)
     record = utc(tmp_path, *rows, header=header)
     assert jobs(record) == [(NOON, NOON + 3600, 2, ())]
-    assert doubts(record) == {sentences.LIST_UNREADABLE: 1}
+    assert warnings(record) == {sentences.LIST_UNREADABLE: 1}
 
 
 def test_a_comment_with_a_line_break_makes_two_unreadable_lines(tmp_path):
     record = utc(tmp_path, GOOD, GOOD[:20], GOOD[20:])
     assert jobs(record) == [GOOD_JOB]
-    assert dropped(record) == {TOO_FEW_CELLS: 2}
+    assert skipped(record) == {TOO_FEW_CELLS: 2}
 
 
 def test_exports_put_one_after_the_other_may_have_other_columns(tmp_path):
     other = "NodeList|JobIDRaw|State|Start|End\nm1|8|FAILED|2024-03-01T12:00:00|2024-03-01T12:30:00\n"
     record = read(tmp_path, sacct(GOOD) + other, timezone="UTC")
     assert sorted(job[3] for job in jobs(record)) == [("m1",), ("n1", "n2")]
-    assert record.lint.rows_read == 2
+    assert record.report.rows_read == 2
 
 
 def test_what_stands_before_the_header_is_counted(tmp_path):
     record = read(tmp_path, "sacct: warning: something\n" + sacct(GOOD), timezone="UTC")
     assert jobs(record) == [GOOD_JOB]
-    assert dropped(record) == {"a line before the header": 1}
+    assert skipped(record) == {"a line before the header": 1}
 
 
 def test_blank_lines_and_windows_line_ends_are_nothing(tmp_path):
@@ -275,9 +275,9 @@ def test_without_the_column_end_a_job_ends_after_its_running_time_and_the_time_s
         (NOON, None, 1, ("n2",)),
         (NOON + 3600, NOON + 3660, 1, ("n1",)),
     ]
-    assert dropped(record) == {"pending": 1, "never started": 1, "job of no length": 1}
-    assert doubts(record) == {}
-    assert record.lint.facts["ends"].endswith(": 3")
+    assert skipped(record) == {"pending": 1, "never started": 1, "job of no length": 1}
+    assert warnings(record) == {}
+    assert record.report.facts["ends"].endswith(": 3")
     assert "jobidraw" in SlurmReader().recognise(files_of(tmp_path, sacct(header=NO_END))[0])
 
 
@@ -289,14 +289,14 @@ def test_without_end_and_running_time_a_finished_job_is_left_out(tmp_path):
         header="JobID|State|Start|Elapsed|NodeList",
     )
     assert jobs(record) == [(NOON, NOON + 3600, 1, ("n1",))]
-    assert doubts(record) == {sentences.NO_END: 1}
+    assert warnings(record) == {sentences.NO_END: 1}
 
 
-def test_a_finished_job_whose_end_is_not_known_ends_after_its_running_time_with_a_doubt(tmp_path):
+def test_a_finished_job_whose_end_is_not_known_ends_after_its_running_time_with_a_warning(tmp_path):
     record = utc(tmp_path, "7|7|COMPLETED|2024-03-01T12:00:00|Unknown|3600|120|2|n[1-2]")
     assert jobs(record) == [GOOD_JOB]
-    assert doubts(record) == {sentences.END_TOLD: 1}
-    assert "ends" not in record.lint.facts
+    assert warnings(record) == {sentences.END_TOLD: 1}
+    assert "ends" not in record.report.facts
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_many_rows_that_are_all_completed_ask_whether_others_were_filtered_out(t
     ]
     submitted = [row + "|2024-03-01T12:00:00" for row in [*rows, *more]]
     record = utc(tmp_path, *submitted, header=HEADER + "|Submit")
-    assert doubts(record) == ({sentences.ALL_COMPLETED: 1} if found else {})
+    assert warnings(record) == ({sentences.ALL_COMPLETED: 1} if found else {})
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_a_header_of_sacct_is_recognised_and_other_tables_are_not(tmp_path):
 def test_no_file_is_no_error(tmp_path):
     record = ScheduleRecord()
     SlurmReader().read([], record, ReadOptions())
-    assert record.lint.rows_read == 0
+    assert record.report.rows_read == 0
 
 
 def test_a_table_of_sacct_that_lacks_a_column_is_still_slurm_s(tmp_path):

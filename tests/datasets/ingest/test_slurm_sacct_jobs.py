@@ -10,11 +10,11 @@ from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import (
-    doubts,
-    dropped,
     jobs,
     read,
     sacct,
+    skipped,
+    warnings,
 )
 
 # ---- rows without an interval ---------------------------------------------------------------------------------------
@@ -35,11 +35,11 @@ from tests.datasets.ingest.slurm_logs import (
         ("8|8|CONFIGURING|2024-03-01T13:00:00|Unknown|0|120|1|None assigned", "its nodes are not assigned yet"),
     ],
 )
-def test_rows_that_hold_no_nodes_by_their_nature_are_dropped_without_doubt(tmp_path, row, reason):
+def test_rows_that_hold_no_nodes_by_their_nature_are_skipped_without_warning(tmp_path, row, reason):
     record = utc(tmp_path, GOOD, row)
     assert jobs(record) == [GOOD_JOB]
-    assert dropped(record) == {reason: 1}
-    assert doubts(record) == {}
+    assert skipped(record) == {reason: 1}
+    assert warnings(record) == {}
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_rows_that_hold_no_nodes_by_their_nature_are_dropped_without_doubt(tmp_p
          UNREADABLE),
     ],
 )  # fmt: skip
-def test_rows_that_should_hold_nodes_and_cannot_are_doubted(tmp_path, row, reason, sentence):
+def test_rows_that_should_hold_nodes_and_cannot_raise_a_warning(tmp_path, row, reason, sentence):
     record = utc(tmp_path, GOOD, row)
     assert jobs(record) == [GOOD_JOB]
-    assert dropped(record) == {reason: 1}
-    assert doubts(record) == {sentence: 1}
+    assert skipped(record) == {reason: 1}
+    assert warnings(record) == {sentence: 1}
 
 
 def test_junk_in_columns_that_do_not_matter_is_nobodys_business(tmp_path):
     record = utc(tmp_path, "7|?|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|x|?|2|n[1-2]")
     assert jobs(record) == [GOOD_JOB]
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
 def test_a_log_of_which_no_row_can_be_used_is_refused_with_the_largest_reasons(tmp_path):
@@ -108,14 +108,14 @@ def test_running_jobs_tell_when_the_log_was_written(tmp_path):
     rows = [f"{i}|{i}|RUNNING|2024-03-01T12:00:00|Unknown|{600 + i}|120|1|n{i}" for i in range(5)]
     record = utc(tmp_path, *rows)
     assert record.last_stamp_us == (NOON + 602) * 1_000_000
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
 def test_one_wrong_running_time_does_not_move_the_end_of_the_log(tmp_path):
     rows = [f"{i}|{i}|RUNNING|2024-03-01T12:00:00|Unknown|600|120|1|n{i}" for i in range(5)]
     record = utc(tmp_path, *rows, "9|9|RUNNING|2024-03-01T12:00:00|Unknown|9999999|120|1|n9")
     assert record.last_stamp_us == (NOON + 600) * 1_000_000
-    assert doubts(record) == {sentences.DUMP_TIMES: 1}
+    assert warnings(record) == {sentences.DUMP_TIMES: 1}
 
 
 def test_a_suspended_job_does_not_tell_when_the_log_was_written(tmp_path):
@@ -124,14 +124,14 @@ def test_a_suspended_job_does_not_tell_when_the_log_was_written(tmp_path):
         tmp_path, row.format(1, "SUSPENDED", 60), row.format(2, "RUNNING", 7200), row.format(3, "SUSPENDED", 60)
     )
     assert record.last_stamp_us == (NOON + 7200) * 1_000_000
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
 def test_exports_of_several_days_may_have_been_written_at_several_times(tmp_path):
     row = "7|7|RUNNING|2024-03-01T12:00:00|Unknown|{}|9000|2|n[1-2]"
     record = read(tmp_path, sacct(row.format(600)), sacct(row.format(90_000)), timezone="UTC")
     assert record.last_stamp_us == (NOON + 90_000) * 1_000_000
-    assert doubts(record) == {}
+    assert warnings(record) == {}
     done = "7|7|COMPLETED|2024-03-01T12:00:00|2024-03-03T12:00:00|172800|9000|2|n[1-2]"
     record = read(tmp_path, sacct(row.format(600)), sacct(done), sacct(row.format(90_000)), timezone="UTC")
     assert jobs(record) == [(NOON, NOON + 172_800, 2, ("n1", "n2"))]
@@ -149,7 +149,7 @@ def test_runs_of_a_requeued_job_are_intervals_each(tmp_path):
 def test_steps_are_told_by_job_id_alone(tmp_path):
     header = "JobID|State|Start|End|NodeList"
     rows = [f"{job}|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|n1" for job in ("7", "7.0", "7_1.batch", "7x")]
-    assert dropped(utc(tmp_path, *rows, header=header)) == {"job step": 2, "unreadable JobID": 1}
+    assert skipped(utc(tmp_path, *rows, header=header)) == {"job step": 2, "unreadable JobID": 1}
 
 
 def test_caches_that_are_full_change_nothing(tmp_path, monkeypatch):
@@ -163,7 +163,7 @@ def test_caches_that_are_full_change_nothing(tmp_path, monkeypatch):
 def test_a_row_that_two_exports_share_counts_once(tmp_path):
     record = read(tmp_path, sacct(GOOD), sacct(GOOD, GOOD.replace("7|7", "8|8")), timezone="UTC")
     assert jobs(record) == [GOOD_JOB, GOOD_JOB]
-    assert record.lint.rows_read == 3
+    assert record.report.rows_read == 3
 
 
 RESTARTS = "JobIDRaw|State|Start|End|Restarts|NodeList"
@@ -172,17 +172,17 @@ RESTARTS = "JobIDRaw|State|Start|End|Restarts|NodeList"
 def test_restarts_without_earlier_runs_say_that_they_are_missing(tmp_path):
     rows = [f"{i}|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|{i % 2}|n{i}" for i in range(4)]
     record = utc(tmp_path, *rows, header=RESTARTS)
-    assert doubts(record) == {sentences.RUNS_MISSING: 2}
+    assert warnings(record) == {sentences.RUNS_MISSING: 2}
 
 
-def test_restarts_with_their_earlier_runs_are_no_doubt(tmp_path):
+def test_restarts_with_their_earlier_runs_are_no_warning(tmp_path):
     rows = [
         "7|REQUEUED|2024-03-01T12:00:00|2024-03-01T13:00:00|0|n1",
         "7|COMPLETED|2024-03-01T14:00:00|2024-03-01T15:00:00|1|n1",
     ]
-    assert doubts(utc(tmp_path, *rows, header=RESTARTS)) == {}
+    assert warnings(utc(tmp_path, *rows, header=RESTARTS)) == {}
     rows[0] = "7|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|2|n1"
-    assert doubts(utc(tmp_path, *rows, header=RESTARTS)) == {}
+    assert warnings(utc(tmp_path, *rows, header=RESTARTS)) == {}
 
 
 def test_parts_of_a_heterogeneous_job_and_tasks_of_an_array_are_all_kept(tmp_path):
@@ -202,13 +202,13 @@ def test_a_state_is_its_first_word_and_a_cut_one_is_completed(tmp_path):
     ]
     record = utc(tmp_path, *rows)
     assert len(jobs(record)) == 3
-    assert doubts(record) == {}
+    assert warnings(record) == {}
 
 
-def test_a_state_that_nobody_knows_holds_its_nodes_with_a_doubt(tmp_path):
+def test_a_state_that_nobody_knows_holds_its_nodes_with_a_warning(tmp_path):
     record = utc(tmp_path, GOOD.replace("COMPLETED", "TELEPORTED"))
     assert jobs(record) == [GOOD_JOB]
-    assert doubts(record) == {sentences.UNKNOWN_STATE: 1}
+    assert warnings(record) == {sentences.UNKNOWN_STATE: 1}
 
 
 # ---- nodes ----------------------------------------------------------------------------------------------------------
@@ -218,14 +218,14 @@ def test_a_state_that_nobody_knows_holds_its_nodes_with_a_doubt(tmp_path):
 def test_a_cut_node_list_leaves_the_number_of_nodes(tmp_path, nodes):
     record = utc(tmp_path, GOOD, f"8|8|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600||2|{nodes}")
     assert (NOON, NOON + 3600, 2, ()) in jobs(record)
-    assert doubts(record) == {sentences.LIST_UNREADABLE: 1}
+    assert warnings(record) == {sentences.LIST_UNREADABLE: 1}
     assert record.nodes == ("n1", "n2")
 
 
 def test_a_list_of_far_more_nodes_than_the_job_held_adds_no_nodes(tmp_path):
     record = utc(tmp_path, GOOD, "8|8|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600||2|n[1-8000]")
     assert record.nodes == ("n1", "n2")
-    assert doubts(record) == {sentences.LIST_UNREADABLE: 1}
+    assert warnings(record) == {sentences.LIST_UNREADABLE: 1}
 
 
 def test_without_a_column_of_nodes_jobs_hold_numbers_of_them(tmp_path):
@@ -237,13 +237,13 @@ def test_without_a_column_of_nodes_jobs_hold_numbers_of_them(tmp_path):
     )
     assert jobs(record) == [(NOON, NOON + 3600, 2, ())]
     assert record.machine_size == 5
-    assert doubts(record) == {sentences.NO_LISTS: 1}
+    assert warnings(record) == {sentences.NO_LISTS: 1}
 
 
-def test_a_number_of_nodes_that_contradicts_the_list_is_doubted(tmp_path):
+def test_a_number_of_nodes_that_contradicts_the_list_has_warning(tmp_path):
     record = utc(tmp_path, GOOD.replace("|2|n", "|3|n"))
     assert jobs(record) == [(NOON, NOON + 3600, 3, ("n1", "n2"))]
-    assert len(doubts(record)) == 1
+    assert len(warnings(record)) == 1
 
 
 def test_none_assigned_is_no_node(tmp_path):
@@ -251,10 +251,10 @@ def test_none_assigned_is_no_node(tmp_path):
     assert record.nodes == ("n1", "n2")
 
 
-def test_jobs_of_several_clusters_are_doubted_and_kept_apart(tmp_path):
+def test_jobs_of_several_clusters_are_warned_of_and_kept_apart(tmp_path):
     header = "JobID|Cluster|State|Start|End|NodeList"
     rows = [f"7|{name}|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|{name}1" for name in ("hill", "vale")]
     record = utc(tmp_path, *rows, header=header)
     assert len(jobs(record)) == 2
     assert record.cluster is None
-    assert doubts(record) == {sentences.CLUSTERS: 1}
+    assert warnings(record) == {sentences.CLUSTERS: 1}

@@ -29,7 +29,7 @@ def read(tmp_path, *texts, name="log.swf", **options):
         files.append(LogFile(path))
     record = ScheduleRecord()
     SwfReader().read(files, record, ReadOptions(**options))
-    assert record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
+    assert record.report.rows_read == sum(record.report.kept.values()) + record.report.rows_skipped
     return record
 
 
@@ -43,19 +43,19 @@ def jobs_of(record):
     return sorted(rows)
 
 
-def dropped(record):
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
+def skipped(record):
+    return {reason: tally.count for reason, tally in record.report.skipped.items()}
 
 
-def doubts(record):
-    return {sentence: tally.count for sentence, tally in record.lint.doubts.items()}
+def warnings(record):
+    return {sentence: tally.count for sentence, tally in record.report.warnings.items()}
 
 
 def test_a_job_starts_after_its_wait_and_holds_its_nodes_for_its_running_time(tmp_path):
     record = read(tmp_path, HEADER + row(submit=100, wait=20, run=30, procs=6))
     assert jobs_of(record) == [(1120, 1150, 3)]
     assert (record.machine_size, record.time_origin, record.source_format) == (4, "epoch", "swf")
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
 def test_times_without_a_unix_start_count_from_1970(tmp_path):
@@ -83,36 +83,36 @@ def test_a_unix_start_of_zero_is_none(tmp_path):
         ({"status": 3}, "a piece of a job that was stopped and continued"),
     ],
 )
-def test_what_is_no_interval_is_dropped_by_reason_with_its_line(tmp_path, fields, reason):
+def test_what_is_no_interval_is_skipped_by_reason_with_its_line(tmp_path, fields, reason):
     record = read(tmp_path, HEADER + row(job=7) + row(job=8, **fields))
-    assert dropped(record) == {reason: 1}
-    (example,) = record.lint.dropped[reason].examples
+    assert skipped(record) == {reason: 1}
+    (example,) = record.report.skipped[reason].examples
     assert (example.line, example.value) == (6, row(job=8, **fields).strip())
     assert len(jobs_of(record)) == 1
 
 
 def test_all_rows_of_a_reason_are_counted_and_three_are_shown(tmp_path):
     record = read(tmp_path, HEADER + row() + row(run=0) * 5)
-    assert dropped(record) == {"ran no time": 5}
-    assert [example.line for example in record.lint.dropped["ran no time"].examples] == [6, 7, 8]
+    assert skipped(record) == {"ran no time": 5}
+    assert [example.line for example in record.report.skipped["ran no time"].examples] == [6, 7, 8]
 
 
 @pytest.mark.parametrize("status", [0, 1, 5, -1])
 def test_the_status_does_not_say_who_ran(tmp_path, status):
     record = read(tmp_path, HEADER + row(status=status))
     assert len(jobs_of(record)) == 1
-    assert record.lint.facts["jobs by status (not used to tell who ran)"] == {str(status): 1}
+    assert record.report.facts["jobs by status (not used to tell who ran)"] == {str(status): 1}
 
 
 def test_requested_processors_stand_in_for_unknown_ones(tmp_path):
     record = read(tmp_path, HEADER + row(procs=-1, requested=4))
     assert jobs_of(record) == [(1000, 1010, 2)]
-    assert record.lint.facts["jobs whose processors are those requested, as those in use are unknown"] == 1
+    assert record.report.facts["jobs whose processors are those requested, as those in use are unknown"] == 1
 
 
-def test_jobs_that_ran_without_a_wait_are_a_doubt_among_others_that_have_one(tmp_path):
+def test_jobs_that_ran_without_a_wait_are_a_warning_among_others_that_have_one(tmp_path):
     record = read(tmp_path, HEADER + row() + row(wait=-1))
-    assert doubts(record) == {NO_START: 1}
+    assert warnings(record) == {NO_START: 1}
 
 
 def test_a_log_in_which_no_job_has_a_wait_is_refused_with_the_way_in(tmp_path):
@@ -125,19 +125,19 @@ def test_a_log_in_which_no_job_has_a_wait_is_refused_with_the_way_in(tmp_path):
 def test_on_request_jobs_start_when_they_were_submitted(tmp_path):
     record = read(tmp_path, HEADER + row(submit=50, wait=-1) + row(submit=60, wait=5), missing_wait_is_zero=True)
     assert jobs_of(record) == [(1050, 1060, 1), (1065, 1075, 1)]
-    assert doubts(record) == {WAIT_IS_ZERO: 1}
+    assert warnings(record) == {WAIT_IS_ZERO: 1}
 
 
 def test_pieces_of_a_job_are_left_to_its_summary_row(tmp_path):
     record = read(tmp_path, HEADER + row(run=30) + row(run=10, status=2) + row(submit=-1, run=20, status=3))
     assert jobs_of(record) == [(1000, 1030, 1)]
-    assert doubts(record) == {IN_PIECES: 2}
+    assert warnings(record) == {IN_PIECES: 2}
 
 
-def test_processors_that_fill_no_whole_node_are_rounded_up_and_doubted(tmp_path):
+def test_processors_that_fill_no_whole_node_are_rounded_up_and_warned_of(tmp_path):
     record = read(tmp_path, HEADER + row(job=1, procs=3) + row(job=2, procs=4))
     assert [count for *_, count in jobs_of(record)] == [2, 2]
-    assert doubts(record) == {PARTLY_FILLED: 1}
+    assert warnings(record) == {PARTLY_FILLED: 1}
 
 
 def test_nodes_of_several_sizes_give_each_job_its_share_of_the_machine(tmp_path):
@@ -145,7 +145,7 @@ def test_nodes_of_several_sizes_give_each_job_its_share_of_the_machine(tmp_path)
     text = HEADER.replace("MaxProcs: 8", "MaxProcs: 7") + row(job=1, procs=7) + row(job=2, procs=2)
     record = read(tmp_path, text)
     assert [count for *_, count in jobs_of(record)] == [2, 4]
-    assert doubts(record) == {NOT_WHOLE: 1}
+    assert warnings(record) == {NOT_WHOLE: 1}
 
 
 def test_options_decide_over_the_header(tmp_path):
@@ -165,7 +165,7 @@ def test_submit_times_since_1970_are_taken_as_they_are(tmp_path, start):
     record = read(tmp_path, header + row(submit=-1) + row(2, submit=1_700_000_000, wait=5))
     assert jobs_of(record) == [(1_700_000_005, 1_700_000_015, 1)]
     assert record.time_origin == "epoch"
-    assert "submit times are taken for seconds since 1970-01-01 UTC" in record.lint.facts["time zone"]
+    assert "submit times are taken for seconds since 1970-01-01 UTC" in record.report.facts["time zone"]
 
 
 def test_times_years_after_the_start_of_a_log_still_count_from_it(tmp_path):
@@ -221,11 +221,11 @@ def test_a_header_that_changes_between_jobs_is_refused_with_its_line(tmp_path, c
     assert caught.value.row == "line 6"
 
 
-def test_a_cleaned_version_is_a_doubt_with_the_number_of_jobs_removed(tmp_path):
+def test_a_cleaned_version_is_a_warning_with_the_number_of_jobs_removed(tmp_path):
     note = "; Note: THIS IS A CLEANED VERSION OF THE LOG!\n;   user=1 (30 jobs removed)\n;   job<=2 (1 job removed)\n"
-    assert doubts(read(tmp_path, HEADER + note + row())) == {CLEANED: 31}
-    assert doubts(read(tmp_path, HEADER + note.split("\n")[0] + "\n" + row())) == {CLEANED: 1}
-    assert not doubts(read(tmp_path, HEADER + "; Conversion: uncleaned version\n" + row()))
+    assert warnings(read(tmp_path, HEADER + note + row())) == {CLEANED: 31}
+    assert warnings(read(tmp_path, HEADER + note.split("\n")[0] + "\n" + row())) == {CLEANED: 1}
+    assert not warnings(read(tmp_path, HEADER + "; Conversion: uncleaned version\n" + row()))
 
 
 @pytest.mark.parametrize(("zone", "known"), [("Europe/Stockholm", "Europe/Stockholm"), ("CEST", "UTC")])
@@ -251,10 +251,10 @@ def test_the_zone_is_kept_if_it_is_one_and_changes_no_time(tmp_path, zone, known
         (row(procs="2.5"), "a field is no number"),
     ],
 )
-def test_what_is_no_row_is_dropped_and_doubted_with_its_line(tmp_path, line, reason):
+def test_what_is_no_row_is_skipped_and_warned_of_with_its_line(tmp_path, line, reason):
     record = read(tmp_path, HEADER + row() + line + row(2))
-    assert (dropped(record), doubts(record)) == ({reason: 1}, {UNREADABLE: 1})
-    assert record.lint.dropped[reason].examples[0].line == 6
+    assert (skipped(record), warnings(record)) == ({reason: 1}, {UNREADABLE: 1})
+    assert record.report.skipped[reason].examples[0].line == 6
     assert len(jobs_of(record)) == 2
 
 
@@ -273,7 +273,7 @@ def test_junk_in_columns_that_say_nothing_about_nodes_is_no_matter(tmp_path):
 
 def test_a_byte_order_mark_and_a_missing_last_newline_are_no_matter(tmp_path):
     record = read(tmp_path, b"\xef\xbb\xbf" + (HEADER + row() + row(2)).rstrip().encode())
-    assert record.lint.rows_read == 2
+    assert record.report.rows_read == 2
     assert record.machine_size == 4
 
 
@@ -285,7 +285,7 @@ def test_rows_are_the_same_however_the_file_is_cut_into_blocks(tmp_path, monkeyp
     monkeypatch.setattr(LogFile, "blocks", lambda self: blocks(self, 100))
     cut = read(tmp_path, text)
     assert jobs_of(cut) == jobs_of(whole)
-    assert cut.lint.to_json() == whole.lint.to_json()
+    assert cut.report.to_json() == whole.report.to_json()
 
 
 def test_a_job_without_a_number_is_not_taken_for_another(tmp_path):
@@ -332,14 +332,14 @@ def test_node_lists_of_the_extended_form_are_read(tmp_path):
     record = read(tmp_path, "; UnixStartTime: 1000\n; MaxNodes: 30\n" + row(procs=3, extra=extra))
     ((part, _),) = record.jobs.slices()
     assert [record.nodes[i] for i in part.nodes] == ["12", "7"]
-    assert (part.count.tolist(), record.machine_size, record.lint.doubts) == ([2], 30, {})
+    assert (part.count.tolist(), record.machine_size, record.report.warnings) == ([2], 30, {})
     assert record.source_format == "swf with node lists"
 
 
-def test_a_node_list_of_another_length_is_believed_and_doubted(tmp_path):
+def test_a_node_list_of_another_length_is_believed_and_warned_of(tmp_path):
     record = read(tmp_path, "; UnixStartTime: 1000\n" + row(procs=9, extra=" {1,2} q r"))
     assert jobs_of(record) == [(1000, 1010, 2)]
-    assert list(doubts(record)) == [
+    assert list(warnings(record)) == [
         "column 19 lists another number of processors than column 5 has: the nodes listed are believed"
     ]
 
@@ -382,8 +382,8 @@ def test_a_compressed_log_is_read_as_it_is(tmp_path):
 def real(shared, name, **options):
     record = ScheduleRecord()
     SwfReader().read([LogFile(shared / "data" / "logs" / name)], record, ReadOptions(**options))
-    assert record.lint.rows_read == record.lint.kept["job intervals"] + record.lint.rows_dropped
-    assert UNREADABLE not in record.lint.doubts
+    assert record.report.rows_read == record.report.kept["job intervals"] + record.report.rows_skipped
+    assert UNREADABLE not in record.report.warnings
     return record
 
 
@@ -394,23 +394,31 @@ def most_nodes(record):
 
 def test_kth_has_its_jobs_and_nodes(shared):
     record = real(shared, "KTH-SP2-1996-2.1-cln.swf.gz")
-    assert (record.lint.rows_read, record.lint.kept["job intervals"], record.machine_size) == (27_992, 27_992, 100)
+    assert (record.report.rows_read, record.report.kept["job intervals"], record.machine_size) == (27_992, 27_992, 100)
     assert (most_nodes(record), record.timezone) == (103, "Europe/Stockholm")
 
 
 def test_sdsc_blue_has_its_jobs_and_whole_nodes_of_eight(shared):
     record = real(shared, "SDSC-BLUE-2000-4.2-cln.swf.gz")
-    assert (record.lint.rows_read, record.lint.kept["job intervals"], record.machine_size) == (243_306, 223_637, 144)
-    assert dropped(record) == {"run time is missing": 10_744, "ran no time": 26, "no processors": 8_899}
-    assert PARTLY_FILLED not in record.lint.doubts
+    assert (record.report.rows_read, record.report.kept["job intervals"], record.machine_size) == (
+        243_306,
+        223_637,
+        144,
+    )
+    assert skipped(record) == {"run time is missing": 10_744, "ran no time": 26, "no processors": 8_899}
+    assert PARTLY_FILLED not in record.report.warnings
     assert most_nodes(record) == 1544 // 8
 
 
 def test_curie_has_its_jobs_and_its_nodes_of_several_sizes_are_hardly_overbooked(shared):
     record = real(shared, "CEA-Curie-2011-2.1-cln.swf.gz")
-    assert (record.lint.rows_read, record.lint.kept["job intervals"], record.machine_size) == (312_826, 295_540, 5_544)
-    assert dropped(record) == {"ran no time": 17_286}
-    assert NOT_WHOLE in record.lint.doubts
+    assert (record.report.rows_read, record.report.kept["job intervals"], record.machine_size) == (
+        312_826,
+        295_540,
+        5_544,
+    )
+    assert skipped(record) == {"ran no time": 17_286}
+    assert NOT_WHOLE in record.report.warnings
     assert most_nodes(record) == 5_552
 
 
@@ -418,15 +426,15 @@ def test_thunder_is_refused_until_missing_waits_are_allowed(shared):
     with pytest.raises(InputError, match=r"no job in this log has a waiting time.*121,039"):
         real(shared, "LLNL-Thunder-2007-1.1-cln.swf.gz")
     record = real(shared, "LLNL-Thunder-2007-1.1-cln.swf.gz", missing_wait_is_zero=True)
-    assert (record.lint.rows_read, record.machine_size) == (121_039, 1_002)
-    assert record.lint.doubts[WAIT_IS_ZERO].count == record.lint.kept["job intervals"] == 113_613
+    assert (record.report.rows_read, record.machine_size) == (121_039, 1_002)
+    assert record.report.warnings[WAIT_IS_ZERO].count == record.report.kept["job intervals"] == 113_613
 
 
 def test_metacentrum_without_a_header_needs_to_be_told_the_machine(shared):
     with pytest.raises(InputError, match=r"604 processors in use at once \(.*would be 57% idle"):
         real(shared, "METACENTRUM-2009-2.swf.gz")
     record = real(shared, "METACENTRUM-2009-2.swf.gz", n_nodes=604, procs_per_node=1)
-    assert (record.lint.rows_read, record.lint.kept["job intervals"], most_nodes(record)) == (103_656, 99_944, 604)
+    assert (record.report.rows_read, record.report.kept["job intervals"], most_nodes(record)) == (103_656, 99_944, 604)
     assert record.time_origin == "relative"
 
 

@@ -91,7 +91,7 @@ class AllDrops(ImportReport):
         super().__init__()
         self.lines = []
 
-    def drop(self, reason, file="", line=None, value="", n=1):
+    def skip(self, reason, file="", line=None, value="", n=1):
         super().drop(reason, file, line, value, n)
         if line is not None:
             self.lines.append(line)
@@ -133,13 +133,13 @@ def test_a_damaged_log_is_refused_or_read_without_the_lines_that_were_reported(d
     record = read_or_refused(path, content)
     if record is None:
         return
-    lint = record.lint
-    assert lint.rows_read == sum(lint.kept.values()) + lint.rows_dropped
-    assert len(lint.lines) == lint.rows_dropped
-    left = [line for number, line in enumerate(content.split(b"\n"), 1) if number not in lint.lines]
+    report = record.report
+    assert report.rows_read == sum(report.kept.values()) + report.rows_skipped
+    assert len(report.lines) == report.rows_skipped
+    left = [line for number, line in enumerate(content.split(b"\n"), 1) if number not in report.lines]
     again = read(path, b"\n".join(left))
     assert intervals(again) == intervals(record)
-    assert again.lint.rows_dropped == 0
+    assert again.report.rows_skipped == 0
 
 
 @settings(max_examples=examples(200))
@@ -149,7 +149,7 @@ def test_bytes_at_random_are_refused_by_name(content, tmp_path_factory):
     record = read_or_refused(path, content)
     if record is None:
         return
-    pytest.fail(f"taken for a log: {record.lint.to_json()}")
+    pytest.fail(f"taken for a log: {record.report.to_json()}")
 
 
 @given(

@@ -19,7 +19,7 @@ from bfreplay.datasets.ingest.table.reader import TableReader
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 from tests.datasets.ingest import what_was_read
-from tests.datasets.ingest.what_was_read import balances, dropped, record_of
+from tests.datasets.ingest.what_was_read import balances, record_of, skipped
 
 SECOND = 1_000_000
 
@@ -50,7 +50,7 @@ def intervals(record):
 def test_columns_are_found_by_their_usual_names_and_said_in_the_report(read):
     record = read("JobID,Start,End,NNodes,NodeList\n7,100,160,2,n[1-2]\n")
     assert intervals(record) == [(100, 160, 2, ("n1", "n2"))]
-    assert record.lint.facts["columns"] == {
+    assert record.report.facts["columns"] == {
         "job": "JobID", "nodes": "NodeList", "node_count": "NNodes", "start": "Start", "end": "End",
     }  # fmt: skip
     assert balances(record)
@@ -133,7 +133,7 @@ def test_a_byte_order_mark_comments_padding_and_windows_line_ends_do_no_harm(rea
 
 def test_spaces_are_no_part_of_a_number_where_the_header_has_none(read):
     record = read("id,start,end,nodes\n1,100,160,2\n2,100,160, 3\n")
-    assert dropped(record) == {"a number of nodes that cannot be read": 1}
+    assert skipped(record) == {"a number of nodes that cannot be read": 1}
 
 
 def test_processors_make_whole_nodes_when_their_number_is_known(read):
@@ -191,7 +191,7 @@ def test_local_times_need_a_zone(read):
     record = read(text, timezone="America/Denver")
     assert intervals(record) == [(1_614_556_800 + 7 * 3600, 1_614_556_800 + 8 * 3600, 2, ())]
     assert record.timezone == "America/Denver"
-    assert "1 rows have local times, in America/Denver" in record.lint.facts["time zone"]
+    assert "1 rows have local times, in America/Denver" in record.report.facts["time zone"]
 
 
 def test_running_time_settles_the_hour_that_occurs_twice(read):
@@ -199,8 +199,8 @@ def test_running_time_settles_the_hour_that_occurs_twice(read):
     early = read(header + "1,2021-10-31 01:30:00,2021-10-31 02:30:00,3600,2\n", timezone="Europe/Berlin")
     late = read(header + "1,2021-10-31 01:30:00,2021-10-31 02:30:00,7200,2\n", timezone="Europe/Berlin")
     assert [end - start for start, end, _, _ in intervals(early) + intervals(late)] == [3600, 7200]
-    assert "1 rows at the end of summer time were settled" in late.lint.facts["time zone"]
-    assert not late.lint.doubts
+    assert "1 rows at the end of summer time were settled" in late.report.facts["time zone"]
+    assert not late.report.warnings
 
 
 def test_what_nothing_settles_is_refused_or_chosen(read):
@@ -212,14 +212,14 @@ def test_what_nothing_settles_is_refused_or_chosen(read):
     for fold, seconds in (("earlier", 3600), ("later", 7200)):
         record = read(text, timezone="Europe/Berlin", dst_fold=fold)
         assert [end - start for start, end, _, _ in intervals(record)] == [seconds]
-        assert AMBIGUOUS_CHOSEN in record.lint.doubts
+        assert AMBIGUOUS_CHOSEN in record.report.warnings
 
 
 def test_a_time_that_the_clock_skips_speaks_against_the_zone(read):
     good = "2,2021-03-27 10:00:00,2021-03-27 11:00:00,1\n"
     record = read(f"id,start,end,nodes\n1,2021-03-28 02:30:00,2021-03-28 04:00:00,2\n{good}", timezone="Europe/Berlin")
-    assert dropped(record) == {"a time that the clock skips": 1}
-    assert ZONE_WRONG in record.lint.doubts
+    assert skipped(record) == {"a time that the clock skips": 1}
+    assert ZONE_WRONG in record.report.warnings
 
 
 @pytest.mark.parametrize("end", ["", "None", "NaT", "Unknown", "0"])
@@ -238,8 +238,8 @@ def test_pending_jobs_and_those_that_never_started_are_left_out(read):
         "id,start,end,state,nodes\n1,1614556800,1614556860,COMPLETED,2\n2,1614556900,,PENDING,2\n"
         "3,None,1614556900,CANCELLED by 12,2\n4,0,1614556900,CANCELLED+,2\n5,1614556900,1614556900,FAILED,1\n"
     )
-    assert dropped(record) == {"never started (pending)": 1, "never started": 2, "job of no length": 1}
-    assert not record.lint.doubts
+    assert skipped(record) == {"never started (pending)": 1, "never started": 2, "job of no length": 1}
+    assert not record.report.warnings
     assert balances(record)
 
 
@@ -250,13 +250,13 @@ def test_elapsed_time_makes_the_end_where_there_is_none(read):
     assert intervals(read("id,start,end,elapsed,state,nodes\n1,100,,60,RUNNING,2\n")) == [(100, None, 2, ())]
 
 
-def test_a_running_time_that_is_not_end_minus_start_is_a_doubt(read):
+def test_a_running_time_that_is_not_end_minus_start_is_a_warning(read):
     record = read("id,start,end,elapsed,nodes\n1,100,160,60,2\n2,100,160,90,2\n")
-    assert record.lint.doubts[ELAPSED_DIFFERS].count == 1
+    assert record.report.warnings[ELAPSED_DIFFERS].count == 1
 
 
-def test_a_job_that_is_over_and_has_no_end_is_a_doubt(read):
-    assert OVER_WITHOUT_END in read("id,start,end,state,nodes\n1,100,,COMPLETED,2\n").lint.doubts
+def test_a_job_that_is_over_and_has_no_end_is_a_warning(read):
+    assert OVER_WITHOUT_END in read("id,start,end,state,nodes\n1,100,,COMPLETED,2\n").report.warnings
 
 
 def test_the_time_limit_bounds_jobs_that_never_end(read):
@@ -269,7 +269,7 @@ def test_a_time_limit_of_unknown_unit_is_not_used_and_said(read):
     record = read("job_id,start_time,end_time,nodes,time_limit\n1,1614556800,,2,60\n")
     rows, _ = next(record.jobs.slices())
     assert rows.limit_end_us[0] == OPEN_END
-    assert "--map limit=time_limit" in record.lint.facts["columns"]["not used"]
+    assert "--map limit=time_limit" in record.report.facts["columns"]["not used"]
 
 
 # ---- nodes and identities ----------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_node_lists_come_in_many_forms(read, cell):
 def test_nodes_asked_for_do_not_matter_where_those_held_are_listed(read):
     record = read("id,start,end,nodes_req,nodelist\n1,100,160,8,c[1-2]\n")
     assert intervals(record)[0][2:] == (2, ("c1", "c2"))
-    assert not record.lint.doubts
+    assert not record.report.warnings
     mapped = read("id,start,end,nodes_req,nodelist\n1,100,160,8,c[1-2]\n", mapping={"node_count": "nodes_req"})
     assert intervals(mapped)[0][2] == 8
 
@@ -304,59 +304,59 @@ def test_nodes_asked_for_do_not_matter_where_those_held_are_listed(read):
 def test_a_list_that_was_cut_keeps_the_number_of_nodes(read):
     record = read('id,start,end,nnodes,nodelist\n1,100,160,4,"c505-[083,104"\n')
     assert intervals(record) == [(100, 160, 4, ())]
-    assert LISTS_UNREADABLE in record.lint.doubts
+    assert LISTS_UNREADABLE in record.report.warnings
 
 
 def test_a_list_that_was_cut_without_a_number_spoils_its_row(read):
     record = read('id,start,end,nodelist\n1,100,160,"c505-[083,104"\n2,100,160,c1\n')
     assert intervals(record) == [(100, 160, 1, ("c1",))]
-    assert UNREADABLE in record.lint.doubts
+    assert UNREADABLE in record.report.warnings
 
 
 def test_what_means_no_nodes_is_no_node(read):
     record = read("id,start,end,nodelist\n1,100,160,None assigned\n2,100,160,c1\n")
     assert record.nodes == ("c1",)
-    assert dropped(record) == {"a job without nodes": 1}
+    assert skipped(record) == {"a job without nodes": 1}
 
 
-def test_rows_of_one_array_job_are_all_kept_and_doubted(read):
+def test_rows_of_one_array_job_are_all_kept_and_warned_of(read):
     record = read("id,start,end,nodes\n5,100,160,1\n5,100,170,1\n5,100,170,1\n")
     assert sorted(interval[1] for interval in intervals(record)) == [160, 170, 170]
-    assert record.lint.doubts[SEVERAL_TASKS].count == 2
+    assert record.report.warnings[SEVERAL_TASKS].count == 2
 
 
 def test_a_row_that_is_left_out_is_no_task_of_an_array(read):
     record = read("id,start,end,nodes\n5,100,100,1\n5,100,160,1\n")
     assert len(intervals(record)) == 1
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
 def test_a_row_for_each_node_of_a_job_is_the_whole_job(read):
     record = read("id,start,end,nodelist\n5,100,160,c1\n5,100,160,c2\n5,100,160,c1\n")
     assert sorted(interval[3] for interval in intervals(record)) == [("c1",), ("c2",)]
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
 def test_overlapping_exports_are_one_log(read):
     header = "id,start,end,nodes\n"
     record = read(header + "1,1614556800,,2\n2,1614556800,1614556860,1\n", header + "1,1614556800,1614556900,2\n")
     assert intervals(record) == [(1_614_556_800, 1_614_556_900, 2, ()), (1_614_556_800, 1_614_556_860, 1, ())]
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
 def test_steps_of_a_job_are_not_jobs(read):
     record = read("JobID,Start,End,NNodes\n7,100,160,2\n7.batch,100,160,1\n7.0,100,160,2\n")
-    assert dropped(record) == {"job step": 2}
+    assert skipped(record) == {"job step": 2}
 
 
 def test_numbers_of_jobs_that_became_floats_are_jobs(read):
     assert len(intervals(read("JobID,Start,End,NNodes\n7.0,100,160,2\n8.0,100,160,1\n"))) == 2
 
 
-def test_rows_without_a_number_of_the_job_are_kept_with_a_doubt(read):
+def test_rows_without_a_number_of_the_job_are_kept_with_a_warning(read):
     record = read("id,start,end,nodes\n,100,160,2\n,100,160,2\n")
     assert len(intervals(record)) == 2
-    assert record.lint.doubts[NO_JOB].count == 2
+    assert record.report.warnings[NO_JOB].count == 2
 
 
 def test_nodes_in_a_table_of_their_own_must_be_joined_first(read):
@@ -368,36 +368,36 @@ def test_nodes_in_a_table_of_their_own_must_be_joined_first(read):
 # ---- rows that are broken ----------------------------------------------------------------------------------------
 
 
-def test_rows_that_cannot_be_split_or_read_are_dropped_and_doubted(read):
+def test_rows_that_cannot_be_split_or_read_are_skipped_and_warned_of(read):
     record = read("id,start,end,nodes\n1,100,160,2\n2,100,160\n3,1_00,160,2\n4,100,160,-2\n5,nan,160,2\n6,１00,160,2\n")
-    assert dropped(record) == {
+    assert skipped(record) == {
         "a row with another number of columns": 1,
         "a time that cannot be read": 2,
         "a number of nodes that cannot be read": 1,
         "never started": 1,
     }
-    assert record.lint.doubts[UNREADABLE].count == 4
-    assert record.lint.dropped["a row with another number of columns"].examples[0].line == 3
+    assert record.report.warnings[UNREADABLE].count == 4
+    assert record.report.skipped["a row with another number of columns"].examples[0].line == 3
     assert balances(record)
 
 
 def test_quoted_fields_may_run_over_lines_and_line_numbers_stay_right(read):
     record = read('id,start,end,nodes,name\n1,100,160,2,"first\nsecond"\n2,100,x,2,ok\n')
     assert len(intervals(record)) == 1
-    assert record.lint.dropped["a time that cannot be read"].examples[0].line == 4
+    assert record.report.skipped["a time that cannot be read"].examples[0].line == 4
 
 
 def test_a_quote_that_nobody_closed_spoils_its_own_line_only(read):
     rows = "".join(f"{i},100,160,2,ok\n" for i in range(2, 500))
     record = read(f'id,start,end,nodes,name\n1,100,160,2,"open\n{rows}')
     assert len(intervals(record)) == 498
-    assert dropped(record) == {"a row with another number of columns": 1}
+    assert skipped(record) == {"a row with another number of columns": 1}
 
 
 def test_a_quote_that_closes_in_another_row_spoils_no_row_but_its_own(read):
     record = read('id,start,end,nodes,name\n1,100,160,2,"open\n2,100,160,2,shut"\n3,100,160,2,ok\n')
     assert len(intervals(record)) == 2
-    assert dropped(record) == {"a row with another number of columns": 1}
+    assert skipped(record) == {"a row with another number of columns": 1}
 
 
 def test_lines_that_a_quote_would_join_into_no_row_are_each_looked_at():
@@ -408,7 +408,7 @@ def test_lines_that_a_quote_would_join_into_no_row_are_each_looked_at():
 
 def test_the_header_again_is_no_row(read):
     record = read("id,start,end,nodes\n1,100,160,2\nid,start,end,nodes\n2,100,160,2\n")
-    assert dropped(record) == {"the header again": 1}
+    assert skipped(record) == {"the header again": 1}
     assert balances(record)
 
 
@@ -441,7 +441,7 @@ def test_a_table_of_outages_stands_beside_one_of_jobs(read):
         for o in record.outages
     ]
     assert found == [(NodeState.DRAIN, 200, 260, 2), (NodeState.DOWN, 300, 360, None)]
-    assert dropped(record) == {"a state that is no outage": 1, "an outage with a state that is not known": 1}
+    assert skipped(record) == {"a state that is no outage": 1, "an outage with a state that is not known": 1}
     assert balances(record)
 
 

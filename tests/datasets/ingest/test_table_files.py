@@ -72,7 +72,7 @@ def test_parquet_in_several_batches_keeps_its_row_numbers(tmp_path):
     pq.write_table(table, path, row_group_size=7_000)
     record = read_files(path)
     assert record.jobs.n_rows == n - 1
-    assert record.lint.dropped["a number of nodes that cannot be read"].examples[0].line == 39_999
+    assert record.report.skipped["a number of nodes that cannot be read"].examples[0].line == 39_999
 
 
 def test_a_damaged_or_wrapped_parquet_file_is_refused(tmp_path):
@@ -132,8 +132,8 @@ def test_the_thousand_jobs_of_eagle_all_come_in(shared: Path):
         read_files(path)
     record = read_files(path, timezone="America/Denver")
     jobs = intervals(record)
-    assert len(jobs) == record.lint.rows_read == 1_000
+    assert len(jobs) == record.report.rows_read == 1_000
     # 452 rows are tasks of one array, with four starts; 448 of them follow another of the same start
-    assert {sentence: tally.count for sentence, tally in record.lint.doubts.items()} == {SEVERAL_TASKS: 448}
+    assert {sentence: tally.count for sentence, tally in record.report.warnings.items()} == {SEVERAL_TASKS: 448}
     assert sum((end - start) * held for start, end, held, _ in jobs) / 3600 == pytest.approx(23_158.1433, abs=1e-3)
     assert min(start for start, *_ in jobs) == 1_546_358_156  # 2019-01-01 08:55:56 in Denver

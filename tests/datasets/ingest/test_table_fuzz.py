@@ -95,7 +95,7 @@ class LinesDropped(ImportReport):
         super().__init__()
         self.lines = set()
 
-    def drop(self, reason, file="", line=None, value="", n=1):
+    def skip(self, reason, file="", line=None, value="", n=1):
         assert n == 0 or line is not None
         self.lines.add((file, line))
         super().drop(reason, file, line, value, n)
@@ -108,7 +108,7 @@ def read(case, folder, first):
         path = Path(folder) / f"{i}.csv"
         path.write_bytes(text)
         paths.append(LogFile(path))
-    record = ScheduleRecord(lint=LinesDropped())
+    record = ScheduleRecord(report=LinesDropped())
     try:
         case.reader().read(paths, record, case.options)
     except InputError as error:
@@ -143,10 +143,10 @@ def check(case, folder, text):
     record = read(case, folder, text)
     if record is None:
         return False
-    lint = record.lint
-    assert lint.rows_read == sum(lint.kept.values()) + lint.rows_dropped
+    report = record.report
+    assert report.rows_read == sum(report.kept.values()) + report.rows_skipped
     first = str(Path(folder) / "0.csv")
-    numbers = {line for file, line in lint.lines if file == first}
+    numbers = {line for file, line in report.lines if file == first}
     if numbers:
         again = read(case, folder, without(text, numbers))
         assert again is not None
@@ -188,8 +188,8 @@ def mutated(text, randoms):
 def test_the_small_logs_come_in_whole(name, tmp_path):
     record = read(CASES[name], tmp_path, CASES[name].texts[0])
     assert record is not None
-    assert sum(record.lint.kept.values()) == record.lint.rows_read >= 12
-    assert not record.lint.doubts
+    assert sum(record.report.kept.values()) == record.report.rows_read >= 12
+    assert not record.report.warnings
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -237,4 +237,4 @@ def test_damaged_parquet_is_read_or_refused(tmp_path, at, value):
     record = ScheduleRecord()
     with contextlib.suppress(InputError):
         TableReader().read([LogFile(path)], record, ReadOptions())
-        assert record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
+        assert record.report.rows_read == sum(record.report.kept.values()) + record.report.rows_skipped

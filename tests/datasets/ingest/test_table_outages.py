@@ -64,7 +64,7 @@ def outages(record):
 
 
 def balances(record):
-    return record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
+    return record.report.rows_read == sum(record.report.kept.values()) + record.report.rows_skipped
 
 
 @pytest.mark.parametrize("column", ["node", "nodes", "host", "Hostname", "node_name", "NodeName", "nodelist"])
@@ -85,7 +85,7 @@ def test_outages_of_which_nobody_says_the_nodes_are_refused(read, header):
 def test_the_whole_machine_was_out_if_the_user_says_so(read):
     record = read(JOBS, "start,end,what\n200,260,down\n", mapping={"outage_state": "what", "nodes": "ALL"})
     assert outages(record) == [(NodeState.DOWN, 200, 260, None)]
-    assert record.lint.facts["columns of 1.csv"]["nodes"] == "the whole machine, as given"
+    assert record.report.facts["columns of 1.csv"]["nodes"] == "the whole machine, as given"
     assert record.jobs.n_rows == 1
 
 
@@ -111,7 +111,7 @@ def test_states_that_only_nodes_have_make_a_table_one_of_outages(read, column, w
     record = read(JOBS, f"id,node,start,end,{column}\n{rows}")
     assert len(record.outages) == sum(bool(word) for word in words)
     assert record.jobs.n_rows == 1
-    assert (OUTAGES_UNREADABLE in record.lint.doubts) == ("" in words)
+    assert (OUTAGES_UNREADABLE in record.report.warnings) == ("" in words)
     assert balances(record)
 
 
@@ -120,19 +120,19 @@ def test_states_of_jobs_make_no_outages(read, words):
     rows = "".join(f"{7 + i},c{i + 1},{200 + i},260,{word}\n" for i, word in enumerate(words))
     record = read(f"id,nodelist,start,end,state\n{rows}")
     assert record.jobs.n_rows == len(words)
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
-def test_jobs_with_states_of_nodes_are_a_doubt(read):
+def test_jobs_with_states_of_nodes_are_a_warning(read):
     record = read("id,nodelist,start,end,state\n1,c1,100,160,COMPLETED\n2,c2,100,160,down\n3,c3,100,160,idle\n")
-    assert record.lint.doubts[NODE_STATES].count == 2
+    assert record.report.warnings[NODE_STATES].count == 2
     assert not record.outages
 
 
-def test_nodes_in_use_are_a_doubt_in_a_table_that_only_looks_like_outages(read):
+def test_nodes_in_use_are_a_warning_in_a_table_that_only_looks_like_outages(read):
     found = "node,start,end,outage_state\nc1,200,260,down\nc2,200,260,allocated\n"
-    assert read(JOBS, found).lint.doubts[IN_USE].count == 1
-    assert IN_USE not in read(JOBS, found, mapping={"outage_state": "outage_state"}).lint.doubts
+    assert read(JOBS, found).report.warnings[IN_USE].count == 1
+    assert IN_USE not in read(JOBS, found, mapping={"outage_state": "outage_state"}).report.warnings
 
 
 def test_parquet_tables_of_outages_are_told_from_jobs_too(tmp_path):
@@ -163,9 +163,9 @@ def test_tables_of_outages_are_recognised_by_their_words(tmp_path, text, is_one)
     assert reason is None or "table of outages" in reason
 
 
-def test_an_outage_that_ends_before_it_starts_is_a_doubt(read):
+def test_an_outage_that_ends_before_it_starts_is_a_warning(read):
     record = read(JOBS, "node,start,end,state\nc1,260,200,down\n")
-    assert OUTAGES_BACKWARDS in record.lint.doubts
+    assert OUTAGES_BACKWARDS in record.report.warnings
     assert balances(record)
 
 
@@ -189,7 +189,7 @@ def test_words_of_people_and_schedulers_are_states(add, word, state):
 def test_a_file_of_outages_adds_to_what_was_read(add):
     record = ScheduleRecord()
     record.add_format("slurm sacct")
-    record.lint.facts["time zone"] = "as the jobs say"
+    record.report.facts["time zone"] = "as the jobs say"
     record.timezone = "Europe/Paris"
     add(
         "node,start,end,state\n"
@@ -207,10 +207,10 @@ def test_a_file_of_outages_adds_to_what_was_read(add):
     assert record.source_format == "slurm sacct + outage table"
     assert (record.time_origin, record.timezone) == ("epoch", "Europe/Paris")
     assert record.outages_known
-    assert record.lint.facts["time zone"] == "as the jobs say"
-    assert "in Europe/Paris as given" in record.lint.facts["time zone of outages.csv"]
+    assert record.report.facts["time zone"] == "as the jobs say"
+    assert "in Europe/Paris as given" in record.report.facts["time zone of outages.csv"]
     assert balances(record)
-    assert not record.lint.doubts
+    assert not record.report.warnings
 
 
 def test_without_a_column_of_states_the_nodes_were_down(add):
@@ -254,10 +254,10 @@ def test_what_is_no_table_of_outages_is_refused_with_what_works(add, text, probl
     assert "node,start,end,state" in caught.value.fix or "--time-format" in caught.value.fix
 
 
-def test_rows_that_cannot_be_read_are_doubts(add):
+def test_rows_that_cannot_be_read_are_warnings(add):
     record = add(
         "node,start,end,state\nc1,100,160,down\n,100,160,down\nc1,x,160,down\nc1,100,160,purple\nc1,100\nc1,100,2"
     )
-    assert record.lint.doubts[OUTAGES_UNREADABLE].count == 5
-    assert CUT_END in record.lint.doubts
+    assert record.report.warnings[OUTAGES_UNREADABLE].count == 5
+    assert CUT_END in record.report.warnings
     assert balances(record)

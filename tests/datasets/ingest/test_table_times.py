@@ -76,7 +76,7 @@ def test_start_and_end_may_be_in_units_of_their_own(read):
     text = "id,t0,t1,nodes\n1,1614556800000,1614556860,2\n"
     record = read(text, mapping={"start": "t0:ms", "end": "t1"})
     assert times(record) == [(1_614_556_800, 1_614_556_860)]
-    assert "(in ms, s)" in record.lint.facts["time zone"]
+    assert "(in ms, s)" in record.report.facts["time zone"]
 
 
 @pytest.mark.parametrize(("role", "unit"), [("start", "min"), ("end", "h"), ("elapsed", "weeks"), ("limit", "")])
@@ -130,10 +130,10 @@ def test_the_time_unit_is_that_of_start_and_end_and_elapsed_says_its_own(read):
     assert times(read(text, time_unit="ms", mapping={"elapsed": "elapsed:ms"})) == [(100, 160)]
 
 
-@pytest.mark.parametrize(("cell", "is_doubt"), [("1", False), ("1.0", False), ("1.5", False), ("1.50", True)])
-def test_a_rounded_running_time_is_as_exact_as_its_last_digit(read, cell, is_doubt):
+@pytest.mark.parametrize(("cell", "is_warning"), [("1", False), ("1.0", False), ("1.5", False), ("1.50", True)])
+def test_a_rounded_running_time_is_as_exact_as_its_last_digit(read, cell, is_warning):
     record = read(f"id,start,end,ran,nodes\n1,100,194,{cell},2\n", mapping={"elapsed": "ran:min"})
-    assert (ELAPSED_DIFFERS in record.lint.doubts) == is_doubt
+    assert (ELAPSED_DIFFERS in record.report.warnings) == is_warning
 
 
 # ---- formats -----------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_with_a_format_a_number_is_a_spoilt_time(read):
     rows = "1,01.03.2021 01:00:00,60,2\n2,1614556800,60,2\n3,2021-03-01T00:00:00Z,60,2\n"
     record = read(f"id,start,elapsed,nodes\n{rows}", time_format=GERMAN, timezone="UTC")
     assert len(times(record)) == 1
-    assert record.lint.dropped["a time that cannot be read"].count == 2
+    assert record.report.skipped["a time that cannot be read"].count == 2
 
 
 @pytest.mark.parametrize("form", ["%d.%m. %H:%M", "%d.%m.%Y", "%d.%m.%Y %I:%M", f"{GERMAN} %Z", "%Q", "%", "", "now"])
@@ -207,34 +207,34 @@ def test_times_that_cannot_be_read_say_which_can_and_what_to_type(read, cell, fo
 def test_running_times_that_are_whole_hours_off_speak_against_the_zone(read):
     row = "1,2021-10-31 01:30:00,2021-10-31 03:30:00,10800,2\n"  # an hour more in Berlin that night, not in UTC
     text = f"id,start,end,elapsed,nodes\n{row}"
-    assert not read(text, timezone="Europe/Berlin").lint.doubts
-    assert read(text, timezone="UTC").lint.doubts[WHOLE_HOURS].count == 1
+    assert not read(text, timezone="Europe/Berlin").report.warnings
+    assert read(text, timezone="UTC").report.warnings[WHOLE_HOURS].count == 1
     assert "--tz" in WHOLE_HOURS
 
 
 def test_whole_hours_say_nothing_where_the_zone_is_known(read):
     record = read("id,start,end,elapsed,nodes\n1,1614556800,1614564000,10800,2\n")
-    assert list(record.lint.doubts) == [ELAPSED_DIFFERS]
+    assert list(record.report.warnings) == [ELAPSED_DIFFERS]
 
 
 def test_jobs_that_end_just_before_they_start_speak_against_the_zone(read):
     good = "1,2021-10-30 01:30:00,2021-10-30 03:30:00,2\n"
     text = f"id,start,end,nodes\n{good}2,2021-10-31 02:50:00,2021-10-31 02:10:00,2\n"
-    assert read(text, timezone="UTC").lint.doubts[BACKWARDS_BY_LESS_THAN_AN_HOUR].count == 1
-    assert not read(text, timezone="Europe/Berlin").lint.doubts
+    assert read(text, timezone="UTC").report.warnings[BACKWARDS_BY_LESS_THAN_AN_HOUR].count == 1
+    assert not read(text, timezone="Europe/Berlin").report.warnings
     assert "--tz" in BACKWARDS_BY_LESS_THAN_AN_HOUR
 
 
-def test_jobs_that_end_long_before_they_start_are_a_doubt_too(read):
+def test_jobs_that_end_long_before_they_start_are_a_warning_too(read):
     record = read("id,start,end,nodes\n1,100,160,2\n2,9000,160,2\n")
-    assert list(record.lint.doubts) == [BACKWARDS]
+    assert list(record.report.warnings) == [BACKWARDS]
 
 
-def test_jobs_that_ran_and_lack_a_start_or_nodes_are_doubts(read):
+def test_jobs_that_ran_and_lack_a_start_or_nodes_are_warnings(read):
     rows = "2,,160,COMPLETED,c2\n3,,160,CANCELLED,c3\n4,,,FAILED,c4\n5,100,160,COMPLETED,[]\n6,100,100,FAILED,[]\n"
     record = read(f"id,start,end,state,nodelist\n1,100,160,COMPLETED,c1\n{rows}")
-    assert {sentence: tally.count for sentence, tally in record.lint.doubts.items()} == {NO_START: 1, NO_NODES: 1}
-    assert record.lint.rows_dropped == 5
+    assert {sentence: tally.count for sentence, tally in record.report.warnings.items()} == {NO_START: 1, NO_NODES: 1}
+    assert record.report.rows_skipped == 5
 
 
 # ---- what messages show ------------------------------------------------------------------------------------------
@@ -269,13 +269,13 @@ def test_owners_of_csv_are_shown_csv_and_owners_of_parquet_a_query(read, tmp_pat
 def test_the_table_that_how_shows_can_be_made_and_read(tmp_path):
     subprocess.run(["sh", "-c", EXPORTS[0].command], cwd=tmp_path, check=True)
     record = read_files(tmp_path / "jobs.csv")
-    assert record.lint.kept == {"job intervals": 2}
-    assert not record.lint.doubts
+    assert record.report.kept == {"job intervals": 2}
+    assert not record.report.warnings
     assert "--time-format" in EXPORTS[0].gives
 
 
-def test_a_last_line_without_an_end_is_a_doubt(read):
+def test_a_last_line_without_an_end_is_a_warning(read):
     whole = "id,start,end,nodelist\n1,100,160,cn4\n2,100,160,cn"
     record = read(whole)
-    assert record.lint.doubts[CUT_END].examples[0].line == 3
-    assert not read(f"{whole}\n").lint.doubts
+    assert record.report.warnings[CUT_END].examples[0].line == 3
+    assert not read(f"{whole}\n").report.warnings

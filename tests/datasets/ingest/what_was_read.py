@@ -27,12 +27,12 @@ def intervals(record, unit_us=1):
 
 
 def balances(record):
-    """Whether every row that was read was kept or dropped."""
-    return record.lint.rows_read == sum(record.lint.kept.values()) + record.lint.rows_dropped
+    """Whether every row that was read was kept or skipped."""
+    return record.report.rows_read == sum(record.report.kept.values()) + record.report.rows_skipped
 
 
-def dropped(record):
-    return {reason: tally.count for reason, tally in record.lint.dropped.items()}
+def skipped(record):
+    return {reason: tally.count for reason, tally in record.report.skipped.items()}
 
 
 def check_damaged(reader, content, path):

@@ -9,14 +9,14 @@ from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.errors import InputError
 
 
-def metadata(doubts, idle=100.0):
-    """Metadata of an import; ``doubts``: sentence -> node-hours, ``None`` where they are not known."""
+def metadata(warnings, idle=100.0):
+    """Metadata of an import; ``warnings``: sentence -> node-hours, ``None`` where they are not known."""
     tallies = {
         sentence: {"count": k + 1, "examples": [], **({} if hours is None else {"node_hours": hours})}
-        for k, (sentence, hours) in enumerate(doubts.items())
+        for k, (sentence, hours) in enumerate(warnings.items())
     }
     facts = {} if idle is None else {"node_hours": {"busy": 5.0, **({"idle": idle} if idle else {})}}
-    return {"notes": {"ingest": {"doubts": tallies, "facts": facts}}, "allocator": None}
+    return {"notes": {"ingest": {"warnings": tallies, "facts": facts}}, "allocator": None}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
 
 
 @pytest.mark.parametrize(
-    ("doubts", "idle", "sentence"),
+    ("warnings", "idle", "sentence"),
     [
         (
             {"x": 983_122.7}, 364_119.5,
@@ -96,8 +96,8 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
         ),
     ],
 )  # fmt: skip
-def test_the_verdict_says_what_it_rests_on(doubts, idle, sentence):
-    assert LogWarnings.of_metadata(metadata(doubts, idle)).verdict_sentence() == sentence
+def test_the_verdict_says_what_it_rests_on(warnings, idle, sentence):
+    assert LogWarnings.of_metadata(metadata(warnings, idle)).verdict_sentence() == sentence
 
 
 def test_results_show_the_three_largest_and_how_many_there_are_besides():
@@ -116,7 +116,7 @@ def test_a_rule_that_chose_the_nodes_is_something_to_bear_in_mind_and_no_warning
 
 
 def test_a_log_of_an_earlier_version_has_warnings_of_unknown_amount():
-    found = LogWarnings.of_metadata({"notes": {"ingest": {"doubts": {"x": {"count": 2, "examples": ["a:1"]}}}}})
+    found = LogWarnings.of_metadata({"notes": {"ingest": {"warnings": {"x": {"count": 2, "examples": ["a:1"]}}}}})
     assert (found.verdict, found.idle_node_hours) == (Verdict.UNKNOWN, None)
     assert LogWarnings.of_metadata({}) == LogWarnings.of_metadata({"notes": {"generator": "x"}}) == LogWarnings()
 
@@ -124,18 +124,18 @@ def test_a_log_of_an_earlier_version_has_warnings_of_unknown_amount():
 @pytest.mark.parametrize(
     "damaged",
     [
-        {"notes": {"ingest": {"doubts": ["x"]}}},
-        {"notes": {"ingest": {"doubts": {"x": {}}}}},
-        {"notes": {"ingest": {"doubts": {"x": {"count": -5}}}}},
-        {"notes": {"ingest": {"doubts": {"x": {"count": 0}}}}},
-        {"notes": {"ingest": {"doubts": {"x": {"count": True}}}}},
-        {"notes": {"ingest": {"doubts": {"x": {"count": 1, "node_hours": True}}}}},
+        {"notes": {"ingest": {"warnings": ["x"]}}},
+        {"notes": {"ingest": {"warnings": {"x": {}}}}},
+        {"notes": {"ingest": {"warnings": {"x": {"count": -5}}}}},
+        {"notes": {"ingest": {"warnings": {"x": {"count": 0}}}}},
+        {"notes": {"ingest": {"warnings": {"x": {"count": True}}}}},
+        {"notes": {"ingest": {"warnings": {"x": {"count": 1, "node_hours": True}}}}},
         {"notes": {"ingest": {"facts": {"node_hours": {"idle": False}}}}},
-        {"notes": {"ingest": {"doubts": {"x": {"count": 1, "node_hours": "many"}}}}},
+        {"notes": {"ingest": {"warnings": {"x": {"count": 1, "node_hours": "many"}}}}},
         {"notes": {"ingest": {"facts": {"node_hours": {"idle": None}}}}},
-        {"notes": {"ingest": {"doubts": {"x": {"count": 1, "node_hours": -1.0}}}}},
-        {"notes": {"ingest": {"doubts": {"x": {"count": 1, "node_hours": float("nan")}}}}},
-        {"notes": {"ingest": {"doubts": {"x": {"count": 1, "node_hours": 10**400}}}}},
+        {"notes": {"ingest": {"warnings": {"x": {"count": 1, "node_hours": -1.0}}}}},
+        {"notes": {"ingest": {"warnings": {"x": {"count": 1, "node_hours": float("nan")}}}}},
+        {"notes": {"ingest": {"warnings": {"x": {"count": 1, "node_hours": 10**400}}}}},
         {"notes": 7},
         {"allocator": "lowest-id"},
     ],

@@ -58,6 +58,6 @@ def test_where_one_run_used_no_node_all_is_due_to_node_hours():
 def test_totals_are_those_of_the_summary_and_node_hours_add_up_to_the_idle_ones():
     result = run(two_hours(), JobSet([job(up_s=3.0, down_s=2.0), job("wide", min_nodes=2)]), EqualSharePolicy())
     totals = totals_of(result)
-    labels = ("useful", "rescaling", "lost_to_preemption", "unused_free", "unused_stalled")
+    labels = ("useful", "rescaling", "preempted", "unallocated", "stalled")
     assert sum(totals[f"{name}_node_hours"] for name in labels) == pytest.approx(3.0)
     assert totals["n_preemptions"] == result.summary["n_preemptions"]

@@ -39,22 +39,22 @@ def test_samples_and_node_hours_of_each_hour_are_those_worked_by_hand():
     assert values["samples"].tolist() == pytest.approx([54_000.0, 54_000.0])
     assert values["held_node_hours"].tolist() == pytest.approx([1.5, 1.5])
     assert values["free_node_hours"].tolist() == pytest.approx([0.0, 0.0], abs=1e-12)
-    assert values["n_grown"].tolist() == [1.0, 1.0]
-    assert values["n_preempted"].tolist() == [1.0, 0.0]
+    assert values["n_scale_ups"].tolist() == [1.0, 1.0]
+    assert values["n_preemptions"].tolist() == [1.0, 0.0]
 
 
 def test_what_is_charged_lies_in_the_bin_where_it_was_charged():
     # reclaimed at 0:30: 20 samples/s x 2 s; grown again at 1:30: 10 samples/s x 3 s
     values = _hours(run(two_hours(), JobSet([job(up_s=3.0, down_s=2.0)])))
-    assert values["preempt_cost_samples"].tolist() == [40.0, 0.0]
+    assert values["preemption_cost_samples"].tolist() == [40.0, 0.0]
     assert values["rescale_cost_samples"].tolist() == [0.0, 30.0]
 
 
 def test_what_happens_when_the_window_ends_lies_in_the_last_bin():
     # both nodes for two hours; one of them is reclaimed as the window ends: 20 samples/s x 2 s
     values = _hours(run(log(2, [(2 * HOUR, 1, False)], 2 * HOUR, [0, 1]), JobSet([job(down_s=2.0)])))
-    assert values["n_preempted"].tolist() == [0.0, 1.0]
-    assert values["preempt_cost_samples"].tolist() == [0.0, 40.0]
+    assert values["n_preemptions"].tolist() == [0.0, 1.0]
+    assert values["preemption_cost_samples"].tolist() == [0.0, 40.0]
     assert values["samples"].tolist() == pytest.approx([72_000.0, 72_000.0])
     assert values["held_node_hours"].tolist() == pytest.approx([2.0, 2.0])
 
@@ -79,7 +79,7 @@ def test_time_after_the_last_decision_is_counted_to_the_end_of_the_window():
     # one decision only, at the start
     values = _hours(run(log(1, [], 3 * HOUR, [0]), JobSet([job()])))
     assert values["samples"].tolist() == pytest.approx([36_000.0] * 3)
-    assert values["n_grown"].tolist() == [1.0, 0.0, 0.0]
+    assert values["n_scale_ups"].tolist() == [1.0, 0.0, 0.0]
 
 
 def test_a_last_bin_may_be_shorter():
@@ -104,11 +104,11 @@ def test_bins_add_up_to_the_run(pair, which, bin_s):
     held = ledger["allocated_node_us"] / 3.6e9
     assert values["samples"].sum() == pytest.approx(ledger["samples"], rel=1e-12)
     assert values["held_node_hours"].sum() == pytest.approx(held, rel=1e-12)
-    assert values["free_node_hours"].sum() == pytest.approx(ledger["node_hours"]["unused_free"], rel=1e-9)
+    assert values["free_node_hours"].sum() == pytest.approx(ledger["node_hours"]["unallocated"], rel=1e-9)
     assert values["free_node_hours"].min() > -1e-9
-    assert values["n_grown"].sum() == summary["n_grown"] > 0
-    assert values["n_shrunk"].sum() == summary["n_shrunk"]
-    assert values["n_preempted"].sum() == summary["n_preemptions"] > 0
+    assert values["n_scale_ups"].sum() == summary["n_scale_ups"] > 0
+    assert values["n_scale_downs"].sum() == summary["n_scale_downs"]
+    assert values["n_preemptions"].sum() == summary["n_preemptions"] > 0
 
 
 def test_idle_nodes_known_from_decisions_are_those_of_the_log():
@@ -124,7 +124,7 @@ def test_the_published_clock_charges_in_the_bins_too():
     result = run(two_hours(), JobSet([job(up_s=3.0, down_s=2.0)]), semantics=Semantics.PUBLISHED)
     values, rows = _hours(result), result.decisions
     assert values["samples"].sum() == pytest.approx(result.summary["ledger"]["samples"], rel=1e-12)
-    charged = rows.set_index(rows["time"].dt.hour)[["rescale_cost_samples", "preempt_cost_samples"]]
+    charged = rows.set_index(rows["time"].dt.hour)[["rescale_cost_samples", "preemption_cost_samples"]]
     for name in charged:
         assert values[name].tolist() == [charged[name][[hour]].sum() for hour in (0, 1)]
     assert values["rescale_cost_samples"][1] == 30.0

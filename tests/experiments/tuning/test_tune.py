@@ -41,7 +41,7 @@ def test_every_value_of_the_table_is_that_of_the_run_by_itself(files):
             ).run()  # fmt: skip
             row = table[(table.part == part) & (table.t_fwd == t_fwd) & (table.max_parallel == number)].iloc[0]
             assert row["value"] == run.summary["ledger"]["samples"]
-            assert row["rescales"] == run.summary["n_grown"] + run.summary["n_shrunk"]
+            assert row["rescales"] == run.summary["n_scale_ups"] + run.summary["n_scale_downs"]
             assert row["share_of_bound"] == run.summary["bound"]["share"]
     assert table.groupby("part")["share"].max().tolist() == [1.0, 1.0]
 

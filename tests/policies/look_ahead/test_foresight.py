@@ -26,18 +26,18 @@ def _counts(events, jobs, policy) -> list[tuple[float, list[int]]]:
     return list(zip(seconds, table["counts"].to_pylist(), strict=True))
 
 
-def test_it_does_not_grow_for_a_hole_of_three_seconds():
-    hole = log(2, [(100, 1, True), (103, 1, False)], 400, idle_first=(0,))
+def test_it_does_not_grow_for_a_idle_interval_of_three_seconds():
+    idle_interval = log(2, [(100, 1, True), (103, 1, False)], 400, idle_first=(0,))
     jobs = [job(up_s=10.0)]
-    assert _counts(hole, jobs, BFTrainerPolicy(120.0)) == [(0, [1]), (100, [2]), (103, [1])]
-    assert _counts(hole, jobs, ForesightPolicy(1, 120.0)) == [(0, [1]), (100, [1]), (103, [1])]
+    assert _counts(idle_interval, jobs, BFTrainerPolicy(120.0)) == [(0, [1]), (100, [2]), (103, [1])]
+    assert _counts(idle_interval, jobs, ForesightPolicy(1, 120.0)) == [(0, [1]), (100, [1]), (103, [1])]
 
 
-def test_it_grows_for_a_hole_that_lasts_where_one_who_expects_little_does_not():
-    hole = log(2, [(100, 1, True), (300, 1, False)], 400, idle_first=(0,))
+def test_it_grows_for_a_idle_interval_that_lasts_where_one_who_expects_little_does_not():
+    idle_interval = log(2, [(100, 1, True), (300, 1, False)], 400, idle_first=(0,))
     jobs = [job(up_s=10.0)]
-    assert _counts(hole, jobs, BFTrainerPolicy(9.0)) == [(0, [1]), (100, [1]), (300, [1])]
-    assert _counts(hole, jobs, ForesightPolicy(1, 9.0)) == [(0, [1]), (100, [2]), (300, [1])]
+    assert _counts(idle_interval, jobs, BFTrainerPolicy(9.0)) == [(0, [1]), (100, [1]), (300, [1])]
+    assert _counts(idle_interval, jobs, ForesightPolicy(1, 9.0)) == [(0, [1]), (100, [2]), (300, [1])]
 
 
 def test_it_gives_a_node_up_for_a_job_that_can_have_it_long():

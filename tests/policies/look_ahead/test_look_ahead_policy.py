@@ -128,9 +128,11 @@ def test_the_clock_goes_back_even_where_the_pool_had_not_changed_since():
     assert np.array_equal(gains[4], _as_bftrainer(states[4]))
 
 
-def _holes(n: int, hole_s: float) -> tuple:
-    """A node that is always idle, and two more for ``hole_s`` every 100 s."""
-    changes = [(100.0 * k + after, node, after == 0) for k in range(1, n) for after in (0, hole_s) for node in (1, 2)]
+def _idle_intervals(n: int, idle_interval_s: float) -> tuple:
+    """A node that is always idle, and two more for ``idle_interval_s`` every 100 s."""
+    changes = [
+        (100.0 * k + after, node, after == 0) for k in range(1, n) for after in (0, idle_interval_s) for node in (1, 2)
+    ]
     return log(3, changes, 100.0 * n, idle_first=(0,)), JobSet([job(up_s=20.0, down_s=5.0)])
 
 
@@ -141,8 +143,8 @@ def _samples(events, jobs, policy) -> float:
     return float(run.summary["ledger"]["samples"])
 
 
-def test_it_learns_that_holes_are_short():
-    events, jobs = _holes(60, 4.0)
+def test_it_learns_that_idle_intervals_are_short():
+    events, jobs = _idle_intervals(60, 4.0)
     learned = _samples(events, jobs, LookAheadPolicy(2, 3, 50, 120.0))
     anchored = jobs_in_window(jobs, events, ReplaySettings(1), unlimited_work=True)
     bound = upper_bound(events, anchored, 1, effort=Effort.THOROUGH, evaluations=60)
@@ -150,14 +152,14 @@ def test_it_learns_that_holes_are_short():
     assert learned <= _samples(events, jobs, ForesightPolicy(2, 120.0)) <= bound.samples
 
 
-def test_it_learns_that_holes_are_long():
-    events, jobs = _holes(60, 90.0)
+def test_it_learns_that_idle_intervals_are_long():
+    events, jobs = _idle_intervals(60, 90.0)
     learned = _samples(events, jobs, LookAheadPolicy(2, 3, 50, 9.0))
     assert _samples(events, jobs, BFTrainerPolicy(9.0)) < 0.6 * learned
 
 
-def test_it_grows_again_when_holes_become_long():
-    """Sixty short holes, then sixty long ones: it follows within its memory."""
+def test_it_grows_again_when_idle_intervals_become_long():
+    """Sixty short idle intervals, then sixty long ones: it follows within its memory."""
     short = [(100.0 * k + after, node, after == 0) for k in range(1, 60) for after in (0, 4) for node in (1, 2)]
     long = [(100.0 * k + after, node, after == 0) for k in range(60, 120) for after in (0, 90) for node in (1, 2)]
     events = log(3, [*short, *long], 12_000, idle_first=(0,))

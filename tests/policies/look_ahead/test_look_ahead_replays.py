@@ -71,7 +71,7 @@ def test_with_nothing_in_sight_they_decide_as_bftrainer(events, jobs, t_fwd_s, s
 
 @settings(max_examples=examples(60))
 @_ANY
-def test_any_replay_closes_its_books_and_repeats(events, jobs, name, max_parallel, semantics, unlimited_work):
+def test_any_replay_closes_its_ledger_and_repeats(events, jobs, name, max_parallel, semantics, unlimited_work):
     given_ = ReplaySettings(max_parallel, semantics)
     one, other = (
         _replay(events, jobs, _MADE[name](), given_, unlimited_work=unlimited_work) for _ in range(2)

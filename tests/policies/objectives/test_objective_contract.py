@@ -125,7 +125,7 @@ class LeavesNoAnswer:
         return replace(posed, change_limit=0)
 
 
-REPLAY = "test_a_replay_with_it_closes_its_books_and_repeats"
+REPLAY = "test_a_replay_with_it_closes_its_ledger_and_repeats"
 SOUND = "test_it_poses_sound_decisions_for_jobs_of_every_kind"
 AGAIN = "test_its_spec_makes_it_again"
 

@@ -109,7 +109,15 @@ def test_runs_stand_side_by_side(figure, found_in):
 
 @pytest.mark.parametrize(
     "figure",
-    some("node-hours", "jobs", "holes", "widths", "decision-times", "efficiency", thorough=("timeline", "rescales")),
+    some(
+        "node-hours",
+        "jobs",
+        "idle-intervals",
+        "widths",
+        "decision-times",
+        "efficiency",
+        thorough=("timeline", "rescales"),
+    ),
     indirect=True,
 )
 def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, found_in, tmp_path):
@@ -123,7 +131,8 @@ def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, 
 
 
 @pytest.mark.parametrize(
-    "name", some("timeline", "node-hours", "holes", "widths", "decision-times", "efficiency", thorough=("rescales",))
+    "name",
+    some("timeline", "node-hours", "idle-intervals", "widths", "decision-times", "efficiency", thorough=("rescales",)),
 )
 def test_there_is_room_for_many_runs(name, request):
     """All but the jobs, which are a panel a run."""

@@ -14,10 +14,10 @@ HOUR_US = 3_600_000_000
 
 
 def ledger_run(useful=60, rescaling=10, lost=5, stalled=5, free=20) -> RunResult:
-    """A run of which only the books are known, in node-hours."""
+    """A run of which only the ledger is known, in node-hours."""
     hours = {
         "useful_node_us": useful, "rescaling_node_us": rescaling, "preempted_node_us": lost,
-        "stalled_node_us": stalled, "free_node_us": free,
+        "stalled_node_us": stalled, "unallocated_node_us": free,
     }  # fmt: skip
     ledger = {name: value * HOUR_US for name, value in hours.items()}
     ledger["idle_node_us"] = sum(ledger.values())
@@ -32,7 +32,7 @@ def test_shares_are_those_of_the_books():
 
 def test_node_hours_of_a_run_are_those_of_its_summary(sample_run):
     found, hours = node_hours(sample_run), sample_run.summary["ledger"]["node_hours"]
-    names = ("useful", "rescaling", "lost_to_preemption", "unused_stalled", "unused_free")
+    names = ("useful", "rescaling", "preempted", "stalled", "unallocated")
     assert [found.hours(part.key) for part in PARTS] == [hours[name] for name in names]
     assert sum(found.part.values()) == found.idle
 
@@ -56,7 +56,7 @@ def test_the_page_has_the_same_bars():
     figure = check_page(NODE_HOURS.page(found))
     bars = {trace["name"]: trace["x"] for trace in figure.traces}
     assert bars["useful"] == [60, 0]
-    assert bars["unused: held by no job"][0] == pytest.approx(20)
+    assert bars["unallocated: held by no job"][0] == pytest.approx(20)
     assert sum(values[1] for values in bars.values()) == pytest.approx(100)
 
 
@@ -71,8 +71,8 @@ def test_parts_that_no_run_has_are_not_drawn_but_are_in_the_table():
 
 def test_words_tell_the_shares():
     assert NODE_HOURS.words({"": node_hours(ledger_run())}) == (
-        "Of 100.0 idle node-hours 60.0 % were useful, 10.0 % went into rescaling, 5.0 % were lost to preemption, "
-        "25.0 % stayed unused (5.0 % held, nothing made)."
+        "Of 100.0 idle node-hours 60.0 % were useful, 10.0 % went into rescaling, 5.0 % were preempted, "
+        "20.0 % stayed unallocated, 5.0 % stalled (held, nothing made)."
     )
 
 

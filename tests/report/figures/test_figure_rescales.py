@@ -26,23 +26,23 @@ def rescales_run(factor: int = 1, gross: float = 1_000.0) -> RunResult:
         {
             "trigger": pa.array([trigger for trigger, _, _ in rows]).dictionary_encode(),
             "n_joined": [joined for _, joined, _ in rows],
-            "n_left": [left for _, _, left in rows],
-            "n_jobs_grown": [factor * (8 - k) for k in range(8)],
-            "n_jobs_shrunk": [1, 0, 0, 0, 0, 0, 0, 0],
+            "n_reclaimed": [left for _, _, left in rows],
+            "n_jobs_scaled_up": [factor * (8 - k) for k in range(8)],
+            "n_jobs_scaled_down": [1, 0, 0, 0, 0, 0, 0, 0],
             "n_jobs_preempted": [0, 4, 2, 0, 0, 0, 0, 0],
             "rescale_cost_samples": [10.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0],
-            "preempt_cost_samples": [0.0, 60.0, 25.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            "preemption_cost_samples": [0.0, 60.0, 25.0, 0.0, 0.0, 0.0, 0.0, 0.0],
         }
     )
-    ledger = {"gross_samples": gross, "rescale_samples": 15.0, "preempt_samples": 75.0}
+    ledger = {"gross_samples": gross, "rescale_samples": 15.0, "preemption_samples": 75.0}
     return run_of({"summary": {"ledger": ledger}}, {"decisions": decisions})
 
 
 def test_each_decision_has_the_cause_that_it_followed():
     found = rescales(rescales_run())
-    assert found.by_cause["grown"].tolist() == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert found.by_cause["scaled_up"].tolist() == [8, 7, 6, 5, 4, 3, 2, 1]
     assert found.by_cause["preempted"].tolist() == [0, 4, 2, 0, 0, 0, 0, 0]
-    assert found.share("preempt_cost").tolist() == [0, 0.06, 0.025, 0, 0, 0, 0, 0]
+    assert found.share("preemption_cost").tolist() == [0, 0.06, 0.025, 0, 0, 0, 0, 0]
     assert [found.total(name) for name in MEASURES] == [36, 1, 6, 15.0, 85.0]
 
 
@@ -50,9 +50,9 @@ def test_each_decision_has_the_cause_that_it_followed():
 def test_totals_are_those_of_the_summary_and_charges_no_less_than_the_ledger_has(which, request):
     run = request.getfixturevalue(which)
     found, summary = rescales(run), run.summary
-    counts = [found.total(name) for name in ("grown", "shrunk", "preempted")]
-    assert counts == [summary[name] for name in ("n_grown", "n_shrunk", "n_preemptions")]
-    for name, word in (("rescale_cost", "rescale_samples"), ("preempt_cost", "preempt_samples")):
+    counts = [found.total(name) for name in ("scaled_up", "scaled_down", "preempted")]
+    assert counts == [summary[name] for name in ("n_scale_ups", "n_scale_downs", "n_preemptions")]
+    for name, word in (("rescale_cost", "rescale_samples"), ("preemption_cost", "preemption_samples")):
         assert found.total(name) == pytest.approx(run.decisions[f"{name}_samples"].sum())
         assert found.total(name) >= summary["ledger"][word] * (1 - 1e-9)  # the rest was open at the end
 
@@ -65,8 +65,8 @@ def test_under_the_published_clock_charges_are_what_the_ledger_has():
     run = replay_log(events, jobs, EqualSharePolicy(), settings, with_efficiency=False, with_bound=False)
     found, ledger = rescales(run), run.summary["ledger"]
     assert found.total("rescale_cost") == pytest.approx(ledger["rescale_samples"])
-    assert found.total("preempt_cost") == pytest.approx(ledger["preempt_samples"])
-    assert ledger["preempt_samples"] > 0
+    assert found.total("preemption_cost") == pytest.approx(ledger["preemption_samples"])
+    assert ledger["preemption_samples"] > 0
 
 
 def test_bars_of_one_run_are_grouped_and_charges_stacked():

@@ -92,7 +92,7 @@ def test_the_table_of_hours_is_nan_where_nothing_is_covered(worked, relative):
     assert hour_table(relative) is None
 
 
-def test_shares_of_holes_by_length_sum_to_one_and_the_curve_falls_from_all_to_nothing(worked):
+def test_shares_of_idle_intervals_by_length_sum_to_one_and_the_curve_falls_from_all_to_nothing(worked):
     curves = length_curves(worked)
     # 2 h, 4 h, and 12 h cut, of 18 node-hours
     assert curves.of_intervals.sum() == pytest.approx(1)
@@ -104,7 +104,7 @@ def test_shares_of_holes_by_length_sum_to_one_and_the_curve_falls_from_all_to_no
     assert [longer[hours * HOUR] for hours in (2, 4, 8)] == pytest.approx([16 / 18, 12 / 18, 12 / 18])
 
 
-def test_holes_of_at_most_a_second_have_a_place_on_a_logarithmic_axis():
+def test_idle_intervals_of_at_most_a_second_have_a_place_on_a_logarithmic_axis():
     curves = length_curves(characterise(log([BUSY] * 3, [(10, "a", IDLE), (10.5, "a", BUSY)])))
     assert curves.edge_s.tolist() == pytest.approx([2**-0.5, 1])
     assert (curves.of_intervals.tolist(), curves.longer.tolist()) == ([1.0], [1.0, 0.0])
@@ -202,19 +202,21 @@ def test_the_heat_map_has_a_row_a_weekday_and_says_what_is_hatched(worked, relat
     assert "hatched" not in draw_hour_and_weekday(week).axes[1].get_xlabel()
 
 
-def test_dots_on_the_curve_of_longer_holes_are_those_of_the_table(worked):
+def test_dots_on_the_curve_of_longer_idle_intervals_are_those_of_the_table(worked):
     _, longer = draw_lengths(worked).axes
     curve, dots = longer.get_lines()
     assert dict(zip(dots.get_xdata(), dots.get_ydata(), strict=True)) == {
-        each.over_s: each.share for each in worked.longer_holes if each.over_s in (7_200, 14_400, 28_800, 43_200)
+        each.over_s: each.share
+        for each in worked.longer_idle_intervals
+        if each.over_s in (7_200, 14_400, 28_800, 43_200)
     }
     assert curve.get_ydata()[0] == 1.0
     assert longer.get_xscale() == "log"
 
 
-def test_a_picture_of_simulated_holes_says_so(worked, relative):
-    assert "Holes by length, node assignment simulated, cost $1 or $2" in _texts(draw_lengths(relative))
-    assert "Holes by length" in _texts(draw_lengths(worked))
+def test_a_picture_of_simulated_idle_intervals_says_so(worked, relative):
+    assert "Idle intervals by length, node assignment simulated, cost $1 or $2" in _texts(draw_lengths(relative))
+    assert "Idle intervals by length" in _texts(draw_lengths(worked))
 
 
 def test_mean_and_median_of_stretches_can_be_told_apart_without_colour(worked):

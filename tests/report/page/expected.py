@@ -14,9 +14,9 @@ def expected_facts(folder):
     """By the key that the page gives them; what no table tells is as the record has it: the last lines."""
     record = json.loads((folder / "run.json").read_text())
     session = json.loads((folder / "session.json").read_text())
-    decisions, jobs, timings, allocations, pool, holes = (
+    decisions, jobs, timings, allocations, pool, idle_intervals = (
         pd.read_parquet(folder / f"{name}.parquet")
-        for name in ("decisions", "jobs", "timings", "allocations", "pool", "holes")
+        for name in ("decisions", "jobs", "timings", "allocations", "pool", "idle_intervals")
     )
     start, end = (pd.Timestamp(record["config"][f"window_{edge}_us"], unit="us", tz="UTC") for edge in ("start", "end"))
     until = pd.concat([pool["time"].iloc[1:], pd.Series([end])], ignore_index=True)
@@ -28,9 +28,10 @@ def expected_facts(folder):
     parts = {
         "useful": jobs["useful_node_us"].sum(),
         "rescaling": jobs["rescaling_node_us"].sum(),
-        "lost_to_preemption": jobs["lost_to_preemption_node_us"].sum(),
+        "preempted": jobs["preempted_node_us"].sum(),
+        "stalled": jobs["stalled_node_us"].sum(),
     }
-    parts["unused"] = idle_us - sum(parts.values())
+    parts["unallocated"] = idle_us - sum(parts.values())
     status = jobs["status"].astype(str)
     proven = decisions["quality"].astype(str) == "proven"
     feasible = decisions["quality"].astype(str) == "feasible"
@@ -44,16 +45,15 @@ def expected_facts(folder):
         "idle.mean_nodes": idle_us / ((end - start).total_seconds() * 1e6),
         "idle.most_nodes": int(pool["n_idle"].max()),
         "node_hours.held": held_us / _HOUR_US,
-        "node_hours.stalled": float(jobs["stalled_node_us"].sum()) / _HOUR_US,
         "share.held": held_us / idle_us if idle_us else None,
         "samples": float(jobs["done_samples"].sum()),
         "samples.rescaling": float(jobs["rescale_cost_samples"].sum()),
-        "samples.preemption": float(jobs["preempt_cost_samples"].sum()),
+        "samples.preemption": float(jobs["preemption_cost_samples"].sum()),
         "jobs": len(jobs),
         "done_s": (jobs["ended"].max() - start).total_seconds() if all_left else None,
-        "rescales.grown": int(jobs["n_grown"].sum()),
-        "rescales.shrunk": int(jobs["n_shrunk"].sum()),
-        "preemptions": int(jobs["n_preempted"].sum()),
+        "rescales.up": int(jobs["n_scale_ups"].sum()),
+        "rescales.down": int(jobs["n_scale_downs"].sum()),
+        "preemptions": int(jobs["n_preemptions"].sum()),
         "decisions": len(decisions),
         "decisions.proven": int((proven & ~trivial & decisions["fell_back_from"].isna()).sum()),
         "decisions.proven_by_fallback": int((proven & ~trivial & decisions["fell_back_from"].notna()).sum()),
@@ -67,8 +67,8 @@ def expected_facts(folder):
         "fallbacks": int((decisions["fell_back_from"].notna() | unanswered).sum()),
         "decisions.slowest_s": float(timings["decide_s"].max()) if timings["decide_s"].any() else None,
         "seconds": sum(session["seconds"].values()) + session.get("load_s", 0.0),
-        "holes": int(holes["n_holes"].sum()),
-        "holes.cut": int(holes["n_cut"].sum()),
+        "idle_intervals": int(idle_intervals["n_intervals"].sum()),
+        "idle_intervals.censored": int(idle_intervals["n_censored"].sum()),
     }
     for name, node_us in parts.items():
         facts[f"node_hours.{name}"] = float(node_us) / _HOUR_US
@@ -76,7 +76,7 @@ def expected_facts(folder):
     for name in (*_ENDED, "running", "waiting", "paused", "queued", "not_submitted"):
         facts[f"jobs.{name}"] = int((status == name).sum())
     if len(decisions) and not all_left:  # decisions then tell of the whole window
-        facts["pool_events"] = int(((decisions["n_joined"] > 0) | (decisions["n_left"] > 0)).iloc[1:].sum())
+        facts["pool_events"] = int(((decisions["n_joined"] > 0) | (decisions["n_reclaimed"] > 0)).iloc[1:].sum())
     facts |= _of_jobs(jobs) | _cut_off(jobs, record["summary"]["n_jobs_wider_than_the_pool"])
     facts |= _of_scheduling(jobs, allocations, record, facts)
     facts |= _of_campaign(folder, jobs, record, start)
@@ -112,7 +112,7 @@ def _of_scheduling(jobs, allocations, record, facts):
     jct_s = (mine["finished"] - mine["submitted"]).dt.total_seconds()
     rho = (jct_s / mine["isolated_jct_s"]).dropna()
     start = pd.Timestamp(config["window_start_us"], unit="us", tz="UTC")
-    ran = [facts[f"share.{name}"] for name in ("useful", "rescaling", "lost_to_preemption")]
+    ran = [facts[f"share.{name}"] for name in ("useful", "rescaling", "preempted")]
     prices, types = config.get("prices", {}), record["inputs"]["events"]["metadata"].get("node_types", ["any"])
     cost = None
     if set(types) <= set(prices):
@@ -205,5 +205,5 @@ def _as_recorded(record, samples):
         "bound.done_s": after_s(bound.get("earliest_finish_us")),
         "bound.share": share(bound.get("samples")),
     }
-    dropped = record["inputs"]["events"]["metadata"]["dropped"]
-    return facts | {f"dropped.{reason}": n for reason, n in dropped.items()}
+    dropped = record["inputs"]["events"]["metadata"]["skipped"]
+    return facts | {f"skipped.{reason}": n for reason, n in dropped.items()}

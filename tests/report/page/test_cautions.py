@@ -8,7 +8,7 @@ from bfreplay.policies import EqualSharePolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.report.page.answer import answer
-from bfreplay.report.page.cautions import books, cautions
+from bfreplay.report.page.cautions import cautions, ledger_check
 from bfreplay.runs import replay_log
 from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet
@@ -39,7 +39,7 @@ def told(sample_run):
     [
         ("inputs.events.metadata.allocator", {"name": "lowest-id", "seed": 3}, "simulated (lowest-id, seed 3)"),
         ("inputs.events.metadata.node_inventory", "seen", "does not list the nodes of the machine"),
-        ("inputs.events.metadata.dropped", {"no end time": 1_234}, "left out (no end time): 1,234."),
+        ("inputs.events.metadata.skipped", {"no end time": 1_234}, "skipped (no end time): 1,234."),
         ("config.unlimited_work", True, "Work never ended in this run"),
         ("config.semantics", "published", "the published program's"),
         ("summary.n_jobs_wider_than_the_pool", 2, "2 of 40 jobs could never run: too few nodes"),
@@ -84,19 +84,20 @@ def test_jobs_that_come_later_or_are_too_wide_are_not_cut_off(tmp_path):
     assert said(*(job(name) for name in "abcde"), wide_later) == [f"{never}1 running, at least 3 not started."]
 
 
-def test_holes_cut_by_the_window_are_counted(told, sample_run):
-    holes = sample_run.frame("holes")
+def test_idle_intervals_cut_by_the_window_are_counted(told, sample_run):
+    idle_intervals = sample_run.frame("idle_intervals")
     said = (
-        f"{holes['n_cut'].sum()} of {holes['n_holes'].sum():,} holes are cut by an edge of the window: they may have "
-        "been longer than the window shows."
+        f"{idle_intervals['n_censored'].sum()} of {idle_intervals['n_intervals'].sum():,} idle intervals "
+        "are censored by an edge of the window: they may have been longer than the window shows."
     )
     assert said in told()
 
 
-def test_one_hole_is_told_in_the_singular(told):
+def test_one_idle_interval_is_told_in_the_singular(told):
     run = replay_log(log(1, [], 60, idle_first=[0]), JobSet([job("a")]), EqualSharePolicy())
-    assert "1 of 1 hole is cut by an edge of the window: it may have been longer than the window shows." in told(
-        run=run
+    assert (
+        "1 of 1 idle interval is censored by an edge of the window: it may have been longer than the window shows."
+        in told(run=run)
     )
 
 
@@ -112,10 +113,10 @@ def test_a_log_that_outlasts_all_jobs_by_far_is_said(many_jobs_run, told):
 
 
 def test_the_ledger_is_said_to_close_and_checksums_to_hold_where_there_are_some(sample_run):
-    assert "The ledger closes" in books(sample_run).striptags()
-    assert "By their checksums" in books(sample_run).striptags()
+    assert "The ledger closes" in ledger_check(sample_run).striptags()
+    assert "By their checksums" in ledger_check(sample_run).striptags()
     in_memory = replay_log(log(1, [], 60, idle_first=[0]), JobSet([job("a")]), EqualSharePolicy())
-    assert "checksums" not in books(in_memory).striptags()
+    assert "checksums" not in ledger_check(in_memory).striptags()
 
 
 @pytest.mark.parametrize(

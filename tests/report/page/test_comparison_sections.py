@@ -198,10 +198,10 @@ def test_parts_of_the_difference_add_up_to_it(comparison):
         samples = [row[1 + 2 * k] for row in parts.rows]
         assert sum(samples[:-1]) == pytest.approx(samples[-1])
         assert samples[-1] == pytest.approx(pair["samples"]["difference"])
-        assert rows_of(totals)["rescales up"][pair["run"]] == pair["totals"]["other"]["n_grown"]
+        assert rows_of(totals)["rescales up"][pair["run"]] == pair["totals"]["other"]["n_scale_ups"]
     rows = rows_of(totals)
-    assert rows["rescales up"]["A"] == comparison.record["pairs"][0]["totals"]["baseline"]["n_grown"]
-    used = ("node-hours useful", "node-hours of rescaling", "node-hours lost to preemption")
+    assert rows["rescales up"]["A"] == comparison.record["pairs"][0]["totals"]["baseline"]["n_scale_ups"]
+    used = ("node-hours useful", "node-hours of rescaling", "node-hours preempted")
     for run_ in "ABC":
         assert sum(rows[name][run_] for name in used) == pytest.approx(rows["node-hours used"][run_])
 

@@ -24,7 +24,7 @@ _VALUES = {
     "left out": _GONE, "null": None, "text": "x", "a list": [1], "negative": -1.5, "an object": {}, "true": True,
     "beyond floats": 10**400, "zero": 0,
 }  # fmt: skip
-_TABLES = ("decisions", "timings", "jobs", "allocations", "pool", "holes", "nodes")
+_TABLES = ("decisions", "timings", "jobs", "allocations", "pool", "idle_intervals", "nodes")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_a_table_that_the_run_did_not_write_is_refused(folder):
 
 def test_a_record_that_was_edited_is_refused(folder):
     file = folder / "run.json"
-    file.write_text(file.read_text().replace('"n_grown": ', '"n_grown": 1'))
+    file.write_text(file.read_text().replace('"n_scale_ups": ', '"n_scale_ups": 1'))
     assert str(_refused(folder).file).endswith("run.json")
 
 

@@ -33,9 +33,9 @@ _RUNS = (
 _DIGIT = re.compile(r"\d")
 _SAID = {
     "timeline": ("idle.mean_nodes", "idle.most_nodes", "share.held"),
-    "node-hours": ("idle.node_hours", "share.useful", "share.rescaling", "share.lost_to_preemption", "share.unused"),
-    "rescales": ("rescales.grown", "rescales.shrunk", "preemptions"),
-    "holes": ("holes",),
+    "node-hours": ("idle.node_hours", "share.useful", "share.rescaling", "share.preempted", "share.unallocated"),
+    "rescales": ("rescales.up", "rescales.down", "preemptions"),
+    "idle-intervals": ("idle_intervals",),
 }
 """Facts that a figure's words tell too, where they are not zero."""
 _POOL_EVENTS = {"many_jobs_run": 8 + 83, "no_jobs_run": 8 + 83, "campaign_run": 6, "packed_run": 0}
@@ -181,11 +181,9 @@ def test_the_table_of_jobs_has_every_job_as_its_file_has_it(run, page):
         cells = {column: cell[0] for column, cell in zip(columns, row, strict=True)}
         assert cells["job"] == own["job"]
         assert cells["status"] == own["status"].replace("_", " ")
-        for name in ("done_samples", "n_starts", "n_grown", "n_shrunk", "n_preempted"):
+        for name in ("done_samples", "n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions"):
             _same(cells[name], own[name])
-        hours = {
-            name: own[f"{name}_node_us"] / 3.6e9 for name in ("useful", "rescaling", "lost_to_preemption", "stalled")
-        }
+        hours = {name: own[f"{name}_node_us"] / 3.6e9 for name in ("useful", "rescaling", "preempted", "stalled")}
         for name, value in hours.items():
             _same(cells[f"{name}_node_hours"], value)
         _same(cells["held_node_hours"], sum(hours.values()))
@@ -228,7 +226,7 @@ def test_the_same_run_gives_the_same_page(run, page_file, tmp_path):
 
 def test_a_run_gives_the_same_page_whether_it_was_just_made_or_read_again(tmp_path):
     events = _five_minutes()
-    events.metadata = replace(events.metadata, dropped={"no node": 2, "no end": 1})
+    events.metadata = replace(events.metadata, skipped={"no node": 2, "no end": 1})
     jobs = JobSet([replace(job("a", work=500.0), params={"rate": 0.1, "batch": 8}), job("b")])
     made = replay_log(events, jobs, BFTrainerPolicy(60.0), out=tmp_path / "run")
     assert html_of(one_run_page(made)) == html_of(one_run_page(RunResult.load(tmp_path / "run")))
@@ -253,7 +251,7 @@ def test_a_window_has_dates_where_the_log_has_a_calendar(sample_run):
 def test_names_that_look_like_markup_stay_text(sample_run, tmp_path):
     nasty = "</script><script>alert(1)</script>&amp;"
     run = changed(sample_run, setting("inputs.events.metadata.cluster", nasty))
-    run = changed(run, setting("inputs.events.metadata.dropped", {nasty: 3}))
+    run = changed(run, setting("inputs.events.metadata.skipped", {nasty: 3}))
     run = replace(run, session=msgspec.structs.replace(run.session, command=nasty))
     page = ReadPage(write_report(run, tmp_path / "page.html").read_text())
     assert page.headings[0][1].endswith(nasty)

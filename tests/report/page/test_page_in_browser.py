@@ -96,11 +96,11 @@ def test_a_picture_offers_to_be_saved_and_nothing_else(opened):
 
 
 def test_a_double_click_shows_all_of_a_picture_that_is_not_over_time(opened):
-    ranges = "document.getElementById('plot-holes').layout.xaxis.range.map(Number)"
+    ranges = "document.getElementById('plot-idle intervals').layout.xaxis.range.map(Number)"
     before = opened.run(ranges)
-    _drag(opened, 0.3, 0.6, "holes")
+    _drag(opened, 0.3, 0.6, "idle-intervals")
     opened.page.wait_for_function(f"JSON.stringify({ranges}) !== JSON.stringify({before})")
-    opened.page.locator("#plot-holes .nsewdrag").first.dblclick()
+    opened.page.locator("#plot-idle intervals .nsewdrag").first.dblclick()
     opened.page.wait_for_function(f"({ranges}).every((value, k) => Math.abs(value - {before}[k]) < 1e-9)")
 
 
@@ -201,8 +201,8 @@ def test_a_long_table_is_paged_sorted_as_a_whole_and_searched(many_jobs, many_jo
     opened.page.get_by_role("button", name="Next rows").click()
     assert opened.column(table, "job") == jobs["job"].tolist()[50:100]
     assert opened.page.locator(".table-controls [role=status]").inner_text() == f"rows 51 to 100 of {len(jobs):,}"
-    opened.header(table, "n_preempted").click()
-    most = jobs.sort_values("n_preempted", ascending=False, kind="stable")["job"].tolist()
+    opened.header(table, "n_preemptions").click()
+    most = jobs.sort_values("n_preemptions", ascending=False, kind="stable")["job"].tolist()
     assert opened.column(table, "job") == most[:50]
     opened.page.get_by_role("searchbox", name="Search").fill("TRIAL-123")
     assert sorted(opened.column(table, "job")) == [f"trial-123{k}" for k in range(10)]

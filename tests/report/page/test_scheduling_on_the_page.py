@@ -110,8 +110,8 @@ def test_the_timeline_of_jobs_on_nodes_that_are_all_alike_says_no_places(sample_
 
 def test_rescales_at_the_ends_of_rounds_are_told_as_such(packed_run):
     found = rescales(packed_run)
-    assert found.by_cause["grown"][CAUSES.index("a round ended")] > 0
-    assert found.total("grown") == packed_run.summary["n_grown"]
+    assert found.by_cause["scaled_up"][CAUSES.index("a round ended")] > 0
+    assert found.total("scaled_up") == packed_run.summary["n_scale_ups"]
 
 
 def test_a_notebook_shows_what_became_of_the_jobs(packed_run, all_idle_run):

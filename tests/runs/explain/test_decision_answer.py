@@ -42,7 +42,7 @@ def test_a_job_that_shrinks_for_another():
     assert (a.decision, a.time, a.trigger, a.n_idle, a.n_jobs) == (1, "1970-01-01T00:00:10Z", "arrival", 3, 2)
     assert (a.held, a.reclaimed, a.before, a.after) == (3, 0, 3, 1)
     assert (a.value_before, a.value_after, a.value_gained, a.rescale_loss, a.value_net) == (1800, 600, -1200, 60, -1260)
-    assert (a.rescale_cost_samples, a.preempt_cost_samples) == (60.0, 0.0)
+    assert (a.rescale_cost_samples, a.preemption_cost_samples) == (60.0, 0.0)
     assert (a.free_before, a.free_after) == (0, 0)
     assert a.others == (Change("b", 0, 0, 0, 2),)
     assert (a.chosen_objective, a.is_optimal, a.optimum) == (4140.0, True, None)  # 3600 + 600 - 60
@@ -53,7 +53,7 @@ def test_a_job_that_shrinks_for_another():
     assert (a.as_it_was.nodes, a.as_it_was.objective) == (3, 1800.0)
     text = render_decision(a)
     for words in (
-        "a at 1970-01-01T00:00:10Z: shrunk from 3 to 1 node", "b  0 to 2", "60 samples charged",
+        "a at 1970-01-01T00:00:10Z: scaled down from 3 to 1 node", "b  0 to 2", "60 samples charged",
         "no decision has more (exact)", "600 less (14.5 %)", "left as it was",
     ):  # fmt: skip
         assert words in text, text
@@ -64,7 +64,7 @@ def test_a_reclaim_is_told_first_and_with_its_cost():
     jobs = JobSet([job("a", up_s=3.0, down_s=2.0), job("b", submit_s=10)])
     run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
     a = explained(run, "a", 10, events, jobs)
-    assert (a.held, a.reclaimed, a.before, a.after, a.preempt_cost_samples) == (3, 2, 1, 1, 60.0)
+    assert (a.held, a.reclaimed, a.before, a.after, a.preemption_cost_samples) == (3, 2, 1, 1, 60.0)
     assert (a.rescale_loss, a.rescale_cost_samples, a.as_it_was) == (0.0, 0.0, None)
     assert render_decision(a).startswith(
         "a at 1970-01-01T00:00:10Z: 2 of its 3 nodes reclaimed by the batch scheduler (costs 60 samples); then kept "
@@ -139,7 +139,7 @@ def test_without_an_idle_node_there_was_nothing_to_decide():
     jobs = JobSet([job("a")])
     run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
     a = explained(run, "a", 15, events, jobs)
-    assert a == EmptyPool("a", 1, "1970-01-01T00:00:10Z", n_left=2, held=2)
+    assert a == EmptyPool("a", 1, "1970-01-01T00:00:10Z", n_reclaimed=2, held=2)
     assert "took back 2 nodes then, 2 of them from the job" in render_decision(a)
     assert explained(run, "a", 20, events, jobs).after == 1
 

@@ -55,10 +55,10 @@ def test_what_rescaling_and_preemption_cost():
     events = log(2, [(10, 1, False), (20, 1, True)], 40, idle_first=[0, 1])
     rows, _ = answered(events, JobSet([job("a", up_s=3.0, down_s=2.0)]))
     a = rows.loc["a"]
-    assert (a["preempt_cost_samples"], a["rescale_cost_samples"]) == (40.0, 30.0)
-    assert a["lost_to_preemption_node_hours"] == pytest.approx(4 / 3600)
+    assert (a["preemption_cost_samples"], a["rescale_cost_samples"]) == (40.0, 30.0)
+    assert a["preempted_node_hours"] == pytest.approx(4 / 3600)
     assert a["rescaling_node_hours"] == pytest.approx(3 / 3600)
-    assert (a["n_starts"], a["n_grown"], a["n_shrunk"], a["n_preempted"]) == (1, 2, 0, 1)
+    assert (a["n_starts"], a["n_scale_ups"], a["n_scale_downs"], a["n_preemptions"]) == (1, 2, 0, 1)
     assert a["done_samples"] == pytest.approx(10 * 20 + 10 * 10 + 20 * 20 - 70)
 
 

@@ -1,4 +1,4 @@
-"""The story of a job: worked by hand, and against the books of random runs."""
+"""The story of a job: worked by hand, and against the ledger of random runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import replay_log
 from bfreplay.runs.explain.job_story import (
-    GROWN,
     LOST,
     PAUSED,
     PREEMPTED,
     RESTARTED,
-    SHRUNK,
+    SCALED_DOWN,
+    SCALED_UP,
     STARTED,
     Step,
     job_story,
@@ -43,7 +43,7 @@ def test_a_job_that_starts_grows_is_preempted_waits_and_finishes():
     # 1 node: 100 samples in 10 s; growing costs 3 s x 10/s, the first reclaim 2 s x 20/s, the second, of the last node,
     # 2 s x 10/s: 500 + 90 samples are made in 10 s x 10 + 10 s x 20 + 10 s x 10 and, from 40 s on, 19 s x 10
     assert told(story) == [
-        (0, "submitted", 0, 0, 0.0), (0, "admitted", 0, 0, 0.0), (0, STARTED, 0, 1, 0.0), (10, GROWN, 1, 2, 30.0),
+        (0, "submitted", 0, 0, 0.0), (0, "admitted", 0, 0, 0.0), (0, STARTED, 0, 1, 0.0), (10, SCALED_UP, 1, 2, 30.0),
         (20, PREEMPTED, 2, 1, 40.0), (30, PREEMPTED, 1, 0, 20.0), (40, RESTARTED, 0, 1, 0.0),
         (59, "finished", 1, 0, 0.0),
     ]  # fmt: skip
@@ -66,7 +66,7 @@ def test_nodes_lost_and_won_at_one_instant_are_two_steps():
         (0, STARTED, 0, 1, 0.0), (10, PREEMPTED, 1, 0, 20.0), (10, RESTARTED, 0, 2, 0.0), (30, "window end", 2, 2, 0.0),
     ]  # fmt: skip
     assert [step[1:4] for step in told(job_story_from_tables(run, "a"))[2:]] == [
-        (STARTED, 0, 1), (GROWN, 1, 2), ("window end", 2, 2),
+        (STARTED, 0, 1), (SCALED_UP, 1, 2), ("window end", 2, 2),
     ]  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def test_tables_alone_do_not_tell_a_reclaim_from_a_shrinking_at_the_same_instant
     jobs = JobSet([job("a", rates=(0.0, 10.0, 11.0, 12.0, 13.0)), job("b", rates=(0.0, 50.0), submit_s=10)])
     run = replay_log(events, jobs, BFTrainerPolicy(60.0), with_efficiency=False, with_bound=False)
     assert told(job_story(run, "a", events=events, jobs=jobs))[3:5] == [
-        (10, PREEMPTED, 4, 3, 0.0), (10, SHRUNK, 3, 2, 0.0)
+        (10, PREEMPTED, 4, 3, 0.0), (10, SCALED_DOWN, 3, 2, 0.0)
     ]  # fmt: skip
     story = job_story_from_tables(run, "a")
     assert told(story)[3] == (10, LOST, 4, 2, None)
@@ -127,7 +127,7 @@ def test_nodes_reclaimed_as_a_job_is_stopped_are_told_with_its_end_alone():
     events = log(2, [(10, 0, False)], 60, [0, 1])
     source = Scripted([job("a", down_s=2.0)], stop={10: {"a": Ending.STOPPED}})
     run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False, with_bound=False)
-    assert run.jobs["n_preempted"].tolist() == [1]
+    assert run.jobs["n_preemptions"].tolist() == [1]
     assert told(job_story(run, "a", events=events, jobs=source))[2:] == [
         (0, STARTED, 0, 2, 0.0), (10, "stopped", 2, 0, 0.0),
     ]  # fmt: skip
@@ -147,7 +147,7 @@ _POLICIES = {
 
 
 def check_against_the_books(run, events, jobs) -> None:
-    """Steps lead from count to count, are those of the allocations, and sum up to what the books have."""
+    """Steps lead from count to count, are those of the allocations, and sum up to what the ledger has."""
     for row in run.jobs.to_dict("records"):
         story = job_story(run, row["job"], events=events, jobs=jobs)
         steps = story.steps
@@ -162,10 +162,10 @@ def check_against_the_books(run, events, jobs) -> None:
             return [s.cost_samples for s in among if s.reason in reasons]
 
         assert len(of(STARTED, RESTARTED)) == row["n_starts"]
-        assert len(of(STARTED, RESTARTED, GROWN)) == row["n_grown"]
-        assert len(of(SHRUNK)) == row["n_shrunk"]
-        assert len(of(PREEMPTED)) == row["n_preempted"]
-        charged = {"preempt": sum(of(PREEMPTED)), "rescale": sum(of(STARTED, RESTARTED, GROWN, SHRUNK))}
+        assert len(of(STARTED, RESTARTED, SCALED_UP)) == row["n_scale_ups"]
+        assert len(of(SCALED_DOWN)) == row["n_scale_downs"]
+        assert len(of(PREEMPTED)) == row["n_preemptions"]
+        charged = {"preemption": sum(of(PREEMPTED)), "rescale": sum(of(STARTED, RESTARTED, SCALED_UP, SCALED_DOWN))}
         for kind, samples in charged.items():
             paid = row[f"{kind}_cost_samples"]
             if row["status"] == "finished":  # it has worked off all that it was charged
@@ -179,7 +179,7 @@ def check_against_the_books(run, events, jobs) -> None:
     events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
     unlimited_work=st.booleans(),
 )  # fmt: skip
-def test_stories_agree_with_the_books_of_any_run(events, jobs, policy, max_parallel, unlimited_work):
+def test_stories_agree_with_the_ledger_of_any_run(events, jobs, policy, max_parallel, unlimited_work):
     run = replay_log(
         events, jobs, _POLICIES[policy](), ReplaySettings(max_parallel), unlimited_work=unlimited_work,
         with_efficiency=False, with_bound=False,
@@ -192,7 +192,7 @@ def test_stories_agree_with_the_books_of_any_run(events, jobs, policy, max_paral
     events=logs(), n=st.integers(2, 6), costs=st.tuples(st.floats(0, 20), st.floats(0, 20)),
     work=st.floats(101.0, 3e3), max_parallel=st.integers(1, 6),
 )  # fmt: skip
-def test_stories_of_trials_agree_with_the_books(events, n, costs, work, max_parallel):
+def test_stories_of_trials_agree_with_the_ledger(events, n, costs, work, max_parallel):
     source = LittleHalving(n, *costs, work)
     run = replay_log(
         events, source, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
@@ -215,10 +215,10 @@ def test_stories_under_the_published_clock_count_as_the_books_do(events, jobs, s
         steps = job_story(run, row["job"], events=events, jobs=jobs).steps
         reasons = [s.reason for s in steps]
         # a job whose end is noticed as it loses nodes is told as finished, and counted as preempted
-        at_its_end = row["n_preempted"] - reasons.count(PREEMPTED)
+        at_its_end = row["n_preemptions"] - reasons.count(PREEMPTED)
         assert at_its_end == 0 or (at_its_end == 1 and row["status"] == "finished")
-        assert reasons.count(SHRUNK) == row["n_shrunk"]
-        assert sum(reasons.count(reason) for reason in (STARTED, RESTARTED, GROWN)) == row["n_grown"]
+        assert reasons.count(SCALED_DOWN) == row["n_scale_downs"]
+        assert sum(reasons.count(reason) for reason in (STARTED, RESTARTED, SCALED_UP)) == row["n_scale_ups"]
         charged = sum(s.cost_samples for s in steps if s.reason == PREEMPTED)
         if not at_its_end:
-            assert charged == pytest.approx(row["preempt_cost_samples"], rel=1e-6, abs=1e-6)
+            assert charged == pytest.approx(row["preemption_cost_samples"], rel=1e-6, abs=1e-6)

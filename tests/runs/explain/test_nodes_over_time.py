@@ -1,4 +1,4 @@
-"""Nodes over time add up to the node time in the books."""
+"""Nodes over time add up to the node time in the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bfreplay.workload import JobSet
 from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
-NODE_TIME = ("useful_node_us", "rescaling_node_us", "lost_to_preemption_node_us", "stalled_node_us")
+NODE_TIME = ("useful_node_us", "rescaling_node_us", "preempted_node_us", "stalled_node_us")
 
 
 def test_a_job_that_gains_and_loses_nodes():

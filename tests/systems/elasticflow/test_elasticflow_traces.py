@@ -45,7 +45,7 @@ def test_a_row_becomes_a_job_whose_times_count_from_the_last_whole_hour(tmp_path
     assert len(jobs.sources) == 2
 
 
-def test_holes_of_a_table_are_counts_that_a_job_cannot_use(tmp_path, tables):
+def test_idle_intervals_of_a_table_are_counts_that_a_job_cannot_use(tmp_path, tables):
     (job,) = load_jobs(trace(tmp_path, "a,0,1000,bert,400,128,4,400"), tables)
     assert job.throughput.table(4).tolist() == [0.0, 1.0, 0.0, 0.0, 3.0]
 

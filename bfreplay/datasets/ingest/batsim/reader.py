@@ -98,7 +98,7 @@ class BatsimReader:
         record.time_origin = "relative"
         record.outages_known = True  # none: a simulated machine without jobs is idle
         record.add_format("batsim")
-        record.lint.facts["time zone"] = (
+        record.report.facts["time zone"] = (
             "seconds from the start of the simulation, put at 1970-01-01: no zone is needed"
         )
         n_machines = _read_workload(by_kind[WORKLOAD], record)
@@ -152,7 +152,7 @@ def _kind(file: LogFile) -> str | None:
 
 
 def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str, str]]]:
-    """Place and fields by column of each row that has as many fields as the first line; the others are dropped.
+    """Place and fields by column of each row that has as many fields as the first line; the others are skipped.
 
     A row is one line: a quote that is not closed spoils its row, not the rest of the file.
     """
@@ -162,7 +162,7 @@ def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str,
     for number, text in lines:
         if not text.strip():
             continue
-        record.lint.read()
+        record.report.read()
         try:
             fields = next(csv.reader([text], strict=True))
         except csv.Error:
@@ -170,7 +170,7 @@ def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str,
         if len(fields) == len(columns):
             yield (file.name, number, text), dict(zip(columns, fields, strict=True))
         else:
-            record.lint.leave_out("not as many fields as columns", file.name, number, text)
+            record.report.skip_with_warning("not as many fields as columns", file.name, number, text)
 
 
 def _seconds_us(text: str) -> int | None:
@@ -196,7 +196,7 @@ def _read_workload(files: Sequence[LogFile], record: ScheduleRecord) -> int | No
             expected=f"1 to {MOST_NODES:,} machines",
             fix="mend the workload, or leave it out",
         )
-    record.lint.facts["workload"] = f"read for the number of machines only: nb_res {n_machines}"
+    record.report.facts["workload"] = f"read for the number of machines only: nb_res {n_machines}"
     return n_machines
 
 
@@ -207,15 +207,15 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
         for at, row in _rows(file, record):
             counts = [row[column] for column in _STATE_COLUMNS]
             if not all(map(_WHOLE.fullmatch, counts)):
-                record.lint.leave_out("a count of machines is no number", *at)
+                record.report.skip_with_warning("a count of machines is no number", *at)
                 continue
-            record.lint.drop("machine states: counts without names", *at)
+            record.report.skip("machine states: counts without names", *at)
             totals.add(sum(map(int, counts)))
             if any(int(count) for count in counts[:3]):
-                record.lint.doubt(SWITCHED_OFF, *at)
-        record.lint.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
+                record.report.warn(SWITCHED_OFF, *at)
+        record.report.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
-            record.lint.doubt(
+            record.report.warn(
                 "the number of machines in out_machine_states.csv changes", file.name, None, sorted(totals)
             )
     total = max(totals, default=0)
@@ -229,26 +229,26 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
         start_text, end_text = row["starting_time"], row["finish_time"]
         start, end = _seconds_us(start_text), _seconds_us(end_text)
         if start_text in _NOT_STARTED or (start is not None and start < 0):
-            record.lint.drop("never started", *at)
+            record.report.skip("never started", *at)
             continue
         is_running = end_text in _NOT_STARTED or (end is not None and end < 0)
         try:
             nodes, largest = _nodes(row["allocated_resources"])
         except ValueError:
-            record.lint.leave_out("the allocated resources cannot be read", *at)
+            record.report.skip_with_warning("the allocated resources cannot be read", *at)
             continue
         if start is None or (end is None and not is_running):
-            record.lint.leave_out("a time is no number", *at)
+            record.report.skip_with_warning("a time is no number", *at)
         elif not row["job_id"]:
-            record.lint.leave_out("no job_id", *at)
+            record.report.skip_with_warning("no job_id", *at)
         elif not nodes:
             # rejected jobs have no time either; one that has was somewhere
             if is_running or end == start:
-                record.lint.drop("no resources", *at)
+                record.report.skip("no resources", *at)
             else:
-                record.lint.leave_out("no resources for a job that ran", *at)
+                record.report.skip_with_warning("no resources for a job that ran", *at)
         elif n_machines is not None and largest >= n_machines:
-            record.lint.leave_out("a resource that the machine does not have", *at)
+            record.report.skip_with_warning("a resource that the machine does not have", *at)
         else:
             job = f"{row.get('workload_name', '')}!{row['job_id']}"
             limit = _seconds_us(row.get("requested_time", ""))
@@ -258,7 +258,7 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
             record.add_job(job, start, None if is_running else end, held, None, limit_end, *at[:2])
             node_time_us += 0 if is_running or end is None else max(0, end - start) * len(nodes)
     if not record.jobs.n_rows:
-        reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.lint.dropped.items())
+        reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
         raise file.error(
             "no job of this simulation can be used",
             value=reasons or "no rows",
@@ -269,32 +269,32 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
 
 
 def _check_row(row: dict[str, str], n_nodes: int, at: At, record: ScheduleRecord) -> None:
-    """Doubt a row that contradicts itself; Batsim writes its times in several ways."""
+    """Warn of a row that contradicts itself; Batsim writes its times in several ways."""
     times = {column: _seconds_us(row[column]) for columns in _SUMS for column in columns if column in row}
     for whole, *parts in _SUMS:
         if any(column not in row for column in (whole, *parts)):
             continue
         total, first, second = times[whole], times[parts[0]], times[parts[1]]
         if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
-            record.lint.doubt(CONTRADICTING, *at)
+            record.report.warn(CONTRADICTING, *at)
             break
     asked = row.get("requested_number_of_resources")
     if asked is not None and not (_WHOLE.fullmatch(asked) and int(asked) == n_nodes):
-        record.lint.doubt(OTHER_COUNT, *at)
+        record.report.warn(OTHER_COUNT, *at)
 
 
 def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: ScheduleRecord) -> None:
     """Compare with the summary that Batsim computed itself."""
     for file in files:
         for at, row in _rows(file, record):
-            record.lint.drop("summary of the schedule", *at)
+            record.report.skip("summary of the schedule", *at)
             computing = _seconds_us(row["time_computing"])
             if computing is None:
                 continue
-            record.lint.facts["node time of jobs (s)"] = {
+            record.report.facts["node time of jobs (s)"] = {
                 "out_jobs.csv": node_time_us / 1e6,
                 "out_schedule.csv": computing / 1e6,
             }
             if abs(computing - node_time_us) > _NODE_TIME_SLACK * max(computing, node_time_us):
                 shown = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
-                record.lint.doubt(OTHER_NODE_TIME, *at[:2], shown)
+                record.report.warn(OTHER_NODE_TIME, *at[:2], shown)

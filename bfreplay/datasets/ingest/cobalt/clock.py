@@ -35,9 +35,9 @@ SITE_ZONE = "America/Chicago"
 class CobaltClock(TableClock):
     """Reads stamps in one zone: that of ``--tz``, else UTC."""
 
-    def __init__(self, options: ReadOptions, lint: ImportReport, export: str) -> None:
+    def __init__(self, options: ReadOptions, report: ImportReport, export: str) -> None:
         in_zone = ReadOptions(timezone=options.timezone or "UTC", dst_fold=options.dst_fold)
-        super().__init__(in_zone, lint, export)
+        super().__init__(in_zone, report, export)
         self._is_given = options.timezone is not None
         self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as they stand
 
@@ -61,7 +61,7 @@ class CobaltClock(TableClock):
         self._maintenance[start.us // (HOUR_US // 4)] += 1
 
     def evidence(self) -> str:
-        """In which zone stamps were read, and what speaks for it. Doubts it if maintenance starts speak against it."""
+        """State in which zone stamps were read, and why. Warns if the starts of maintenance contradict it."""
         said = f"the stamps have no zone; read as {self.zone}, " + (
             "as given" if self._is_given else "which is what ALCF's tables are in (--tz for another zone)"
         )
@@ -77,7 +77,7 @@ class CobaltClock(TableClock):
         ]
         best = max(share for _, share in hours.values())
         if best > _CLEARER * hours[zone][1]:
-            self._lint.doubt(ZONE_UNLIKELY, value="; ".join(told))
+            self._report.warn(ZONE_UNLIKELY, value="; ".join(told))
         return "; ".join([said, *told])
 
     def _hour_of_most(self, zone: str) -> tuple[int, int]:

@@ -54,7 +54,7 @@ class CobaltJobs:
         size: int | None,
         open_outages: list[int],
     ) -> None:
-        self._record, self._lint, self._clock, self._identities = record, record.lint, clock, identities
+        self._record, self._report, self._clock, self._identities = record, record.report, clock, identities
         self._machine, self._size = machine, size
         self._open = open_outages
         self.next_start: list[int | None] = [None] * len(open_outages)
@@ -66,40 +66,40 @@ class CobaltJobs:
         """Make an interval of a row, or count why not."""
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
-            return self._lint.leave_out("a job of another machine", *at, machine, doubt=OTHER_MACHINE)
+            return self._report.skip_with_warning("a job of another machine", *at, machine, warning=OTHER_MACHINE)
         shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
             start, end = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
         except ValueError:
-            return self._lint.leave_out("a time that cannot be read", *at, shown)
+            return self._report.skip_with_warning("a time that cannot be read", *at, shown)
         if start is None:
-            return self._lint.drop("never started", *at, shown)
+            return self._report.skip("never started", *at, shown)
         try:
             count = _count(cells)
         except ValueError:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
-            return self._lint.leave_out("a number of nodes that cannot be read", *at, number)
+            return self._report.skip_with_warning("a number of nodes that cannot be read", *at, number)
         elapsed = _elapsed(cells)
         interval = self._clock.interval(start, end, elapsed, at)
         if interval is None:
-            return self._lint.drop(SKIPPED, *at, shown)
+            return self._report.skip(SKIPPED, *at, shown)
         start_us, end_us = interval
         if end_us is None and elapsed:
             end_us = start_us + elapsed
-            self._lint.doubt(NO_END, *at, shown)
+            self._report.warn(NO_END, *at, shown)
         job = _job(cells) or f"{at[0]} line {at[1]}"
         if not is_interval(start_us, end_us):
             return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
         if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
-            self._lint.doubt(ELAPSED_DIFFERS, *at, f"{shown}, {cells['RUNTIME_SECONDS']} s")
+            self._report.warn(ELAPSED_DIFFERS, *at, f"{shown}, {cells['RUNTIME_SECONDS']} s")
         self._keep(cells, job, start_us, end_us, count, at)
 
     def finish(self) -> None:
-        """Doubt jobs without a location, if others have one."""
+        """Warn of jobs without a location, if others have one."""
         if self._has_locations and self._nowhere:
             for at in self._nowhere:
-                self._lint.doubt(WHERE_MISSING, *at)
-            self._lint.doubt(WHERE_MISSING, n=self._n_nowhere - len(self._nowhere))
+                self._report.warn(WHERE_MISSING, *at)
+            self._report.warn(WHERE_MISSING, n=self._n_nowhere - len(self._nowhere))
 
     def _keep(
         self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, at: Place
@@ -109,14 +109,14 @@ class CobaltJobs:
         try:
             location = location_of(where, count)
         except ValueError:
-            self._lint.doubt(LOCATION_UNREADABLE, *at, where)
+            self._report.warn(LOCATION_UNREADABLE, *at, where)
         else:
             names = location.nodes
             if location.is_cut:
-                self._lint.doubt(CUT, *at, f"{count} nodes, {len(names)} listed")
+                self._report.warn(CUT, *at, f"{count} nodes, {len(names)} listed")
             if location.block_size is not None:
                 if count is not None and count != location.block_size:
-                    self._lint.doubt(BLOCK_DIFFERS, *at, f"{count} nodes in {where}")
+                    self._report.warn(BLOCK_DIFFERS, *at, f"{count} nodes in {where}")
                 count = max(count or 0, location.block_size)
             self._has_locations |= bool(names) or location.block_size is not None
             if not names and location.block_size is None:
@@ -125,9 +125,11 @@ class CobaltJobs:
                     self._nowhere.append(at)
         held = max(count or 0, len(names))
         if not held:
-            return self._lint.drop("a job without nodes", *at, job)
+            return self._report.skip("a job without nodes", *at, job)
         if self._size is not None and held > self._size:
-            return self._lint.leave_out("more nodes than the machine has", *at, f"{held} nodes", doubt=TOO_LARGE)
+            return self._report.skip_with_warning(
+                "more nodes than the machine has", *at, f"{held} nodes", warning=TOO_LARGE
+            )
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job, start_us, where if names else "", *at)

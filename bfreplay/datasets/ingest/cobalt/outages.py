@@ -38,7 +38,7 @@ class CobaltOutages:
     def __init__(
         self, record: ScheduleRecord, clock: CobaltClock, machine: str | None, size: int | None, policy: str
     ) -> None:
-        self._record, self._lint, self._clock = record, record.lint, clock
+        self._record, self._report, self._clock = record, record.report, clock
         self._machine, self._size, self._policy = machine, size, policy
         self.open_ended: list[tuple[int, Place]] = []
         self.left_out_us = 0
@@ -55,7 +55,7 @@ class CobaltOutages:
             return
         if word in _NO:
             start = cells["START_TIMESTAMP"]
-            self._lint.leave_out("an outage of a part of the machine", *at, start, doubt=PART_DOWN)
+            self._report.skip_with_warning("an outage of a part of the machine", *at, start, warning=PART_DOWN)
         else:
             self._add_down(times, at)
 
@@ -78,10 +78,10 @@ class CobaltOutages:
             return
         name = cells["RESERVATION"].removeprefix("R.").lower()
         if cells["STATUS"].lower() not in _USED:
-            return self._lint.drop("a reservation that was not used", *at, cells["STATUS"])
+            return self._report.skip("a reservation that was not used", *at, cells["STATUS"])
         is_repair = name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
         if not is_repair and self._policy != "reserved":
-            return self._lint.drop("a reservation that is not for repairs", *at, cells["RESERVATION"])
+            return self._report.skip("a reservation that is not for repairs", *at, cells["RESERVATION"])
         times = self._times(cells["START"], cells["END"], at)
         if times is None:
             return
@@ -94,16 +94,16 @@ class CobaltOutages:
             state = NodeState.DOWN if is_repair else NodeState.RESERVED
             self._record.add_outage(state, *times, None, *at)
             return
-        self._lint.drop("a reservation on nodes that cannot be told", *at, cells["BLOCKS"])
+        self._report.skip("a reservation on nodes that cannot be told", *at, cells["BLOCKS"])
         if is_repair:
-            self._lint.doubt(PART_UNKNOWN, *at, f"{count} nodes: {cells['BLOCKS']}")
+            self._report.warn(PART_UNKNOWN, *at, f"{count} nodes: {cells['BLOCKS']}")
         if times[1] is not None and times[1] > times[0]:
             self.left_out_us += count * (times[1] - times[0])
 
     def close(self, next_start: list[int | None]) -> None:
         """End the outages without an end where the next job starts (``next_start``, in order of their starts)."""
         for (start_us, at), end_us in zip(sorted(self.open_ended), next_start, strict=True):
-            self._lint.doubt(END_UNKNOWN, *at)
+            self._report.warn(END_UNKNOWN, *at)
             self._record.add_outage(NodeState.DOWN, start_us, end_us, None, *at)
 
     def _times(self, start: str, end: str, at: Place, *, is_maintenance: bool = False) -> tuple[int, int | None] | None:
@@ -116,7 +116,7 @@ class CobaltOutages:
             return None
         interval = self._clock.interval(first, last, None, at)
         if interval is None:
-            self._lint.drop(SKIPPED, *at, f"{start} to {end}")
+            self._report.skip(SKIPPED, *at, f"{start} to {end}")
             return None
         if is_maintenance:
             self._clock.saw_maintenance(first)
@@ -126,8 +126,8 @@ class CobaltOutages:
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is None or not machine or machine == self._machine:
             return False
-        self._lint.leave_out("an outage of another machine", *at, machine, doubt=OTHER_MACHINE)
+        self._report.skip_with_warning("an outage of another machine", *at, machine, warning=OTHER_MACHINE)
         return True
 
     def _unreadable(self, value: str, at: Place) -> None:
-        self._lint.leave_out("an outage that cannot be read", *at, value, doubt=OUTAGES_UNREADABLE)
+        self._report.skip_with_warning("an outage that cannot be read", *at, value, warning=OUTAGES_UNREADABLE)

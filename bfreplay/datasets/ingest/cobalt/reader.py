@@ -101,12 +101,12 @@ class CobaltReader:
         if size is not None:
             record.set_machine_size(size)
             known = f"{machine} has {size:,} nodes (--nodes for another number)"
-            record.lint.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else known
+            record.report.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else known
         record.cluster = machine or record.cluster
-        clock = CobaltClock(options, record.lint, _HOW)
+        clock = CobaltClock(options, record.report, _HOW)
         record.timezone = options.timezone or "UTC"
         outages = CobaltOutages(record, clock, machine, size, options.reservations)
-        identities = Identities(record.lint)
+        identities = Identities(record.report)
 
         def read_all(kind: Kind, add: Add) -> None:
             for file, layout in layouts:
@@ -122,7 +122,7 @@ class CobaltReader:
         jobs, n_before = CobaltJobs(record, clock, identities, machine, size, open_starts), record.jobs.n_rows
         read_all(Kind.JOBS, jobs.add)
         if record.jobs.n_rows == n_before:
-            raise record.lint.nothing_usable(
+            raise record.report.nothing_usable(
                 "no job in these files can be used",
                 "there are no rows",
                 file=files[0].name,
@@ -133,8 +133,8 @@ class CobaltReader:
         outages.close(jobs.next_start)
         if outages.left_out_us:
             hours = outages.left_out_us / 3_600_000_000
-            record.lint.facts["reservations left out"] = f"{hours:,.0f} node-hours on nodes that cannot be told"
-        record.lint.facts["time zone"] = clock.evidence()
+            record.report.facts["reservations left out"] = f"{hours:,.0f} node-hours on nodes that cannot be told"
+        record.report.facts["time zone"] = clock.evidence()
 
 
 def _layout(file: LogFile, options: ReadOptions) -> Layout:
@@ -172,10 +172,10 @@ def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
 
 
 def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -> None:
-    lint = record.lint
-    doubt = UNREADABLE if layout.kind is Kind.JOBS else OUTAGES_UNREADABLE
+    report = record.report
+    warning = UNREADABLE if layout.kind is Kind.JOBS else OUTAGES_UNREADABLE
     if layout.kind is Kind.JOBS and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
-        lint.facts["nodes of jobs"] = NO_LOCATION
+        report.facts["nodes of jobs"] = NO_LOCATION
     lines = ((line, text.removeprefix("\ufeff") if line == 1 else text) for line, text in file.lines())
     is_first = layout.has_header
     header = first_line(file)
@@ -183,11 +183,13 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
         if is_first:
             is_first = row.text.startswith("#")
             continue
-        lint.read()
+        report.read()
         if row.cells is None:
-            lint.leave_out("a row with another number of columns", file.name, row.line, row.text, doubt=doubt)
+            report.skip_with_warning(
+                "a row with another number of columns", file.name, row.line, row.text, warning=warning
+            )
         elif layout.has_header and row.text == header:
-            lint.drop("the header again", file.name, row.line, row.text)
+            report.skip("the header again", file.name, row.line, row.text)
         else:
             add(dict(zip(layout.names, row.cells, strict=True)), (file.name, row.line))
 

@@ -65,7 +65,7 @@ class FluxReader:
         InputError
             A file is neither, or broken or cut; no job of a list of jobs can be used.
         """
-        record.lint.facts["time zone"] = "seconds since 1970-01-01 UTC: no zone is needed"
+        record.report.facts["time zone"] = "seconds since 1970-01-01 UTC: no zone is needed"
         for file in files:
             if looks_like_events(file):
                 read_events(file, record)
@@ -89,20 +89,20 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
     before = record.jobs.n_rows
     n_jobs = n_inside = n_started = 0
     for number, job in records(file, "jobs", JOBS_COMMAND):
-        record.lint.read()
+        record.report.read()
         n_jobs += 1
         if not isinstance(job, dict):
-            record.lint.leave_out("a job is no JSON object", file.name, number, job)
+            record.report.skip_with_warning("a job is no JSON object", file.name, number, job)
             continue
         n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
         n_started += _add(job, number, file, record)
     if n_inside:
-        record.lint.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
-    record.lint.facts["housekeeping"] = "what Flux runs on nodes after t_inactive is not in the list of jobs"
+        record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
+    record.report.facts["housekeeping"] = "what Flux runs on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
-        record.lint.doubt(PERHAPS_CUT, file.name, None, f"{n_jobs:,} jobs")
+        record.report.warn(PERHAPS_CUT, file.name, None, f"{n_jobs:,} jobs")
     if record.jobs.n_rows == before:
-        reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.lint.dropped.items())
+        reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
         raise file.error(
             f"no job of this list can be used: {n_started:,} of {n_jobs:,} ever ran",
             value=reasons or "an empty list",
@@ -121,42 +121,42 @@ def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecor
         if isinstance(time, int):
             record.stamp(time)
     if isinstance(start, str) or isinstance(cleanup, str) or isinstance(inactive, str):
-        record.lint.leave_out("a time of a job is no number of seconds", *at)
+        record.report.skip_with_warning("a time of a job is no number of seconds", *at)
         return False
     if start is None:
         # rejected and cancelled jobs go from waiting to cleanup
-        record.lint.drop("never ran" if inactive or cleanup else "pending", *at)
+        record.report.skip("never ran" if inactive or cleanup else "pending", *at)
         return False
     identity = job.get("id")
     if not isinstance(identity, (int, str)) or isinstance(identity, bool) or identity == "":
-        record.lint.leave_out("a job without an id", *at)
+        record.report.skip_with_warning("a job without an id", *at)
         return True
     count = job.get("nnodes")
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 1 << 31:
         count = None
     held = _nodes(job.get("nodelist"), record)
     if held is None:
-        record.lint.leave_out("the nodelist of a job cannot be read", *at)
+        record.report.skip_with_warning("the nodelist of a job cannot be read", *at)
         return True
     if not len(held) and count is None:
-        record.lint.leave_out("a job that ran has neither nodelist nor nnodes", *at)
+        record.report.skip_with_warning("a job that ran has neither nodelist nor nnodes", *at)
         return True
     end = inactive
     if end is None and cleanup is not None and job.get("state") == "INACTIVE":
         end = cleanup
-        record.lint.doubt(NO_INACTIVE, *at)
+        record.report.warn(NO_INACTIVE, *at)
     if end is None and job.get("state") == "INACTIVE":
-        record.lint.leave_out("a job is over and has no end", *at)
+        record.report.skip_with_warning("a job is over and has no end", *at)
         return True
     if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
-        record.lint.doubt(LONG_CLEANUP, *at)
+        record.report.warn(LONG_CLEANUP, *at)
     known = [time for time in times.values() if isinstance(time, int)]
     if known != sorted(known) and (end is None or end > start):
-        record.lint.doubt(OUT_OF_ORDER, *at)
+        record.report.warn(OUT_OF_ORDER, *at)
     if job.get("state", "RUN") not in _STATES:
-        record.lint.doubt(UNKNOWN_STATE, *at)
+        record.report.warn(UNKNOWN_STATE, *at)
     if len(held) and "ranks" in job and not _are_ranks(job["ranks"], len(held)):
-        record.lint.doubt(OTHER_RANKS, *at)
+        record.report.warn(OTHER_RANKS, *at)
     limit = _limit_us(job, start)
     record.add_job(str(identity), start, end, held if len(held) else None, count, limit, *at[:2])
     return True

@@ -40,7 +40,7 @@ def looks_like_events(file: LogFile) -> bool:
 def read_events(file: LogFile, record: ScheduleRecord) -> None:
     """Read the events of a file, one a line, into outages.
 
-    An event that begins an outage is kept as that; all others (the end of one, a restart) are dropped under what they
+    An event that begins an outage is kept as that; all others (the end of one, a restart) are skipped under what they
     are. Nodes drained before the first event of a truncated journal count from the time that it gives.
     """
     record.add_format("flux resource eventlog")
@@ -48,22 +48,22 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
     for number, text in file.lines():
         if not text.strip():
             continue
-        record.lint.read()
+        record.report.read()
         at = file.name, number, text
         event = _parsed(text)
         time_us = None if event is None else _time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
             reason = "an event that is no JSON object with timestamp, name and context"
-            record.lint.leave_out(reason, *at, doubt=UNREADABLE)
+            record.report.skip_with_warning(reason, *at, warning=UNREADABLE)
             continue
         record.stamp(time_us)
         try:
             state.take(name, time_us, context, number, text)
         except _NamelessError:
-            record.lint.leave_out("an event of ranks without names", *at, doubt=NO_NAMES)
+            record.report.skip_with_warning("an event of ranks without names", *at, warning=NO_NAMES)
         except ValueError:
-            record.lint.leave_out("an event whose nodes or ranks cannot be read", *at, doubt=UNREADABLE)
+            record.report.skip_with_warning("an event whose nodes or ranks cannot be read", *at, warning=UNREADABLE)
     state.finish()
 
 
@@ -93,7 +93,7 @@ class _Nodes:
         else:
             opened, what = False, "event of another kind"
         if not opened:
-            self._record.lint.drop(what, self._file.name, line, text)
+            self._record.report.skip(what, self._file.name, line, text)
 
     def finish(self) -> None:
         """Nodes that did not come back are out to the end."""

@@ -21,12 +21,12 @@ _OPEN, _CLOSE = 1, 2
 _EXPECTED = 'records "JOB_FINISH" "10.1" 1612345678 ... in the order of lsb.acct'
 _TYPES_OF_LSF = ("JOB_", "HOST_", "EVENT_ADRSV", "MBD_", "QUEUE_CTRL")
 _OTHER_TYPE = "other record type"
-_UNKNOWN_DOUBT = "records of types that are not known were left out: they may be damaged, and their nodes look idle"
-_RESIZE_DOUBT = "jobs were resized while they ran: here they hold from their start what they held at their end"
-_ORDER_DOUBT = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
-_EARLY_DOUBT = "jobs start before they were submitted: one of the times is wrong"
-_ELSEWHERE_DOUBT = "hosts of another cluster, host@cluster, were left out"
-_RESERVED_DOUBT = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
+_UNKNOWN_WARNING = "records of types that are not known were left out: they may be damaged, and their nodes look idle"
+_RESIZE_WARNING = "jobs were resized while they ran: here they hold from their start what they held at their end"
+_ORDER_WARNING = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
+_EARLY_WARNING = "jobs start before they were submitted: one of the times is wrong"
+_ELSEWHERE_WARNING = "hosts of another cluster, host@cluster, were left out"
+_RESERVED_WARNING = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
 _RUNNING = "lsb.acct has finished jobs only: hosts look idle where jobs were still running when it was copied"
 _OPENINGS = "hosts that the log closes and opens (HOST_CTRL); hosts that were down are not in it"
 _NO_OPENINGS = "not in lsb.acct: hosts that were closed or down look idle; lsb.events tells which were closed"
@@ -69,11 +69,11 @@ class LsfReader:
                     fix=f"leave this file out, or run this on your cluster: {EXPORT}",
                 )
         reading = _Reading(record, options)
-        kept = record.lint.kept.get("job intervals", 0)
+        kept = record.report.kept.get("job intervals", 0)
         for file in files:
             reading.read(file)
-        if record.lint.kept.get("job intervals", 0) == kept:
-            raise record.lint.no_runs(
+        if record.report.kept.get("job intervals", 0) == kept:
+            raise record.report.no_runs(
                 "records of hosts only",
                 file=files[0].name,
                 expected=_EXPECTED,
@@ -84,7 +84,7 @@ class LsfReader:
         record.add_format("lsf lsb.acct")
         if has_control:
             record.add_format("lsf lsb.events")
-        facts = record.lint.facts
+        facts = record.report.facts
         facts["time zone"] = "epoch seconds: no zone needed"
         facts["outages"] = _OPENINGS if has_control else _NO_OPENINGS
         facts["running jobs"] = _RUNNING
@@ -95,7 +95,7 @@ class _Reading:
 
     def __init__(self, record: ScheduleRecord, options: ReadOptions) -> None:
         self._record = record
-        self._lint = record.lint
+        self._report = record.report
         self._wants_reservations = options.reservations == "reserved"
         self._lists = NodeLists(record)
         self._controls: list[tuple[records.HostControl, str, int]] = []
@@ -104,15 +104,17 @@ class _Reading:
         """Take in a file; HOST_CTRL waits for ``close_hosts``."""
         last_s = 0
         for one in records.record_texts(file):
-            self._lint.read()
+            self._report.read()
             match = records.RECORD_START.match(one.text)
             fields = records.fields_of(one.text) if match and one.is_whole else None
             if match is None or fields is None:
-                self._lint.leave_out("no record, or a quote in it is not closed", file.name, one.number, one.text)
+                self._report.skip_with_warning(
+                    "no record, or a quote in it is not closed", file.name, one.number, one.text
+                )
                 continue
             kind, time_s = match[1], int(match[3])
             if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
-                self._lint.doubt(_ORDER_DOUBT, file.name, one.number, time_s)
+                self._report.warn(_ORDER_WARNING, file.name, one.number, time_s)
             last_s = time_s
             try:
                 if kind == "JOB_FINISH":
@@ -122,33 +124,33 @@ class _Reading:
                 else:
                     self._other(kind, file, one.number)
             except ValueError as error:
-                self._lint.leave_out("fields that cannot be read", file.name, one.number, f"{kind}: {error}")
+                self._report.skip_with_warning("fields that cannot be read", file.name, one.number, f"{kind}: {error}")
 
     def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
         job = records.finish_of(fields)
         if job.start_s == 0:
-            return self._lint.drop("never started", file.name, number, job.job)
+            return self._report.skip("never started", file.name, number, job.job)
         hosts = tuple(host for host in job.hosts if "@" not in host)
         if len(hosts) < len(job.hosts):
-            self._lint.doubt(_ELSEWHERE_DOUBT, file.name, number, job.job)
+            self._report.warn(_ELSEWHERE_WARNING, file.name, number, job.job)
             if not hosts:
-                return self._lint.drop("ran in another cluster", file.name, number, job.job)
+                return self._report.skip("ran in another cluster", file.name, number, job.job)
         nodes = self._lists.ids("\0".join(hosts), lambda: each_a_name(hosts, "host"))
         if job.start_s < job.submit_s:
-            self._lint.doubt(_EARLY_DOUBT, file.name, number, job.job)
+            self._report.warn(_EARLY_WARNING, file.name, number, job.job)
         self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, file=file.name, line=number)
 
     def _other(self, kind: str, file: LogFile, number: int) -> None:
         if kind == "JOB_RESIZE":
-            self._lint.leave_out("resize of a job", file.name, number, doubt=_RESIZE_DOUBT)
+            self._report.skip_with_warning("resize of a job", file.name, number, warning=_RESIZE_WARNING)
         elif kind == "EVENT_ADRSV_FINISH":
-            self._lint.drop("advance reservation", file.name, number)
+            self._report.skip("advance reservation", file.name, number)
             if self._wants_reservations:
-                self._lint.doubt(_RESERVED_DOUBT, file.name, number)
+                self._report.warn(_RESERVED_WARNING, file.name, number)
         else:
-            self._lint.drop(_OTHER_TYPE, file.name, number, kind)
+            self._report.skip(_OTHER_TYPE, file.name, number, kind)
             if kind not in records.KNOWN_TYPES:
-                self._lint.doubt(_UNKNOWN_DOUBT, file.name, number, kind)
+                self._report.warn(_UNKNOWN_WARNING, file.name, number, kind)
 
     def close_hosts(self) -> bool:
         """Make outages of what closed and opened hosts: a closed host takes no jobs, those on it run on.
@@ -159,18 +161,20 @@ class _Reading:
         done: set[records.HostControl] = set()
         for control, file, number in sorted(self._controls, key=lambda one: one[0].time_s):
             if control in done:
-                self._lint.drop("host control that was read twice", file, number, control.host)
+                self._report.skip("host control that was read twice", file, number, control.host)
             elif control.code == _CLOSE and control.host not in closed:
                 closed[control.host] = (control.time_s, file, number)
             elif control.code == _CLOSE:
-                self._lint.drop("host closed that was closed", file, number, control.host)
+                self._report.skip("host closed that was closed", file, number, control.host)
             elif control.code == _OPEN and control.host in closed:
                 self._close(control.host, closed.pop(control.host), control.time_s)
-                self._lint.drop("host opened, its outage is known from when it was closed", file, number, control.host)
+                self._report.skip(
+                    "host opened, its outage is known from when it was closed", file, number, control.host
+                )
             elif control.code == _OPEN:
-                self._lint.drop("host opened that was not closed in this log", file, number, control.host)
+                self._report.skip("host opened that was not closed in this log", file, number, control.host)
             else:
-                self._lint.drop(
+                self._report.skip(
                     "host control other than open and close", file, number, f"{control.code} {control.host}"
                 )
             done.add(control)
@@ -183,7 +187,7 @@ class _Reading:
         try:
             nodes = self._record.node_ids(each_a_name((host,), "host"))
         except ValueError as error:
-            return self._lint.leave_out("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
+            return self._report.skip_with_warning("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
         end_us = None if until_s is None else until_s * US
         self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
 

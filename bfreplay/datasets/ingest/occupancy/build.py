@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import report_survey
-from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, dropped_counts
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
@@ -46,7 +46,7 @@ class BuiltLog:
     """A log of node states, the report of how it came about, and its window."""
 
     events: NodeEvents
-    lint: ImportReport
+    report: ImportReport
     window: Window
 
 
@@ -72,22 +72,22 @@ def build_events(
         No interval, no node, a machine whose size is not known, or a window that the log does not have.
     """
     rules = OccupancyRules() if rules is None else rules
-    lint = record.lint.copy()
+    report = record.report.copy()
     names = machine_nodes(record)
-    _check_machine(record, names, lint)
+    _check_machine(record, names, report)
     log_end_us = record.last_stamp_us if rules.log_end_us is None else rules.log_end_us
     if record.coverage is not None and rules.log_end_us is None:
         log_end_us = max(log_end_us, record.coverage.end_us)
     window = chosen_window(record, rules, log_end_us)
     if not isinstance(rules.window, str) and not first_time_us(record) <= window.start_us < window.end_us <= log_end_us:
-        lint.doubt(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
+        report.warn(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
     use = inventory.node_use(record, rules, log_end_us)
     inventory.check_given_inventory(record, use)
     if not record.inventory_known:
-        inventory.doubt_rare_names(record, use, lint)
-    inventory.doubt_unused_nodes(record, use, rules, window, lint)
-    absent, left_out, absence = inventory.absences(record, use, len(names), rules, window, lint)
-    inventory.doubt_spellings(record, absent, left_out, window, lint)
+        inventory.warn_of_rare_names(record, use, report)
+    inventory.warn_of_unused_nodes(record, use, rules, window, report)
+    absent, left_out, absence = inventory.absences(record, use, len(names), rules, window, report)
+    inventory.warn_of_spellings(record, absent, left_out, window, report)
     if left_out.all():
         raise InputError(
             "no job used any node within the window, or near it",
@@ -112,9 +112,9 @@ def build_events(
         states_seen=record.states_seen,
     )
     survey = Survey(record, plan)
-    report_survey(lint, record, plan, survey, absence)
+    report_survey(report, record, plan, survey, absence)
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
-        _doubt_gap(record, window, lint, survey)
+        _warn_of_gap(record, window, report, survey)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=None if record.cluster is None else printable(record.cluster),
@@ -124,28 +124,28 @@ def build_events(
         time_origin=record.time_origin,
         node_inventory="metadata" if inventory.inventory_known(record) else "seen",
         allocator=allocator if record.n_counted else None,
-        dropped=dropped_counts(lint),
-        notes={"ingest": {**lint.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
+        skipped=skipped_counts(report),
+        notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
     kept = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
     source = OccupancySource(record, plan, survey.start)
     events = NodeEvents(kept, source, window.start_us, window.end_us, metadata, tuple(sources))
-    return BuiltLog(events, lint, window)
+    return BuiltLog(events, report, window)
 
 
-def _doubt_gap(record: ScheduleRecord, window: Window, lint: ImportReport, survey: Survey) -> None:
-    """Doubt a window that is the whole log and mostly a time in which nothing happens."""
+def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:
+    """Warn of a window that is the whole log and mostly a time in which nothing happens."""
     begin_us, end_us = longest_gap_us(record, window)
     length_us = end_us - begin_us
     if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
         hours = int(survey.node_us[NodeState.IDLE]) / inventory.HOUR_US
         value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
-        lint.doubt(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / inventory.HOUR_US))
+        report.warn(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / inventory.HOUR_US))
 
 
-def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: ImportReport) -> None:
+def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportReport) -> None:
     if not record.jobs.n_rows and not record.states_seen:
-        largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:3]
+        largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:3]
         reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
         example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
         raise InputError(
@@ -161,7 +161,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: ImportRep
         )
     if record.n_counted and record.machine_size is None and not record.inventory_known:
         if record.nodes and record.n_counted <= FEW_SHARE * record.jobs.n_rows:
-            lint.doubt(AMONG_THE_SEEN, n=record.n_counted)
+            report.warn(AMONG_THE_SEEN, n=record.n_counted)
             return
         raise InputError(
             "the log has only numbers of nodes for some jobs, and nobody said how many nodes the machine has",
@@ -169,7 +169,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], lint: ImportRep
             fix="give --nodes N, or --inventory FILE with the names of all nodes",
         )
     if record.machine_size is not None and len(record.nodes) > record.machine_size:
-        lint.doubt(
+        report.warn(
             "the log lists more nodes than the machine is said to have; all that are listed count",
             value=f"{len(record.nodes)} listed, {record.machine_size} said",
         )
@@ -202,16 +202,16 @@ def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> O
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Figures of a log under one rule: mean idle nodes and transitions are the same under every rule, holes are not.
+    """Figures of a log under one rule: mean idle nodes and transitions do not depend on the rule, idle intervals do.
 
-    ``hole_length_s`` has the quantiles of ``_QUANTILES`` by name, ``None`` where there is no hole.
+    ``idle_interval_length_s`` has the quantiles of ``_QUANTILES`` by name, ``None`` where there is no idle interval.
     """
 
     assignment: str | None
     mean_idle_nodes: float
     transitions: int
-    holes: int
-    hole_length_s: Mapping[str, float | None]
+    idle_intervals: int
+    idle_interval_length_s: Mapping[str, float | None]
 
 
 def measured(built: BuiltLog) -> Spread:
@@ -220,22 +220,22 @@ def measured(built: BuiltLog) -> Spread:
     from bfreplay.datasets.idleness.quantiles import named
 
     figures = characterise(built.events)
-    length_s = named(figures.hole_length_s)
+    length_s = named(figures.idle_interval_length_s)
     return Spread(
         built.events.metadata.assignment,
         figures.mean_idle_nodes,
         figures.transitions,
-        figures.holes,
+        figures.idle_intervals,
         {name: length_s.get(name) for name in _QUANTILES},
     )
 
 
 def spread_text(rows: Sequence[Spread]) -> str:
     """Lay out the figures under each rule as a table."""
-    head = ("assignment", "mean idle", "holes", *(f"{name[1:]} % s" for name in _QUANTILES))
+    head = ("assignment", "mean idle", "idle_intervals", *(f"{name[1:]} % s" for name in _QUANTILES))
     cells = [head]
     for row in rows:
-        lengths = ("-" if length is None else f"{length:,.0f}" for length in row.hole_length_s.values())
-        cells.append((str(row.assignment), f"{row.mean_idle_nodes:,.2f}", f"{row.holes:,}", *lengths))
-    title = "the same log under each rule: how much is idle is the same, how long holes are is not"
+        lengths = ("-" if length is None else f"{length:,.0f}" for length in row.idle_interval_length_s.values())
+        cells.append((str(row.assignment), f"{row.mean_idle_nodes:,.2f}", f"{row.idle_intervals:,}", *lengths))
+    title = "the same log under each rule: how much is idle is the same, how long idle intervals are is not"
     return "\n".join([title, *aligned(cells)]) + "\n"

@@ -1,9 +1,9 @@
-"""What the rules found and did, as facts and doubts of the report."""
+"""What the rules found and did, as facts and warnings of the report."""
 
 from __future__ import annotations
 
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_DOUBT, HOUR_US, Absence
+from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_WARNING, HOUR_US, Absence
 from bfreplay.datasets.ingest.occupancy.oversubscription import idle_hours_by_rule
 from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
@@ -14,7 +14,7 @@ from bfreplay.errors import InputError
 
 NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"
 CENSORED = "jobs cut by the window's edges"
-SHORT_HOLES, EMPTY_MACHINE = "holes too short to be events", "no job on the whole machine"
+SHORT_INTERVALS, EMPTY_MACHINE = "idle intervals too short to be events", "no job on the whole machine"
 LEFT_IDLE = (
     "the whole machine had no job for long, and no outage was recorded then: it counts as idle, since the log has "
     "records of other outages (--empty-machine down takes it away, --empty-machine idle confirms it)"
@@ -35,33 +35,33 @@ CONTRADICTING = (
 
 
 def report_survey(
-    lint: ImportReport, record: ScheduleRecord, plan: Plan, survey: Survey, absence: Absence | None
+    report: ImportReport, record: ScheduleRecord, plan: Plan, survey: Survey, absence: Absence | None
 ) -> None:
-    """Add to ``lint`` what a first pass found.
+    """Add to ``report`` what a first pass found.
 
     Raises
     ------
     InputError
         Jobs share nodes, and the rules refuse that.
     """
-    sweep, tallies, facts = survey.sweep, survey.sweep.tallies, lint.facts
+    sweep, tallies, facts = survey.sweep, survey.sweep.tallies, report.facts
     facts[NODES] = len(survey.start)
     facts[NODE_HOURS] = {
         word: node_us / HOUR_US for word, node_us in zip(STATE_WORDS, survey.node_us.tolist(), strict=True) if node_us
     }
     facts[ROWS] = survey.n_rows
-    if survey.holes.n_closed:
-        facts[SHORT_HOLES] = {
-            "count": survey.holes.n_closed,
-            "node_hours": survey.holes.closed_us / HOUR_US,
+    if survey.idle_intervals.n_closed:
+        facts[SHORT_INTERVALS] = {
+            "count": survey.idle_intervals.n_closed,
+            "node_hours": survey.idle_intervals.closed_us / HOUR_US,
             "shorter_than_s": plan.rules.min_gap_s,
         }
     if not plan.states_seen:
-        _report_empty(lint, plan, survey)
+        _report_empty(report, plan, survey)
     if absence is not None:
         idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
         both = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
-        lint.doubt(ABSENT_DOUBT, value=f"{absence.examples}: {both}", n=absence.nodes, node_hours=absence.node_hours)
+        report.warn(ABSENT_WARNING, value=f"{absence.examples}: {both}", n=absence.nodes, node_hours=absence.node_hours)
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
         "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,
@@ -69,14 +69,14 @@ def report_survey(
     }
     if survey.n_repeated:
         facts["runs that were read twice and count once"] = survey.n_repeated
-        lint.keep("job intervals", -survey.n_repeated)
-    lint.doubt(CONTRADICTING, n=survey.n_contradicting)
-    _doubt_hours(lint, LASTING, sweep.lasting_us, sweep.n_lasting)
+        report.keep("job intervals", -survey.n_repeated)
+    report.warn(CONTRADICTING, n=survey.n_contradicting)
+    _warning_hours(report, LASTING, sweep.lasting_us, sweep.n_lasting)
     running, runaway = sweep.ended_open
     if running:
         facts["jobs running at the end of the log"] = running
-    _doubt_hours(lint, RUNAWAY, sweep.runaway_us, runaway)
-    _doubt_hours(lint, OVER_LIMIT, sweep.over_us, sweep.n_over)
+    _warning_hours(report, RUNAWAY, sweep.runaway_us, runaway)
+    _warning_hours(report, OVER_LIMIT, sweep.over_us, sweep.n_over)
     overlaps = int(tallies.overlaps)
     if overlaps and plan.rules.shared_nodes == "refuse":
         raise InputError(
@@ -87,32 +87,32 @@ def report_survey(
         )
     if overlaps:
         facts["starts on a node that is in use (shared nodes)"] = overlaps
-    _doubt_hours(lint, CLIPPED, tallies.clipped_node_us, int(tallies.clipped), "node-hours missing")
-    _doubt_hours(lint, DROPPED, tallies.left_out_node_us, int(tallies.left_out), "node-hours missing")
+    _warning_hours(report, CLIPPED, tallies.clipped_node_us, int(tallies.clipped), "node-hours missing")
+    _warning_hours(report, DROPPED, tallies.left_out_node_us, int(tallies.left_out), "node-hours missing")
     if tallies.delayed:
         average_hours = tallies.delay_us / HOUR_US / int(tallies.delayed)
         node_hours = float(tallies.delay_node_us) / HOUR_US
         value = f"{average_hours:,.2f} hours on average"
-        lint.doubt(DELAYED, value=value, n=int(tallies.delayed), node_hours=node_hours)
-    _doubt_hours(lint, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
+        report.warn(DELAYED, value=value, n=int(tallies.delayed), node_hours=node_hours)
+    _warning_hours(report, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
     if sweep.never_began or tallies.clipped or tallies.left_out or tallies.delayed:
         by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
         facts.update({} if by_rule is None else {IDLE_BY_RULE: by_rule})
 
 
-def _doubt_hours(lint: ImportReport, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:
-    """Doubt ``n`` cases (0: none), whose node-microseconds that may be wrongly idle or busy are known."""
+def _warning_hours(report: ImportReport, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:
+    """Warning ``n`` cases (0: none), whose node-microseconds that may be wrongly idle or busy are known."""
     hours = float(node_us) / HOUR_US
-    lint.doubt(sentence, value=f"{hours:,.1f} {what}", n=n, node_hours=hours)
+    report.warn(sentence, value=f"{hours:,.1f} {what}", n=n, node_hours=hours)
 
 
-def _report_empty(lint: ImportReport, plan: Plan, survey: Survey) -> None:
+def _report_empty(report: ImportReport, plan: Plan, survey: Survey) -> None:
     """How long there was no job on the whole machine, and what that was taken for."""
     tallies = survey.sweep.tallies
     span_us = plan.window_us[1] - plan.window_us[0]
     long_ones, long_hours = int(tallies.long_empty), float(tallies.long_empty_us) / HOUR_US
     is_down = plan.empty_is_down
-    lint.facts[EMPTY_MACHINE] = {
+    report.facts[EMPTY_MACHINE] = {
         "share_of_window": int(tallies.empty_us) / span_us,
         "assumed_down_periods": long_ones if is_down else 0,
         "assumed_down_hours": long_hours if is_down else 0.0,
@@ -121,4 +121,4 @@ def _report_empty(lint: ImportReport, plan: Plan, survey: Survey) -> None:
         "longer_than_min": plan.rules.empty_after_s / 60,
     }
     if tallies.left_idle_node_us and plan.rules.empty_machine == "auto" and not plan.outages_known:
-        _doubt_hours(lint, LEFT_IDLE, tallies.left_idle_node_us, long_ones)
+        _warning_hours(report, LEFT_IDLE, tallies.left_idle_node_us, long_ones)

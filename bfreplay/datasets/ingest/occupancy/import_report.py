@@ -1,4 +1,4 @@
-"""The lint report: what an import kept, what it left out and why, and what is doubtful about it."""
+"""The report report: what an import kept, what it left out and why, and what may be wrong with it."""
 
 from __future__ import annotations
 
@@ -65,20 +65,20 @@ class ImportReport:
         Rows (lines, records) of the input that were looked at, without comments, headers and blank lines.
     kept
         What was made of them: ``"job intervals"``, ``"outage intervals"``, ... -> how many.
-    dropped
+    skipped
         Rows that were left out: reason -> tally. Reasons are short phrases: ``"never started"``. Those that a whole log
-        has by its nature (pending jobs, job steps) are dropped too, and counted; they are no doubts.
-    doubts
+        has by its nature (pending jobs, job steps) are skipped too, and counted; they are no warnings.
+    warnings
         What may make the result wrong: a full sentence -> tally. ``--strict`` makes errors of them.
     facts
-        What is worth knowing and no doubt: key -> plain JSON value (time-zone evidence, window, shares).
+        What is worth knowing and no warning: key -> plain JSON value (time-zone evidence, window, shares).
     """
 
     def __init__(self) -> None:
         self.rows_read = 0
         self.kept: dict[str, int] = {}
-        self.dropped: dict[str, Tally] = {}
-        self.doubts: dict[str, Tally] = {}
+        self.skipped: dict[str, Tally] = {}
+        self.warnings: dict[str, Tally] = {}
         self.facts: dict[str, Json] = {}
 
     def copy(self) -> ImportReport:
@@ -93,11 +93,11 @@ class ImportReport:
         """Count what was made of rows."""
         self.kept[what] = self.kept.get(what, 0) + n
 
-    def drop(self, reason: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
+    def skip(self, reason: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
         """Count rows that are left out, by reason; ``n`` 0 is nothing. The first few are kept as examples."""
-        _count(self.dropped, reason, file, line, value, n)
+        _count(self.skipped, reason, file, line, value, n)
 
-    def doubt(
+    def warn(
         self,
         sentence: str,
         file: str = "",
@@ -111,29 +111,29 @@ class ImportReport:
         ``node_hours`` is how much idle time may be wrong because of it, where that is known: every later answer shows
         it as a share of the idle node-hours.
         """
-        _count(self.doubts, sentence, file, line, value, n, node_hours)
+        _count(self.warnings, sentence, file, line, value, n, node_hours)
 
-    def leave_out(
-        self, reason: str, file: str = "", line: int | None = None, value: object = "", *, doubt: str = UNREADABLE
+    def skip_with_warning(
+        self, reason: str, file: str = "", line: int | None = None, value: object = "", *, warning: str = UNREADABLE
     ) -> None:
-        """Count a row that is left out, which is a doubt too."""
-        self.drop(reason, file, line, value)
-        self.doubt(doubt, file, line, value)
+        """Count a row that is left out, which is a warning too."""
+        self.skip(reason, file, line, value)
+        self.warn(warning, file, line, value)
 
     @property
-    def rows_dropped(self) -> int:
+    def rows_skipped(self) -> int:
         """All rows that were left out."""
-        return sum(tally.count for tally in self.dropped.values())
+        return sum(tally.count for tally in self.skipped.values())
 
-    def largest_drops(self) -> list[tuple[str, Tally]]:
+    def most_skipped(self) -> list[tuple[str, Tally]]:
         """The reasons for which most rows were left out, the largest first; of equal ones the first by its letters."""
-        return sorted(self.dropped.items(), key=lambda item: (-item[1].count, item[0]))
+        return sorted(self.skipped.items(), key=lambda item: (-item[1].count, item[0]))
 
     def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log of which nothing was kept, with why; ``otherwise`` where nothing was left out."""
-        dropped = self.largest_drops()
-        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in dropped[:MOST_EXAMPLES])
-        example = next((tally.examples[0] for _, tally in dropped if tally.examples), Example("", None, ""))
+        skipped = self.most_skipped()
+        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in skipped[:MOST_EXAMPLES])
+        example = next((tally.examples[0] for _, tally in skipped if tally.examples), Example("", None, ""))
         return InputError(
             f"{problem}: {reasons or otherwise}",
             file=example.file or file,
@@ -145,23 +145,23 @@ class ImportReport:
 
     def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without any run of a job."""
-        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.largest_drops()[:4])
+        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.most_skipped()[:4])
         problem = "no run of a job can be made of this log"
         return InputError(problem, file=file, value=found or otherwise, expected=expected, fix=fix)
 
-    def refuse_doubts(self) -> None:
-        """Raise ``InputError`` if there are doubts (``--strict``)."""
-        if not self.doubts:
+    def refuse_warnings(self) -> None:
+        """Raise ``InputError`` if there are warnings (``--strict``)."""
+        if not self.warnings:
             return
-        shown = [f"{sentence} ({tally.count:,} x)" for sentence, tally in self.doubts.items()]
-        first = next((tally.examples[0] for tally in self.doubts.values() if tally.examples), None)
+        shown = [f"{sentence} ({tally.count:,} x)" for sentence, tally in self.warnings.items()]
+        first = next((tally.examples[0] for tally in self.warnings.values() if tally.examples), None)
         raise InputError(
-            f"--strict: {len(shown)} doubt{'s' if len(shown) > 1 else ''} about this log: " + "; ".join(shown),
+            f"--strict: {len(shown)} warning{'s' if len(shown) > 1 else ''} about this log: " + "; ".join(shown),
             file=first.file if first and first.file else None,
             row=first.row if first else None,
             **({"value": first.value} if first and first.value else {}),
-            expected="a log without doubts",
-            fix="mend the export, choose the option that settles the doubt, or import without --strict",
+            expected="a log without warnings",
+            fix="mend the export, choose the option that settles the warning, or import without --strict",
         )
 
     def to_json(self) -> dict[str, Json]:
@@ -169,9 +169,9 @@ class ImportReport:
         return {
             "rows_read": self.rows_read,
             "kept": dict(self.kept),
-            "rows_dropped": self.rows_dropped,
-            "dropped": {reason: tally.to_json() for reason, tally in self.dropped.items()},
-            "doubts": {sentence: tally.to_json() for sentence, tally in self.doubts.items()},
+            "rows_skipped": self.rows_skipped,
+            "skipped": {reason: tally.to_json() for reason, tally in self.skipped.items()},
+            "warnings": {sentence: tally.to_json() for sentence, tally in self.warnings.items()},
             "facts": dict(self.facts),
         }
 
@@ -194,6 +194,6 @@ def _count(
     tallies.setdefault(key, Tally()).add(Example(file, line, text) if known else None, n, node_hours)
 
 
-def dropped_counts(lint: ImportReport) -> Mapping[str, int]:
-    """Reason -> rows, as ``EventsMetadata.dropped`` has them."""
-    return {reason: tally.count for reason, tally in lint.dropped.items()}
+def skipped_counts(report: ImportReport) -> Mapping[str, int]:
+    """Reason -> rows, as ``EventsMetadata.skipped`` has them."""
+    return {reason: tally.count for reason, tally in report.skipped.items()}

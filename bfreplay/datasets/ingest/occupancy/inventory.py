@@ -43,7 +43,7 @@ MERGED = "names of nodes in different domains became one (--node-names): are the
 _DIGITS = re.compile(r"\d+")
 LEFT_OUT = "nodes left out"
 ABSENT = "nodes assumed absent"
-ABSENT_DOUBT = (
+ABSENT_WARNING = (
     "no job used this node for long at an edge of the window (--absent-after): it is assumed absent then, and would be "
     "idle if it was there (--inventory says which nodes there are)"
 )
@@ -63,14 +63,14 @@ def inventory_known(record: ScheduleRecord) -> bool:
     return record.inventory_known or record.machine_size is not None
 
 
-def doubt_rare_names(record: ScheduleRecord, use: NodeUse, lint: ImportReport) -> None:
-    """Doubt nodes that one job names, where others are named by dozens or in another way.
+def warn_of_rare_names(record: ScheduleRecord, use: NodeUse, report: ImportReport) -> None:
+    """Warn of nodes that one job names, where others are named by dozens or in another way.
 
     A misspelt name, or a cell of another column, would be a node that looks idle nearly all the time.
     """
     jobs_on = use.jobs_on
     named = jobs_on[use.is_used]
-    _doubt_strange_names(record, use, lint)
+    _warn_of_strange_names(record, use, report)
     if len(named) < FEW_NODES or float(np.median(named)) < OFTEN:
         return
     span_us = record.last_stamp_us - record.first_start_us
@@ -79,11 +79,11 @@ def doubt_rare_names(record: ScheduleRecord, use: NodeUse, lint: ImportReport) -
     once = np.flatnonzero((jobs_on == 1) & is_short)
     names = record.nodes
     for node in once[:MOST_EXAMPLES].tolist():
-        lint.doubt(NAMED_ONCE, value=names[node])
-    lint.doubt(NAMED_ONCE, n=max(0, len(once) - MOST_EXAMPLES))
+        report.warn(NAMED_ONCE, value=names[node])
+    report.warn(NAMED_ONCE, n=max(0, len(once) - MOST_EXAMPLES))
 
 
-def _doubt_strange_names(record: ScheduleRecord, use: NodeUse, lint: ImportReport) -> None:
+def _warn_of_strange_names(record: ScheduleRecord, use: NodeUse, report: ImportReport) -> None:
     all_names = record.nodes
     names = [all_names[node] for node in np.flatnonzero(use.is_used)]
     forms = [_DIGITS.sub("0", name) for name in names]
@@ -92,13 +92,13 @@ def _doubt_strange_names(record: ScheduleRecord, use: NodeUse, lint: ImportRepor
         return
     for name, form, n_jobs in zip(names, forms, use.jobs_on[use.is_used].tolist(), strict=True):
         if many[form] == 1 and n_jobs == 1:
-            lint.doubt(NAMED_OTHERWISE, value=name)
+            report.warn(NAMED_OTHERWISE, value=name)
 
 
-def doubt_spellings(
-    record: ScheduleRecord, absent: Sequence[Outage], left_out: NDArray[np.bool_], window: Window, lint: ImportReport
+def warn_of_spellings(
+    record: ScheduleRecord, absent: Sequence[Outage], left_out: NDArray[np.bool_], window: Window, report: ImportReport
 ) -> None:
-    """Doubt nodes that have several names, and names in several domains that ``--node-names`` made one node.
+    """Warn of nodes that have several names, and names in several domains that ``--node-names`` made one node.
 
     Of the names of one node all but one are too many: the node-hours are those for which they are there.
     """
@@ -114,16 +114,16 @@ def doubt_spellings(
         lower = {names[node].lower() for node in nodes}
         if len(nodes) > 1 and (short in lower or len(lower) < len(nodes)):  # two domains alone may be two nodes
             surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
-            lint.doubt(TWO_SPELLINGS, value=", ".join(names[i] for i in nodes), node_hours=surplus_us / HOUR_US)
+            report.warn(TWO_SPELLINGS, value=", ".join(names[i] for i in nodes), node_hours=surplus_us / HOUR_US)
     domains: dict[int, dict[str, str]] = {}
     for spelling, node in record.spellings.items() if record.node_names.startswith("short") else ():
         domain = spelling.lower().removeprefix(names[node].lower())
         domains.setdefault(node, {}).setdefault(domain, spelling)
     for of in domains.values():
         if len(of.keys() - {""}) > 1:
-            lint.doubt(MERGED, value=", ".join(of.values()))
+            report.warn(MERGED, value=", ".join(of.values()))
     if len(record.spellings) > len(names):
-        lint.facts["node names"] = f"{len(record.spellings):,} spellings of {len(names):,} ({record.node_names})"
+        report.facts["node names"] = f"{len(record.spellings):,} spellings of {len(names):,} ({record.node_names})"
 
 
 def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
@@ -147,10 +147,10 @@ def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
     )
 
 
-def doubt_unused_nodes(
-    record: ScheduleRecord, use: NodeUse, rules: OccupancyRules, window: Window, lint: ImportReport
+def warn_of_unused_nodes(
+    record: ScheduleRecord, use: NodeUse, rules: OccupancyRules, window: Window, report: ImportReport
 ) -> None:
-    """Doubt nodes that are said to be there and that no job used for long, or ever: they may be down."""
+    """Warn of nodes that are said to be there and that no job used for long, or ever: they may be down."""
     if not record.inventory_known or record.n_counted or record.outages_known or record.states_seen:
         return
     n_nodes, after_us = len(use.jobs_on), microseconds(rules.absent_after_s)
@@ -170,9 +170,9 @@ def doubt_unused_nodes(
         found = np.flatnonzero(which)
         names = record.nodes
         for node in found[:MOST_EXAMPLES].tolist():
-            lint.doubt(sentence, value=names[node], node_hours=int(idle_us[node]) / HOUR_US)
+            report.warn(sentence, value=names[node], node_hours=int(idle_us[node]) / HOUR_US)
         rest = found[MOST_EXAMPLES:]
-        lint.doubt(sentence, n=len(rest), node_hours=idle_us[rest].sum(dtype=float) / HOUR_US)
+        report.warn(sentence, n=len(rest), node_hours=idle_us[rest].sum(dtype=float) / HOUR_US)
 
 
 def _without_outages(
@@ -188,7 +188,7 @@ def _without_outages(
 
 
 def absences(
-    record: ScheduleRecord, use: NodeUse, n_nodes: int, rules: OccupancyRules, window: Window, lint: ImportReport
+    record: ScheduleRecord, use: NodeUse, n_nodes: int, rules: OccupancyRules, window: Window, report: ImportReport
 ) -> tuple[list[Outage], NDArray[np.bool_], Absence | None]:
     """Outages of nodes that were not there yet, or not any more; and which of ``n_nodes`` were not there at all.
 
@@ -202,7 +202,7 @@ def absences(
         others = record.nodes[record.n_given :]
         if others:
             uses = count(int(use.jobs_on[record.n_given :].sum()), "use")
-            lint.facts[LEFT_OUT] = (
+            report.facts[LEFT_OUT] = (
                 f"{count(len(others), 'node')} that the inventory does not have (--inventory-only), such as "
                 f"{', '.join(others[:MOST_EXAMPLES])}: {uses} by jobs not counted"
             )
@@ -215,7 +215,7 @@ def absences(
     left_out[:] = ~use.is_used | gone | to_come
     if left_out.any():
         such = ", ".join(record.nodes[node] for node in np.flatnonzero(left_out)[:MOST_EXAMPLES])
-        lint.facts[LEFT_OUT] = (
+        report.facts[LEFT_OUT] = (
             f"{count(int(left_out.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
             f"of the window, such as {such}"
         )
@@ -240,7 +240,7 @@ def absences(
         names = record.nodes
         if len(found):
             hours, such_as = absent_us.sum(dtype=float) / HOUR_US, [names[node] for node in found[:MOST_EXAMPLES]]
-            lint.facts[ABSENT] = {
+            report.facts[ABSENT] = {
                 "nodes": len(found),
                 "before their first job": int(np.count_nonzero(before_us)),
                 "after their last job": int(np.count_nonzero(behind_us)),

@@ -102,8 +102,8 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
     record, plan
         What a sweep depends on.
     idle_hours
-        What the sweep under ``plan.rules`` found. It may be less than the count, by holes too short to be events; the
-        figures of the other rules are lowered by as much.
+        What the sweep under ``plan.rules`` found. It may be less than the count, by idle intervals too short to be
+        events; the figures of the other rules are lowered by as much.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The lint report as plain text for people."""
+"""The report report as plain text for people."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _LABEL = 12
 
 
 def render(built: BuiltLog, reader: str) -> str:
-    """Lay out what was read, kept, left out and assumed; the doubts and the verdict last, where they are seen."""
-    lint, events = built.lint, built.events
+    """Lay out what was read, kept, left out and assumed; the warnings and the verdict last, where they are seen."""
+    report, events = built.report, built.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
-    kept = ", ".join(f"{n:,} {what}" for what, n in lint.kept.items()) or "nothing"
+    kept = ", ".join(f"{n:,} {what}" for what, n in report.kept.items()) or "nothing"
     lines = [
-        _line("read", f"{count(lint.rows_read, 'row')} as {metadata.source_format or reader}"),
+        _line("read", f"{count(report.rows_read, 'row')} as {metadata.source_format or reader}"),
         _line("kept", kept),
-        _line("left out", count(lint.rows_dropped, "row")),
+        _line("left out", count(report.rows_skipped, "row")),
     ]
-    for reason, tally in sorted(lint.dropped.items(), key=lambda item: -item[1].count):
+    for reason, tally in sorted(report.skipped.items(), key=lambda item: -item[1].count):
         example = f", e.g. {tally.examples[0]}" if tally.examples else ""
         lines.append(_line("", f"{tally.count:,} x {reason}{example}", hanging=2))
     known = metadata.node_inventory == "metadata"
@@ -44,11 +44,11 @@ def render(built: BuiltLog, reader: str) -> str:
         _line("nodes", f"{len(events.nodes):,}" + ("" if known else " seen in the log; --inventory adds the others")),
     ]
     lines += [_line("assignment", each) for each in LogWarnings(node_assignment=metadata.assignment).sentences()]
-    lines += [_line(label, text) for label, text in _facts(lint.facts)]
-    for sentence, tally in lint.doubts.items():
-        lines.append(_line("DOUBT", f"{tally.count:,} x {sentence}"))
+    lines += [_line(label, text) for label, text in _facts(report.facts)]
+    for sentence, tally in report.warnings.items():
+        lines.append(_line("WARNING", f"{tally.count:,} x {sentence}"))
         lines += [_line("", f"e.g. {example}", hanging=2) for example in tally.examples]
-    if lint.doubts:
+    if report.warnings:
         lines.append(_line("VERDICT", metadata.log_warnings.verdict_sentence()))
     return "\n".join(lines) + "\n"
 
@@ -70,8 +70,10 @@ def _node_hours(hours: Mapping[str, float]) -> str:
 
 
 def _closed(fact: Mapping[str, float]) -> str:
-    holes = count(int(fact["count"]), "hole")
-    return f"{holes} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are no events"
+    intervals = count(int(fact["count"]), "idle interval")
+    return (
+        f"{intervals} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are no events"
+    )
 
 
 def _empty(fact: Mapping[str, float]) -> str:
@@ -103,11 +105,11 @@ def _by_rule(fact: Mapping[str, float]) -> str:
 _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     findings.NODE_HOURS: _node_hours,
     findings.CENSORED: _cut,
-    findings.SHORT_HOLES: _closed,
+    findings.SHORT_INTERVALS: _closed,
     findings.EMPTY_MACHINE: _empty,
     IDLE_BY_RULE: _by_rule,
 }
-_SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, or among the doubts
+_SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, or among the warnings
 
 
 def _facts(facts: Mapping[str, Json]) -> list[tuple[str, str]]:

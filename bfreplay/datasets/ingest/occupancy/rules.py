@@ -42,7 +42,7 @@ class OccupancyRules:
         ``auto``: down, unless the log came with records of outages, which then say when it was down, or is that of a
         simulation.
     min_gap_s
-        A shorter hole between two uses of a node is no event: the node stays in the state that it had.
+        A shorter idle interval between two uses of a node is no event: the node stays in the state that it had.
     release_delay_s
         A node is free so long after the end of its job (epilog, cleaning up).
     window

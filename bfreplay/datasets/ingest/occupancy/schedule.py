@@ -46,14 +46,14 @@ class Coverage:
 
 
 class ScheduleRecord:
-    """Job intervals, outages and the inventory of nodes; what cannot be an interval is counted in ``lint``.
+    """Job intervals, outages and the inventory of nodes; what cannot be an interval is counted in ``report``.
 
     Times are integer microseconds since 1970-01-01 UTC (or since the log's start, for logs without a calendar).
     Intervals are half-open, [start, end).
 
     Attributes
     ----------
-    lint
+    report
         Where readers and this record count what they leave out.
     source_format
         What the log was, e.g. ``"slurm sacct"``; a reader appends to it with ``add_format``.
@@ -73,9 +73,9 @@ class ScheduleRecord:
     """
 
     def __init__(
-        self, lint: ImportReport | None = None, spool: JobSpool | None = None, node_names: str = NODE_NAMES[0]
+        self, report: ImportReport | None = None, spool: JobSpool | None = None, node_names: str = NODE_NAMES[0]
     ) -> None:
-        self.lint = ImportReport() if lint is None else lint
+        self.report = ImportReport() if report is None else report
         self.jobs = JobSpool() if spool is None else spool
         self.outages: list[Outage] = []
         self.source_format = ""
@@ -128,7 +128,7 @@ class ScheduleRecord:
     def give_inventory(self, names: Iterable[str], is_restricted: bool = False) -> None:
         """All nodes of the machine, as somebody said before anything was read.
 
-        A job on another one is a doubt; with ``is_restricted`` other nodes are left out, and jobs hold them unseen.
+        A job on another one is a warning; with ``is_restricted`` other nodes are left out, and jobs hold them unseen.
         """
         self.add_inventory(names)
         self.n_given, self.is_restricted = len(self._index), is_restricted
@@ -185,11 +185,13 @@ class ScheduleRecord:
         listed = 0 if nodes is None else len(nodes)
         held = listed if count is None else max(count, listed)
         if nodes is not None and listed and count is not None and count != listed:
-            self.lint.doubt(MISMATCH, file, line, f"{count} nodes, {listed} listed")
+            self.report.warn(MISMATCH, file, line, f"{count} nodes, {listed} listed")
         if not self._is_interval("job", start_us, end_us, file, line):
             return
         if not 0 < held <= MOST_NODES:
-            return self.lint.drop("a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes")
+            return self.report.skip(
+                "a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes"
+            )
         end = OPEN_END if end_us is None else end_us
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
@@ -200,12 +202,12 @@ class ScheduleRecord:
         else:
             self._ended(end_us, end_us, end_us - start_us)
         self.n_counted += held > listed
-        self.lint.keep("job intervals")
+        self.report.keep("job intervals")
         if nodes is not None and self.n_given and not self.is_restricted:
             strange = nodes[nodes >= self.n_given][:5].tolist()
             if strange:
                 names = self.nodes
-                self.lint.doubt(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[i] for i in strange)}")
+                self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[i] for i in strange)}")
 
     def add_counted_jobs(
         self,
@@ -230,7 +232,7 @@ class ScheduleRecord:
         if len(known):
             self._ended(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
         self.n_counted += len(job)
-        self.lint.keep("job intervals", len(job))
+        self.report.keep("job intervals", len(job))
 
     def add_outage(
         self,
@@ -252,7 +254,7 @@ class ScheduleRecord:
         if state == NodeState.BUSY:  # seen in samples; the end of an outage may be planned
             self.states_seen = True
             self.stamp(start_us if end_us is None else end_us)
-        self.lint.keep("outage intervals")
+        self.report.keep("outage intervals")
 
     # ---- what the log covers -----------------------------------------------------------------------------------
 
@@ -275,12 +277,12 @@ class ScheduleRecord:
 
     def _is_interval(self, what: str, start_us: int, end_us: int | None, file: str, line: int | None) -> bool:
         if not FIRST_TIME_US < start_us < LAST_TIME_US or (end_us is not None and not end_us < LAST_TIME_US):
-            self.lint.drop(f"{what}: a time outside the calendar", file, line, f"{start_us} to {end_us} us")
+            self.report.skip(f"{what}: a time outside the calendar", file, line, f"{start_us} to {end_us} us")
             return False
         if end_us is None or end_us > start_us:
             return True
         reason = f"{what} of no length" if end_us == start_us else f"{what} that ends before it starts"
-        self.lint.drop(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
+        self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
     def _started(self, first_us: int, last_us: int) -> None:

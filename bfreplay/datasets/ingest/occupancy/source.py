@@ -53,13 +53,13 @@ class Survey:
 
     def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
         self.sweep = Sweep(record, plan)
-        self.holes = _short_holes(self.sweep, plan)
+        self.idle_intervals = _short_intervals(self.sweep, plan)
         self.start = self.sweep.initial[: plan.n_kept].copy()
         self.n_rows = 0
         self.node_us = np.zeros(len(NodeState))
         since_us = np.full(plan.n_kept, plan.window_us[0], np.int64)
         state: NDArray[np.int8] | None = None
-        for time_us, node, new_state in _inside(self.sweep, plan, self.holes, self.start):
+        for time_us, node, new_state in _inside(self.sweep, plan, self.idle_intervals, self.start):
             if state is None:
                 state = self.start.copy()
             add_state_time(time_us, node, new_state, state, since_us, self.node_us)
@@ -69,20 +69,20 @@ class Survey:
         np.add.at(self.node_us, self.start if state is None else state, plan.window_us[1] - since_us)
 
 
-def _short_holes(sweep: Sweep, plan: Plan) -> ShortHoles:
-    return ShortHoles(sweep.initial, microseconds(plan.rules.min_gap_s), plan.window_us)
+def _short_intervals(sweep: Sweep, plan: Plan) -> ShortIntervals:
+    return ShortIntervals(sweep.initial, microseconds(plan.rules.min_gap_s), plan.window_us)
 
 
 def _inside(
-    sweep: Sweep, plan: Plan, holes: ShortHoles | None = None, start: NDArray[np.int8] | None = None
+    sweep: Sweep, plan: Plan, idle_intervals: ShortIntervals | None = None, start: NDArray[np.int8] | None = None
 ) -> Iterator[Rows]:
     """Rows after the start of the window up to its end, of the nodes in the inventory.
 
     What comes before goes into ``start (N,)``, which is complete when the first rows come.
     """
-    holes = _short_holes(sweep, plan) if holes is None else holes
+    idle_intervals = _short_intervals(sweep, plan) if idle_intervals is None else idle_intervals
     for rows, is_last in _with_last(sweep.rows()):
-        time_us, node, state = holes.passed(*rows, is_last)
+        time_us, node, state = idle_intervals.passed(*rows, is_last)
         if len(node) and int(node.max()) >= plan.n_kept:
             kept = node < plan.n_kept
             time_us, node, state = time_us[kept], node[kept], state[kept]
@@ -107,19 +107,19 @@ def _with_last(pieces: Iterator[Rows]) -> Iterator[tuple[Rows, bool]]:
         yield held, True
 
 
-class ShortHoles:
-    """Closes holes shorter than ``min_gap_us``: their node stays in the state it had before.
+class ShortIntervals:
+    """Closes idle intervals shorter than ``min_gap_us``: their node stays in the state it had before.
 
-    Rows are held back until it is known how long the holes are that they open: as long as ``min_gap_us``.
+    Rows are held back until it is known how long the idle intervals are that they open: as long as ``min_gap_us``.
 
     Parameters
     ----------
     shown
-        State of each node before the first row, ``(N,) int8``. A hole that is open then is never too short.
+        State of each node before the first row, ``(N,) int8``. An idle interval that is open then is never too short.
     min_gap_us
-        Least length of a hole.
+        Least length of an idle interval.
     window_us
-        Only holes that end inside are counted in ``n_closed`` and ``closed_us``.
+        Only idle intervals that end inside are counted in ``n_closed`` and ``closed_us``.
     """
 
     def __init__(self, shown: NDArray[np.int8], min_gap_us: int, window_us: tuple[int, int]) -> None:
@@ -171,9 +171,10 @@ def _close_short(
     begin: int, first_row: int, state: NDArray[np.int8], before: NDArray[np.int8], opened_row: NDArray[np.int64],
     opened_us: NDArray[np.int64], min_gap_us: int, window_start_us: int, window_end_us: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Mark the rows of short holes, from row ``begin`` of the buffer on; returns how many holes, and their time.
+    """Mark the rows of short idle intervals from row ``begin`` of the buffer on; return their number and time.
 
-    ``opened_row`` is the row that opened the hole of a node, counted over all buffers (``first_row`` is this one's).
+    ``opened_row`` is the row that opened the idle interval of a node, counted over all buffers (``first_row`` is this
+    one's).
     """
     closed, closed_us = 0, 0
     for r in range(begin, len(time_us)):

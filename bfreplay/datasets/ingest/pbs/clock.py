@@ -20,12 +20,12 @@ FARTHEST_US = 15 * 3600 * US
 
 _MOST_CHANGES = 24
 _IMPOSSIBLE = "a text stamp that contradicts the records around it or does not exist in the time zone"
-_IMPOSSIBLE_DOUBT = (
+_IMPOSSIBLE_WARNING = (
     "text stamps do not exist in the time zone, or contradict the records around them: check --tz;"
     " their runs were left out"
 )
-_OTHER_ZONE_DOUBT = "the text stamps are not in the time zone that was given: check --tz"
-_FOLD_DOUBT = "text stamps in the hour that is repeated when summer time ends were taken as --dst-fold says"
+_OTHER_ZONE_WARNING = "the text stamps are not in the time zone that was given: check --tz"
+_FOLD_WARNING = "text stamps in the hour that is repeated when summer time ends were taken as --dst-fold says"
 
 
 @dataclass(slots=True)
@@ -47,10 +47,10 @@ class StampClock(Clock):
     changed in between (summer time), and the one that keeps the records in order is right.
     """
 
-    folded_doubt = _FOLD_DOUBT
+    folded_warning = _FOLD_WARNING
 
-    def __init__(self, options: ReadOptions, lint: ImportReport) -> None:
-        super().__init__(options.timezone, options.dst_fold, lint)
+    def __init__(self, options: ReadOptions, report: ImportReport) -> None:
+        super().__init__(options.timezone, options.dst_fold, report)
         self._waiting: list[_Waiting] = []
         self._offset_us: int | None = None
         self.latest_us: int | None = None  # latest epoch time that the log's stamps confirm
@@ -89,8 +89,8 @@ class StampClock(Clock):
         """Settle what is left, and write down what the stamps showed."""
         self._settle(None, None)
         if self._disagreed > self._agreed:
-            self._lint.doubt(_OTHER_ZONE_DOUBT, value=f"{self.zone}; {self._shown()}")
-        self._lint.facts["time zone"] = self._sentence()
+            self._report.warn(_OTHER_ZONE_WARNING, value=f"{self.zone}; {self._shown()}")
+        self._report.facts["time zone"] = self._sentence()
 
     def moment(self, stamp_us: int) -> int | None:
         """UTC time of a stamp if it is clear without its neighbours."""
@@ -104,7 +104,9 @@ class StampClock(Clock):
         for one in waiting:
             moment = self._settled_moment(one, offset_us, after_us)
             if moment is None:
-                self._lint.leave_out(_IMPOSSIBLE, one.line.file, one.line.number, one.line.job, doubt=_IMPOSSIBLE_DOUBT)
+                self._report.skip_with_warning(
+                    _IMPOSSIBLE, one.line.file, one.line.number, one.line.job, warning=_IMPOSSIBLE_WARNING
+                )
             else:
                 self.counts["settled"] += 1
                 one.then(moment)

@@ -16,7 +16,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
 from bfreplay.datasets.ingest.pbs.records import Line
-from bfreplay.datasets.ingest.pbs.runs import ORDER_DOUBT, Runs
+from bfreplay.datasets.ingest.pbs.runs import ORDER_WARNING, Runs
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import US
@@ -26,7 +26,7 @@ TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_pr
 
 _EXPECTED = "lines MM/DD/YYYY HH:MM:SS;TYPE;JOBID;key=value ..."
 _NO_RECORD = "a line that is no record"
-CUT_END_DOUBT = "the last line of a file has no end: it may have been cut, and its last value is not used"
+CUT_END_WARNING = "the last line of a file has no end: it may have been cut, and its last value is not used"
 _NO_JOB = "a record without a job's id"
 _OPEN_QUOTE = re.compile(r"""(?<!\S)[A-Za-z][\w.\-]*=(?:"[^"]*|'[^']*)$""", re.ASCII)
 _BACK_US = 3_900 * US  # the end of summer time puts the clock back by one hour
@@ -50,7 +50,7 @@ _OUTAGES = (
 RESERVATION_KINDS = "BFUYKk"
 _REASON = "reservation"
 _UNREADABLE = "a reservation that cannot be read"
-_UNREADABLE_DOUBT = "reservations that cannot be read were left out: their nodes look usable"
+_UNREADABLE_WARNING = "reservations that cannot be read were left out: their nodes look usable"
 
 
 class PbsReader:
@@ -81,26 +81,26 @@ class PbsReader:
         """
         firsts = [_first_stamp(file) for file in files]
         order = sorted(range(len(files)), key=lambda i: (firsts[i], files[i].name))
-        lint = record.lint
-        kept = lint.kept.get("job intervals", 0)
-        clock = StampClock(options, lint)
+        report = record.report
+        kept = report.kept.get("job intervals", 0)
+        clock = StampClock(options, report)
         runs = Runs(record, clock)
         reserved = Reservations(record, clock, options.reservations == "reserved")
         last_us: int | None = None
         days = records.FileDays()
         for i in order:
-            last_us = _read_file(files[i], lint, runs, reserved, last_us)
+            last_us = _read_file(files[i], report, runs, reserved, last_us)
             days.add(firsts[i], firsts[i] if last_us is None else last_us)
         clock.finish()
         runs.finish()
         reserved.finish()
-        days.finish(lint)
+        days.finish(report)
         if last_us is not None:
             moment, latest = clock.moment(last_us), clock.latest_us
             if moment is not None and latest is not None and moment < latest + _QUIET_US:
                 record.stamp(moment)  # when the last record was written; something near it confirms such a time
-        if lint.kept.get("job intervals", 0) == kept:
-            raise lint.no_runs(
+        if report.kept.get("job intervals", 0) == kept:
+            raise report.no_runs(
                 "",
                 file=files[order[0]].name,
                 expected="S and E records with start=, end= and exec_host=",
@@ -109,27 +109,27 @@ class PbsReader:
         record.add_format("pbs accounting")
         if options.timezone is not None:
             record.timezone = options.timezone
-        lint.facts["outages"] = _OUTAGES
+        report.facts["outages"] = _OUTAGES
 
 
 def _read_file(
-    file: LogFile, lint: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
+    file: LogFile, report: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
 ) -> int | None:
     """Return the last text stamp, on the server's clock."""
     for number, text, is_whole in file.lines_with_ends():
         if not text.strip():
             continue
-        lint.read()
+        report.read()
         if not is_whole:
-            lint.doubt(CUT_END_DOUBT, file.name, number, text)
+            report.warn(CUT_END_WARNING, file.name, number, text)
         line = records.parsed_line(text if is_whole else _complete(text), file.name, number)
         if line is None or not line.job.strip():
-            lint.leave_out(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
+            report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
-            lint.doubt(ORDER_DOUBT, file.name, number, text[:19])
+            report.warn(ORDER_WARNING, file.name, number, text[:19])
         last_us = line.stamp_us
-        _take(line, lint, runs, reserved)
+        _take(line, report, runs, reserved)
     return last_us
 
 
@@ -147,19 +147,19 @@ def _complete(text: str) -> str:
     return head + attributes[:end]
 
 
-def _take(line: Line, lint: ImportReport, runs: Runs, reserved: Reservations) -> None:
+def _take(line: Line, report: ImportReport, runs: Runs, reserved: Reservations) -> None:
     kind = line.kind
     without_run = _WITHOUT_RUN.get(kind)
     if without_run is not None:
-        lint.drop(without_run, line.file, line.number, line.job)
+        report.skip(without_run, line.file, line.number, line.job)
     elif kind in RESERVATION_KINDS:
         reserved.take(line)
     elif kind not in "SERADCTcsue":
-        lint.drop("other record type", line.file, line.number, f"{kind};{line.job}")
+        report.skip("other record type", line.file, line.number, f"{kind};{line.job}")
     elif not records.is_job(line.job):
-        lint.leave_out(_NO_JOB, line.file, line.number, f"{kind};{line.job}")
+        report.skip_with_warning(_NO_JOB, line.file, line.number, f"{kind};{line.job}")
     elif "[]" in line.job:
-        lint.drop("array parent", line.file, line.number, line.job)
+        report.skip("array parent", line.file, line.number, line.job)
     elif kind == "S":
         runs.start(line)
     elif kind in "ERA":
@@ -221,7 +221,7 @@ class Reservations:
         """Read one of the records of ``RESERVATION_KINDS``."""
         if self._are_kept and line.kind == "B":
             return self._begin(line)
-        self._record.lint.drop(_REASON, line.file, line.number, line.job)
+        self._record.report.skip(_REASON, line.file, line.number, line.job)
         reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
         if reservation is not None:
             self._clock.resolve(line, reservation.start_us, partial(self._add, reservation))
@@ -233,7 +233,7 @@ class Reservations:
         self._open.clear()
 
     def _begin(self, line: Line) -> None:
-        lint = self._record.lint
+        report = self._record.report
         try:
             found = records.attributes(line.text)
             start, end = records.epoch_us(found, "start"), records.epoch_us(found, "end")
@@ -241,10 +241,12 @@ class Reservations:
                 raise ValueError("no start and end")
             nodes = self._record.node_ids(records.vnode_hosts(found.get("nodes", "").strip("\"'")))
         except ValueError as error:
-            return lint.leave_out(_UNREADABLE, line.file, line.number, f"{line.job}: {error}", doubt=_UNREADABLE_DOUBT)
+            return report.skip_with_warning(
+                _UNREADABLE, line.file, line.number, f"{line.job}: {error}", warning=_UNREADABLE_WARNING
+            )
         known = self._open.get(line.job)
         if known is not None and known.start_us == start:
-            lint.drop(_REASON, known.line.file, known.line.number, line.job)
+            report.skip(_REASON, known.line.file, known.line.number, line.job)
         elif known is not None:
             self._add(known, known.end_us)
         self._open[line.job] = _Reservation(start, end, nodes, line)

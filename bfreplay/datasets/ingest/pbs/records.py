@@ -25,7 +25,7 @@ _VNODE = re.compile(r"([^:\[\]]+)(?:\[\d+\])?(?::.*)?")
 
 _USED = ("start", "end", "exec_host", "exec_vnode", "unique_node_count", "ctime")
 
-MISSING_DAYS_DOUBT = (
+MISSING_DAYS_WARNING = (
     "days between the first and the last file have no file: jobs that started in them are missing, and those that ended"
     " in them look as if they went on"
 )
@@ -204,8 +204,8 @@ class FileDays:
         if last - first <= _LONGEST_FILE:  # a wrong stamp far away tells nothing of the days between
             self._covered.update(range(first, last + 1))
 
-    def finish(self, lint: ImportReport) -> None:
-        """Doubt the days that are missing, if the log has one file a day."""
+    def finish(self, report: ImportReport) -> None:
+        """Warn of the days that are missing, if the log has one file a day."""
         if self._n_files < _LEAST_FILES or 2 * self._n_daily <= self._n_files:
             return
         days = sorted(self._covered)
@@ -213,7 +213,7 @@ class FileDays:
         n_missing = sum(after - first for first, after in gaps)
         shown = ", ".join(_words(first, after - 1) for first, after in gaps[:_MOST_SHOWN])
         more = ", ..." if len(gaps) > _MOST_SHOWN else ""
-        lint.doubt(MISSING_DAYS_DOUBT, value=shown + more, n=n_missing)
+        report.warn(MISSING_DAYS_WARNING, value=shown + more, n=n_missing)
 
 
 def _words(first: int, last: int) -> str:

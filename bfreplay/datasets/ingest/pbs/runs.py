@@ -27,28 +27,30 @@ _NO_RUN = {
     "R": "rerun of a job whose start is not in the log",
     "A": "aborted before it started",
 }
-_LOST_DOUBT = "jobs were rerun whose start is not in the log: their nodes look idle before"
-_OVERLAP_DOUBT = "a job started again without an end of its earlier run: that run is taken to have lasted until then"
-ORDER_DOUBT = "records are not in order of time: runs that end by a record without times may be wrong"
-_STARTS_DOUBT = "the start and the end record of a run give different starts; that of the start record is believed"
-_HOSTS_DOUBT = "the start and the end record of a run list different nodes; those of the end record are believed"
-_NO_END_DOUBT = "end records without end=: the times when they were written are taken"
-_OTHER_START_DOUBT = (
+_LOST_WARNING = "jobs were rerun whose start is not in the log: their nodes look idle before"
+_OVERLAP_WARNING = "a job started again without an end of its earlier run: that run is taken to have lasted until then"
+ORDER_WARNING = "records are not in order of time: runs that end by a record without times may be wrong"
+_STARTS_WARNING = "the start and the end record of a run give different starts; that of the start record is believed"
+_HOSTS_WARNING = "the start and the end record of a run list different nodes; those of the end record are believed"
+_NO_END_WARNING = "end records without end=: the times when they were written are taken"
+_OTHER_START_WARNING = (
     "start records were written at another time than the start they give; the start they give is believed"
 )
-_DELETED_DOUBT = (
+_DELETED_WARNING = (
     "jobs whose deletion was requested never end in the log: they hold their nodes until the log, or their time limit,"
     " is over"
 )
-_PAST_LIMIT_DOUBT = (
+_PAST_LIMIT_WARNING = (
     "jobs have no end record though their time limit is long over (is a day's file missing?): they are taken to have"
     " ended at it, as runaway jobs"
 )
-_OTHER_END_DOUBT = "end records were written at another time than the end they give; the end they give is believed"
-_CUT_DOUBT = "records end with their node list: it may have been cut, and its last nodes look idle"
-_VNODES_DOUBT = "exec_host and exec_vnode, which agree elsewhere, name different nodes: those of exec_host are believed"
-_PHASES_DOUBT = "jobs gave back nodes while they ran: here they hold all of them until they end"
-_CHECKPOINT_DOUBT = "jobs were checkpointed while they ran: here they hold their nodes all the time"
+_OTHER_END_WARNING = "end records were written at another time than the end they give; the end they give is believed"
+_CUT_WARNING = "records end with their node list: it may have been cut, and its last nodes look idle"
+_VNODES_WARNING = (
+    "exec_host and exec_vnode, which agree elsewhere, name different nodes: those of exec_host are believed"
+)
+_PHASES_WARNING = "jobs gave back nodes while they ran: here they hold all of them until they end"
+_CHECKPOINT_WARNING = "jobs were checkpointed while they ran: here they hold their nodes all the time"
 
 _MOST_DIFFERING = 100_000
 _GRACE_US = 3600 * US
@@ -71,12 +73,12 @@ class _Run:
 class Runs:
     """Follows the jobs of a log, in order of time, and hands their intervals to a record.
 
-    Every record given to a method ends as one interval or one dropped row, at the latest in ``finish``.
+    Every record given to a method ends as one interval or one skipped row, at the latest in ``finish``.
     """
 
     def __init__(self, record: ScheduleRecord, clock: StampClock) -> None:
         self._record = record
-        self._lint = record.lint
+        self._report = record.report
         self._clock = clock
         self._open: dict[str, _Run] = {}
         self._lists = NodeLists(record)
@@ -97,15 +99,15 @@ class Runs:
         if nodes is _NONE:
             return
         if not self._clock.witness(line.stamp_us, start):
-            self._lint.doubt(_OTHER_START_DOUBT, line.file, line.number, line.job)
+            self._report.warn(_OTHER_START_WARNING, line.file, line.number, line.job)
         known = self._open.get(line.job)
         if known is not None:
             if start < known.start_us:
-                return self._lint.leave_out(_LATE, line.file, line.number, line.job, doubt=ORDER_DOUBT)
+                return self._report.skip_with_warning(_LATE, line.file, line.number, line.job, warning=ORDER_WARNING)
             if start == known.start_us:
-                self._lint.drop(_TWICE, known.line.file, known.line.number, line.job)
+                self._report.skip(_TWICE, known.line.file, known.line.number, line.job)
             else:
-                self._lint.doubt(_OVERLAP_DOUBT, known.line.file, known.line.number, line.job)
+                self._report.warn(_OVERLAP_WARNING, known.line.file, known.line.number, line.job)
                 self._add(line.job, known, start)
         limit = records.walltime_us(found[0])
         self._open[line.job] = _Run(
@@ -121,8 +123,8 @@ class Runs:
         known = self._open.get(line.job)
         if start is None:
             if known is None:
-                self._lint.drop(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
-                return self._lint.doubt(_LOST_DOUBT, line.file, line.number, line.job, n=line.kind == "R")
+                self._report.skip(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
+                return self._report.warn(_LOST_WARNING, line.file, line.number, line.job, n=line.kind == "R")
             start = known.start_us
         if not self._is_consistent(line, values, start, end):
             return
@@ -132,7 +134,7 @@ class Runs:
         if end is not None and not self._clock.witness(line.stamp_us, end):
             if end <= start:  # of no length by one of two times that differ: not a run that can be left out
                 return self._unreadable(CONTRADICTION, line)
-            self._lint.doubt(_OTHER_END_DOUBT, line.file, line.number, line.job)
+            self._report.warn(_OTHER_END_WARNING, line.file, line.number, line.job)
         run = _Run(start, nodes, _listed(values), records.count_of(values), None, line)
         if known is not None:
             self._meet(line, run, known, line.stamp_us + FARTHEST_US if end is None else end)
@@ -140,7 +142,7 @@ class Runs:
             self._add(line.job, run, end)
             return
         if line.kind == "E":
-            self._lint.doubt(_NO_END_DOUBT, line.file, line.number, line.job)
+            self._report.warn(_NO_END_WARNING, line.file, line.number, line.job)
         self._clock.resolve(line, run.start_us, partial(self._add, line.job, run))
 
     def delete(self, line: Line) -> None:
@@ -148,53 +150,53 @@ class Runs:
         run = self._open.get(line.job)
         if run is not None:
             run.is_deleted = True
-        self._lint.drop("request to delete", line.file, line.number, line.job)
+        self._report.skip("request to delete", line.file, line.number, line.job)
 
     def give_back(self, line: Line) -> None:
         """Note c, s, u, e: a job with phases, which gave back nodes."""
-        self._lint.drop("update of a running job", line.file, line.number, line.job)
+        self._report.skip("update of a running job", line.file, line.number, line.job)
         if line.kind in "cs":
-            self._lint.doubt(_PHASES_DOUBT, line.file, line.number, line.job)
+            self._report.warn(_PHASES_WARNING, line.file, line.number, line.job)
 
     def checkpoint(self, line: Line) -> None:
         """Note C, T: checkpointed and held, restarted from there."""
-        self._lint.drop("checkpoint record", line.file, line.number, line.job)
+        self._report.skip("checkpoint record", line.file, line.number, line.job)
         if line.job in self._open:
-            self._lint.doubt(_CHECKPOINT_DOUBT, line.file, line.number, line.job)
+            self._report.warn(_CHECKPOINT_WARNING, line.file, line.number, line.job)
 
     def finish(self) -> None:
         """Jobs that have not ended are running when the log ends."""
         latest = self._clock.latest_us
         for job, run in self._open.items():
             if run.is_deleted:
-                self._lint.doubt(_DELETED_DOUBT, run.line.file, run.line.number, job)
+                self._report.warn(_DELETED_WARNING, run.line.file, run.line.number, job)
             elif run.limit_us is not None and latest is not None and latest > run.limit_us + _GRACE_US:
-                self._lint.doubt(_PAST_LIMIT_DOUBT, run.line.file, run.line.number, job)
+                self._report.warn(_PAST_LIMIT_WARNING, run.line.file, run.line.number, job)
             self._add(job, run, None)
         self._open.clear()
         # machines may call their virtual nodes otherwise than their hosts
         if len(self._differing) < self._n_agreeing:
             for line in self._differing:
-                self._lint.doubt(_VNODES_DOUBT, line.file, line.number, line.job)
+                self._report.warn(_VNODES_WARNING, line.file, line.number, line.job)
 
     # ---- what the methods share --------------------------------------------------------------------------------
 
     def _meet(self, line: Line, run: _Run, known: _Run, end_us: int) -> None:
         """Bring an end record together with the run that its job's last start record opened."""
         if run.start_us > known.start_us:
-            self._lint.doubt(_OVERLAP_DOUBT, known.line.file, known.line.number, line.job)
+            self._report.warn(_OVERLAP_WARNING, known.line.file, known.line.number, line.job)
             self._add(line.job, known, run.start_us)
         elif end_us < known.start_us:
             return  # the end of an earlier run: the open one goes on
         else:
             if run.start_us < known.start_us:
-                self._lint.doubt(_STARTS_DOUBT, line.file, line.number, line.job)
+                self._report.warn(_STARTS_WARNING, line.file, line.number, line.job)
                 run.start_us = known.start_us
             if run.nodes is None:
                 run.nodes, run.count = known.nodes, known.count
             elif known.nodes is not None and run.listed != known.listed and not _same(run.nodes, known.nodes):
-                self._lint.doubt(_HOSTS_DOUBT, line.file, line.number, line.job)
-            self._lint.drop(_PAIRED, known.line.file, known.line.number, line.job)
+                self._report.warn(_HOSTS_WARNING, line.file, line.number, line.job)
+            self._report.skip(_PAIRED, known.line.file, known.line.number, line.job)
         del self._open[line.job]
 
     def _add(self, job: str, run: _Run, end_us: int | None) -> None:
@@ -228,7 +230,7 @@ class Runs:
         return fine
 
     def _nodes(self, line: Line, found: Mapping[str, str], are_needed: bool) -> Nodes | None:
-        """Indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is dropped."""
+        """Indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is skipped."""
         listed = _listed(found)
         try:
             if are_needed and listed is None and records.count_of(found) is None:
@@ -236,7 +238,7 @@ class Runs:
             if listed is None:
                 return None
             if not records.is_followed(line.text, found):
-                self._lint.doubt(_CUT_DOUBT, line.file, line.number, line.job)
+                self._report.warn(_CUT_WARNING, line.file, line.number, line.job)
             nodes = self._lists.ids(listed, partial(self._names, line, found))
         except ValueError as error:
             self._unreadable(BAD_NODES, line, str(error))
@@ -258,7 +260,7 @@ class Runs:
 
     def _unreadable(self, reason: str, line: Line, why: str = "") -> None:
         value = f"{line.kind};{line.job}" + (f": {why}" if why else "")
-        self._lint.leave_out(reason, line.file, line.number, value)
+        self._report.skip_with_warning(reason, line.file, line.number, value)
 
 
 _NONE: Nodes = np.empty(0, np.int32)

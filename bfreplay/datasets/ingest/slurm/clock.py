@@ -14,8 +14,8 @@ from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 SKIPPED = "a local time that the zone skips"
-ZONE_DOUBT = "local times that the given zone does not have: the zone is wrong"
-FOLD_DOUBT = "local times in the hour that occurs twice were taken as --dst-fold says"
+ZONE_WARNING = "local times that the given zone does not have: the zone is wrong"
+FOLD_WARNING = "local times in the hour that occurs twice were taken as --dst-fold says"
 RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative): nobody can tell the day"
 
 _EPOCH_DIGITS = re.compile(r"[1-9]\d{8,10}", re.ASCII)
@@ -34,8 +34,8 @@ class RelativeTimeError(ValueError):
 class ZoneEvidence:
     """What was seen of zones over all files: for the report."""
 
-    def __init__(self, lint: ImportReport) -> None:
-        self.lint = lint
+    def __init__(self, report: ImportReport) -> None:
+        self.report = report
         self.counts: Counter[str] = Counter()
         self.zone: str | None = None
 
@@ -73,12 +73,12 @@ class SlurmClock(IntervalClock):
         The layout of the file is known to be written in UTC.
     """
 
-    skipped_doubt, folded_doubt = ZONE_DOUBT, FOLD_DOUBT
+    skipped_warning, folded_warning = ZONE_WARNING, FOLD_WARNING
 
     def __init__(
         self, file: str, options: ReadOptions, evidence: ZoneEvidence, export: str, utc_by_layout: bool = False
     ) -> None:
-        super().__init__(options.timezone or ("UTC" if utc_by_layout else None), options.dst_fold, evidence.lint)
+        super().__init__(options.timezone or ("UTC" if utc_by_layout else None), options.dst_fold, evidence.report)
         self._file, self._export, self._evidence = file, export, evidence
         self.counts = evidence.counts
         self._basis = "xdmod" if utc_by_layout and options.timezone is None else "local"

@@ -85,7 +85,7 @@ class JobRows:
     """Takes the rows of all files of jobs; ``finish`` adds what only all of them together tell."""
 
     def __init__(self, record: ScheduleRecord, options: ReadOptions) -> None:
-        self._record, self._lint = record, record.lint
+        self._record, self._report = record, record.report
         if options.n_nodes is not None:
             record.set_machine_size(options.n_nodes)
         self._lists = NodeLists(record)
@@ -99,7 +99,7 @@ class JobRows:
 
     def add(self, row: JobRow, clock: SlurmClock) -> None:
         """Count ``row``, and keep it or drop it with its reason."""
-        lint = self._lint
+        report = self._report
         is_waiting = row.state in WAITING_STATES
         nodes_text = row.nodes
         has_no_nodes = nodes_text is not None and nodes_text.lower() in ABSENT_NODES
@@ -107,49 +107,49 @@ class JobRows:
         self._n_others += row.state != "COMPLETED"
         if row.start is None:
             if is_waiting:
-                lint.drop("pending", *row.at)
+                report.skip("pending", *row.at)
             elif not has_no_nodes and nodes_text:
-                lint.leave_out("nodes, but no start", *row.at, doubt=NO_START)
+                report.skip_with_warning("nodes, but no start", *row.at, warning=NO_START)
             else:
-                lint.drop("never started", *row.at)
+                report.skip("never started", *row.at)
             return
         if has_no_nodes:
             has_no_length = row.start == row.end or (not row.has_end and row.elapsed_us == 0)
             if is_waiting or has_no_length:
-                lint.drop("pending" if is_waiting else "never started", *row.at)
+                report.skip("pending" if is_waiting else "never started", *row.at)
             elif row.end is None and row.state == "CONFIGURING":
-                lint.drop("its nodes are not assigned yet", *row.at)
+                report.skip("its nodes are not assigned yet", *row.at)
             else:
-                lint.leave_out("ran, but without nodes", *row.at, doubt=NO_NODES)
+                report.skip_with_warning("ran, but without nodes", *row.at, warning=NO_NODES)
             return
         is_end_told = False
         if row.end is None and row.state not in RUNNING_STATES:
             if is_waiting and (row.has_end or not row.elapsed_us):
-                return lint.drop("pending", *row.at)
+                return report.skip("pending", *row.at)
             # a running time of 0 beside an end that is not known tells nothing
             is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
             if not is_end_told:
-                return lint.leave_out("finished, but no end", *row.at, doubt=NO_END)
+                return report.skip_with_warning("finished, but no end", *row.at, warning=NO_END)
         nodes = self._listed(row)
         if nodes is None and row.count is None:
-            return lint.leave_out("neither a list nor a number of nodes", *row.at)
+            return report.skip_with_warning("neither a list nor a number of nodes", *row.at)
         span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
         settled = clock.settle(row.start, row.end, span_us, row.at)
         if settled is None:
-            return lint.drop(SKIPPED, *row.at)
+            return report.skip(SKIPPED, *row.at)
         start_us, end_us = settled
         if nodes is None:
             sentence = NO_LISTS if row.nodes is None else LIST_UNREADABLE if row.nodes else LIST_MISSING
-            lint.doubt(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes)
+            report.warn(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes)
         elif row.has_count and row.count is None:
-            lint.doubt(COUNT_UNREADABLE, *row.at)
+            report.warn(COUNT_UNREADABLE, *row.at)
         if not is_known_state(row.state):
-            lint.doubt(UNKNOWN_STATE, *row.at[:2], row.state)
+            report.warn(UNKNOWN_STATE, *row.at[:2], row.state)
         self._note_run(row)
         if is_end_told and span_us is not None:
             end_us = start_us + span_us
             self._n_ends_told += not row.has_end
-            lint.doubt(END_TOLD, *row.at, n=row.has_end)
+            report.warn(END_TOLD, *row.at, n=row.has_end)
         elif end_us is None:
             if span_us is not None and row.state != "SUSPENDED" and len(self._dump_times) < _MOST_DUMP_TIMES:
                 self._dump_times.append(start_us + span_us)
@@ -161,20 +161,20 @@ class JobRows:
         self._record.add_job(self._identity(row), start_us, end_us, nodes, row.count, limit_end_us, *row.at[:2])
 
     def finish(self, file: LogFile) -> None:
-        """Doubt what the rows together show; ``file`` is where the report points."""
-        lint = self._lint
+        """Warn of what the rows together show; ``file`` is where the report points."""
+        report = self._report
         if self._first.is_cut:
-            lint.doubt(CUT_STARTS, file.name, None, self._first.shown, self._first.count)
+            report.warn(CUT_STARTS, file.name, None, self._first.shown, self._first.count)
         if self._last.is_cut:
-            lint.doubt(CUT_ENDS, file.name, None, self._last.shown, self._last.count)
+            report.warn(CUT_ENDS, file.name, None, self._last.shown, self._last.count)
         if self._n_completed >= _MANY_COMPLETED and not self._n_others:
-            lint.doubt(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows")
+            report.warn(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows")
         if self._n_ends_told:
-            lint.facts["ends"] = f"{ENDS_TOLD}: {self._n_ends_told:,}"
+            report.facts["ends"] = f"{ENDS_TOLD}: {self._n_ends_told:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
         if self._restarted and not is_complete and len(self._interrupted) < _MOST_IDS:
             job, (_, where) = next(iter(self._restarted.items()))
-            lint.doubt(RUNS_MISSING, *where, job, len(self._restarted))
+            report.warn(RUNS_MISSING, *where, job, len(self._restarted))
         if len(self._clusters) == 1:
             self._record.cluster = next(iter(self._clusters))
 
@@ -187,7 +187,7 @@ class JobRows:
         middle = int(np.sort(times)[len(times) // 2])
         self._record.stamp(middle)
         off = int((np.abs(times - middle) > _DUMP_TAKES_US).sum())
-        self._lint.doubt(DUMP_TIMES, file.name, None, f"most of them: {iso_utc(middle)}", off)
+        self._report.warn(DUMP_TIMES, file.name, None, f"most of them: {iso_utc(middle)}", off)
         self._dump_times = array("q")
 
     def _listed(self, row: JobRow) -> NDArray[np.int32] | None:
@@ -210,21 +210,21 @@ class JobRows:
 
     def _check_span(self, row: JobRow, span_us: int, expected_us: int | None) -> None:
         if span_us < 0:
-            self._lint.doubt(BACKWARDS, *row.at)
+            self._report.warn(BACKWARDS, *row.at)
             return
         if row.state == "RUNNING":
-            self._lint.doubt(RUNNING_WITH_END, *row.at)
+            self._report.warn(RUNNING_WITH_END, *row.at)
         if expected_us is None:
             return
         off_us = span_us - expected_us
         if abs(off_us) <= _SLACK_US:
             if row.suspended_us:
                 self._n_suspended += 1
-                self._lint.facts["suspended jobs"] = self._n_suspended
+                self._report.facts["suspended jobs"] = self._n_suspended
             return
         to_hour_us = (off_us + _SLACK_US) % HOUR_US
         sentence = WHOLE_HOURS if to_hour_us <= 2 * _SLACK_US else TOO_LONG if off_us < 0 else TOO_SHORT
-        self._lint.doubt(sentence, *row.at)
+        self._report.warn(sentence, *row.at)
 
     def _note_run(self, row: JobRow) -> None:
         """Remember jobs that were restarted, and those whose first run may be the one before a restart."""
@@ -245,7 +245,7 @@ class JobRows:
             self._clusters[cluster] = None
         if next(iter(self._clusters)) == cluster:
             return row.job
-        self._lint.doubt(CLUSTERS, *row.at[:2], cluster)
+        self._report.warn(CLUSTERS, *row.at[:2], cluster)
         return f"{cluster}:{row.job}"
 
 

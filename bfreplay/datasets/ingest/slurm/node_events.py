@@ -81,8 +81,8 @@ class NodeEvents:
         command = RESERVATION_COMMAND if is_reservations else EVENT_COMMAND
         self._record.add_format("slurm reservations" if is_reservations else "slurm node events")
         clock = SlurmClock(file.name, self._options, self._evidence, command)
-        lint, delimiter = self._record.lint, self._options.delimiter
-        for line, text, cells, layout in rows_below_headers(file, lint, delimiter, is_header, _USED):
+        report, delimiter = self._record.report, self._options.delimiter
+        for line, text, cells, layout in rows_below_headers(file, report, delimiter, is_header, _USED):
             at = file.name, line, text
             if is_reservations:
                 state = self._state_of_reservation(layout, cells, at)
@@ -92,41 +92,41 @@ class NodeEvents:
                 self._add(state, layout, cells, clock, at)
 
     def finish(self) -> None:
-        """Doubt that all events are there, if they are all recent."""
+        """Warn of that all events are there, if they are all recent."""
         record = self._record
         if self._where is None or record.first_start_us == OPEN_END:
             return
         if self._n_known and self._nodes and min(self._nodes) >= self._n_known:
             shown = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
-            record.lint.doubt(OTHER_NODES, self._where, None, shown)
+            record.report.warn(OTHER_NODES, self._where, None, shown)
         recent_us = record.last_stamp_us - 2 * _DAY_US
         if record.last_stamp_us - record.first_start_us <= 7 * _DAY_US or self._earliest_end_us <= recent_us:
             return
         if self._earliest_start_us > recent_us:
-            record.lint.doubt(RECENT_ONLY, self._where)
+            record.report.warn(RECENT_ONLY, self._where)
         elif self._earliest_end_us != OPEN_END:
             # what is still open is shown without All_Time too: it settles little, but a right export may have no more
-            record.lint.facts["node events"] = OPEN_ONLY
+            record.report.facts["node events"] = OPEN_ONLY
 
     def _state_of_event(self, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> NodeState | None:
-        lint = self._record.lint
+        report = self._record.report
         if not cells[layout.index(*_NODE)]:
-            lint.drop("cluster event", *at)
+            report.skip("cluster event", *at)
             self._note_cluster(cells, layout, clock, at[0])
             return None
         cluster = layout.index("cluster")
         if cluster >= 0 and not cells[cluster].isprintable():  # as names never are: columns may have moved
-            lint.leave_out(SPOILT_CLUSTER, *at)
+            report.skip_with_warning(SPOILT_CLUSTER, *at)
             return None
         words = cells[layout.index(*_STATES)]
         state = node_state(words)
         if state is None:
-            lint.drop("unknown state of a node", *at)
-            lint.doubt(UNKNOWN_STATE, *at[:2], words)
+            report.skip("unknown state of a node", *at)
+            report.warn(UNKNOWN_STATE, *at[:2], words)
         elif has_strange_word(words):
-            lint.doubt(STRANGE_WORD, *at[:2], words)
+            report.warn(STRANGE_WORD, *at[:2], words)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            lint.drop("an event that leaves its node usable", *at)
+            report.skip("an event that leaves its node usable", *at)
             return None
         return state
 
@@ -144,40 +144,40 @@ class NodeEvents:
         self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
 
     def _state_of_reservation(self, layout: Layout, cells: list[str], at: At) -> NodeState | None:
-        lint = self._record.lint
+        report = self._record.report
         if not cells[layout.index(*_NODES)]:
-            lint.drop("reservation without nodes", *at)
+            report.skip("reservation without nodes", *at)
             return None
         if "MAINT" in _FLAGS.split(cells[layout.index("flags")].upper()):
             return NodeState.DOWN
         if self._options.reservations == "reserved":
             return NodeState.RESERVED
-        lint.drop("reservation, kept idle", *at)
+        report.skip("reservation, kept idle", *at)
         return None
 
     def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> None:
-        record, lint = self._record, self._record.lint
+        record, report = self._record, self._record.report
         try:
             names = expand_nodes(cells[layout.index(*_NODE, *_NODES)])
         except ValueError:
             names = ()
         if not names:
-            return lint.leave_out("unreadable names of nodes", *at)
+            return report.skip_with_warning("unreadable names of nodes", *at)
         try:
             start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
         except RelativeTimeError:
-            return lint.leave_out(RELATIVE, *at)
+            return report.skip_with_warning(RELATIVE, *at)
         except ValueError:
-            return lint.leave_out("unreadable time", *at)
+            return report.skip_with_warning("unreadable time", *at)
         if start is None:
-            return lint.leave_out("an outage without a start", *at)
+            return report.skip_with_warning("an outage without a start", *at)
         if end is None and cells[layout.index(*_ENDS)].lower() != "unknown":
-            lint.doubt(BLANK_END, *at)
+            report.warn(BLANK_END, *at)
         duration = layout.index("duration")
         length_us = duration_us(cells[duration]) if duration >= 0 else None
         settled = clock.settle(start, end, length_us, at)
         if settled is None:
-            return lint.drop(SKIPPED, *at)
+            return report.skip(SKIPPED, *at)
         start_us, end_us = settled
         if layout.index(*_NODE) >= 0:
             self._note(start_us, end_us, at[0])

@@ -55,11 +55,11 @@ class SlurmReader:
         InputError
             A file is none of Slurm's, or cut; local times without a zone; or no row at all can be used.
         """
-        kept_before, read_before = sum(record.lint.kept.values()), record.lint.rows_read
+        kept_before, read_before = sum(record.report.kept.values()), record.report.rows_read
         kinds: dict[str, list[LogFile]] = {"sacct": [], "json": [], "events": [], "sinfo": []}
         for file in files:
             kinds[_kind_or_error(file, options)].append(file)
-        evidence = ZoneEvidence(record.lint)
+        evidence = ZoneEvidence(record.report)
         rows = JobRows(record, options)
         for file in kinds["sacct"]:
             sacct.read_sacct(file, record, options, rows, evidence)
@@ -75,11 +75,11 @@ class SlurmReader:
         if kinds["sinfo"]:
             sinfo.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
         if sentence := evidence.sentence():
-            record.lint.facts["time zone"] = sentence
+            record.report.facts["time zone"] = sentence
             record.timezone = evidence.zone or "UTC"
         is_without_jobs = not job_files and not kinds["sinfo"]
-        if files and (is_without_jobs or sum(record.lint.kept.values()) == kept_before):
-            raise _nothing_usable(files[0], record, record.lint.rows_read - read_before, kinds)
+        if files and (is_without_jobs or sum(record.report.kept.values()) == kept_before):
+            raise _nothing_usable(files[0], record, record.report.rows_read - read_before, kinds)
 
 
 def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
@@ -171,7 +171,7 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     fix = f"check the period and the columns; run this on your cluster: {command}"
     if n_rows == 0:
         return file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
-    largest = sorted(record.lint.dropped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
+    largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
     example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
     found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
     return InputError(

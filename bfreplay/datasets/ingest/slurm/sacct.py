@@ -228,39 +228,41 @@ def read_sacct(
     layout, is_utc = layout_of(file, options)
     clock = SlurmClock(file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
-    for line, text, cells, found in rows_below_headers(file, record.lint, options.delimiter, is_header, _USED, layout):
+    for line, text, cells, found in rows_below_headers(
+        file, record.report, options.delimiter, is_header, _USED, layout
+    ):
         # from the last one on: of two columns of one name the first counts
         by_name = dict(zip(reversed(found.names), reversed(cells), strict=True))
-        row = _row(by_name, (file.name, line, text), clock, record.lint)
+        row = _row(by_name, (file.name, line, text), clock, record.report)
         if row is not None:
             rows.add(row, clock)
     rows.finish_file(file)
 
 
-def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, lint: ImportReport) -> JobRow | None:
-    """Return the row, or ``None`` if it was dropped: a step, an array that waits, or unreadable."""
+def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, report: ImportReport) -> JobRow | None:
+    """Return the row, or ``None`` if it was skipped: a step, an array that waits, or unreadable."""
     job_id = cells.get("jobid")
     try:
         job = fields.job_identity(cells.get("jobidraw"), job_id)
     except fields.JobStepError:
-        lint.drop("job step", *at)
+        report.skip("job step", *at)
         return None
     except ValueError:
-        lint.leave_out("unreadable JobID", *at)
+        report.skip_with_warning("unreadable JobID", *at)
         return None
     times = []
     for name, reason in (("start", "unreadable Start"), ("end", "unreadable End")):
         try:
             times.append(_of_cell(cells, name, clock.read))
         except ValueError as error:
-            lint.leave_out(RELATIVE if isinstance(error, RelativeTimeError) else reason, *at)
+            report.skip_with_warning(RELATIVE if isinstance(error, RelativeTimeError) else reason, *at)
             return None
     if times[0] is None and fields.is_pending_array(job_id):
-        lint.drop("pending array", *at)
+        report.skip("pending array", *at)
         return None
     restarts = _of_cell(cells, "restarts", fields.whole)
     if restarts is None and cells.get("restarts"):
-        lint.doubt(RESTARTS_UNREADABLE, *at)
+        report.warn(RESTARTS_UNREADABLE, *at)
     count = "nnodes" if "nnodes" in cells else "allocnodes"
     return JobRow(
         job,

@@ -38,15 +38,15 @@ def read_sacct_json(
         It is cut or no JSON.
     """
     record.add_format("slurm sacct --json")
-    lint = record.lint
+    report = record.report
     clock = SlurmClock(file.name, options, evidence, COMMAND)
     for number, job in records(file, "jobs", COMMAND, are_several=True):
-        lint.read()
+        report.read()
         at = file.name, None, f"jobs[{number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}"
         try:
             row = _row(job, at)
         except _UnreadableError as error:
-            lint.leave_out(str(error), *at)
+            report.skip_with_warning(str(error), *at)
             continue
         evidence.counts["epoch"] += row.start is not None
         rows.add(row, clock)

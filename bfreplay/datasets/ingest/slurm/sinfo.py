@@ -52,7 +52,7 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
         No jobs are read beside it: then what the samples cover is what the log covers.
     """
     record.add_format("slurm sinfo samples")
-    record.lint.facts["sinfo times"] = "epoch seconds: no zone needed"
+    record.report.facts["sinfo times"] = "epoch seconds: no zone needed"
     files = sorted(files, key=_first_time_us)
     period_us = _median_period_us(files)
     timeline = _Timeline(record, GAP_PERIODS * period_us, period_us)
@@ -104,17 +104,17 @@ class _Sample:
 
 
 def _samples(files: Sequence[LogFile], record: ScheduleRecord) -> Iterator[_Sample]:
-    """All samples in order of time; rows that are out of it are dropped.
+    """All samples in order of time; rows that are out of it are skipped.
 
     A sample is handed out when the next but one begins: where time runs backwards after a single row, that row was
     wrong, and the sample before it goes on; else the row that runs backwards is.
     """
-    lint = record.lint
+    report = record.report
     before: _Sample | None = None
     now: _Sample | None = None
     for file in files:
-        for number, text in text_lines(file, lint):
-            lint.read()
+        for number, text in text_lines(file, report):
+            report.read()
             match = _LINE.fullmatch(text)
             state = None if match is None else node_state(match[4])
             try:
@@ -122,25 +122,25 @@ def _samples(files: Sequence[LogFile], record: ScheduleRecord) -> Iterator[_Samp
             except ValueError:
                 names = ()
             if match is None or state is None or not names:
-                lint.leave_out("unreadable sample", file.name, number, text)
+                report.skip_with_warning("unreadable sample", file.name, number, text)
                 continue
             time_us = _time_us(match)
             if now is not None and time_us < now.time_us:
                 is_single = now.n_rows == 1 and (before is None or time_us >= before.time_us)
                 wrong, line = (now.file, now.line) if is_single else (file, number)
-                lint.leave_out("a sample out of the order of time", wrong.name, line, text, doubt=BACKWARDS)
+                report.skip_with_warning("a sample out of the order of time", wrong.name, line, text, warning=BACKWARDS)
                 if not is_single:
                     continue
                 now, before = before, None
             if now is None or time_us > now.time_us:
                 if before is not None:
-                    lint.keep(KEPT, before.n_rows)
+                    report.keep(KEPT, before.n_rows)
                     yield before
                 before, now = now, _Sample(time_us, file, number)
             now.add(names, state)
     for sample in (before, now):
         if sample is not None:
-            lint.keep(KEPT, sample.n_rows)
+            report.keep(KEPT, sample.n_rows)
             yield sample
 
 
@@ -167,7 +167,7 @@ class _Timeline:
             self._end_all(known_to_us)
             record.add_outage(NodeState.UNKNOWN, known_to_us, time_us, None, file.name, line)
             gap = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
-            record.lint.doubt(GAPS, file.name, line, gap)
+            record.report.warn(GAPS, file.name, line, gap)
             self._since_us = dict.fromkeys(self._state, time_us)
         new = [name for name in states if name not in self._ids]
         if new:
@@ -175,14 +175,14 @@ class _Timeline:
             for name in new:
                 self._ids[name] = record.node_ids([name])
                 if time_us > self._first_us:
-                    record.lint.doubt(MISSING, file.name, line, name)
+                    record.report.warn(MISSING, file.name, line, name)
                     self._state[name], self._since_us[name] = NodeState.UNKNOWN, self._first_us
         for name, state in states.items():
             self._turn(name, state, time_us)
         if len(states) < len(self._ids):
             for name in [name for name in self._ids if name not in states]:
                 if self._state[name] != NodeState.UNKNOWN:
-                    record.lint.doubt(MISSING, file.name, line, name)
+                    record.report.warn(MISSING, file.name, line, name)
                 self._turn(name, NodeState.UNKNOWN, time_us)
         self._last_us = time_us
 

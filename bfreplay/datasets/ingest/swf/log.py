@@ -70,7 +70,7 @@ class SwfLog:
 
     def __init__(self, file: LogFile, index: int, record: ScheduleRecord, options: ReadOptions) -> None:
         self.file, self.index, self.record, self.options = file, index, record, options
-        self.lint = record.lint
+        self.report = record.report
         self.header = Header(file.name)
         self.start_us: int | None = None
         self.machine: Machine | None = None
@@ -119,7 +119,7 @@ class SwfLog:
         self.start_us = 0 if start is None or is_relative or is_epoch else start * US
         if is_relative:
             record.time_origin = "relative"
-            self.lint.facts["time zone"] = (
+            self.report.facts["time zone"] = (
                 f"no {START}: times count from the start of the log, which is put at 1970-01-01; no zone is needed"
             )
             return
@@ -135,13 +135,13 @@ class SwfLog:
                 record.timezone = named_zone(zone).key
             except InputError:
                 evidence += f"; {ZONE} {zone!r} is no name of a zone and was not used"
-        self.lint.facts["time zone"] = evidence
+        self.report.facts["time zone"] = evidence
 
     def _add_unreadable(self, block: Block) -> None:
-        self.lint.read(len(block.unreadable))
+        self.report.read(len(block.unreadable))
         for line, reason in block.unreadable:
             text = block.text(line)
-            self.lint.leave_out(reason, self.file.name, line, text)
+            self.report.skip_with_warning(reason, self.file.name, line, text)
         self.n_unreadable += len(block.unreadable)
         if not self.n_rows + len(block.standard) + len(block.extended) and self.n_unreadable >= _ENOUGH_UNREADABLE:
             raise not_swf(self)
@@ -149,7 +149,7 @@ class SwfLog:
     def _add(self, block: Block, rows: Rows) -> None:
         if not len(rows):
             return
-        self.lint.read(len(rows))
+        self.report.read(len(rows))
         self.n_rows += len(rows)
         self.n_with_wait += int((rows.wait_us >= 0).sum())
         codes, times = np.unique(rows.status, return_counts=True)
@@ -162,7 +162,7 @@ class SwfLog:
         end_us = start_us + rows.run_us
         is_piece = np.isin(rows.status, _PIECES)
         left = np.ones(len(rows), np.bool_)
-        for reason, is_out, doubt in (
+        for reason, is_out, warning in (
             ("a piece of a job that was stopped and continued", is_piece, IN_PIECES),
             ("run time is missing", rows.run_us < 0, None),
             ("ran no time", rows.run_us == 0, None),
@@ -172,14 +172,14 @@ class SwfLog:
             (NO_WAIT, wait_us < 0, NO_START),
             (_OUTSIDE, (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
         ):
-            self._count(self.lint.drop, block, rows.line[left & is_out], reason)
-            if doubt is not None:
-                self._count(self.lint.doubt, block, rows.line[left & is_out], doubt)
+            self._count(self.report.skip, block, rows.line[left & is_out], reason)
+            if warning is not None:
+                self._count(self.report.warn, block, rows.line[left & is_out], warning)
             left &= ~is_out
         kept = np.flatnonzero(left)
         if not len(kept):
             return
-        self._count(self.lint.doubt, block, rows.line[left & is_without_wait], WAIT_IS_ZERO)
+        self._count(self.report.warn, block, rows.line[left & is_without_wait], WAIT_IS_ZERO)
         self.n_requested += (
             int((left & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
         )
@@ -194,7 +194,7 @@ class SwfLog:
             return
         machine = self._known_machine()
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        self._count(self.lint.doubt, block, rows.line[left & machine.part_filled(processors)], sentence)
+        self._count(self.report.warn, block, rows.line[left & machine.part_filled(processors)], sentence)
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
@@ -204,7 +204,7 @@ class SwfLog:
         for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
             line, processors = int(rows.line[i]), int(rows.processors[i])
             if processors != listed[i]:
-                record.lint.doubt(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
+                record.report.warn(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
             nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
             record.add_job(job, start, end, nodes, file=file, line=line)
 
@@ -224,7 +224,7 @@ class SwfLog:
         if self.machine is None:
             self.machine = machine_of(self.header, self.options, self.file.name, self._use)
             self._set_machine_size(self.machine.n_nodes)
-            self.lint.facts["processors per node"] = self.machine.source
+            self.report.facts["processors per node"] = self.machine.source
         return self.machine
 
     def _set_machine_size(self, n_nodes: int) -> None:
@@ -264,7 +264,7 @@ class SwfLog:
 
 def not_swf(log: SwfLog) -> InputError:
     """Return the error for a file without any row of the format, with the first line that is none."""
-    tallies = log.lint.dropped.items()
+    tallies = log.report.skipped.items()
     example = next((e for _, tally in tallies for e in tally.examples if e.file == log.file.name), None)
     return log.file.error(
         "there is no row of the Standard Workload Format in this file",

@@ -86,8 +86,8 @@ class SwfReader:
 
 
 def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
-    """Facts and doubts about whole files, and errors where nothing can be used."""
-    lint = record.lint
+    """Facts and warnings about whole files, and errors where nothing can be used."""
+    report = record.report
     statuses = sum((log.statuses for log in logs), Counter[int]())
     removed = sum(log.header.removed_jobs for log in logs)
     for log in logs:
@@ -105,24 +105,24 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
                 fix="take the log from its scheduler, which knows; or let each job start when it was submitted, which "
                 "is wrong by every hour that it queued: --missing-wait-is-zero",
             )
-        reasons = sorted(lint.dropped.items(), key=lambda item: -item[1].count)
+        reasons = sorted(report.skipped.items(), key=lambda item: -item[1].count)
         raise log.file.error(
             f"no job of this log can be used: {log.n_rows:,} rows were read",
             value="; ".join(f"{tally.count:,} x {reason}" for reason, tally in reasons[:3]),
             expected="jobs with a submit, wait and run time, and processors",
             fix="check that this is the whole log of a real machine; models of workloads have no waiting times",
         )
-    if len(logs) == 1 or not lint.facts.get("log"):
+    if len(logs) == 1 or not report.facts.get("log"):
         header = logs[0].header.values
         if shown := {key: header[key] for key in SHOWN if key in header}:
-            lint.facts["log"] = shown
+            report.facts["log"] = shown
         record.cluster = record.cluster or header.get("Computer") or header.get("Installation")
-    lint.facts["jobs by status (not used to tell who ran)"] = {str(code): statuses[code] for code in sorted(statuses)}
+    report.facts["jobs by status (not used to tell who ran)"] = {str(code): statuses[code] for code in sorted(statuses)}
     requested = sum(log.n_requested for log in logs)
     if requested:
-        lint.facts["jobs whose processors are those requested, as those in use are unknown"] = requested
+        report.facts["jobs whose processors are those requested, as those in use are unknown"] = requested
     if removed or any(log.header.is_cleaned for log in logs):
-        lint.doubt(CLEANED, logs[0].file.name, None, f"{removed:,} jobs", n=max(1, removed))
+        report.warn(CLEANED, logs[0].file.name, None, f"{removed:,} jobs", n=max(1, removed))
 
 
 def _is_numeric(line: bytes) -> bool:

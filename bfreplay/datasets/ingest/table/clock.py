@@ -85,9 +85,9 @@ class TableClock(IntervalClock):
         The first texts that are no time, for messages.
     """
 
-    skipped_doubt, folded_doubt = ZONE_WRONG, AMBIGUOUS_CHOSEN
+    skipped_warning, folded_warning = ZONE_WRONG, AMBIGUOUS_CHOSEN
 
-    def __init__(self, options: ReadOptions, lint: ImportReport, export: str) -> None:
+    def __init__(self, options: ReadOptions, report: ImportReport, export: str) -> None:
         if options.time_unit not in UNIT_DIGITS:
             raise InputError(
                 "there is no such unit of time",
@@ -100,7 +100,7 @@ class TableClock(IntervalClock):
             check_time_format(options.time_format)
         self._options = options
         self._format = options.time_format
-        super().__init__(options.timezone, options.dst_fold, lint)
+        super().__init__(options.timezone, options.dst_fold, report)
         self._unit = options.time_unit
         self._export = export
         self.likely_unit: str | None = None

@@ -88,7 +88,7 @@ class JobRows:
         columns: Mapping[str, str],
         units: Mapping[str, str],
     ) -> None:
-        self._record, self._lint, self._options, self._clock = record, record.lint, options, clock
+        self._record, self._report, self._options, self._clock = record, record.report, options, clock
         self._identities, self._file, self._has, self._columns = identities, file, set(columns), columns
         self._units, self._named_units = units, _named_units(columns, units, options.time_unit)
         self._lists = NodeLists(record)
@@ -108,18 +108,20 @@ class JobRows:
         state = values.first_word(cells.get("state"))
         job = self._job(cells.get("job"))
         if job and self._is_step(job):
-            return self._lint.drop("job step", *at, job)
+            return self._report.skip("job step", *at, job)
         if state in PENDING:
-            return self._lint.drop("never started (pending)", *at, job)
+            return self._report.skip("never started (pending)", *at, job)
         try:
             start = self._clock.read(cells.get("start"), self._units.get("start"))
             end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
-            return self._lint.leave_out("a time that cannot be read", *at, f"{shown(cells, 'start', 'end')}: {error}")
+            return self._report.skip_with_warning(
+                "a time that cannot be read", *at, f"{shown(cells, 'start', 'end')}: {error}"
+            )
         try:
             elapsed = self._elapsed(cells, end, at)
         except (ValueError, OverflowError) as error:
-            return self._lint.leave_out(
+            return self._report.skip_with_warning(
                 "a running time that cannot be read", *at, f"{shown(cells, 'elapsed')}: {error}"
             )
         if end is not None and _us(end) == 0:
@@ -132,27 +134,27 @@ class JobRows:
                 and elapsed != 0
                 and not state.startswith("cancel")
             ):
-                self._lint.doubt(NO_START, *at, f"{job} {shown(cells, 'start', 'end')}")
-            return self._lint.drop("never started", *at, job)
+                self._report.warn(NO_START, *at, f"{job} {shown(cells, 'start', 'end')}")
+            return self._report.skip("never started", *at, job)
         try:
             count = self._count(cells)
         except ValueError:
             value = shown(cells, "nodes", "node_count", "processors")
-            return self._lint.leave_out("a number of nodes that cannot be read", *at, value)
+            return self._report.skip_with_warning("a number of nodes that cannot be read", *at, value)
         slack = values.span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
         interval = self._clock.interval(start, end, elapsed, at, slack)
         if interval is None:
-            return self._lint.drop(SKIPPED, *at, shown(cells, "start", "end"))
+            return self._report.skip(SKIPPED, *at, shown(cells, "start", "end"))
         start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, at)
         if state and is_node_word(state):
-            self._lint.doubt(NODE_STATES, *at, state)
+            self._report.warn(NODE_STATES, *at, state)
         if end_us is not None and elapsed is not None and end is not None:
             self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start, Wall), at)
         if not is_interval(start_us, end_us):
             if end_us is not None and end_us < start_us:
                 is_less = isinstance(start, Wall) and start_us - end_us < HOUR_US
                 sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_less else BACKWARDS
-                self._lint.doubt(sentence, *at, shown(cells, "start", "end"))
+                self._report.warn(sentence, *at, shown(cells, "start", "end"))
             return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
         nodes, text = None, ""
         if not is_missing(cells.get("nodes")):
@@ -161,13 +163,15 @@ class JobRows:
             except ValueError as error:
                 value = shown(cells, "nodes", "node_count", "processors")
                 if not count:
-                    return self._lint.leave_out("a list of nodes that cannot be read", *at, f"{value}: {error}")
-                self._lint.doubt(LISTS_UNREADABLE, *at, value)
+                    return self._report.skip_with_warning(
+                        "a list of nodes that cannot be read", *at, f"{value}: {error}"
+                    )
+                self._report.warn(LISTS_UNREADABLE, *at, value)
         if not count and not text:
-            self._lint.doubt(NO_NODES, *at, job)
-            return self._lint.drop("a job without nodes", *at, job)
+            self._report.warn(NO_NODES, *at, job)
+            return self._report.skip("a job without nodes", *at, job)
         if not job and "job" in self._has:
-            self._lint.doubt(NO_JOB, *at)
+            self._report.warn(NO_JOB, *at)
         self._clock.count(start, is_number(cells["start"]))
         self._parent = job
         identity = self._identities.of(job or f"{self._file} line {line}", start_us, text, *at)
@@ -184,10 +188,10 @@ class JobRows:
         if end_us is None and state not in RUNNING:
             if elapsed is not None and (state or "end" not in self._has):
                 if "end" in self._has:
-                    self._lint.doubt(ENDS_BY_ELAPSED, *at, f"{shown(cells, 'job')} {state}")
+                    self._report.warn(ENDS_BY_ELAPSED, *at, f"{shown(cells, 'job')} {state}")
                 return start_us + elapsed
             if state:
-                self._lint.doubt(OVER_WITHOUT_END, *at, f"{shown(cells, 'job')} {state}")
+                self._report.warn(OVER_WITHOUT_END, *at, f"{shown(cells, 'job')} {state}")
         elif end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
             self._written.append((start_us + elapsed, at[1]))
         return end_us
@@ -200,16 +204,16 @@ class JobRows:
             return
         is_whole_hours = (off_us + slack_us) % HOUR_US <= 2 * slack_us < HOUR_US
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
-        self._lint.doubt(sentence, *at, shown(cells, "start", "end", "elapsed"))
+        self._report.warn(sentence, *at, shown(cells, "start", "end", "elapsed"))
 
     def finish(self) -> None:
-        """Doubt running jobs whose start plus running time is not when most say that the table was written."""
+        """Warn of running jobs whose start plus running time is not when most say that the table was written."""
         times = sorted(time for time, _ in self._written)
         middle = times[len(times) // 2] if times else 0
         off = [line for time, line in self._written if abs(time - middle) > _WRITING_TAKES_US]
         if 2 * len(off) < len(times):
             for line in off:
-                self._lint.doubt(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}")
+                self._report.warn(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}")
 
     def _count(self, cells: Mapping[str, Cell]) -> int | None:
         if not is_missing(cells.get("node_count")):
@@ -223,7 +227,7 @@ class JobRows:
         return count
 
     def _elapsed(self, cells: Mapping[str, Cell], end: int | Wall | None, at: Place) -> int | None:
-        """Running time; where there is an end to go by, one that cannot be read is a doubt only."""
+        """Running time; where there is an end to go by, one that cannot be read is a warning only."""
         if is_missing(cells.get("elapsed")):
             return None
         self._check_unit("elapsed", cells["elapsed"], at)
@@ -232,7 +236,7 @@ class JobRows:
         except (ValueError, OverflowError):
             if end is None:
                 raise
-            self._lint.doubt(ELAPSED_UNREADABLE, *at, shown(cells, "elapsed"))
+            self._report.warn(ELAPSED_UNREADABLE, *at, shown(cells, "elapsed"))
             return None
 
     def _check_unit(self, role: str, value: Any, at: Place) -> None:
@@ -290,8 +294,8 @@ class Identities:
     the last 65,536 jobs are remembered; rows of one job and start stand near each other in any order of time.
     """
 
-    def __init__(self, lint: ImportReport) -> None:
-        self._lint = lint
+    def __init__(self, report: ImportReport) -> None:
+        self._report = report
         self._listed: dict[tuple[str, int], str] = {}
         self._counted: dict[tuple[str, int], int] = {}
 
@@ -314,7 +318,7 @@ class Identities:
         self._counted[key] = earlier + 1
         if not earlier:
             return job
-        self._lint.doubt(SEVERAL_TASKS, file, line, job)
+        self._report.warn(SEVERAL_TASKS, file, line, job)
         return f"{job} task {earlier + 1}"
 
 

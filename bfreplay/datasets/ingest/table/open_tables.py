@@ -152,26 +152,26 @@ def looks_like_count(table: Table) -> Callable[[str], bool]:
 
 
 def rows_by_role(
-    table: Table, columns: Columns, roles: Sequence[str], lint: ImportReport, unreadable: str
+    table: Table, columns: Columns, roles: Sequence[str], report: ImportReport, unreadable: str
 ) -> Iterator[tuple[int, Mapping[str, Cell]]]:
-    """Line (or row) numbers and the cells of each role; rows that cannot be split are dropped and doubted."""
+    """Line (or row) numbers and the cells of each role; rows that cannot be split are skipped and warned of."""
     names = [columns.by_role[role] for role in roles]
     if isinstance(table, ParquetTable):
         for number, values in table.rows(names):
-            lint.read()
+            report.read()
             yield number, dict(zip(roles, values, strict=True))
         return
     places = [table.names.index(name) for name in names]
     for row in table.rows():
-        lint.read()
+        report.read()
         if row.cells is None:
-            lint.leave_out(
-                "a row with another number of columns", table.file.name, row.line, row.text, doubt=unreadable
+            report.skip_with_warning(
+                "a row with another number of columns", table.file.name, row.line, row.text, warning=unreadable
             )
         elif table.is_header(row):
-            lint.drop("the header again", table.file.name, row.line, row.text)
+            report.skip("the header again", table.file.name, row.line, row.text)
         else:
             cells = [cell.strip() for cell in row.cells] if table.is_padded else row.cells
             yield row.line, {role: cells[place] for role, place in zip(roles, places, strict=True)}
     if table.is_cut:
-        lint.doubt(CUT_END, table.file.name, table.last_line)
+        report.warn(CUT_END, table.file.name, table.last_line)

@@ -66,7 +66,7 @@ class OutageRows:
     constant
         State of all rows, where there is no column of states.
     is_named
-        The user said that it is a table of outages; else rows of nodes in use are a doubt.
+        The user said that it is a table of outages; else rows of nodes in use are a warning.
     units
         Role -> unit of its numbers, where one was given.
     """
@@ -82,7 +82,7 @@ class OutageRows:
         is_named: bool = True,
         units: Mapping[str, str] | None = None,
     ) -> None:
-        self._record, self._lint, self._clock, self._file, self._has = record, record.lint, clock, file, has
+        self._record, self._report, self._clock, self._file, self._has = record, record.report, clock, file, has
         self._lists = NodeLists(record)
         self._constant, self._is_named = constant, is_named
         self._units = {} if units is None else units
@@ -93,40 +93,40 @@ class OutageRows:
         word = _word(cells.get("outage_state")) if self._constant is None else self._constant
         state = outage_state(word)
         if state is None:
-            return self._dropped("an outage with a state that is not known", at, word, is_doubt=True)
+            return self._skip("an outage with a state that is not known", at, word, is_warning=True)
         if state == NodeState.BUSY and not self._is_named:
-            self._lint.doubt(IN_USE, *at, word)
+            self._report.warn(IN_USE, *at, word)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            return self._dropped("a state that is no outage", at, word, is_doubt=False)
+            return self._skip("a state that is no outage", at, word, is_warning=False)
         try:
             start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
         except (ValueError, OverflowError) as error:
             value = f"{shown(cells, 'start', 'end')}: {error}"
-            return self._dropped("an outage that cannot be read", at, value, is_doubt=True)
+            return self._skip("an outage that cannot be read", at, value, is_warning=True)
         if start is None:
-            return self._dropped("an outage without a start", at, shown(cells, "start", "end"), is_doubt=True)
+            return self._skip("an outage without a start", at, shown(cells, "start", "end"), is_warning=True)
         interval = self._clock.interval(start, end, None, at)
         if interval is None:
-            return self._dropped(SKIPPED, at, shown(cells, "start", "end"), is_doubt=False)
+            return self._skip(SKIPPED, at, shown(cells, "start", "end"), is_warning=False)
         nodes: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
                 nodes, text = nodes_listed(cells["nodes"], self._lists)
             except ValueError as error:
-                return self._dropped(
-                    "an outage that cannot be read", at, f"{shown(cells, 'nodes')}: {error}", is_doubt=True
+                return self._skip(
+                    "an outage that cannot be read", at, f"{shown(cells, 'nodes')}: {error}", is_warning=True
                 )
             if not text:  # written as "all" if it were the machine
-                return self._dropped("an outage without nodes", at, cells["nodes"], is_doubt=True)
+                return self._skip("an outage without nodes", at, cells["nodes"], is_warning=True)
         if interval[1] is not None and interval[1] < interval[0]:
-            self._lint.doubt(OUTAGES_BACKWARDS, *at, shown(cells, "start", "end"))
+            self._report.warn(OUTAGES_BACKWARDS, *at, shown(cells, "start", "end"))
         self._clock.count(start, is_number(cells["start"]))
         self._record.add_outage(state, *interval, nodes, *at)
 
-    def _dropped(self, reason: str, at: Place, value: object, *, is_doubt: bool) -> None:
-        self._lint.drop(reason, *at, value)
-        if is_doubt:
-            self._lint.doubt(OUTAGES_UNREADABLE, *at, value)
+    def _skip(self, reason: str, at: Place, value: object, *, is_warning: bool) -> None:
+        self._report.skip(reason, *at, value)
+        if is_warning:
+            self._report.warn(OUTAGES_UNREADABLE, *at, value)
 
 
 def _word(value: Any) -> str:
@@ -232,27 +232,27 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
         raise file.error(
             error.problem, row=error.row, value=error.value, expected=error.expected, fix=_example()
         ) from None
-    lint, kept, read = record.lint, sum(record.lint.kept.values()), record.lint.rows_read
-    before = {reason: tally.count for reason, tally in lint.dropped.items()}
+    report, kept, read = record.report, sum(record.report.kept.values()), record.report.rows_read
+    before = {reason: tally.count for reason, tally in report.skipped.items()}
     record.add_format("outage table")
     short = file.name.rsplit("/", 1)[-1]
-    lint.facts[f"columns of {short}"] = dict(columns.by_role)
-    clock = TableClock(options, lint, IN_UTC)
+    report.facts[f"columns of {short}"] = dict(columns.by_role)
+    clock = TableClock(options, report, IN_UTC)
     clock.use_format(first_cells(table, columns.by_role["start"]))
     roles = list(columns.by_role)
     rows = OutageRows(record, clock, file.name, set(roles), "down" if state is None else None, is_named=False)
-    for line, cells in rows_by_role(table, columns, roles, lint, OUTAGES_UNREADABLE):
+    for line, cells in rows_by_role(table, columns, roles, report, OUTAGES_UNREADABLE):
         rows.add(cells, line)
-    if lint.rows_read > read and sum(lint.kept.values()) == kept:
+    if report.rows_read > read and sum(report.kept.values()) == kept:
         raise _nothing(file, record, before, clock)
     record.outages_known = True
-    lint.facts[f"time zone of {short}"] = clock.evidence()
+    report.facts[f"time zone of {short}"] = clock.evidence()
 
 
 def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], clock: TableClock) -> InputError:
-    counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.lint.dropped.items()}
+    counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.report.skipped.items()}
     reason = max(counts, key=lambda name: (counts[name], name))
-    example = next((each for each in record.lint.dropped[reason].examples if each.file == file.name), None)
+    example = next((each for each in record.report.skipped[reason].examples if each.file == file.name), None)
     return file.error(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
         row=example.row if example else None,

@@ -103,9 +103,9 @@ class TableReader:
         check_mapping(options.mapping)
         tables = [open_tables.open_table(file, options.delimiter, options.columns) for file in files]
         has_parquet = any(isinstance(table, open_tables.ParquetTable) for table in tables)
-        clock = TableClock(options, record.lint, PARQUET_IN_UTC if has_parquet else outages.IN_UTC)
-        identities = Identities(record.lint)
-        intervals = sum(record.lint.kept.values())
+        clock = TableClock(options, record.report, PARQUET_IN_UTC if has_parquet else outages.IN_UTC)
+        identities = Identities(record.report)
+        intervals = sum(record.report.kept.values())
         everywhere = {name for table in tables for name in table.names}
         mapping, units = split_units(options.mapping, everywhere, files[0].name)
         _check_outage_state(mapping.get("outage_state"), everywhere, files[0])
@@ -119,7 +119,7 @@ class TableReader:
             }
             units_here = {role: unit for role, unit in units.items() if role in mapped}
             self._read_one(table, mapped, units_here, record, options, clock, identities)
-        if sum(record.lint.kept.values()) == intervals:
+        if sum(record.report.kept.values()) == intervals:
             raise _nothing(files, record, clock, is_parquet=has_parquet)
         counts = clock.counts
         if counts["local"]:
@@ -127,8 +127,10 @@ class TableReader:
         are_numbers = counts["numbers"] and not counts["local"] and not counts["zoned"]
         if are_numbers and record.last_stamp_us < RELATIVE_BEFORE_US:
             record.time_origin = "relative"
-            record.lint.facts["time origin"] = "all times lie within ten years of zero: they count from the log's start"
-        record.lint.facts["time zone"] = clock.evidence()
+            record.report.facts["time origin"] = (
+                "all times lie within ten years of zero: they count from the log's start"
+            )
+        record.report.facts["time zone"] = clock.evidence()
 
     def _read_one(
         self,
@@ -169,7 +171,7 @@ class TableReader:
             by_role = {role: columns.by_role[role] for role in roles}
             rows = JobRows(record, options, clock, identities, file.name, by_role, units)
         unreadable = outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
-        for line, cells in open_tables.rows_by_role(table, columns, roles, record.lint, unreadable):
+        for line, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
             rows.add(cells, line)
         if isinstance(rows, JobRows):
             rows.finish()
@@ -209,9 +211,9 @@ def _note_columns(
         taken["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
     if columns.is_whole_machine:
         taken["nodes"] = "the whole machine, as given"
-    known = record.lint.facts.setdefault("columns", taken)
+    known = record.report.facts.setdefault("columns", taken)
     if known != taken:
-        record.lint.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
+        record.report.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
 
 
 def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
@@ -220,6 +222,6 @@ def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock
     fix = clock.how_to_read() or f"say which column is what with --map role=column; {works}"
     is_unread = clock.unread and clock.likely_unit is None
     expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"
-    return record.lint.nothing_usable(
+    return record.report.nothing_usable(
         "no row of the table can be used", "it has only a header", file=files[0].name, expected=expected, fix=fix
     )

@@ -36,14 +36,14 @@ LOG_COLUMNS = {
     "Thr": "samples_since_last",
     "Rate": "rate_samples_per_s",
     "ReScost": "rescale_cost_samples",
-    "Nleft": "n_left",
+    "Nleft": "n_reclaimed",
     "Npre": "n_jobs_preempted",
     "Njoin": "n_joined",
     "nJob": "n_jobs",
     "nNd": "n_idle",
     "nJrun": "n_jobs_running",
     "nNrun": "n_nodes_used",
-    "PreCost": "preempt_cost_samples",
+    "PreCost": "preemption_cost_samples",
 }
 """Columns of the published step log, and of the decision table."""
 

@@ -50,8 +50,8 @@ def states_by_the_second(
     return found
 
 
-def without_short_holes(states: list[NodeState], least: int) -> list[NodeState]:
-    """Close complete holes shorter than ``least``: the node stays in the state that it had."""
+def without_short_intervals(states: list[NodeState], least: int) -> list[NodeState]:
+    """Close complete idle intervals shorter than ``least``: the node stays in the state that it had."""
     result = list(states)
     t = 0
     while t < len(result):

@@ -56,6 +56,6 @@ def busy_nodes(record, rules):
 
 
 def tally(built, words):
-    found = [tally for sentence, tally in built.lint.doubts.items() if words in sentence]
+    found = [tally for sentence, tally in built.report.warnings.items() if words in sentence]
     assert len(found) <= 1
     return found[0] if found else None

@@ -16,7 +16,7 @@ from tests.datasets.ingest.occupancy.by_the_second import (
     Held,
     events_by_the_second,
     states_by_the_second,
-    without_short_holes,
+    without_short_intervals,
 )
 
 S = 10**6
@@ -62,7 +62,7 @@ def test_a_node_is_idle_between_its_jobs():
     assert spelt(found["b"]) == "B" * 30
 
 
-def test_a_job_that_starts_when_another_ends_leaves_no_hole():
+def test_a_job_that_starts_when_another_ends_leaves_no_idle_interval():
     record = recorded([Held(0, 10, ("a",)), Held(10, 30, ("a",))])
     assert spelt(events_by_the_second(build_events(record, EVERYTHING).events)["a"]) == "B" * 30
 
@@ -71,7 +71,7 @@ def test_a_shared_node_is_idle_when_its_last_job_is_over():
     record = recorded([Held(0, 10, ("a",)), Held(5, 20, ("a",)), Held(6, 8, ("a",)), Held(0, 30, ("b",))])
     built = build_events(record, EVERYTHING)
     assert spelt(events_by_the_second(built.events)["a"]) == "B" * 20 + "I" * 10
-    assert built.lint.facts["starts on a node that is in use (shared nodes)"] == 2
+    assert built.report.facts["starts on a node that is in use (shared nodes)"] == 2
 
 
 def test_sharing_can_be_refused():
@@ -103,10 +103,10 @@ def test_states_are_those_of_every_second(job_list, outage_list, empty_after, mi
     expected = states_by_the_second(intervals, NODES, (min(first, early), log_end), empty_after, log_end)
     found = events_by_the_second(built.events)
     for node in NODES:
-        states = without_short_holes([NodeState.BUSY, *expected[node]], min_gap)[1:] if min_gap else expected[node]
-        if min_gap:  # a hole that is open before the first interval is never too short
+        states = without_short_intervals([NodeState.BUSY, *expected[node]], min_gap)[1:] if min_gap else expected[node]
+        if min_gap:  # an idle interval that is open before the first interval is never too short
             opened = next((t for t, state in enumerate(expected[node]) if state != NodeState.IDLE), 0)
-            states = expected[node][:opened] + without_short_holes(expected[node][opened:], min_gap)
+            states = expected[node][:opened] + without_short_intervals(expected[node][opened:], min_gap)
         assert spelt(found[node]) == spelt(states[first - min(first, early) :])
 
 
@@ -114,7 +114,7 @@ def test_states_are_those_of_every_second(job_list, outage_list, empty_after, mi
 def test_node_time_in_the_report_is_that_of_the_events(job_list, outage_list):
     built = build_events(recorded([*job_list, *outage_list]), EVERYTHING)
     found = events_by_the_second(built.events)
-    hours = built.lint.facts["node_hours"]
+    hours = built.report.facts["node_hours"]
     for state in NodeState:
         seconds = sum(line.count(state) for line in found.values())
         assert hours.get(state.name.lower(), 0.0) * 3600 == pytest.approx(seconds)
@@ -182,7 +182,7 @@ def test_each_rule_takes_the_nodes_it_names(assignment, left):
 
 
 def test_random_assignment_repeats_with_its_seed():
-    def holes(seed):
+    def idle_intervals(seed):
         record = ScheduleRecord()
         record.set_machine_size(20)
         for i in range(40):
@@ -190,8 +190,8 @@ def test_random_assignment_repeats_with_its_seed():
         rules = OccupancyRules("random", seed, window="full", min_gap_s=0)
         return events_by_the_second(build_events(record, rules).events)
 
-    assert holes(1) == holes(1)
-    assert holes(1) != holes(2)
+    assert idle_intervals(1) == idle_intervals(1)
+    assert idle_intervals(1) != idle_intervals(2)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_job_that_does_not_fit_is_treated_as_the_rule_says(rule, missing):
         "delay": [0] * 10 + [1] * 16 + [3] * 14,  # it starts at 10 and runs its 16 s
     }[rule]
     assert idle == expected
-    assert any(missing in sentence for sentence in built.lint.doubts)
+    assert any(missing in sentence for sentence in built.report.warnings)
 
 
 def test_a_delayed_job_that_never_fits_is_left_out_and_said():
@@ -222,7 +222,7 @@ def test_a_delayed_job_that_never_fits_is_left_out_and_said():
     record.add_job(2, 4 * S, 20 * S, None, 2)
     record.add_job(3, 30 * S, 40 * S, None, 1)
     built = build_events(record, OccupancyRules(over_capacity="delay", window=(0, 40 * S), min_gap_s=0))
-    assert any("never found enough nodes" in sentence for sentence in built.lint.doubts)
+    assert any("never found enough nodes" in sentence for sentence in built.report.warnings)
 
 
 def test_listed_nodes_are_kept_and_the_rest_is_assigned():
@@ -242,17 +242,17 @@ def test_a_job_without_an_end_holds_its_nodes_to_the_end_of_the_log():
     record.add_job(2, 0, 50 * S, record.node_ids(["b"]))
     built = build_events(record, EVERYTHING)
     assert spelt(events_by_the_second(built.events)["a"]) == "B" * 50
-    assert built.lint.facts["jobs running at the end of the log"] == 1
+    assert built.report.facts["jobs running at the end of the log"] == 1
 
 
-def test_a_runaway_job_ends_after_its_time_limit_and_is_doubted():
+def test_a_runaway_job_ends_after_its_time_limit_and_has_warning():
     record = ScheduleRecord()
     record.add_job(1, 0, None, record.node_ids(["a"]), limit_end_us=20 * S)
     record.add_job(2, 0, 50 * S, record.node_ids(["b"]))
     rules = OccupancyRules(window="full", min_gap_s=0, limit_grace_s=10)
     built = build_events(record, rules)
     assert spelt(events_by_the_second(built.events)["a"]) == "B" * 30 + "I" * 20
-    assert any("runaway" in sentence for sentence in built.lint.doubts)
+    assert any("runaway" in sentence for sentence in built.report.warnings)
 
 
 def test_the_release_delay_keeps_a_node_after_its_job():
@@ -269,14 +269,14 @@ def test_the_same_run_of_a_job_read_twice_counts_once_with_the_end_that_is_known
     record.add_job("7", 0, 10 * S, None, 2)
     record.add_job("8", 0, 20 * S, None, 1)
     built = build_events(record, OccupancyRules(window="full", min_gap_s=0, empty_machine="idle"))
-    assert built.lint.facts["runs that were read twice and count once"] == 2
-    assert CONTRADICTING not in built.lint.doubts
+    assert built.report.facts["runs that were read twice and count once"] == 2
+    assert CONTRADICTING not in built.report.warnings
     found = events_by_the_second(built.events)
     idle = [sum(line[t] == NodeState.IDLE for line in found.values()) for t in range(20)]
     assert idle == [1] * 10 + [3] * 10
 
 
-def test_the_same_run_with_two_stories_is_doubted():
+def test_the_same_run_with_two_stories_has_warning():
     record = ScheduleRecord()
     record.add_job("7", 0, 10 * S, record.node_ids(["a"]))
     record.add_job("7", 0, 10 * S, record.node_ids(["b"]))
@@ -285,8 +285,8 @@ def test_the_same_run_with_two_stories_is_doubted():
     record.add_job("9", 50 * S, 60 * S, record.node_ids(["c"]))
     record.add_job("9", 50 * S, 60 * S, record.node_ids(["c"]))
     built = build_events(record, OccupancyRules(window=(0, 30 * S), min_gap_s=0))
-    assert built.lint.doubts[CONTRADICTING].count == 2
-    assert built.lint.facts["runs that were read twice and count once"] == 3  # those after the window too
+    assert built.report.warnings[CONTRADICTING].count == 2
+    assert built.report.facts["runs that were read twice and count once"] == 3  # those after the window too
 
 
 def test_a_node_that_nobody_used_for_long_was_not_there():
@@ -295,10 +295,10 @@ def test_a_node_that_nobody_used_for_long_was_not_there():
     record.add_job(1, 0, 40 * day * S, record.node_ids(["a"]))
     record.add_job(2, 20 * day * S, 21 * day * S, record.node_ids(["b"]))
     built = build_events(record, OccupancyRules(window="full"))
-    hours = built.lint.facts["node_hours"]
+    hours = built.report.facts["node_hours"]
     assert hours == {"busy": 41 * 24.0, "unknown": (20 + 19) * 24.0}
     kept = build_events(record, OccupancyRules(window="full", absent_after_s=30 * day))
-    assert kept.lint.facts["node_hours"] == {"idle": 39 * 24.0, "busy": 41 * 24.0}
+    assert kept.report.facts["node_hours"] == {"idle": 39 * 24.0, "busy": 41 * 24.0}
 
 
 def test_a_known_inventory_has_its_nodes_all_the_time():
@@ -307,7 +307,7 @@ def test_a_known_inventory_has_its_nodes_all_the_time():
     record.add_job(1, 0, 40 * 86_400 * S, record.node_ids(["a"]))
     built = build_events(record, OccupancyRules(window="full"))
     assert built.events.nodes == ("a", "b")
-    assert built.lint.facts["node_hours"]["idle"] == 40 * 24.0
+    assert built.report.facts["node_hours"]["idle"] == 40 * 24.0
     assert built.events.metadata.node_inventory == "metadata"
 
 
@@ -320,7 +320,7 @@ def test_counts_need_the_size_of_the_machine():
 
 def test_a_log_in_which_no_job_ran_says_what_was_found():
     record = ScheduleRecord()
-    record.lint.drop("never started", "jobs.psv", 3, "row", n=5)
+    record.report.skip("never started", "jobs.psv", 3, "row", n=5)
     with pytest.raises(InputError, match=r"never started: 5") as caught:
         build_events(record)
     assert caught.value.file == "jobs.psv"
@@ -394,19 +394,19 @@ def test_a_node_named_by_one_job_where_others_have_dozens_may_be_misspelt():
         record.add_job(i, i * 100 * S, (i * 100 + 90) * S, record.node_ids(names))
     record.add_job(99, 500 * S, 600 * S, record.node_ids(["cm01"]))
     built = build_events(record, OccupancyRules(window="full"))
-    assert built.lint.doubts[NAMED_ONCE].count == 1
-    assert str(built.lint.doubts[NAMED_ONCE].examples[0]) == "cm01"
-    assert NAMED_ONCE not in build_events(recorded([Held(0, 10, ("a",))]), EVERYTHING).lint.doubts
+    assert built.report.warnings[NAMED_ONCE].count == 1
+    assert str(built.report.warnings[NAMED_ONCE].examples[0]) == "cm01"
+    assert NAMED_ONCE not in build_events(recorded([Held(0, 10, ("a",))]), EVERYTHING).report.warnings
 
 
-def test_a_node_that_is_not_in_the_given_inventory_is_doubted_and_counts():
+def test_a_node_that_is_not_in_the_given_inventory_has_warning_and_counts():
     record = ScheduleRecord()
     record.give_inventory(["a", "b"])
     record.add_job(1, 0, 10 * S, record.node_ids(["a", "x"]), file="jobs", line=7)
     record.add_job(2, 0, 10 * S, record.node_ids(["b"]))
     built = build_events(record, EVERYTHING)
-    assert built.lint.doubts[NOT_IN_INVENTORY].count == 1
-    assert str(built.lint.doubts[NOT_IN_INVENTORY].examples[0]) == "jobs:7: 1: x"
+    assert built.report.warnings[NOT_IN_INVENTORY].count == 1
+    assert str(built.report.warnings[NOT_IN_INVENTORY].examples[0]) == "jobs:7: 1: x"
     assert built.events.nodes == ("a", "b", "x")
 
 
@@ -414,7 +414,7 @@ def test_what_the_window_cuts_is_counted():
     record = recorded([Held(0, 20, ("a",)), Held(12, 18, ("b",)), Held(15, 40, ("c", "d")), Held(0, 5, ("b",))])
     record.add_job(99, 14 * S, None, record.node_ids(["b"]))
     built = build_events(record, OccupancyRules(window=(10 * S, 30 * S), min_gap_s=0))
-    cut = built.lint.facts[CENSORED]
+    cut = built.report.facts[CENSORED]
     # inside: a 10 s, b 6 s, c and d 15 s each, the running job 16 s
     assert cut["jobs"] == 3
     assert cut["share_of_job_node_time"] == pytest.approx((10 + 30 + 16) / 62)
@@ -423,7 +423,7 @@ def test_what_the_window_cuts_is_counted():
 
 def test_a_job_that_begins_or_ends_with_the_window_is_not_cut():
     record = recorded([Held(10, 30, ("a",)), Held(0, 10, ("b",)), Held(30, 40, ("c",)), Held(12, 31, ("d",))])
-    cut = build_events(record, OccupancyRules(window=(10 * S, 30 * S), min_gap_s=0)).lint.facts[CENSORED]
+    cut = build_events(record, OccupancyRules(window=(10 * S, 30 * S), min_gap_s=0)).report.facts[CENSORED]
     assert cut == {"jobs": 1, "share_of_job_node_time": pytest.approx(18 / 38), "share_without_an_end": 0.0}
 
 
@@ -433,7 +433,7 @@ def test_a_job_whose_list_is_lost_gets_nodes_among_those_that_are_listed():
         record.add_job(i, i * S, (i + 5) * S, record.node_ids([f"n{i % 3}"]))
     record.add_job(99, 60 * S, 70 * S, None, 2)
     built = build_events(record, EVERYTHING)
-    assert built.lint.doubts[AMONG_THE_SEEN].count == 1
+    assert built.report.warnings[AMONG_THE_SEEN].count == 1
     found = events_by_the_second(built.events)
     assert [node for node, line in found.items() if line[65] == NodeState.BUSY] == ["n0", "n1"]
 
@@ -444,8 +444,8 @@ def test_where_states_were_sampled_nothing_is_said_of_jobs():
     for i in range(5):
         record.add_outage(NodeState.BUSY, i * 100 * S, (i * 100 + 30) * S, record.node_ids(["a"]))
     built = build_events(record, OccupancyRules(window="full", min_gap_s=0))
-    assert EMPTY_MACHINE not in built.lint.facts
-    assert not built.lint.doubts
+    assert EMPTY_MACHINE not in built.report.facts
+    assert not built.report.warnings
     assert spelt(events_by_the_second(built.events)["a"])[:130] == "B" * 30 + "I" * 70 + "B" * 30
 
 
@@ -455,18 +455,18 @@ def test_a_node_with_a_name_unlike_all_others_may_be_no_node():
         record.add_job(i, i * S, (i + 5) * S, record.node_ids([f"cn{i:02d}", "gpu1"]))
     record.add_job(8, 2 * S, 9 * S, record.node_ids(["login"]))
     record.add_job(9, 2 * S, 9 * S, record.node_ids(["105_3"]))
-    doubt = build_events(record, OccupancyRules(window="full")).lint.doubts[NAMED_OTHERWISE]
-    assert [str(example) for example in doubt.examples] == ["login", "105_3"]  # gpu1 is named by three jobs
+    warning = build_events(record, OccupancyRules(window="full")).report.warnings[NAMED_OTHERWISE]
+    assert [str(example) for example in warning.examples] == ["login", "105_3"]  # gpu1 is named by three jobs
 
 
-def test_only_what_no_outage_explains_is_doubted_of_an_empty_machine():
+def test_only_what_no_outage_explains_has_warning_of_an_empty_machine():
     hour = 3_600
     record = recorded([Held(0, hour, ("a",)), Held(10 * hour, 11 * hour, ("a",)), Held(13 * hour, 14 * hour, ("a",))])
     record.add_outage(NodeState.DOWN, (hour + 600) * S, 10 * hour * S, None)  # 10 minutes after the last job
     built = build_events(record, OccupancyRules(window="full", min_gap_s=0))
-    doubt = built.lint.doubts[LEFT_IDLE]  # from 11 to 13 h four nodes were idle
-    assert (doubt.count, str(doubt.examples[0])) == (1, "8.0 node-hours")
-    fact = built.lint.facts[EMPTY_MACHINE]
+    warning = built.report.warnings[LEFT_IDLE]  # from 11 to 13 h four nodes were idle
+    assert (warning.count, str(warning.examples[0])) == (1, "8.0 node-hours")
+    fact = built.report.facts[EMPTY_MACHINE]
     assert (fact["left_idle_periods"], fact["left_idle_hours"]) == (1, 2.0)
 
 
@@ -478,6 +478,6 @@ def test_a_short_outage_does_not_explain_a_node_that_nobody_used():
     record.add_job(2, 0, 10 * day * S, record.node_ids(["c", "d"]))
     record.add_outage(NodeState.DOWN, 20 * day * S, 21 * day * S, None)
     record.add_outage(NodeState.DOWN, 10 * day * S, None, record.node_ids(["d"]))  # that one explains it
-    doubts = build_events(record, OccupancyRules(window="full")).lint.doubts
-    assert [str(example) for example in doubts[NEVER_USED].examples] == ["b"]
-    assert [str(example) for example in doubts[LONG_UNUSED].examples] == ["c"]
+    warnings = build_events(record, OccupancyRules(window="full")).report.warnings
+    assert [str(example) for example in warnings[NEVER_USED].examples] == ["b"]
+    assert [str(example) for example in warnings[LONG_UNUSED].examples] == ["c"]

@@ -38,14 +38,14 @@ def test_a_delayed_job_without_an_end_runs_to_the_end_of_the_log():
 
 def test_node_time_of_a_huge_machine_is_counted():
     record = counted([(T, T + 730 * DAY, 160_000)], 160_000)
-    assert build_events(record, plain()).lint.facts["node_hours"] == {"busy": 160_000 * 730 * 24.0}
+    assert build_events(record, plain()).report.facts["node_hours"] == {"busy": 160_000 * 730 * 24.0}
 
 
 def test_the_absence_of_many_nodes_is_counted():
     record = ScheduleRecord()
     record.add_job(1, T, T + 100 * DAY, record.node_ids(["z"]))
     record.add_job(2, T + 50 * DAY, T + 100 * DAY, record.node_ids(f"n{i}" for i in range(6_000)))
-    fact = build_events(record, plain()).lint.facts["nodes assumed absent"]
+    fact = build_events(record, plain()).report.facts["nodes assumed absent"]
     assert fact["node_hours"] == 6_000 * 50 * 24.0
 
 
@@ -54,7 +54,7 @@ def test_outages_do_not_change_how_long_the_machine_had_no_job(n_outages):
     record = listed([(0, 100 * S, "a"), (1_000 * S, 2_000 * S, "a")])
     for i in range(n_outages):
         record.add_outage(NodeState.DRAIN, (120 + 10 * i) * S, (125 + 10 * i) * S, record.node_ids("b"))
-    assert build_events(record, plain()).lint.facts[EMPTY_MACHINE]["share_of_window"] == pytest.approx(0.45)
+    assert build_events(record, plain()).report.facts[EMPTY_MACHINE]["share_of_window"] == pytest.approx(0.45)
 
 
 def test_of_a_machine_without_known_jobs_nothing_is_said_of_how_long_it_had_none():
@@ -62,7 +62,7 @@ def test_of_a_machine_without_known_jobs_nothing_is_said_of_how_long_it_had_none
     record.add_inventory("ab")
     for i in range(100):
         record.add_outage(NodeState.BUSY, i * MIN, i * MIN + 30 * S, record.node_ids("a"))
-    assert EMPTY_MACHINE not in build_events(record, plain()).lint.facts
+    assert EMPTY_MACHINE not in build_events(record, plain()).report.facts
 
 
 @pytest.mark.parametrize("years", [24, -40])
@@ -78,7 +78,7 @@ def test_a_stray_date_decades_away_does_not_move_the_window_of_a_month(years):
 def test_a_release_delay_is_no_sharing():
     jobs = [(i * 100 * S, (i + 1) * 100 * S, "a") for i in range(5)]
     rules = plain(release_delay_s=30, shared_nodes="refuse")
-    assert build_events(listed(jobs), rules).lint.facts["node_hours"]["busy"] == pytest.approx(500 / 3600)
+    assert build_events(listed(jobs), rules).report.facts["node_hours"]["busy"] == pytest.approx(500 / 3600)
 
 
 def test_facts_do_not_depend_on_the_pieces_of_the_spool(monkeypatch):
@@ -90,7 +90,7 @@ def test_facts_do_not_depend_on_the_pieces_of_the_spool(monkeypatch):
             record.add_job(f"open {i}", (50 + i) * HOUR, None, record.node_ids("b"))
         record.add_job("runaway", 90 * HOUR, None, record.node_ids("b"), limit_end_us=91 * HOUR)
         built = build_events(record, plain(window=(2 * HOUR, 10 * HOUR)))
-        return {**built.lint.facts}, {**built.lint.doubts}
+        return {**built.report.facts}, {**built.report.warnings}
 
     assert told(2) == told(8_192)
 
@@ -99,12 +99,12 @@ def test_facts_do_not_depend_on_the_pieces_of_the_spool(monkeypatch):
     ("start_h", "window_h", "node_hours"),
     [(0, (20, 40), 20.0), (0, (1, 40), 37.0), (0, (0, 3), None), (50, (20, 40), None)],
 )
-def test_a_runaway_job_is_a_doubt_about_all_of_the_window_after_its_assumed_end(start_h, window_h, node_hours):
+def test_a_runaway_job_is_a_warning_about_all_of_the_window_after_its_assumed_end(start_h, window_h, node_hours):
     record = listed([(0, 1_000 * HOUR, "a")])
     record.add_job("open", start_h * HOUR, None, record.node_ids("b"), limit_end_us=(start_h + 2) * HOUR)
     start, end = window_h
-    doubt = tally(build_events(record, plain(window=(start * HOUR, end * HOUR), limit_grace_s=3_600)), "runaway")
-    assert (None if doubt is None else (doubt.count, doubt.node_hours)) == (
+    warning = tally(build_events(record, plain(window=(start * HOUR, end * HOUR), limit_grace_s=3_600)), "runaway")
+    assert (None if warning is None else (warning.count, warning.node_hours)) == (
         None if node_hours is None else (1, node_hours)
     )
 
@@ -112,16 +112,16 @@ def test_a_runaway_job_is_a_doubt_about_all_of_the_window_after_its_assumed_end(
 def test_jobs_that_wait_beyond_the_window_are_not_lost_without_a_word():
     jobs = [(0, 100 * S, 3), (4 * S, 20 * S, 2), (50 * S, 60 * S, 1)]
     built = build_events(counted(jobs), plain(over_capacity="delay"))
-    assert sum(tally.count for tally in built.lint.doubts.values()) == 2
+    assert sum(tally.count for tally in built.report.warnings.values()) == 2
 
 
-def test_a_job_delayed_before_the_window_is_no_doubt_about_it():
+def test_a_job_delayed_before_the_window_is_no_warning_about_it():
     jobs = [(0, 5 * HOUR, 2), (HOUR, 2 * HOUR, 1), (50 * HOUR, 60 * HOUR, 1)]
     built = build_events(counted(jobs, 2), plain(over_capacity="delay", window=(30 * HOUR, 60 * HOUR)))
     assert tally(built, "delayed") is None
 
 
-def test_only_waiting_within_the_window_is_a_doubt_about_it():
+def test_only_waiting_within_the_window_is_a_warning_about_it():
     jobs = [(0, 21 * HOUR, 4), (HOUR, 30 * HOUR, 4)]
     built = build_events(counted(jobs), plain(over_capacity="delay", window=(20 * HOUR, 30 * HOUR)))
     assert tally(built, "they were delayed").node_hours == 4.0
@@ -139,7 +139,7 @@ def test_a_planned_outage_does_not_move_the_end_of_the_log():
 def test_nodes_that_only_old_outages_name_are_not_idle_for_ever():
     record = listed([(1_000 * DAY, 1_040 * DAY, "a"), (1_000 * DAY, 1_040 * DAY, "b")], inventory=())
     record.add_outage(NodeState.DOWN, DAY, 2 * DAY, record.node_ids(["old1", "old2"]))
-    assert "idle" not in build_events(record, plain()).lint.facts["node_hours"]
+    assert "idle" not in build_events(record, plain()).report.facts["node_hours"]
 
 
 @pytest.mark.parametrize("known_end", [False, True])
@@ -148,7 +148,7 @@ def test_a_node_whose_last_job_never_ended_in_one_export_is_absent_after_its_end
     record.add_job("7", DAY, None, record.node_ids("b"), limit_end_us=2 * DAY - HOUR)
     if known_end:
         record.add_job("7", DAY, 2 * DAY, record.node_ids("b"))
-    hours = build_events(record, plain()).lint.facts["node_hours"]
+    hours = build_events(record, plain()).report.facts["node_hours"]
     assert hours["unknown"] == pytest.approx(98 * 24.0, abs=1.0)
 
 
@@ -168,34 +168,34 @@ def test_coverage_of_no_length_is_refused():
 def test_an_empty_time_before_the_first_job_is_counted():
     record = listed([(30 * MIN, 60 * MIN, "a")])
     record.covers(0, 60 * MIN, "the log says so")
-    fact = build_events(record, OccupancyRules(empty_machine="idle")).lint.facts[EMPTY_MACHINE]
+    fact = build_events(record, OccupancyRules(empty_machine="idle")).report.facts[EMPTY_MACHINE]
     assert fact["share_of_window"] == pytest.approx(0.5)
 
 
 def test_a_job_left_out_does_not_shorten_the_time_without_jobs():
     record = counted([(0, HOUR, 1), (4 * HOUR, 5 * HOUR, 3), (8 * HOUR, 9 * HOUR, 1)], 2)
     built = build_events(record, plain(over_capacity="drop", empty_machine="down"))
-    assert built.lint.facts["node_hours"]["down"] == 14.0
-    assert built.lint.facts[EMPTY_MACHINE]["assumed_down_hours"] == 7.0
+    assert built.report.facts["node_hours"]["down"] == 14.0
+    assert built.report.facts[EMPTY_MACHINE]["assumed_down_hours"] == 7.0
 
 
 def test_the_time_after_a_job_that_was_left_out_is_looked_at_too():  # holds in eea77e4, fails in the tree of 17:54
     record = counted([(0, HOUR, 1), (HOUR + 30 * MIN, 5 * HOUR, 3), (11 * HOUR, 12 * HOUR, 1)], 2)
     built = build_events(record, plain(over_capacity="drop", empty_machine="down"))
-    assert built.lint.facts["node_hours"].get("down", 0.0) >= 19.0
+    assert built.report.facts["node_hours"].get("down", 0.0) >= 19.0
 
 
-def test_a_machine_left_idle_up_to_the_end_of_the_log_is_doubted():  # fails in the tree of 17:54
+def test_a_machine_left_idle_up_to_the_end_of_the_log_has_warning():  # fails in the tree of 17:54
     record = listed([(0, HOUR, "a"), (20 * HOUR, 20 * HOUR + 1, "a")])
     record.add_outage(NodeState.DRAIN, 0, HOUR, record.node_ids("b"))
     record.stamp(20 * HOUR + 2)
-    doubted = build_events(record, OccupancyRules(window="full"))
-    assert tally(doubted, "whole machine had no job") is not None
+    warned = build_events(record, OccupancyRules(window="full"))
+    assert tally(warned, "whole machine had no job") is not None
     record = listed([(0, HOUR, "a")])
     record.add_outage(NodeState.DRAIN, 0, HOUR, record.node_ids("b"))
     record.stamp(20 * HOUR)
-    doubted = build_events(record, OccupancyRules(window="full"))
-    assert tally(doubted, "whole machine had no job") is not None
+    warned = build_events(record, OccupancyRules(window="full"))
+    assert tally(warned, "whole machine had no job") is not None
 
 
 def test_only_starts_inside_the_window_count_as_sharing():
@@ -211,10 +211,10 @@ def test_runs_of_wide_jobs_are_not_all_in_memory_at_once():
     assert max(len(piece.nodes) for piece, _ in jobs.slices()) <= 3 * 2_000
 
 
-def test_a_window_beyond_the_log_is_doubted():
+def test_a_window_beyond_the_log_has_warning():
     record = listed([(10 * DAY, 20 * DAY, "a"), (15 * DAY, 30 * DAY, "b")])
     built = build_events(record, plain(window=(0, 100 * DAY)))
-    assert built.lint.doubts
+    assert built.report.warnings
 
 
 @pytest.mark.parametrize("zone", ["America/Chicago", "Pacific/Honolulu", "Asia/Tokyo"])
@@ -255,7 +255,7 @@ def test_numbers_beyond_64_bits_are_no_crash(change):
     record = ScheduleRecord()
     record.add_inventory("a")
     record.add_job(**{"job": 1, "start_us": 0, "end_us": 10 * S, "nodes": record.node_ids("a"), **change})
-    assert build_events(record, plain()).lint.facts["node_hours"]["busy"] > 0
+    assert build_events(record, plain()).report.facts["node_hours"]["busy"] > 0
 
 
 def test_a_machine_of_more_nodes_than_any_has_is_refused():

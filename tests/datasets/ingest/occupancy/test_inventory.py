@@ -4,7 +4,7 @@ import pytest
 
 from bfreplay.datasets.ingest.occupancy.build import build_events
 from bfreplay.datasets.ingest.occupancy.inventory import (
-    ABSENT_DOUBT,
+    ABSENT_WARNING,
     LEFT_OUT,
     LONG_UNUSED,
     MERGED,
@@ -29,8 +29,8 @@ def absent_log(first, last):
 def test_a_node_is_absent_if_unused_for_longer_than_the_limit_at_an_edge(first, last, unknown, idle):
     built = build_events(absent_log(first, last), plain())
     hours = {"busy": 24.0 * (100 + last - first), "unknown": 24.0 * unknown, "idle": 24.0 * idle}
-    assert built.lint.facts["node_hours"] == {word: hour for word, hour in hours.items() if hour}
-    fact = built.lint.facts.get("nodes assumed absent")
+    assert built.report.facts["node_hours"] == {word: hour for word, hour in hours.items() if hour}
+    fact = built.report.facts.get("nodes assumed absent")
     if not unknown:
         assert fact is None
     else:
@@ -39,11 +39,11 @@ def test_a_node_is_absent_if_unused_for_longer_than_the_limit_at_an_edge(first, 
         assert fact["after their last job"] == (last < 93)
 
 
-def test_nodes_assumed_absent_are_a_doubt_with_the_idle_time_with_and_without_them():
+def test_nodes_assumed_absent_are_a_warning_with_the_idle_time_with_and_without_them():
     built = build_events(absent_log(8, 92), plain())
-    doubt = built.lint.doubts[ABSENT_DOUBT]
-    assert (doubt.count, doubt.node_hours) == (1, 24.0 * 16)
-    assert doubt.examples[0].value == "b: idle 0.0 node-hours, 384.0 if they were there"
+    warning = built.report.warnings[ABSENT_WARNING]
+    assert (warning.count, warning.node_hours) == (1, 24.0 * 16)
+    assert warning.examples[0].value == "b: idle 0.0 node-hours, 384.0 if they were there"
 
 
 def test_time_of_a_recorded_outage_is_not_assumed_absence():
@@ -55,11 +55,13 @@ def test_time_of_a_recorded_outage_is_not_assumed_absence():
     ):
         record = absent_log(first, last)
         record.add_outage(NodeState.DOWN, outage[0] * DAY, outage[1] * DAY, record.node_ids("b"))
-        lint = build_events(record, plain()).lint
-        fact = lint.facts.get("nodes assumed absent", {"before their first job": 0, "after their last job": 0})
+        report = build_events(record, plain()).report
+        fact = report.facts.get("nodes assumed absent", {"before their first job": 0, "after their last job": 0})
         assert (fact["before their first job"], fact["after their last job"]) == (before, after)
-        doubt = lint.doubts.get(ABSENT_DOUBT)
-        assert (None if doubt is None else (doubt.count, doubt.node_hours)) == ((1, 24.0 * days) if days else None)
+        warning = report.warnings.get(ABSENT_WARNING)
+        assert (None if warning is None else (warning.count, warning.node_hours)) == (
+            (1, 24.0 * days) if days else None
+        )
 
 
 def test_absence_counts_inside_the_window_only():
@@ -74,14 +76,14 @@ def test_absence_counts_inside_the_window_only():
         edges = int(window[0] * DAY), int(window[1] * DAY)
         built = build_events(record, plain(window=edges))
         assert built.events.nodes == nodes
-        assert built.lint.facts["node_hours"].get("unknown", 0.0) == 24.0 * unknown
-        assert built.lint.facts.get("nodes assumed absent", {"node_hours": 0.0})["node_hours"] == 24.0 * unknown
+        assert built.report.facts["node_hours"].get("unknown", 0.0) == 24.0 * unknown
+        assert built.report.facts.get("nodes assumed absent", {"node_hours": 0.0})["node_hours"] == 24.0 * unknown
 
 
 def test_a_node_is_there_until_it_is_released():
     record = absent_log(0, 50)
     built = build_events(record, plain(release_delay_s=86_400))
-    assert built.lint.facts["node_hours"] == {"busy": 24.0 * 151, "unknown": 24.0 * 49}
+    assert built.report.facts["node_hours"] == {"busy": 24.0 * 151, "unknown": 24.0 * 49}
 
 
 def test_nodes_left_out_do_not_shift_those_that_are_kept():
@@ -116,32 +118,32 @@ def spelt(names, rule="as-is", **changes):
 
 
 @pytest.mark.parametrize("names", [("cn01", "cn01.hpc"), ("CN01", "cn01"), ("cn01.hpc", "CN01.hpc")])
-def test_two_spellings_of_a_node_are_a_doubt_about_the_time_that_one_of_them_is_too_many(names):
+def test_two_spellings_of_a_node_are_a_warning_about_the_time_that_one_of_them_is_too_many(names):
     built = spelt(names)
-    doubt = built.lint.doubts[TWO_SPELLINGS]
-    assert (doubt.count, doubt.node_hours, doubt.examples[0].value) == (1, 2.0, ", ".join(names))
-    assert built.lint.facts["node_hours"] == {"busy": 2.0, "idle": 2.0}
+    warning = built.report.warnings[TWO_SPELLINGS]
+    assert (warning.count, warning.node_hours, warning.examples[0].value) == (1, 2.0, ", ".join(names))
+    assert built.report.facts["node_hours"] == {"busy": 2.0, "idle": 2.0}
     mended = spelt(names, "short-lower")
-    assert TWO_SPELLINGS not in mended.lint.doubts
-    assert mended.lint.facts["node_hours"] == {"busy": 2.0}
-    assert mended.lint.facts["node names"] == "2 spellings of 1 (short-lower)"
+    assert TWO_SPELLINGS not in mended.report.warnings
+    assert mended.report.facts["node_hours"] == {"busy": 2.0}
+    assert mended.report.facts["node names"] == "2 spellings of 1 (short-lower)"
 
 
 def test_time_for_which_a_spelling_is_assumed_absent_is_not_too_much_idle_time():
     record = ScheduleRecord()
     record.add_job(1, 0, 30 * DAY, record.node_ids(["cn01"]))
     record.add_job(2, 20 * DAY, 30 * DAY, record.node_ids(["cn01.hpc"]))
-    assert build_events(record, plain()).lint.doubts[TWO_SPELLINGS].node_hours == 10 * 24.0
+    assert build_events(record, plain()).report.warnings[TWO_SPELLINGS].node_hours == 10 * 24.0
 
 
 @pytest.mark.parametrize("names", [("cn01.east", "cn01.west"), ("cn1", "cn01"), ("10.0.0.7", "10.0.0.8")])
 def test_other_nodes_are_not_taken_for_spellings_of_one(names):
-    assert TWO_SPELLINGS not in spelt(names).lint.doubts
+    assert TWO_SPELLINGS not in spelt(names).report.warnings
 
 
-def test_nodes_of_two_domains_that_became_one_are_a_doubt():
-    doubt = spelt(("cn01.east", "cn01.west", "cn02", "cn02.east"), "short").lint.doubts[MERGED]
-    assert (doubt.count, doubt.examples[0].value) == (1, "cn01.east, cn01.west")
+def test_nodes_of_two_domains_that_became_one_are_a_warning():
+    warning = spelt(("cn01.east", "cn01.west", "cn02", "cn02.east"), "short").report.warnings[MERGED]
+    assert (warning.count, warning.examples[0].value) == (1, "cn01.east, cn01.west")
 
 
 # ---- only some of the nodes -----------------------------------------------------------------------------------------
@@ -161,10 +163,10 @@ def test_only_nodes_of_the_inventory_are_left_and_the_uses_of_others_are_counted
     found = events_by_the_second(built.events)
     assert [t for t in range(30) if found["a"][t] == NodeState.BUSY] == list(range(10))
     assert [t for t in range(30) if found["b"][t] == NodeState.BUSY] == list(range(10, 30))
-    assert built.lint.facts[LEFT_OUT] == (
+    assert built.report.facts[LEFT_OUT] == (
         "2 nodes that the inventory does not have (--inventory-only), such as x, y: 3 uses by jobs not counted"
     )
-    assert not {NOT_IN_INVENTORY, NEVER_USED} & built.lint.doubts.keys()
+    assert not {NOT_IN_INVENTORY, NEVER_USED} & built.report.warnings.keys()
 
 
 def test_a_job_of_counts_is_given_no_node_that_is_not_wanted():
@@ -174,7 +176,7 @@ def test_a_job_of_counts_is_given_no_node_that_is_not_wanted():
     assert tally(built, "got the nodes that were free").count == 1
 
 
-def test_nodes_never_or_long_not_used_are_doubted_with_their_node_hours():
+def test_nodes_never_or_long_not_used_are_warned_of_with_their_node_hours():
     record = listed([(0, 50 * DAY, "a"), (8 * DAY, 42 * DAY, "b")], inventory="abc")
-    doubts = build_events(record, plain()).lint.doubts
-    assert (doubts[NEVER_USED].node_hours, doubts[LONG_UNUSED].node_hours) == (50 * 24.0, 16 * 24.0)
+    warnings = build_events(record, plain()).report.warnings
+    assert (warnings[NEVER_USED].node_hours, warnings[LONG_UNUSED].node_hours) == (50 * 24.0, 16 * 24.0)

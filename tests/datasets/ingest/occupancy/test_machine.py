@@ -40,9 +40,9 @@ def test_nobody_overtakes_a_delayed_job():
     record = counted([(0, 10 * S, 3), (4 * S, 6 * S, 2), (5 * S, 9 * S, 1), (30 * S, 31 * S, 1)])
     built, busy = busy_nodes(record, plain(over_capacity="delay"))
     assert busy == [3] * 10 + [3] * 2 + [1] * 2 + [0] * 16 + [1]
-    doubt = tally(built, "they were delayed")
-    assert doubt.count == 2
-    assert doubt.examples[0].value == "0.00 hours on average"
+    warning = tally(built, "they were delayed")
+    assert warning.count == 2
+    assert warning.examples[0].value == "0.00 hours on average"
 
 
 def test_the_delay_is_said_in_hours():
@@ -62,9 +62,9 @@ def test_a_job_wider_than_the_machine_is_left_out(rule):
 def test_a_wider_job_is_clipped_to_the_machine():
     record = counted([(0, 2 * HOUR, 7), (3 * HOUR, 4 * HOUR, 1)])
     built = build_events(record, plain())
-    doubt = tally(built, "got the nodes that were free")
-    assert (doubt.count, doubt.examples[0].value) == (1, "6.0 node-hours missing")
-    assert built.lint.facts["node_hours"] == {"busy": 9.0, "idle": 7.0}
+    warning = tally(built, "got the nodes that were free")
+    assert (warning.count, warning.examples[0].value) == (1, "6.0 node-hours missing")
+    assert built.report.facts["node_hours"] == {"busy": 9.0, "idle": 7.0}
 
 
 def by_demand(jobs, n_nodes, seconds):
@@ -91,10 +91,10 @@ def test_clipped_jobs_hold_every_node_that_is_free_while_they_lack_some(job_list
     built, busy = busy_nodes(record, plain(assignment=assignment, window=window))
     expected, missing = by_demand(spans, 4, seconds)
     assert busy == expected
-    doubt = tally(built, "got the nodes that were free")
-    assert (doubt.node_hours if doubt else 0.0) == pytest.approx(sum(missing) / 3_600)
+    warning = tally(built, "got the nodes that were free")
+    assert (warning.node_hours if warning else 0.0) == pytest.approx(sum(missing) / 3_600)
     if len(job_list) == 1:
-        assert (doubt.count if doubt else 0) == (max(missing) > 0)
+        assert (warning.count if warning else 0) == (max(missing) > 0)
 
 
 def test_a_free_node_goes_to_the_job_that_lacks_some_and_started_first():
@@ -104,9 +104,9 @@ def test_a_free_node_goes_to_the_job_that_lacks_some_and_started_first():
     assert busy == [4] * 40 + [2] * 20
     left = [node for node, line in events_by_the_second(built.events).items() if line[50] == NodeState.BUSY]
     assert left == ["n0001", "n0002"]  # the job of 1 s took the two lowest at 10 s, the other one the third
-    doubt = tally(built, "got the nodes that were free")
-    assert doubt.count == 2
-    assert doubt.node_hours == pytest.approx((9 * 2 + 8 * 3 + 10 * 2 + 20 * 1) / 3_600)
+    warning = tally(built, "got the nodes that were free")
+    assert warning.count == 2
+    assert warning.node_hours == pytest.approx((9 * 2 + 8 * 3 + 10 * 2 + 20 * 1) / 3_600)
 
 
 def test_a_node_back_from_an_outage_goes_to_a_job_that_lacks_nodes():
@@ -134,15 +134,15 @@ def test_a_job_counts_as_clipped_only_where_it_lacks_nodes_in_the_window():
     after = build_events(counted(jobs), plain(window=(2 * HOUR, 6 * HOUR)))
     assert tally(after, "got the nodes that were free") is None
     across = build_events(counted(jobs), plain(window=(90 * MIN, 6 * HOUR)))
-    doubt = tally(across, "got the nodes that were free")
-    assert (doubt.count, doubt.node_hours) == (1, pytest.approx(0.5))
+    warning = tally(across, "got the nodes that were free")
+    assert (warning.count, warning.node_hours) == (1, pytest.approx(0.5))
 
 
-def test_a_dropped_job_is_missing_with_all_its_nodes():
+def test_a_skipped_job_is_missing_with_all_its_nodes():
     record = counted([(0, 10 * HOUR, 3), (HOUR, 6 * HOUR, 2)])
     built = build_events(record, plain(over_capacity="drop"))
-    doubt = tally(built, "they were left out")
-    assert (doubt.count, doubt.examples[0].value) == (1, "10.0 node-hours missing")
+    warning = tally(built, "they were left out")
+    assert (warning.count, warning.examples[0].value) == (1, "10.0 node-hours missing")
 
 
 @pytest.mark.parametrize("rule", OVER_CAPACITY)
@@ -264,9 +264,9 @@ def test_a_machine_is_down_only_if_it_is_empty_for_longer_than_the_limit(gap_us,
         (20 * HOUR, 21 * HOUR, "b"),
     ]
     built = build_events(listed(jobs, run_rows=run_rows), down_rules())
-    hours = built.lint.facts["node_hours"]
+    hours = built.report.facts["node_hours"]
     assert hours.get("down", 0.0) == (2 * gap_us / HOUR if is_down else 0.0)
-    fact = built.lint.facts[EMPTY_MACHINE]
+    fact = built.report.facts[EMPTY_MACHINE]
     assert fact["assumed_down_periods"] == is_down
     assert fact["assumed_down_hours"] == (gap_us / HOUR if is_down else 0.0)
     assert fact["share_of_window"] == pytest.approx(gap_us / (21 * HOUR))
@@ -286,7 +286,7 @@ def test_a_machine_is_down_only_if_it_is_empty_for_longer_than_the_limit(gap_us,
 )
 def test_what_is_assumed_down_counts_inside_the_window(window, share, periods, hours):
     record = listed([(0, HOUR, "a"), (7 * HOUR, 10 * HOUR, "b")])
-    fact = build_events(record, down_rules(window=(window[0] * HOUR, window[1] * HOUR))).lint.facts[EMPTY_MACHINE]
+    fact = build_events(record, down_rules(window=(window[0] * HOUR, window[1] * HOUR))).report.facts[EMPTY_MACHINE]
     assert fact["share_of_window"] == pytest.approx(share)
     assert (fact["assumed_down_periods"], fact["assumed_down_hours"]) == (periods, hours)
 
@@ -295,7 +295,7 @@ def test_what_is_assumed_down_counts_inside_the_window(window, share, periods, h
 def test_the_time_after_the_last_job_counts_up_to_the_end_of_the_log(minutes, state):
     record = listed([(0, HOUR, "ab")])
     record.stamp(HOUR + minutes * MIN)
-    hours = build_events(record, down_rules()).lint.facts["node_hours"]
+    hours = build_events(record, down_rules()).report.facts["node_hours"]
     assert hours == {"busy": 2.0, state: pytest.approx(2 * minutes / 60)}
 
 
@@ -305,8 +305,8 @@ def test_the_time_before_the_first_job_counts_from_the_start_of_the_window(minut
     record.covers(0, 5 * HOUR, "the log says so")
     built = build_events(record, OccupancyRules(min_gap_s=0, empty_machine="down"))
     assert built.window.why == "the log says so"
-    assert built.lint.facts["node_hours"][state] == pytest.approx(2 * minutes / 60)
-    fact = built.lint.facts[EMPTY_MACHINE]
+    assert built.report.facts["node_hours"][state] == pytest.approx(2 * minutes / 60)
+    fact = built.report.facts[EMPTY_MACHINE]
     assert fact["assumed_down_periods"] == (state == "down")
     assert fact["assumed_down_hours"] == pytest.approx(minutes / 60 if state == "down" else 0.0)
 
@@ -315,24 +315,24 @@ def test_an_empty_start_longer_than_the_window_is_down_all_through_it():
     record = listed([(9 * HOUR, 10 * HOUR, "a")])
     record.covers(0, 10 * HOUR, "the log says so")
     built = build_events(record, down_rules(window=(HOUR, 5 * HOUR)))
-    assert built.lint.facts["node_hours"] == {"down": 8.0}
-    assert built.lint.facts[EMPTY_MACHINE]["assumed_down_hours"] == 4.0
-    assert built.lint.facts[EMPTY_MACHINE]["share_of_window"] == 1.0
+    assert built.report.facts["node_hours"] == {"down": 8.0}
+    assert built.report.facts[EMPTY_MACHINE]["assumed_down_hours"] == 4.0
+    assert built.report.facts[EMPTY_MACHINE]["share_of_window"] == 1.0
 
 
 def test_a_window_beyond_the_log_shows_a_machine_that_is_assumed_down():
     built = build_events(listed([(0, HOUR, "ab")]), down_rules(window=(0, 10 * HOUR)))
-    assert built.lint.facts["node_hours"] == {"busy": 2.0, "down": 18.0}
-    assert built.lint.facts[EMPTY_MACHINE]["assumed_down_hours"] == 9.0
+    assert built.report.facts["node_hours"] == {"busy": 2.0, "down": 18.0}
+    assert built.report.facts[EMPTY_MACHINE]["assumed_down_hours"] == 9.0
 
 
 def test_a_machine_on_which_a_job_waits_is_not_empty():
     record = counted([(0, HOUR, 1), (4 * HOUR, 5 * HOUR, 1)], 2)
     record.add_outage(NodeState.DRAIN, 0, 3 * HOUR, None)
     built = build_events(record, down_rules(over_capacity="delay"))
-    assert built.lint.facts["node_hours"] == {"drain": 6.0, "busy": 2.0, "idle": 2.0}
-    assert built.lint.facts[EMPTY_MACHINE]["assumed_down_periods"] == 0
-    assert built.lint.facts[EMPTY_MACHINE]["share_of_window"] == 0.0
+    assert built.report.facts["node_hours"] == {"drain": 6.0, "busy": 2.0, "idle": 2.0}
+    assert built.report.facts[EMPTY_MACHINE]["assumed_down_periods"] == 0
+    assert built.report.facts[EMPTY_MACHINE]["share_of_window"] == 0.0
 
 
 def test_a_machine_of_which_nodes_were_seen_in_use_is_not_assumed_down():
@@ -341,7 +341,7 @@ def test_a_machine_of_which_nodes_were_seen_in_use_is_not_assumed_down():
     record.add_outage(NodeState.BUSY, 0, HOUR, record.node_ids("a"))
     record.add_outage(NodeState.BUSY, 9 * HOUR, 10 * HOUR, record.node_ids("a"))
     built = build_events(record, down_rules())
-    assert built.lint.facts["node_hours"] == {"busy": 2.0, "idle": 18.0}
+    assert built.report.facts["node_hours"] == {"busy": 2.0, "idle": 18.0}
 
 
 # ---- outages --------------------------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ def test_an_outage_may_begin_before_the_log_and_never_end():
     record.add_outage(NodeState.OFF, 2 * DAY, 10 * DAY + HOUR, record.node_ids("a"))
     built = build_events(record, plain())
     assert built.window.start_us == 10 * DAY
-    assert built.lint.facts["node_hours"] == {"idle": 24.0, "busy": 47.0, "down": 72.0, "off": 1.0}
+    assert built.report.facts["node_hours"] == {"idle": 24.0, "busy": 47.0, "down": 72.0, "off": 1.0}
 
 
 def test_outages_in_any_order_and_over_one_another_give_the_same_rows():
@@ -387,7 +387,7 @@ def test_an_empty_log_is_refused():
 def test_the_refusal_names_the_commonest_reasons_only():
     record = ScheduleRecord()
     for n, reason in enumerate(("pending", "a step", "never started", "no length"), start=1):
-        record.lint.drop(reason, n=n)
+        record.report.skip(reason, n=n)
     with pytest.raises(InputError) as caught:
         build_events(record)
     assert "no length: 4; never started: 3; a step: 2)" in str(caught.value)
@@ -409,9 +409,9 @@ def test_sharing_counts_jobs_on_jobs_inside_the_window_and_no_outages():
     jobs = [(0, 10 * S, "a"), (5 * S, 10 * S, "a"), (20 * S, 30 * S, "a"), (25 * S, 30 * S, "a"), (26 * S, 40 * S, "b")]
     record = listed(jobs)
     record.add_outage(NodeState.DRAIN, 18 * S, 28 * S, None)
-    assert build_events(record, plain()).lint.facts[SHARED] == 2
-    assert build_events(record, plain(window=(20 * S, 40 * S))).lint.facts[SHARED] == 1
-    assert SHARED not in build_events(record, plain(window=(10 * S, 25 * S))).lint.facts
+    assert build_events(record, plain()).report.facts[SHARED] == 2
+    assert build_events(record, plain(window=(20 * S, 40 * S))).report.facts[SHARED] == 1
+    assert SHARED not in build_events(record, plain(window=(10 * S, 25 * S))).report.facts
 
 
 @pytest.mark.parametrize(("limit_s", "busy_s"), [(20, 30), (39, 49), (40, 50), (45, 50), (None, 50)])
@@ -420,7 +420,7 @@ def test_a_runaway_job_is_one_whose_limit_and_grace_are_over_before_the_end_of_t
     record.add_job("open", 0, None, record.node_ids("a"), limit_end_us=None if limit_s is None else limit_s * S)
     built = build_events(record, plain(limit_grace_s=10))
     assert events_by_the_second(built.events)["a"] == [NodeState.BUSY] * busy_s + [NodeState.IDLE] * (50 - busy_s)
-    running = built.lint.facts.get("jobs running at the end of the log", 0)
+    running = built.report.facts.get("jobs running at the end of the log", 0)
     assert (running, tally(built, "runaway") is None) == ((1, True) if busy_s == 50 else (0, False))
 
 

@@ -32,7 +32,7 @@ def test_the_idle_time_of_every_rule_is_that_of_an_import_under_it(job_list, is_
     def built(rule):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(spool, "BLOCK_ROWS", 2)
-            return build_events(counted(spans, run_rows=5), plain(over_capacity=rule, **changes)).lint
+            return build_events(counted(spans, run_rows=5), plain(over_capacity=rule, **changes)).report
 
     by_rule = built(chosen).facts.get(IDLE_BY_RULE)
     if by_rule is not None:
@@ -54,9 +54,9 @@ def test_describe_tells_the_range_and_only_of_the_window_it_is_about():
 
 
 @pytest.mark.parametrize("min_gap_s", [0, 60])
-def test_short_holes_lower_the_figures_of_all_rules_alike(min_gap_s):
+def test_short_idle_intervals_lower_the_figures_of_all_rules_alike(min_gap_s):
     spans = [(0, 1_000 * S, 4), (1_030 * S, 2_000 * S, 4), (1_500 * S, 1_600 * S, 1)]
-    facts = build_events(counted(spans), plain(min_gap_s=min_gap_s)).lint.facts
+    facts = build_events(counted(spans), plain(min_gap_s=min_gap_s)).report.facts
     idle = facts["node_hours"].get("idle", 0.0)
     assert facts[IDLE_BY_RULE]["clip"] == pytest.approx(idle)
     assert facts[IDLE_BY_RULE]["drop"] == pytest.approx(idle)
@@ -65,12 +65,12 @@ def test_short_holes_lower_the_figures_of_all_rules_alike(min_gap_s):
 def test_no_figure_is_made_up_for_a_log_that_knows_more_than_counts():
     record = counted([(0, 10 * HOUR, 4), (HOUR, 2 * HOUR, 1)])
     record.add_outage(NodeState.DOWN, 0, HOUR, None)
-    assert IDLE_BY_RULE not in build_events(record, plain()).lint.facts
+    assert IDLE_BY_RULE not in build_events(record, plain()).report.facts
     record = listed([(0, 10 * HOUR, "a")])
     record.add_job(9, 0, 10 * HOUR, None, 2)
-    lint = build_events(record, plain()).lint
-    assert lint.doubts
-    assert IDLE_BY_RULE not in lint.facts
+    report = build_events(record, plain()).report
+    assert report.warnings
+    assert IDLE_BY_RULE not in report.facts
 
 
 def test_a_log_within_its_machine_has_no_such_figures():

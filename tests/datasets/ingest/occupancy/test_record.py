@@ -37,7 +37,7 @@ def test_what_cannot_be_an_interval_is_counted_by_reason():
     record.add_job(6, 0, 10, None, MOST_NODES + 1)
     record.add_job(7, 0, 10, None)
     record.add_outage(NodeState.DOWN, 10, 10, nodes)
-    assert {reason: tally.count for reason, tally in record.lint.dropped.items()} == {
+    assert {reason: tally.count for reason, tally in record.report.skipped.items()} == {
         "job of no length": 1,
         "job that ends before it starts": 1,
         "job: a time outside the calendar": 2,
@@ -45,18 +45,18 @@ def test_what_cannot_be_an_interval_is_counted_by_reason():
         "a job on more nodes than any machine has": 1,
         "outage of no length": 1,
     }
-    assert (record.jobs.n_rows, record.outages, record.lint.kept) == (0, [], {})
+    assert (record.jobs.n_rows, record.outages, record.report.kept) == (0, [], {})
     record.add_job(8, 0, 10, None, MOST_NODES)
     assert record.jobs.n_rows == 1
 
 
-@pytest.mark.parametrize(("said", "doubts", "assigned"), [(None, 0, 0), (1, 1, 0), (2, 0, 0), (3, 1, 1)])
-def test_the_greater_number_of_nodes_counts_and_a_difference_is_doubted(said, doubts, assigned):
+@pytest.mark.parametrize(("said", "warnings", "assigned"), [(None, 0, 0), (1, 1, 0), (2, 0, 0), (3, 1, 1)])
+def test_the_greater_number_of_nodes_counts_and_a_difference_has_warning(said, warnings, assigned):
     record = ScheduleRecord()
     record.add_inventory("abc")
     record.add_job(1, 0, 10 * S, record.node_ids("ab"), said, file="log", line=9)
-    found = record.lint.doubts.get(MISMATCH)
-    assert (found.count if found else 0, record.n_counted) == (doubts, assigned)
+    found = record.report.warnings.get(MISMATCH)
+    assert (found.count if found else 0, record.n_counted) == (warnings, assigned)
     assert [str(example) for example in found.examples] == [f"log:9: {said} nodes, 2 listed"] if found else True
     built, busy = busy_nodes(record, plain())
     assert busy == [max(2, said or 0)] * 10
@@ -79,7 +79,7 @@ def test_the_record_knows_what_it_spans():
     assert use.first_us.tolist() == [10 * S, 20 * S, OPEN_END]
     assert use.last_us.tolist() == [OPEN_END, OPEN_END, -OPEN_END]
     assert use.jobs_on.tolist() == [2, 1, 0]
-    assert record.lint.kept == {"job intervals": 4, "outage intervals": 2}
+    assert record.report.kept == {"job intervals": 4, "outage intervals": 2}
 
 
 def test_many_nodes_are_seen_each():
@@ -108,7 +108,7 @@ def test_made_up_names_are_no_names_of_the_log():
     assert list(machine_nodes(record)) == ["n0001", "n0002"]
 
 
-def test_a_machine_said_to_be_smaller_than_its_list_is_doubted():
+def test_a_machine_said_to_be_smaller_than_its_list_has_warning():
     record = listed([(0, 10 * S, "a"), (0, 20 * S, "bc")], inventory=())
     record.set_machine_size(2)
     built = build_events(record, plain())
@@ -135,7 +135,7 @@ def test_the_known_end_counts_even_if_the_running_one_comes_later():
             record.add_job("8", 0, 20 * S, record.node_ids("b"))
             built = build_events(record, plain())
             assert events_by_the_second(built.events)["a"] == [NodeState.BUSY] * 10 + [NodeState.IDLE] * 10
-            assert built.lint.facts["runs that were read twice and count once"] == len(order) - 1
+            assert built.report.facts["runs that were read twice and count once"] == len(order) - 1
             assert (tally(built, "read twice") is None) == (8 * S not in order)
 
 

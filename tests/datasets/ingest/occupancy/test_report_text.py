@@ -23,7 +23,7 @@ def unwrapped(text):
 def small_log():
     record = ScheduleRecord()
     record.add_format("slurm sacct")
-    record.lint.read(12_345)
+    record.report.read(12_345)
     record.add_job(1, T, T + HOUR, record.node_ids("a"))
     record.add_job(2, T, T + 4 * HOUR, record.node_ids("b"))
     return record
@@ -31,9 +31,9 @@ def small_log():
 
 def test_the_report_of_a_small_log_line_by_line():
     record = small_log()
-    record.lint.drop("never started", "jobs.psv", 3, "7|PENDING", n=1_200)
-    record.lint.drop("a job step", n=11_143)
-    record.lint.facts["time zone"] = "given as UTC"
+    record.report.skip("never started", "jobs.psv", 3, "7|PENDING", n=1_200)
+    record.report.skip("a job step", n=11_143)
+    record.report.facts["time zone"] = "given as UTC"
     lines = rendered(record).splitlines()
     when = "2023-11-14T22:13:20Z to 2023-11-15T02:13:20Z (0.17 days)"
     assert lines[:10] == [
@@ -59,7 +59,7 @@ def test_a_known_inventory_is_not_asked_for():
 
 def test_one_row_is_no_rows_and_no_rows_are_rows():
     record = small_log()
-    record.lint.rows_read = 1
+    record.report.rows_read = 1
     text = rendered(record)
     assert "read        1 row as" in text
     assert "left out    0 rows" in text
@@ -92,11 +92,11 @@ def test_an_empty_machine_is_reported_with_what_was_assumed():
     assert "taken for down" not in text
 
 
-def test_short_holes_are_reported_with_their_time():
+def test_short_idle_intervals_are_reported_with_their_time():
     record = small_log()
     record.add_job(3, T + HOUR + 9 * S, T + 2 * HOUR, record.node_ids("a"))
     text = unwrapped(rendered(record))
-    assert "1 hole shorter than 10 s (0.0025 node-hours) are no events" in text
+    assert "1 idle interval shorter than 10 s (0.0025 node-hours) are no events" in text
     assert "shorter than" not in rendered(record, min_gap_s=0)
 
 
@@ -106,18 +106,18 @@ def test_node_hours_are_named_by_state_with_their_share():
     assert "node-hours  idle 1 (12.5%), busy 5 (62.5%), drain 2 (25.0%)" in rendered(record)
 
 
-def test_doubts_come_last_with_their_places():
+def test_warnings_come_last_with_their_places():
     record = small_log()
     for line in (4, 5):
-        record.lint.doubt("two stories of one job", "jobs.psv", line, f"job {line}", n=600)
+        record.report.warn("two stories of one job", "jobs.psv", line, f"job {line}", n=600)
     record.add_job(3, T, None, record.node_ids("a"), limit_end_us=T + HOUR)
     lines = rendered(record).splitlines()
-    at = lines.index("DOUBT       1,200 x two stories of one job")
+    at = lines.index("WARNING       1,200 x two stories of one job")
     assert lines[at + 1 : at + 3] == [
         "            e.g. jobs.psv:4: job 4",
         "            e.g. jobs.psv:5: job 5",
     ]
-    assert lines[at + 3].startswith("DOUBT       1 x jobs without an end are long over their time limit")
+    assert lines[at + 3].startswith("WARNING       1 x jobs without an end are long over their time limit")
     assert not any(line.startswith("noted") for line in lines[at:])
 
 
@@ -135,13 +135,13 @@ def test_doubts_come_last_with_their_places():
 )
 def test_facts_of_any_kind_are_written_as_people_read_them(value, text):
     record = small_log()
-    record.lint.facts["found"] = value
+    record.report.facts["found"] = value
     assert f"noted       found: {text}\n" in rendered(record)
 
 
 def test_lines_are_narrow_but_names_are_never_broken():
     record = small_log()
-    record.lint.drop("never started", "/a-very-long/" + "folder-" * 20 + "jobs.psv", 3, "word " * 30)
+    record.report.skip("never started", "/a-very-long/" + "folder-" * 20 + "jobs.psv", 3, "word " * 30)
     text = rendered(record)
     assert "folder-" * 20 in text
     assert all(len(line) <= 110 for line in text.splitlines() if "folder" not in line)

@@ -157,7 +157,7 @@ def test_a_log_of_one_row_is_all_of_it():
     record = logged(np.array([[T, T + HOUR]]))
     assert (window_of(record).start_us, window_of(record).end_us) == (T, T + HOUR)
     built = build_events(record)
-    assert built.lint.facts["node_hours"] == {"idle": N_NODES - WIDTH, "busy": WIDTH}
+    assert built.report.facts["node_hours"] == {"idle": N_NODES - WIDTH, "busy": WIDTH}
 
 
 def test_a_log_of_few_jobs_is_cut_to_its_first_end_and_last_start():
@@ -262,26 +262,26 @@ def far_away(stray_us, **changes):
     return build_events(counted([*jobs, (T + stray_us, T + stray_us + HOUR, 1)]), plain(**changes))
 
 
-def test_a_row_of_another_century_is_a_doubt_about_a_window_that_holds_it():
+def test_a_row_of_another_century_is_a_warning_about_a_window_that_holds_it():
     built = far_away(75 * 365 * DAY)
-    doubt = built.lint.doubts[GAP]
+    warning = built.report.warnings[GAP]
     begin_us, end_us = (T + 10 * DAY, T + 75 * 365 * DAY)
-    assert doubt.examples[0].value[:10] in {f"{iso_utc(begin_us + k * DAY)}"[:10] for k in range(15)}
-    assert doubt.node_hours == pytest.approx(4 * (end_us - begin_us) / HOUR, rel=1e-3)
-    assert GAP not in far_away(75 * 365 * DAY, window="estimate").lint.doubts
+    assert warning.examples[0].value[:10] in {f"{iso_utc(begin_us + k * DAY)}"[:10] for k in range(15)}
+    assert warning.node_hours == pytest.approx(4 * (end_us - begin_us) / HOUR, rel=1e-3)
+    assert GAP not in far_away(75 * 365 * DAY, window="estimate").report.warnings
 
 
-@pytest.mark.parametrize(("days", "is_doubt"), [(20, False), (39, False), (45, True), (-35, True), (-29, False)])
-def test_a_gap_is_a_doubt_if_it_is_more_than_a_month_and_more_than_half_of_the_log(days, is_doubt):
-    assert (GAP in far_away(days * DAY).lint.doubts) == is_doubt
+@pytest.mark.parametrize(("days", "is_warning"), [(20, False), (39, False), (45, True), (-35, True), (-29, False)])
+def test_a_gap_is_a_warning_if_it_is_more_than_a_month_and_more_than_half_of_the_log(days, is_warning):
+    assert (GAP in far_away(days * DAY).report.warnings) == is_warning
 
 
 @pytest.mark.parametrize(
     ("hours", "limit_h", "over_h"), [(4, 2, 0), (5, 2, 3), (2, 1, 0), (1, 0.1, 0), (1.2, 0.1, 1.1)]
 )
-def test_a_job_far_beyond_its_time_limit_is_a_doubt(hours, limit_h, over_h):
+def test_a_job_far_beyond_its_time_limit_is_a_warning(hours, limit_h, over_h):
     record = counted([(T, T + 20 * HOUR, 1)])
     limit_us = T + round(limit_h * HOUR)
     record.add_job("long", T, T + round(hours * HOUR), None, 2, limit_end_us=limit_us)
-    doubt = build_events(record, plain()).lint.doubts.get(OVER_LIMIT)
-    assert (doubt.node_hours if doubt else 0) == pytest.approx(2 * over_h)
+    warning = build_events(record, plain()).report.warnings.get(OVER_LIMIT)
+    assert (warning.node_hours if warning else 0) == pytest.approx(2 * over_h)
