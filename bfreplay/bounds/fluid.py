@@ -204,8 +204,7 @@ class _Reach:
         self._classes = classes
         self._few = merged(classes, _MOST_CLASSES)
         self._max_parallel = max_parallel
-        self._block: NDArray[np.int64] | None = None
-        self._prices: Prices | None = None
+        self._last: tuple[NDArray[np.int64], Prices] | None = None
 
     def includes(self, samples: float, horizon: Horizon) -> bool:
         """Whether the upper bound on the samples by the end of ``horizon`` is at least ``samples``."""
@@ -215,13 +214,16 @@ class _Reach:
         if submitted < samples:
             return False
         cells = Cells.of(horizon, *_COARSE)
-        if self._prices is not None and np.array_equal(cells.block, self._block):
-            if _dual_value(self._few, self._max_parallel, horizon, cells, self._prices) < samples:
-                return False
+
+        def bound(prices: Prices) -> float:
+            return _dual_value(self._few, self._max_parallel, horizon, cells, prices)
+
+        if self._last is not None and np.array_equal(cells.block, self._last[0]) and bound(self._last[1]) < samples:
+            return False
         prices = fluid_prices(self._few, self._max_parallel, cells, primal_simplex=True)
-        if _dual_value(self._few, self._max_parallel, horizon, cells, prices) >= samples:
+        if bound(prices) >= samples:
             return True
-        self._block, self._prices = cells.block, prices
+        self._last = cells.block, prices
         return False
 
 

@@ -25,7 +25,7 @@ class Effort(StrEnum):
     """How hard to look for a low bound."""
 
     QUICK = "quick"  # prices of the intervals' own optima
-    THOROUGH = "thorough"  # prices improved by a search: some minutes
+    THOROUGH = "thorough"  # prices improved by a search: a minute for a log of weeks
 
 
 class Kind(StrEnum):
@@ -92,7 +92,7 @@ def upper_bound(
     effort: Effort = Effort.QUICK,
     with_finish: bool = False,
     finished_us: int | None = None,
-    evaluations: int = 600,
+    evaluations: int = 350,
     progress: SearchProgress | None = None,
 ) -> UpperBound:
     """Bound the samples that any policy can make of ``jobs`` on the idle nodes of ``events``.
@@ -120,7 +120,8 @@ def upper_bound(
     with_finish
         Also look for the earliest end of all work.
     finished_us
-        When a replay had done all work of these jobs, if it had. The bound is the same without; it takes longer to find.
+        When a replay of these jobs had done all their work, if it had. The bound is the same without; finding it takes
+        longer.
     evaluations
         Most evaluations of a thorough search.
     progress

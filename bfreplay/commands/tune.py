@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_options("events", "jobs", "curves", "allow_code", "window", events={"default": REQUIRED})
-@option_lists(t_fwd="10,30,60,120,300,600,1200,auto", max_parallel="5,10,20,35,70, never more than there are")
+@option_lists(
+    t_fwd="10,30,60,120,300,600,1200,auto; 30,120,600,auto where the log has more than 30,000 pool events",
+    max_parallel="5,10,20,35,70, or 10,35,70 on such logs, never more than there are jobs",
+)
 @run_options("policy", "objective")
 @click.option(
     "--unlimited-work/--own-work", default=True,

@@ -221,9 +221,7 @@ class RowTable:
         """Hand the buffered rows to the sink."""
         started = perf_counter()
         if self._columns[0]:
-            arrays = [
-                as_arrow(column, field.type) for column, field in zip(self._columns, self.schema, strict=True)
-            ]
+            arrays = [as_arrow(column, field.type) for column, field in zip(self._columns, self.schema, strict=True)]
             self.sink.write(pa.Table.from_arrays(arrays, schema=self.schema))
             self._columns = [[] for _ in self.schema]
         self.write_s += perf_counter() - started
