@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,8 @@ def _by_scipy(cost: NDArray[np.float64], rows: Rows) -> NDArray[np.float64] | No
 
     n, of = rows.n_at_most, (rows.right.size, cost.size)
     matrix = coo_array((rows.value, (rows.row, rows.column)), shape=of).tocsr()
-    solved = linprog(cost, matrix[:n], rows.right[:n], matrix[n:], rows.right[n:])
+    parts: dict[str, Any] = {"A_ub": matrix[:n], "b_ub": rows.right[:n], "A_eq": matrix[n:], "b_eq": rows.right[n:]}
+    solved = linprog(cost, **parts)
     if solved.status != 0:
         return None
     duals: NDArray[np.float64] = np.concatenate([solved.ineqlin.marginals, solved.eqlin.marginals])

@@ -268,9 +268,8 @@ def better_prices(
             fastest = float(each.rate.max())
             dearest = max(scale_up_cost(fastest, each.scale_up_s), scale_down_cost(fastest, each.scale_down_s))
             temperature = max(dearest / _COOLING, _LEAST_S * fastest, _LEAST)
-            value += each.n_jobs * soft_most_while_paying(
-                each, at, horizon, temperature, *scratch[each.rate.size], nodes
-            )
+            weight, total = scratch[each.rate.size]
+            value += each.n_jobs * soft_most_while_paying(each, at, horizon, temperature, weight, total, nodes)
             spare -= each.n_jobs * nodes
         return value / unit, spare * seconds * scale / unit
 

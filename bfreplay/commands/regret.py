@@ -69,7 +69,8 @@ def _progress(bar: Progress) -> Iterator[Callable[[int, int, int, int], None]]:
             begun = perf_counter()
         if at == _TIMED[1]:
             left_s = (perf_counter() - begun) / (_TIMED[1] - _TIMED[0]) * (n_bounds * most - at)
-            click.echo(f"{count(n_bounds, 'bound')} to find: at most about {duration(left_s)}", err=True)
+            if left_s >= 1:
+                click.echo(f"{count(n_bounds, 'bound')} to find: at most about {duration(left_s)}", err=True)
         bar.update(task, total=n_bounds * most, completed=at, number=f"{done + 1} of {n_bounds}")
 
     yield update

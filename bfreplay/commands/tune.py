@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_options("events", "jobs", "curves", "allow_code", "window", events={"default": REQUIRED})
-@option_lists(
-    t_fwd="10,30,60,120,300,600,1200,auto; 30,120,600,auto where the log has more than 30,000 pool events",
-    max_parallel="5,10,20,35,70, or 10,35,70 on such logs, never more than there are jobs",
-)
+@option_lists(t_fwd="10,30,60,120,300,600,1200,auto", max_parallel="5,10,20,35,70, never more than there are")
 @run_options("policy", "objective")
 @click.option(
     "--unlimited-work/--own-work", default=True,
@@ -49,6 +46,8 @@ def tune(
 
     Every combination is replayed on the first part of the log, which decides, and on the rest, which tells what the
     recommendation is worth on days that it does not know. With --out, the same command goes on where it stopped.
+
+    On a log of more than 30,000 pool events the default values are fewer: 30,120,600,auto and 10,35,70.
 
     \b
     Examples:

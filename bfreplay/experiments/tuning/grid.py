@@ -77,7 +77,8 @@ def grid_of(
         No values, a value twice, or one that no run could use.
     """
     notes = []
-    usual_t_fwd, usual_max_parallel = USUAL_T_FWD, USUAL_MAX_PARALLEL
+    usual_t_fwd: Sequence[ForwardTime] = USUAL_T_FWD
+    usual_max_parallel: Sequence[int] = USUAL_MAX_PARALLEL
     if n_pool_events > MOST_POOL_EVENTS and (t_fwd is None or max_parallel is None):
         usual_t_fwd, usual_max_parallel = LONG_LOG_T_FWD, LONG_LOG_MAX_PARALLEL
         notes.append(
