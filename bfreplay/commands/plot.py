@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands import plot_sweep
-from bfreplay.commands.inputs import note, time_in_window
+from bfreplay.commands.inputs import note
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
@@ -73,9 +73,8 @@ def _names(context: click.Context, _option: click.Parameter, given: tuple[str, .
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List names and exit.")
 @click.option("--quiet", is_flag=True, help="No notes.")
 def plot(
-    name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, x: str | None,
-    y: tuple[str, ...], by: tuple[str, ...], log_x: bool | None, log_y: bool | None, svg: bool, force: bool,
-    quiet: bool,
+    name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, svg: bool, force: bool,
+    quiet: bool, **axes: Any,
 ) -> None:  # fmt: skip
     """Draw the figure NAME of the saved RUN; several runs side by side.
 
@@ -103,15 +102,14 @@ def plot(
         raise click.UsageError("--svg goes with 'all': write -o FILE.svg.")
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
-    of_sweeps = {"--x": x, "--y": y, "--by": by, "--log-x": log_x, "--log-y": log_y}
     if name == plot_sweep.NAME:
-        if window is not None or x is None or not y or len(runs) != 1:
+        if window is not None or axes["x"] is None or not axes["y"] or len(runs) != 1:
             raise click.UsageError("'sweep' takes one sweep, --x COLUMN and --y COLUMN, and no --window.")
         file = out or Path(f"{name}.png")
-        plot_sweep.draw_sweep(runs[0], file, x, y, by, log_x=log_x, log_y=log_y, overwrite=force, quiet=quiet)
+        plot_sweep.draw_sweep(runs[0], file, plot_sweep.SweepAxes(**axes), overwrite=force, quiet=quiet)
         return
-    if misplaced := [option for option, given in of_sweeps.items() if given not in (None, ())]:
-        raise click.UsageError(f"{misplaced[0]} goes with 'sweep'.")
+    if misplaced := [option for option, given in axes.items() if given not in (None, ())]:
+        raise click.UsageError(f"--{misplaced[0].replace('_', '-')} goes with 'sweep'.")
     from bfreplay.report.figures.figure import FIGURES, figure_named
     from bfreplay.report.figures.picture_files import check_picture
 
@@ -186,6 +184,7 @@ def _data(
 
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
+    from bfreplay.datasets.named_inputs import time_in_window
     from bfreplay.report.figures.over_time import OverTime
 
     if not isinstance(data, OverTime):

@@ -43,11 +43,11 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     if len(runs) == 1:
         write_report(runs[0], out, overwrite=force)
     else:
-        from bfreplay.experiments import RunComparison, compare_runs
+        from bfreplay.experiments import RunComparison, compare
 
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"
-            compare_runs(runs, out=comparison, session=command_line())
+            compare(*runs, out=comparison, session=command_line())
             write_comparison_report(runs, RunComparison.load(comparison), out, overwrite=force)
     if not quiet:
         click.echo(f"Report: {out.resolve()}", err=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
 from bfreplay.datasets.hints import empty_cell
-from bfreplay.datasets.located import first_marked
+from bfreplay.datasets.located import first_true
 from bfreplay.datasets.times import (
     EXPECTED_TIME,
     FIRST_TIME_US,
@@ -26,7 +26,7 @@ from bfreplay.datasets.times import (
 from bfreplay.errors import InputError
 
 _MOST_TEXT = 1 << 28
-_FEW_WORDS = 10  # so many are a vocabulary; more are the names of an inventory
+_FEW_WORDS = 10  # up to this many are a vocabulary; more are the names of an inventory
 _US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -69,7 +69,7 @@ class Column:
         )
         indices = as_numpy(encoded.indices)
         codes: NDArray[np.int32] = lookup[indices] if len(words) else np.empty(0, dtype=np.int32)
-        i = first_marked(codes < 0)
+        i = first_true(codes < 0)
         if i is not None:
             word = words[indices[i]]
             if word is None or word == "":
@@ -87,12 +87,12 @@ class Column:
         return codes
 
     def times_us(self) -> NDArray[np.int64]:
-        """Microseconds since the epoch, shape ``(R,)``; times without a zone are UTC.
+        """Return microseconds since the epoch, shape ``(R,)``; times without a zone are UTC.
 
         Raises
         ------
         InputError
-            A missing or unreadable time, one that is no whole number of microseconds, or outside the years 1 to 9999.
+            A missing or unreadable time, parts of a microsecond, or a time outside the years 1 to 9999.
         """
         self.refuse_nulls()
         kind = self.values.type
@@ -104,7 +104,7 @@ class Column:
             times = self._texts_us(self.values)
         else:
             raise self._wrong_type("timestamp[us, UTC]")
-        i = first_marked((times < FIRST_TIME_US) | (times > LAST_TIME_US))
+        i = first_true((times < FIRST_TIME_US) | (times > LAST_TIME_US))
         if i is not None:
             given = f"{self.values.cast(pa.int64())[i].as_py()} {kind.unit}" if pa.types.is_timestamp(kind) else None
             raise self._time_error(i, OUTSIDE_CALENDAR, given)
@@ -119,13 +119,13 @@ class Column:
         if unit == "us":
             return ticks
         if unit == "ns":
-            i = first_marked(ticks % 1_000 != 0)
+            i = first_true(ticks % 1_000 != 0)
             if i is not None:
                 raise self._time_error(i, "finer than a microsecond", f"{ticks[i]} ns")
             return ticks // 1_000
         factor = _US_PER_UNIT[unit]
         limit = (2**63 - 1) // factor
-        i = first_marked((ticks > limit) | (ticks < -limit))
+        i = first_true((ticks > limit) | (ticks < -limit))
         if i is not None:
             raise self._time_error(i, "too far from 1970", f"{ticks[i]} {unit}")
         return ticks * factor
@@ -136,7 +136,7 @@ class Column:
         first = texts[0].as_py().strip()
         try:
             if first[:1].isdigit() and "-" not in first and ":" not in first:
-                return _unscaled(texts.cast(pa.decimal128(38, 6)))
+                return _unscale(texts.cast(pa.decimal128(38, 6)))
             has_zone = first[-1:] in "Zz" or "+" in first or "-" in first[10:]
             kind = pa.timestamp("us", tz="UTC" if has_zone else None)
             return as_numpy(texts.cast(kind).cast(pa.int64()))
@@ -225,8 +225,8 @@ def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _unscaled(decimals: Any) -> NDArray[np.int64]:
-    """Microseconds in decimals of seconds with six places: their unscaled 128-bit integers, if 64 bits hold them."""
+def _unscale(decimals: Any) -> NDArray[np.int64]:
+    """Return decimal seconds with six places as microseconds: the unscaled integers, if 64 bits hold them."""
     words = np.frombuffer(decimals.buffers()[1], dtype="<i8")[2 * decimals.offset :][: 2 * len(decimals)]
     low, high = words[0::2], words[1::2]
     if np.any(high != (low >> 63)):
@@ -235,7 +235,7 @@ def _unscaled(decimals: Any) -> NDArray[np.int64]:
 
 
 def text_columns(schema: Any) -> list[str]:
-    """Names of the columns of text, to be read as dictionaries: each text once, however often it is repeated."""
+    """Return the names of text columns, to be read as dictionaries, which hold each text once."""
     texts = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
     return [field.name for field in schema if field.type in texts]
 
@@ -246,7 +246,7 @@ def refuse_swollen_texts(table: Any, file: str | Path) -> None:
     Raises
     ------
     InputError
-        The texts of a column are more than 256 MiB: a small file can have a long one in each of many rows.
+        The texts of a column exceed 256 MiB: a small file can repeat a long text in many rows.
     """
     for field, column in zip(table.schema, table.columns, strict=True):
         if not pa.types.is_dictionary(field.type) or pa.types.is_primitive(field.type.value_type):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -242,7 +242,10 @@ METRICS: tuple[Metric, ...] = (
         "bound.share", "share of the most that anyone could process, at least", "at-least", _of("bound.share"),
         "share_of_bound", InSweep("{:.4f}", "of the bound"),
     ),
-    Metric("done_s", "until all jobs had left", "seconds", _after_s("last_finish_us")),
+    Metric(
+        "done_s", "until all jobs had left", "seconds", _after_s("last_finish_us"), "done_s",
+        InSweep("{:,.0f}", "last finish (s)"),
+    ),
     Metric(
         "dedicated.done_s", "until all jobs had left on as many dedicated nodes{others}", "seconds",
         _after_s("efficiency.dedicated_last_finish_us"),
@@ -359,7 +362,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("leases", "times a job kept its nodes for another round", "count", _rounds("lease_extensions")),
     Metric("leases.opportunities", "times a job might have kept its nodes", "count", _rounds("lease_opportunities")),
     Metric("reports", "reports of jobs to their source", "count", _of("scores.n_reports")),
-    Metric("best.score", "best score", "number", _of("scores.best_score"), "best_score"),
+    Metric(
+        "best.score", "best score", "number", _of("scores.best_score"), "best_score", InSweep("{:.6g}", "best score"),
+    ),
     Metric("best.job", "job with the best score", "text", _of("scores.best_job")),
     Metric("best.params", "its parameters", "text", _params),
     Metric("best.after_s", "until the best score", "seconds", _after_s("scores.best_time_us")),
@@ -416,3 +421,47 @@ def key_figures(run: RunResult) -> dict[str, KeyFigure]:
         for metric in METRICS
         if metric.key
     }
+
+
+def texts_in_sweep(values: Mapping[str, Sequence[Any]], *, log: bool, cluster: bool) -> dict[str, list[str]]:
+    """Return the metrics that tables of many runs print, as texts by column.
+
+    Parameters
+    ----------
+    values
+        Value of each run by column.
+    log, cluster
+        Whether some of the runs replayed a log, and whether some ran on a cluster.
+    """
+    is_shown = {"log": log, "cluster": cluster}
+    found = {
+        name: [text_in_sweep(name, value) for value in values[name]]
+        for name, metric in COLUMNS.items()
+        if metric.in_sweep is not None
+        and is_shown[metric.in_sweep.runs_of]
+        and any(value is not None for value in values[name])
+    }
+    if not any([*values["deadlines_met"], *values["deadlines_missed"]]):
+        found.pop("deadlines_missed", None)
+    return found
+
+
+def without_constants(texts: Mapping[str, list[str]]) -> tuple[dict[str, list[str]], str | None]:
+    """Split the metrics of several runs: columns that differ, and one line about those with the same value in all."""
+    n_runs = max(map(len, texts.values()), default=0)
+    is_constant = {name: n_runs > 1 and len(set(each)) == 1 for name, each in texts.items()}
+    same = [f"{title_in_sweep(name)} {each[0]}" for name, each in texts.items() if is_constant[name]]
+    line = f"The same in all runs: {', '.join(same)}" if same else None
+    return {name: each for name, each in texts.items() if not is_constant[name]}, line
+
+
+def title_in_sweep(column: str) -> str:
+    """Heading of a metric in tables of many runs."""
+    in_sweep = COLUMNS[column].in_sweep
+    return column if in_sweep is None else in_sweep.title
+
+
+def text_in_sweep(column: str, value: Any) -> str:
+    """Text of a metric in tables of many runs; a dash where the run does not have it."""
+    in_sweep = COLUMNS[column].in_sweep
+    return "-" if value is None else str(value) if in_sweep is None else in_sweep.form.format(value)

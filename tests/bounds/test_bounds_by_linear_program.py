@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from bfreplay import replay_log
 from bfreplay.bounds import upper_bound
 from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
 from bfreplay.bounds.job_classes import Horizon, job_classes
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.bounds.one_job import most_of_one
 from tests.examples import examples
@@ -118,7 +118,7 @@ def test_a_last_endless_job_that_is_admitted_counts_in_the_bound():
     idle = log(2, [], 100, idle_first=(0, 1))
     jobs = [job("short", work=5.0, rates=(0.0, 1.0)), job("slow", work=math.inf, rates=(0.0, 1.0)),
             job("fast", work=math.inf, rates=(0.0, 50.0))]  # fmt: skip
-    run = replay_log(idle, JobSet(jobs), BFTrainerPolicy(60.0), ReplaySettings(2), with_efficiency=False)
+    run = replay_log(idle, JobSet(jobs), BFTrainerPolicy(60.0), ReplaySettings(2), efficiency=False)
     assert run.summary["ledger"]["samples"] == pytest.approx(5 + 100 + 95 * 50)
     assert run.summary["bound"]["share"] <= 1
     assert upper_bound(idle, JobSet(jobs), 2).samples == pytest.approx(5 + 99 + 99 * 50, rel=0.05)

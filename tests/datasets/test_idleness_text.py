@@ -32,7 +32,7 @@ def figures(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48,
 
 
 def figures_between(first: int, last: int) -> Idleness:
-    """Of TWO_INTERVALS from that hour to that one."""
+    """Return figures of TWO_INTERVALS from one hour to another."""
     time, node, state = (np.array([row[k] for row in TWO_INTERVALS], np.int64) for k in range(3))
     events = NodeEvents.from_arrays(["n0", "n1"], [1, 1], time, node, state, 0, 48 * HOUR)
     return characterise(events.between(first * HOUR, last * HOUR))
@@ -60,8 +60,8 @@ def test_every_figure_has_its_unit() -> None:
         "no node idle        93.8% of the time",
         "pool events         3 (0.1 an hour)",
         "transitions         4 (2 joins, 2 reclaims)",
-        "complete idle intervals     2",
-        "cut idle intervals          0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
+        "complete intervals  2",
+        "censored intervals  0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
         "node-time           idle 4.2%, busy 95.8%",
     ]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.runs.run_warnings import distinct_warnings
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet

@@ -21,25 +21,25 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.verify import objective_of
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult, RunSettings, run_replay
 
 QUICK_RUNS = ("G1", "G4")
 
 BELOW_ITS_OWN_OPTIMUM = {
-    "G2, decision 256": "Decision 256 of the replay G2: CBC called an answer optimal that is 3e-4 below the optimum of "
-    "the published model itself."
+    "G2, decision 256": "Decision 256 of the replay G2: CBC called an answer optimal that is 3e-4 below the "
+    "optimum of the published model."
 }
 LIMIT = (
-    "The published model lets no job gain or lose more than half of the idle nodes in one decision, a defect that "
-    "bfreplay has under the formulation 'published' only; the 800 decisions are recorded with and without it."
+    "Under the published model no job gains or loses more than half of the idle nodes in one decision; bfreplay has "
+    "this limit under the formulation 'published' only. The 800 decisions are recorded with and without it."
 )
 TOO_LARGE = (
-    "A job whose min_nodes exceeds the idle nodes by more than one leaves the published model without any answer; "
-    "bfreplay gives that job nothing and decides the others."
+    "The published model is infeasible where the min_nodes of a job exceeds the idle nodes by more than one; bfreplay "
+    "gives that job nothing."
 )
 PROTOTYPE = (
-    "The efficiencies are those of a prototype with the published accounting and exact decisions, printed with three "
-    "digits: BFTrainer's own program takes more than a minute for a decision on 200 idle nodes, of 23,883 in the log."
+    "The recorded efficiencies are those of a prototype with the published accounting and exact decisions: BFTrainer's "
+    "own program takes more than a minute for a decision on 200 idle nodes."
 )
 
 T_FWD_S = (10, 30, 60, 120, 300, 600)
@@ -87,7 +87,7 @@ def _published_objectives(data: Path) -> Check:
 
 
 def _published_counts(data: Path) -> Check:
-    tally = Tally("recorded decisions: worth of the published counts", 1e-6)
+    tally = Tally("recorded decisions: objective of the published counts", 1e-6)
     for record in decision_records(data):
         worth = objective_of(problem_of(record), np.array(record["published_counts"]))
         tally.compare(_name(record["id"]), worth, record["published_objective"])
@@ -99,7 +99,7 @@ def _name(number: object) -> str:
 
 
 def _questions(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("decisions of replays: time, jobs, nodes held, idle nodes")
+    tally = Tally("decisions of replays: time, jobs, allocated nodes, idle nodes")
     for published in replays:
         with tally.attempt(published.run):
             asked, recorded = published.repeated.policy.questions, recorded_questions(published)
@@ -125,7 +125,7 @@ def _final_progress(replays: list[PublishedReplay]) -> Check:
 
 
 def _replay_objectives(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("decisions of replays: optimum under the published limit, worth of the recorded answer", 1e-6)
+    tally = Tally("decisions of replays: optimum under the published limit, objective of the recorded answer", 1e-6)
     for published in replays:
         with tally.attempt(published.run):
             optima, worth = objectives(published.repeated.policy)
@@ -137,9 +137,10 @@ def utilisation(data: Path, job_set: str, max_parallel: int, t_fwd_s: float) -> 
     """The replay of the whole Summit log that ``U`` is about; not quick."""
     folder = data / "data" / "bftrainer"
     jobs = read_published_jobs(*(folder / JOB_FILES[job_set].format(kind) for kind in ("Jbnd", "JNPs")))
-    return replay_log(
+    return run_replay(
         load_events(folder / "summit-2021-02-node-events.parquet"), jobs, BFTrainerPolicy(t_fwd_s),
-        ReplaySettings(max_parallel, Semantics.PUBLISHED), unlimited_work=True, with_bound=False, with_tables=False,
+        ReplaySettings(max_parallel, Semantics.PUBLISHED),
+        RunSettings(unlimited_work=True, bound=False, tables=False),
     )  # fmt: skip
 
 

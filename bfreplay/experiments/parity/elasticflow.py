@@ -28,25 +28,24 @@ PLAN_CASES = ("unit_mss_n1g8_slot240", "unit_mss_n4g8_slot240")
 LOGGED = ("edf", "gandiva", "themis", "dlas-gpu", "ef-accessctrl")
 
 NOT_ON_DISK = (
-    "Not on disk: jobs of the runs of figures 8a (but for Chronus), 8b, 9 and 11 by the last commit; the deadlines of "
-    "figures 9 and 11 are lost, and Pollux was not run."
+    "Not on disk: jobs of the runs of figures 8a (but for Chronus), 8b, 9 and 11 by the last commit; deadlines of "
+    "figures 9 and 11; runs of Pollux."
 )
-OLD_REVISION = "Runs of the revision of 2022 are not repeated: bfreplay repeats the last commit."
+OLD_REVISION = "bfreplay repeats the last commit, not the revision of 2022."
 LATER_COMMITS = (
     "The published logs of figure 10 are of the revision of 2022; later commits (0d29ad9, a8c66e6) changed times of "
-    "Tiresias and ElasticFlow, and bfreplay repeats the last one. As many deadlines are met."
+    "Tiresias and ElasticFlow. As many deadlines are met."
 )
 GREEDY = (
-    "Chronus was recorded without a MIP solver, by its own greedy fallback, and is repeated that way; its authors' "
-    "runs with Gurobi are not recorded."
+    "Chronus was recorded, and is repeated, with its greedy fallback; its authors' runs with Gurobi are not recorded."
 )
 
 
 BY_WORK = (
-    "ElasticFlow with admission counts a job as in time by the end of its work, without the overhead and the slot that "
-    "its logged end includes; bfreplay counts the same, and the rows on jobs compare logged ends."
+    "ElasticFlow with admission judges a deadline by the end of the work, without the overhead and slot in its logged "
+    "end, and so does bfreplay; the rows on jobs compare logged ends."
 )
-NO_STARTS = "Themis' program never sets the start of a job, so only ends are compared."
+NO_STARTS = "Themis' program never sets the start of a job: only ends are compared."
 
 
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:

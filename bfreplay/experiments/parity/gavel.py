@@ -41,19 +41,18 @@ _WATER_FILLING = "max_min_fairness_water_filling"
 _STRATEGY_PROOF = "max_min_fairness_strategy_proof_perf"
 
 OTHER_OPTIMA = (
-    "Shares of linear programs are one of many equally good ones; the published ones are those of the interior-point "
-    "solver ECOS, so that with shares computed here the average JCT differs by up to 6 %."
+    "Optimal shares are not unique; the published ones are those of the interior-point solver ECOS. With shares "
+    "computed here the average JCT differs by up to 6 %."
 )
 _OTHER_OPTIMA_UP_TO = 0.06
-BISECTION = "The published makespan policies bisect to 5 %; bfreplay solves one linear program, and is never longer."
-BRACKET = "The published makespan policies look for no makespan below 100 s, where bfreplay finds the optimum."
+BISECTION = "The published makespan policies bisect to 5 %; bfreplay solves one linear program and is never longer."
+BRACKET = "The published makespan policies do not search below 100 s, where bfreplay finds the optimum."
 MISALIGNED = (
-    "In the published packed policies rows are misaligned for gangs of different sizes (Q2): a job gets 1.5 times all "
-    "the time there, and the objective is still lower."
+    "The published packed policies misalign rows for gangs of different sizes (Q2): a job gets 1.5 times all the time "
+    "there, at a lower objective."
 )
 STOPS_EARLY = (
-    "The published water filling asks a program with a big-M constant who can still grow, and stops too early (Q8); "
-    "bfreplay reaches the exact levels."
+    "The published water filling has a big-M constant and stops too early (Q8); bfreplay reaches the exact levels."
 )
 
 
@@ -157,7 +156,7 @@ def _levels(instance: Instance, call: Call, shares: TimeShares) -> NDArray[np.fl
 
 
 def _published_answers(data: Path) -> Check:
-    tally = Tally("the same calls: what the published answer is worth", 1e-6)
+    tally = Tally("the same calls: objective of the published answer", 1e-6)
     for item, instance, call, _, shares in _answers(data):
         if instance.policy.startswith(_WATER_FILLING):
             known = STOPS_EARLY if instance.id.startswith("QUIRK") else None

@@ -40,30 +40,27 @@ RULES = ("gandiva_fair", "allox")
 OPTIMISED = ("gavel", "mst", "ossp", "themis")
 
 TIME_LIMIT = (
-    "Shockwave's plans are not unique, and the published ones hang on a time limit of 15 s: with plans made here "
-    "makespan and mean JCT stay within 5 and 3 %, about as far apart as the published program's own runs are."
+    "Plans are not unique, and the published ones depend on a time limit of 15 s: with plans made here makespan and "
+    "mean JCT stay within 5 and 3 %, about the spread of the published program's own runs."
 )
-OTHER_OPTIMA = (
-    "OSSP, Themis, Gavel and MST have many equally good shares, and the published ones are those of ECOS: objectives "
-    "are compared, schedules need not agree."
-)
+OTHER_OPTIMA = "Optimal shares of OSSP, Themis, Gavel and MST are not unique: objectives are compared, not schedules."
 BISECTION = (
-    "The published OSSP bisects for the makespan to 5 %, and for none below 100 s; bfreplay finds the optimum, which "
-    "is never longer."
+    "The published OSSP bisects for the makespan to 5 %, and not below 100 s; bfreplay finds the optimum and is never "
+    "longer."
 )
 FALLS_BACK = (
-    "Where rounding leaves a job fewer than no steps, the published Themis fails and gives equal parts, and remembers "
-    "other times from then on; bfreplay leaves such a job out, so these calls and the later ones of the run differ."
+    "Where rounding leaves a job with negative steps, the published Themis fails and gives equal shares, which changes "
+    "later calls of the run, too; bfreplay skips such a job."
 )
 NOT_ON_DISK = (
-    "Not on disk: the recorded plans of 32 jobs on 10 GPUs, and schedules and plans of 220 jobs and more. The six runs "
-    "on a real cluster are recorded, and are no simulations to be repeated."
+    "Not on disk: plans of 32 jobs on 10 GPUs, schedules and plans of 220 jobs and more. The six runs on a real cluster"
+    " are no simulations."
 )
 HEAVY_WEIGHTS = (
-    "Published weights reach 1e75, more than a solver can tell apart: plans with a weight above 1e6 are compared level "
-    "by level, jobs that are about to be too late first."
+    "Published weights reach 1e75, beyond the precision of a solver: plans with a weight above 1e6 are compared level "
+    "by level, urgent jobs first."
 )
-DIGITS = "The published lists of fairness are rounded to five decimals; ours, rounded alike, are equal."
+DIGITS = "The published lists of fairness are rounded to five decimals, and compared so."
 
 
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
@@ -167,7 +164,7 @@ def _determined(data: Path) -> Check:
 
 
 def _objectives(data: Path) -> Check:
-    tally = Tally("calls of OSSP, Themis, Gavel, MST: what the recorded shares are worth", 1e-4, [OTHER_OPTIMA])
+    tally = Tally("calls of OSSP, Themis, Gavel, MST: objective of the recorded shares", 1e-4, [OTHER_OPTIMA])
     for which in RECORDED:
         for name in OPTIMISED:
             for k, (ratio, known) in enumerate(_ratios(data, which, name)):
@@ -191,7 +188,7 @@ def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | No
 
 def _plans(data: Path) -> Iterator[Check]:
     inputs = Tally("recorded plans: progress, remaining times, targets and weights of all jobs", 1e-9)
-    plans = Tally("the same plans, made here: worth no less than the recorded one", 1e-3, [HEAVY_WEIGHTS])
+    plans = Tally("the same plans, made here: objective no less than the recorded one", 1e-3, [HEAVY_WEIGHTS])
     rounds = Tally("runs with recorded plans: rounds in which a plan is made")
     for name in PLANNED:
         with inputs.attempt(name):

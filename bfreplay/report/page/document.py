@@ -178,16 +178,23 @@ def html_of(page: Page) -> str:
         window_text=window_text,
         input_files=_input_files,
         config_text=lambda run: json.dumps(run.record.config.to_json(), indent=2, sort_keys=True),
-        light=LIGHT,
-        dark=DARK,
-        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         plotly=Markup(_inside_script(get_plotlyjs())),
-        scripts=[_script(name) for name in _SCRIPTS],
-        last_script=_script(_AFTER_PLOTLY),
-        palettes=_json({"light": LIGHT, "dark": DARK}),
+        scripts=[script(name) for name in _SCRIPTS],
+        last_script=script(_AFTER_PLOTLY),
         figures=_json(figures),
         window=_json({key: value for key, value in page.window.items() if key != "start_us"}),
+        **page_parts(),
     )
+
+
+def page_parts() -> dict[str, Any]:
+    """Values that the templates of all pages need: style sheet and colours."""
+    return {
+        "light": LIGHT,
+        "dark": DARK,
+        "style": Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        "palettes": _json({"light": LIGHT, "dark": DARK}),
+    }
 
 
 def _loaded(run: RunResult | Path | str) -> RunResult:
@@ -252,7 +259,8 @@ def _json(document: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-def _script(name: str) -> Markup:
+def script(name: str) -> Markup:
+    """A script of the pages, without its ending."""
     return Markup(_inside_script((HERE / f"{name}.js").read_text(encoding="utf-8")))
 
 

@@ -77,6 +77,7 @@ class Cell:
 
     value: str
     text: str
+    href: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.deadlines.admission import SLOT_S
+from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.elasticflow.fixed_policies import FixedPolicy, rates_at
 from bfreplay.systems.elasticflow.options import ChronusOptions
@@ -40,19 +41,10 @@ class Chronus(FixedPolicy):
         self.forget()
 
     @classmethod
-    def from_options(
-        cls,
-        *,
-        t_fwd_s: float | str,
-        solver: Solver,
-        slot_s: float = SLOT_S,
-        published: bool = False,
-        gpus_each: int = 8,
-        lease_s: float = 240.0,
-        backend: str = "highs",
-    ) -> Chronus:
+    @keywords_from(ChronusOptions)
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> Chronus:
         """Neither the forward-looking time nor the solver matters; see ``ChronusOptions`` for the others."""
-        return cls(ChronusOptions(slot_s, published, gpus_each, lease_s, backend))
+        return cls(ChronusOptions(**chosen))
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT as FIXED_CLUSTER
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.deadlines.admission import SLOT_S, DeadlinePlans, PlanJob, fewest_nodes
+from bfreplay.policies.deadlines.admission import DeadlinePlans, PlanJob, fewest_nodes
 from bfreplay.policies.deadlines.plan import Steps
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
 from bfreplay.policies.policy import ANY_TRIGGER, Decision, Policy, PolicyCapabilities, Round, Trigger
+from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, PolicyState
-from bfreplay.systems.elasticflow.options import ElasticFlowOptions, Order, PlanningOptions
+from bfreplay.systems.elasticflow.options import ElasticFlowOptions, PlanningOptions
 from bfreplay.systems.elasticflow.played_back import PlayedBack, Program, servers_of
 from bfreplay.systems.elasticflow.published.edf import soonest_end
 from bfreplay.workload import ElasticJob
@@ -48,17 +49,10 @@ class ElasticFlowPolicy(Policy):
             self.wakes_on = Trigger.ROUND
 
     @classmethod
-    def from_options(
-        cls,
-        *,
-        t_fwd_s: float | str,
-        solver: Solver,
-        slot_s: float = SLOT_S,
-        published: bool = False,
-        gpus_each: int = 8,
-    ) -> ElasticFlowPolicy:
+    @keywords_from(ElasticFlowOptions)
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> ElasticFlowPolicy:
         """Neither the forward-looking time nor the solver matters; see ``ElasticFlowOptions`` for the others."""
-        return cls(ElasticFlowOptions(slot_s, published, gpus_each))
+        return cls(ElasticFlowOptions(**chosen))
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
         """Run the published scheduler, if it is to be repeated; InputError for jobs that it cannot run."""
@@ -124,19 +118,10 @@ class PlanningPolicy(ElasticFlowPolicy):
         self._plans = DeadlinePlans(self.plan_job(), self.options.reserve)
 
     @classmethod
-    def from_options(
-        cls,
-        *,
-        t_fwd_s: float | str,
-        solver: Solver,
-        slot_s: float = SLOT_S,
-        published: bool = False,
-        gpus_each: int = 8,
-        reserve: float = 0.0,
-        order: Order = "paper",
-    ) -> PlanningPolicy:
+    @keywords_from(PlanningOptions)
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> PlanningPolicy:
         """Neither the forward-looking time nor the solver matters; see ``PlanningOptions`` for the others."""
-        return cls(PlanningOptions(slot_s, published, gpus_each, reserve, order))
+        return cls(PlanningOptions(**chosen))
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""

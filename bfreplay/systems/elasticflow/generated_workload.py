@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from bfreplay import checks
 from bfreplay.systems.elasticflow.throughputs import WORKLOAD, Throughputs, throughputs_of
 from bfreplay.systems.elasticflow.trace import trace_job
-from bfreplay.systems.gavel.generated_workload import workload_parameters
+from bfreplay.systems.gavel.generated_workload import generated_set, workload_parameters
 from bfreplay.workload import JobSet
 
 _FORM = "elasticflow(n=100, gap_s=1500, min_deadline=0.5, max_deadline=1.5, best_effort=0, most_gpus=16, seed=0)"
@@ -95,9 +94,7 @@ def generated_jobs(
         f"elasticflow(n={n_jobs}, gap_s={gap_s:g}, min_deadline={min_deadline:g}, max_deadline={max_deadline:g}, "
         f"best_effort={best_effort:g}, most_gpus={most_gpus}, seed={seed}, deadline_seed={deadline_seed})"
     )
-    sources = [(each.name, each.sha256) for each in throughputs.sources]
-    sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
-    return JobSet(jobs, submit_is_relative=True, sources=sources)
+    return generated_set(jobs, text, throughputs.sources)
 
 
 def _duration_s(rng: random.Random) -> float:
@@ -107,20 +104,7 @@ def _duration_s(rng: random.Random) -> float:
 
 
 def jobs_named(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names.
-
-    Parameters
-    ----------
-    text
-        Parameters of ``generated_jobs``, of which ``n`` alone is needed.
-    curves
-        Folder of throughput tables; ``sample`` for made-up ones.
-
-    Raises
-    ------
-    InputError
-        The text is not written like that, a parameter has no sense, or there are no tables.
-    """
+    """Draw the workload that ``text`` names; as ``gavel.generated_workload.jobs_named``, from a folder of tables."""
     given = workload_parameters(text, "elasticflow", _FORM, others=_OTHERS)
     throughputs = throughputs_of(curves, "a generated workload of ElasticFlow", value=text)
     return generated_jobs(throughputs, given.pop("n"), **given)

@@ -157,22 +157,13 @@ class _Row:
 def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
     """Write jobs in the columns of ``read_trace``, with ``best_effort``; times are cut to whole seconds.
 
-    Parameters
-    ----------
-    jobs
-        Jobs of ``read_trace`` or of a generated workload of ElasticFlow.
-    path
-        A name ending in ``.csv``.
-    overwrite
-        Replace a file that is there.
+    ``path`` ends in ``.csv``; ``overwrite`` replaces a file that is there.
 
     Raises
     ------
-    OutputExistsError
-        The file is there and ``overwrite`` is false.
-    InputError
-        A job that the format cannot express: without a batch size in the name of its model, without end, or with
-        submit times of a calendar.
+    OutputExistsError, InputError
+        The file is there; or a job that the format cannot express: without a batch size in the name of its model,
+        without end, or with submit times of a calendar.
     """
     file = Path(path)
     lines = [[*COLUMNS, BEST_EFFORT], *(_cells(job, jobs.submit_is_relative) for job in jobs)]

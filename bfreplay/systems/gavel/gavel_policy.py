@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
+from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.gavel.believed_pairs import BelievedPairs
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
@@ -92,34 +93,11 @@ class GavelPolicy(Policy):
         """The policy that computes the shares."""
 
     @classmethod
-    def from_options(
-        cls,
-        *,
-        t_fwd_s: float | str,
-        solver: Solver,
-        round_s: float = 360.0,
-        least_reset_s: float = 0.0,
-        restart_s: float = 0.0,
-        gang: str = "max",
-        inner: Literal["fairness", "fifo"] = "fairness",
-        seed: int = 0,
-        global_queue: bool = False,
-        published: bool = False,
-        refill: bool = True,
-        types: str = "",
-        profiled: float | None = None,
-        references: int | None = None,
-        prices: Mapping[str, float] | None = None,
-    ) -> GavelPolicy:
+    @keywords_from(GavelOptions, types="", prices=None)
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> GavelPolicy:
         """Neither the forward-looking time nor the solver matters; see ``GavelOptions`` for the others."""
-        return cls(
-            GavelOptions(
-                round_s=round_s, least_reset_s=least_reset_s, restart_s=restart_s, gang=gang, inner=inner, seed=seed,
-                global_queue=global_queue, published=published, refill=refill,
-                types=tuple(name for name in types.split(";") if name), prices=prices or {}, profiled=profiled,
-                references=references,
-            )
-        )  # fmt: skip
+        types = tuple(name for name in chosen.pop("types", "").split(";") if name)
+        return cls(GavelOptions(types=types, prices=chosen.pop("prices", None) or {}, **chosen))
 
     def _forget(self) -> None:
         self.shares.forget()

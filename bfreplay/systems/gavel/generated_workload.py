@@ -11,12 +11,13 @@ from typing import Any
 
 from bfreplay import checks
 from bfreplay.datasets.fixed_cluster import ClusterSpec
+from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.policies.spec import parsed_alone
 from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType, TypedCurves
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
-from bfreplay.workload import JobSet
+from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 # each kind of chance has a generator of its own, seeded beside the others; two more are the scheduler's
 _JOB_SEED, _ARRIVAL_SEED, _SLO_SEED = 2, 3, 6
@@ -109,9 +110,16 @@ def generated_jobs(
             "there are fewer jobs than a full cluster has at the start", column="n", value=n_jobs,
             expected=f"more jobs: {n_jobs:,} do not fill {steady_state}", fix="make n larger, or the cluster smaller",
         )  # fmt: skip
-    sources = [(table.source.name, table.source.sha256)] if table.source else []
+    return generated_set(jobs, text, [table.source], table.colocation())
+
+
+def generated_set(
+    jobs: Sequence[ElasticJob], text: str, files: Sequence[SourceFile | None], colocation: Colocation | None = None
+) -> JobSet:
+    """Return drawn jobs as a set whose sources are the files behind them and ``text``, which names every parameter."""
+    sources = [(each.name, each.sha256) for each in files if each is not None]
     sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
-    return JobSet(jobs, submit_is_relative=True, sources=sources, colocation=table.colocation())
+    return JobSet(jobs, submit_is_relative=True, sources=sources, colocation=colocation)
 
 
 class _Filling:
@@ -144,7 +152,7 @@ class _Filling:
                 expected="the cluster in quotes: steady_state='v100=36,k80=36'", fix="write it like that",
             )  # fmt: skip
         try:
-            cluster = ClusterSpec.parsed(steady_state)
+            cluster = ClusterSpec.parse(steady_state)
         except InputError as error:
             raise InputError(
                 f"the steady state is of no cluster: {error.problem}", column="steady_state", value=steady_state,

@@ -8,7 +8,7 @@ from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
@@ -131,7 +131,7 @@ def _row(line: TraceLine) -> _Row:
 def _of_line(error: InputError, file: Path, number: int, table: ThroughputTable) -> InputError:
     """The error of a job, told of its line in the trace; where throughputs are missing, with their file."""
     if error.file is None:
-        return located(error, file, f"line {number}")
+        return with_location(error, file, f"line {number}")
     job_type_known = f"{error.expected}, as in {table.file.name}" if table.file else error.expected
     return InputError(
         error.problem, file=file, row=f"line {number}", column="job type, scale factor", value=error.value,

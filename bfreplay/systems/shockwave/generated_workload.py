@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
 from bfreplay import checks
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.generated_workload import spec_text, workload_parameters
+from bfreplay.systems.gavel.generated_workload import generated_set, spec_text, workload_parameters
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
 from bfreplay.systems.shockwave.adaptation_rules import MODELS, Mode
@@ -100,9 +99,7 @@ def generated_jobs(
         n=n_jobs, gap_s=gap_s, min_hours=min_hours, max_hours=max_hours, dynamic=dynamic, seed=seed,
         multi_gpu=multi_gpu, elastic=elastic,
     ).replace("gavel(", "shockwave(", 1)  # fmt: skip
-    sources = [(table.source.name, table.source.sha256)] if table.source else []
-    sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
-    return JobSet(jobs, submit_is_relative=True, sources=sources)
+    return generated_set(jobs, text, [table.source])
 
 
 def _job_types(table: ThroughputTable, gang: int) -> list[str]:
@@ -118,20 +115,7 @@ _FLAGS, _OTHERS = ("multi_gpu", "elastic"), ("gap_s", "min_hours", "max_hours", 
 
 
 def jobs_named(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names.
-
-    Parameters
-    ----------
-    text
-        Parameters of ``generated_jobs``, of which ``n`` alone is needed.
-    curves
-        Throughputs in Gavel's format; ``sample`` for made-up ones.
-
-    Raises
-    ------
-    InputError
-        The text is not written like that, a parameter has no sense, or there is no throughput file.
-    """
+    """Draw the workload that ``text`` names; arguments and errors as ``gavel.generated_workload.jobs_named``."""
     given = workload_parameters(text, "shockwave", _FORM, flags=_FLAGS, others=_OTHERS)
     table = throughputs_of(curves, "a generated workload of Shockwave", value=text)
     return generated_jobs(table, given.pop("n"), **given)

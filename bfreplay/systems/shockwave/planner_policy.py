@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.solver import Solver
+from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.rounds.state import NOBODY, RoundState
@@ -14,9 +17,13 @@ from bfreplay.systems.shockwave.options import ROUND_S, PlannedOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.profile import Profile, even_profile, profile_of
-from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR
 from bfreplay.systems.shockwave.shockwave_policy import ShockwavePolicy
-from bfreplay.systems.shockwave.trace import RESTORE_S
+
+_OF_ROUNDS = ("round_s", "restart_s", "gang", "published", "deadline_factor", "refill")
+_OF_PLANNER = (
+    "future_rounds", "k", "priority_power", "rhomax", "backend", "time_limit_s", "relative_gap", "published_weights",
+    "replan_every",
+)  # fmt: skip
 
 
 class _NoShares(SharePolicy):
@@ -48,42 +55,16 @@ class PlannerPolicy(ShockwavePolicy):
         return _NoShares()
 
     @classmethod
-    def from_options(  # type: ignore[override]  # Gavel's have options that mean nothing here
-        cls,
-        *,
-        t_fwd_s: float | str,
-        solver: Solver,
-        round_s: float = ROUND_S,
-        restart_s: float = RESTORE_S,
-        gang: str = "max",
-        published: bool = False,
-        deadline_factor: float = DEADLINE_FACTOR,
-        refill: bool = True,
-        future_rounds: int = 20,
-        k: float = 1e-3,
-        priority_power: float = 12.0,
-        rhomax: float = 1.0,
-        backend: str = "highs",
-        time_limit_s: float = 15.0,
-        relative_gap: float = 1e-3,
-        published_weights: bool = False,
-        replan_every: int = 8,
-    ) -> PlannerPolicy:
+    @keywords_from(PlannedOptions, PlannerOptions, only=(*_OF_ROUNDS, *_OF_PLANNER))
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> PlannerPolicy:
         """Neither the forward-looking time nor the solver of the run matters.
 
         See ``ShockwaveOptions`` and ``PlannerOptions`` for the others.
         """
-        planner = PlannerOptions(
-            round_s=round_s, future_rounds=future_rounds, k=k, priority_power=priority_power, rhomax=rhomax,
-            backend=backend, time_limit_s=time_limit_s, relative_gap=relative_gap, published_weights=published_weights,
-            replan_every=replan_every, quirks=PlannerQuirks.published() if published else PlannerQuirks(),
-        )  # fmt: skip
-        return cls(
-            PlannedOptions(
-                round_s=round_s, restart_s=restart_s, gang=gang, published=published, deadline_factor=deadline_factor,
-                refill=refill, planner=planner,
-            )
-        )  # fmt: skip
+        of_planner = {name: chosen.pop(name) for name in _OF_PLANNER if name in chosen}
+        quirks = PlannerQuirks.published() if chosen.get("published") else PlannerQuirks()
+        round_s = chosen.setdefault("round_s", ROUND_S)
+        return cls(PlannedOptions(**chosen, planner=PlannerOptions(round_s=round_s, quirks=quirks, **of_planner)))
 
     def _forget(self) -> None:
         super()._forget()

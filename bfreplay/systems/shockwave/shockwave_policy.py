@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +12,16 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, PolicyCapabilities
+from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import gangs
 from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
 from bfreplay.systems.shockwave.adaptation_rules import MODES, model_and_batch_size
-from bfreplay.systems.shockwave.options import ROUND_S, ShockwaveOptions
+from bfreplay.systems.shockwave.options import ShockwaveOptions
 from bfreplay.systems.shockwave.profile import profile_of
-from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR, PublishedJob, PublishedJobs
+from bfreplay.systems.shockwave.published_jobs import PublishedJob, PublishedJobs
 from bfreplay.systems.shockwave.published_metrics import PublishedMetrics
-from bfreplay.systems.shockwave.trace import RESTORE_S
 from bfreplay.workload import ElasticJob
 
 
@@ -180,23 +181,10 @@ class BaselinePolicy(ShockwavePolicy):
     """One of the six policies that Shockwave is compared with, which give shares of time."""
 
     @classmethod
-    def from_options(  # type: ignore[override]  # Gavel's have options that mean nothing here
-        cls,
-        *,
-        t_fwd_s: float | str,
-        solver: Solver,
-        round_s: float = ROUND_S,
-        least_reset_s: float = 0.0,
-        restart_s: float = RESTORE_S,
-        gang: str = "max",
-        published: bool = False,
-        deadline_factor: float = DEADLINE_FACTOR,
-        refill: bool = True,
-    ) -> BaselinePolicy:
+    @keywords_from(
+        ShockwaveOptions,
+        only=("round_s", "least_reset_s", "restart_s", "gang", "published", "deadline_factor", "refill"),
+    )
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> BaselinePolicy:
         """Neither the forward-looking time nor the solver matters; see ``ShockwaveOptions`` for the others."""
-        return cls(
-            ShockwaveOptions(
-                round_s=round_s, least_reset_s=least_reset_s, restart_s=restart_s, gang=gang, published=published,
-                deadline_factor=deadline_factor, refill=refill,
-            )
-        )  # fmt: skip
+        return cls(ShockwaveOptions(**chosen))

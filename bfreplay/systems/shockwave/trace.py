@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
@@ -77,7 +77,7 @@ def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bo
     jobs = []
     for line in lines:
         line.check_flag("needs data directory")
-        with placed(file, f"line {line.number}"):
+        with locate_errors(file, f"line {line.number}"):
             asked = AskedJob(
                 line.job_type(), line.whole("scale factor"), Mode(line.word("mode", MODES)), line.whole("total steps"),
                 line.arrival_us(), line.weight(), line.slo(),

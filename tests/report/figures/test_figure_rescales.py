@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.report.figures.figure import NothingToShowError
 from bfreplay.report.figures.rescales import CAUSES, MEASURES, RESCALES, rescales
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.figures.drawn import check_page
@@ -62,7 +63,7 @@ def test_under_the_published_clock_charges_are_what_the_ledger_has():
     changes = [(20.0 * k, k % 3, bool((k - 1) // 3 % 2)) for k in range(1, 40)]
     events = log(3, changes, 900, idle_first=[0, 1, 2])
     settings = ReplaySettings(semantics=Semantics.PUBLISHED)
-    run = replay_log(events, jobs, EqualSharePolicy(), settings, with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), settings, efficiency=False, bound=False)
     found, ledger = rescales(run), run.summary["ledger"]
     assert found.total("rescale_cost") == pytest.approx(ledger["rescale_samples"])
     assert found.total("preemption_cost") == pytest.approx(ledger["preemption_samples"])

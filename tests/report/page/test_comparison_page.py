@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from bfreplay.experiments import compare_runs
+from bfreplay.experiments import compare
 from bfreplay.report.figures.figure import FIGURES, figure_named
 from bfreplay.report.page.comparison_sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
@@ -28,7 +28,7 @@ def runs(sample_run, other_run):
 def comparison(runs, tmp_path_factory):
     """The comparison folder of the same."""
     folder = tmp_path_factory.mktemp("compared") / "comparison"
-    compare_runs(list(runs.values()), resamples=200, out=folder)
+    compare(*list(runs.values()), resamples=200, out=folder)
     return RunComparison.load(folder)
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.report.figures.figure import FIGURES, figure_named
 from bfreplay.report.page.document import html_of, one_run_page, window_text, write_report
 from bfreplay.report.shown_values import written
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log

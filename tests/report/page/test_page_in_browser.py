@@ -7,10 +7,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets.times import EPOCH
 from bfreplay.report.figures.over_time import StepSeries, columns_of
 from bfreplay.report.page.document import write_report
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.page.conftest import OpenPage

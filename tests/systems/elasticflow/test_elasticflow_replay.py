@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from elasticflow_data import DATA, golden_runs
+from elasticflow_data import DATA
 
+from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
+from bfreplay.experiments.parity.recorded.records import golden as golden_record
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.systems.elasticflow.fixed_policies import finish_time_shares
 from bfreplay.systems.elasticflow.generated_workload import generated_jobs
 from bfreplay.systems.elasticflow.policies import POLICIES
@@ -35,7 +36,7 @@ def policy(name, **parameters):
 
 def replayed(shared, file, name, schedule):
     """The replay of a recorded run, the run, and seconds by which its clock is ahead of the replay's."""
-    golden = golden_runs(shared / f"golden/elasticflow/{file}.json.gz")[f"{name}/{schedule}"]
+    golden = golden_record(shared, f"elasticflow/{file}")["runs"][f"{name}/{schedule}"]
     meta = golden["meta"]
     trace = shared / DATA / meta["trace"]
     jobs = read_trace(trace, read_throughputs(shared / DATA / f"throughputs_{meta['gpu_type']}"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,12 +32,10 @@ RUNS = (
 ONE_GPU = Servers(1, 1)
 
 
-def replayed(
-    shared: Path, name: str, solver: LeaseSolver | None = None, *, credits_waiting: bool = True
-) -> tuple[list[TraceJob], Servers, ChronusRun]:
+def replayed(shared: Path, name: str, solver: LeaseSolver | None = None) -> tuple[list[TraceJob], Servers, ChronusRun]:
     """A recorded run, run anew."""
     recorded = ChronusRecord.read(shared, name)
-    return recorded.jobs, recorded.servers, recorded.repeated(solver, credits_waiting=credits_waiting)
+    return recorded.jobs, recorded.servers, recorded.repeated(solver)
 
 
 def job(index: int, submit_s: int, duration_s: int, deadline_s: int, gpus: int = 1) -> TraceJob:
@@ -85,7 +82,7 @@ def test_ends_gpus_stops_starts_and_met_deadlines_are_the_recorded_ones(shared: 
     run = recorded.repeated()
     assert recorded.ends(run) == recorded.recorded_ends()
     assert run.accepted == recorded.record["satisfied"]
-    assert run.satisfied == recorded.record["ddl_satis_ratio_reported"]
+    assert run.accepted / (run.accepted + run.declined) == recorded.record["ddl_satis_ratio_reported"]
     assert (run.n_solves, run.n_fallbacks) == (0, 0)
 
 
@@ -108,21 +105,6 @@ def test_running_jobs_have_gpus_of_their_own(shared: Path, name: str) -> None:
         assert len(used) == len(set(used))
         assert all(0 <= gpu < servers.n_gpus for gpu in used)
         assert all(len(each.gpus) == jobs[index].gpus for index, each in moment.running.items())
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_without_credit_for_waiting_the_ends_follow_from_the_events(shared: Path, name: str) -> None:
-    jobs, _, run = replayed(shared, name, credits_waiting=False)
-    left = {each.index: float(each.duration_s) for each in jobs}
-    end: dict[int, float] = {}
-    times = [each.time_s for each in run.moments] + [math.inf]
-    for moment, until in zip(run.moments, times[1:], strict=True):
-        for index, running in moment.running.items():
-            begins = moment.time_s + running.overhead_s
-            if begins + left[index] <= until:
-                end[index] = begins + left[index]
-            left[index] -= until - begins
-    assert end == ends(run)
 
 
 def test_a_solver_that_never_answers_gives_the_greedy_run_and_is_counted(shared: Path) -> None:
@@ -192,15 +174,12 @@ def test_a_refused_job_is_judged_by_its_own_deadline() -> None:
     assert (run.refused, run.accepted, run.declined) == ([0], 1, 0)
 
 
-def test_waiting_before_a_lease_counts_as_progress_in_the_published_program_only() -> None:
+def test_waiting_before_a_lease_counts_as_progress() -> None:
     # five leases, planned for 1200 s on; the credit makes every other one superfluous
     published = chronus([job(0, 0, 960, 2400)], ONE_GPU, 240)
     assert ends(published) == {0: 1921.5}
     assert (published.starts, published.stops) == ({0: 3}, {0: 2})
     assert [each.time_s for each in published.moments if each.running] == [1200.0, 1680.0, 2160.0]
-    corrected = chronus([job(0, 0, 960, 2400)], ONE_GPU, 240, credits_waiting=False)
-    assert ends(corrected) == {0: 2160.5}
-    assert (corrected.starts, corrected.stops) == ({0: 1}, {0: 0})
 
 
 def test_the_credit_may_end_a_short_job_before_it_starts() -> None:
@@ -232,8 +211,8 @@ def test_a_job_that_outlasts_its_enlarged_duration_runs_first_however_late() -> 
 def test_of_equal_requests_the_one_of_the_longer_job_gets_the_later_leases() -> None:
     # job 0 holds the only GPU when the others arrive, so none of them is started, but they are put in order
     jobs = [job(0, 0, 240, 720), job(1, 240, 240, 1680), job(2, 240, 300, 1680)]
-    run = chronus(jobs, ONE_GPU, 240, credits_waiting=False)
-    assert ends(run) == {0: 480.5, 1: 960.5, 2: 1500.5}
+    run = chronus(jobs, ONE_GPU, 240)
+    assert ends(run) == {0: 240.5, 1: 720.5, 2: 1260.5}  # each 240 s earlier: the wait before its lease is credited
 
 
 def test_jobs_get_the_lowest_free_gpus() -> None:
@@ -254,13 +233,13 @@ def test_large_jobs_are_placed_first() -> None:
 
 def test_a_solver_s_plans_are_followed_and_depend_on_jobs_without_acceptance() -> None:
     solver = PacksForward()
-    run = chronus([job(0, 0, 400, 2400)], ONE_GPU, 240, solver=solver, credits_waiting=False)
+    run = chronus([job(0, 0, 640, 2400)], ONE_GPU, 240, solver=solver)
     assert ends(run) == {0: 640.5}
     assert run.n_solves == 2
     assert run.n_fallbacks == 0
     assert solver.flags == [True, True]
-    jobs, solver = [job(0, 0, 400, 2400), job(1, 0, 2000, 2010)], PacksForward()
-    chronus(jobs, ONE_GPU, 240, solver=solver, credits_waiting=False)
+    jobs, solver = [job(0, 0, 640, 2400), job(1, 0, 2000, 2010)], PacksForward()
+    chronus(jobs, ONE_GPU, 240, solver=solver)
     assert len(solver.flags) == 2
     assert not any(solver.flags)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
@@ -14,7 +15,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import Trigger
 from bfreplay.policies.catalogue import POLICIES, policy_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.policies import gavel_policy
@@ -37,7 +38,7 @@ def job(name: str, steps: float, rates: dict[str, float], gang: int = 1, submit_
 def run(events: NodeEvents, jobs: Sequence[ElasticJob] | JobSet, policy, **settings) -> RunResult:
     jobs = jobs if isinstance(jobs, JobSet) else JobSet(jobs, submit_is_relative=True)
     chosen = {"max_parallel": 100, "until_done": True, "record_nodes": True, **settings}
-    return replay_log(events, jobs, policy, ReplaySettings(**chosen), with_efficiency=False, with_bound=False)
+    return replay_log(events, jobs, policy, ReplaySettings(**chosen), efficiency=False, bound=False)
 
 
 def finished_s(result: RunResult) -> list[float]:

@@ -6,13 +6,14 @@ import json
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
 from bfreplay.experiments.parity.gavel import estimates
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.policies.catalogue import learns
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.run_record import LearningCost
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.options import GavelOptions
@@ -126,9 +127,7 @@ def job(name: str, model: str, steps: float, submit_s: float = 0.0, gang: int = 
 def run(jobs, options: GavelOptions, colocation=TOGETHER, **more) -> RunResult:
     every = JobSet(jobs, submit_is_relative=True, colocation=colocation)
     policy = gavel_policy("max_min_fairness_packed")(options)
-    return replay_log(
-        fixed_cluster("a=1"), every, policy, ReplaySettings(100, until_done=True), with_bound=False, **more
-    )
+    return replay_log(fixed_cluster("a=1"), every, policy, ReplaySettings(100, until_done=True), bound=False, **more)
 
 
 def jct_s(result: RunResult) -> list[float]:
@@ -198,7 +197,7 @@ def pair_rates_asked(jobs, options, colocation=TOGETHER):
 
     policy.shares.shares = noting
     every = JobSet(jobs, submit_is_relative=True, colocation=colocation)
-    replay_log(fixed_cluster("a=1"), every, policy, ReplaySettings(100, until_done=True), with_efficiency=False)
+    replay_log(fixed_cluster("a=1"), every, policy, ReplaySettings(100, until_done=True), efficiency=False)
     return asked
 
 

@@ -21,7 +21,7 @@ from bfreplay.milp.verify import objective_of
 from bfreplay.policies import Decision, Placement, Policy, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult, RunSettings, run_replay
 from bfreplay.workload import JobSet
 
 RUNS = ("G1", "G2", "G3", "G4", "G5", "G6", "G7")
@@ -82,9 +82,8 @@ class PublishedReplay:
         """Our replay with the recorded decisions."""
         policy = RecordedPolicy(self)
         settings = ReplaySettings(self.record["max_parallel_jobs"], Semantics.PUBLISHED, seed_map=policy.first)
-        return Repetition(
-            policy, replay_log(self.events, self.jobs, policy, settings, with_efficiency=False, with_bound=False)
-        )
+        run_settings = RunSettings(efficiency=False, bound=False)
+        return Repetition(policy, run_replay(self.events, self.jobs, policy, settings, run_settings))
 
 
 @dataclass

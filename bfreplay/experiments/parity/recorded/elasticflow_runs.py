@@ -118,20 +118,24 @@ class RecordedRun:
         """Time, GPU map and efficiency of each event of our run."""
         moments = self.repeated.moments
         return [
-            [each.time_s, self._gpu_map(each), round(efficiency(self.jobs, each, self.servers.n_gpus), _EVENT_DIGITS)]
+            [each.time_s, self.gpu_map(each), round(efficiency(self.jobs, each, self.servers.n_gpus), _EVENT_DIGITS)]
             for each in moments
         ]
 
-    def _gpu_map(self, moment: Moment) -> list[list[int | None]]:
-        """Jobs of all GPUs, as pairs of a job, or ``None``, and how many GPUs in a row it has."""
+    def job_of_gpu(self, moment: Moment) -> list[int | None]:
+        """Return job, or ``None``, of every GPU."""
         jobs: list[int | None] = [None] * self.servers.n_gpus
         for index, running in moment.running.items():
             for gpu in running.gpus:
                 if jobs[gpu] is not None:
                     raise ValueError(f"GPU {gpu} has two jobs at {moment.time_s} s")
                 jobs[gpu] = index
+        return jobs
+
+    def gpu_map(self, moment: Moment) -> list[list[int | None]]:
+        """Return jobs of all GPUs, as pairs of a job, or ``None``, and how many GPUs in a row it has."""
         pairs: list[list[int | None]] = []
-        for job in jobs:
+        for job in self.job_of_gpu(moment):
             if pairs and pairs[-1][0] == job:
                 pairs[-1][1] = (pairs[-1][1] or 0) + 1
             else:
@@ -176,12 +180,12 @@ class ChronusRecord:
         slot_s = 60 if name.endswith("slot60") else 240
         return cls(record, jobs, names, Servers(meta["nodes"], meta["gpus_per_node"]), slot_s)
 
-    def repeated(self, solver: LeaseSolver | None = None, *, credits_waiting: bool = True) -> ChronusRun:
+    def repeated(self, solver: LeaseSolver | None = None) -> ChronusRun:
         """The run by our program."""
         meta = self.record["meta"]
         return chronus(
             self.jobs, self.servers, meta["check_time_interval"], lease_s=meta["lease_term_interval"],
-            slot_s=self.slot_s, solver=solver, credits_waiting=credits_waiting,
+            slot_s=self.slot_s, solver=solver,
         )  # fmt: skip
 
     def ends(self, run: ChronusRun) -> dict[str, list[Any]]:

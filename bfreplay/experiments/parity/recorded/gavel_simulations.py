@@ -13,7 +13,7 @@ from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.policies.policy import Decision
 from bfreplay.policies.state import PolicyState
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult, RunSettings, run_replay
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.rounds.state import NOBODY
@@ -119,13 +119,12 @@ def replayed(record: dict[str, Any], folder: Path, policy: GavelPolicy, **settin
     trace.write_text(record["trace"])
     table.write_text(json.dumps(record["throughputs"]))
     cluster = ",".join(f"{name}={n}" for name, n in record["cluster_spec"].items() if n)
-    return replay_log(
+    return run_replay(
         fixed_cluster(cluster),
         read_trace(trace, read_throughputs(table)),
         policy,
         ReplaySettings(max_parallel=100, until_done=True, **settings),
-        with_efficiency=False,
-        with_bound=False,
+        RunSettings(efficiency=False, bound=False),
     )
 
 

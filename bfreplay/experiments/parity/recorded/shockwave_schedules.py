@@ -13,7 +13,7 @@ from bfreplay.experiments.parity.recorded.records import golden as record
 from bfreplay.experiments.parity.recorded.records import read_record
 from bfreplay.policies.state import PolicyState
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult, RunSettings, run_replay
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy
@@ -126,9 +126,10 @@ def placements(schedule: list[list[list[Any]]]) -> list[dict[int, list[int]]]:
 def replayed(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy, **settings: Any) -> RunResult:
     """All jobs on so many GPUs; the policy keeps its metrics."""
     policy.close = lambda: None  # type: ignore[method-assign]  # it would forget them
-    return replay_log(
+    return run_replay(
         fixed_cluster(f"v100={n_gpus}"), jobs, policy,
-        ReplaySettings(max_parallel=len(jobs), until_done=True, **settings), with_efficiency=False, with_bound=False,
+        ReplaySettings(max_parallel=len(jobs), until_done=True, **settings),
+        RunSettings(efficiency=False, bound=False),
     )  # fmt: skip
 
 

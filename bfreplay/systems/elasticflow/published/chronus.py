@@ -168,9 +168,10 @@ def chronus(
     lease_s: int = 240,
     slot_s: int = SLOT_S,
     solver: LeaseSolver | None = None,
-    credits_waiting: bool = True,
 ) -> ChronusRun:
     """Run Chronus until all jobs are done.
+
+    A job that begins a lease after waiting is credited with the slot before it as well, as published.
 
     Parameters
     ----------
@@ -179,9 +180,6 @@ def chronus(
     solver
         Plans the leases. Without one, as where the published program does not find its own, the plan of a lease is that
         of the one before, and jobs accepted since are packed into what it leaves free.
-    credits_waiting
-        A job that begins a lease after waiting is credited with the slot before it as well, as published. Otherwise
-        jobs make progress only while they run.
 
     Returns
     -------
@@ -205,7 +203,7 @@ def chronus(
                 f"Chronus cannot run job {job.index}", value=(job.deadline_s, job.gpus),
                 expected=f"a deadline, and at most {servers.n_gpus} GPUs", fix="give it one, or leave the job out",
             )  # fmt: skip
-    scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s, solver, credits_waiting=credits_waiting)
+    scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s, solver)
     now_s = 0
     while scheduler.is_busy:
         scheduler.look(now_s)
@@ -217,17 +215,9 @@ class _Scheduler:
     """The published program: what it knows, and what it does each time it looks."""
 
     def __init__(
-        self,
-        jobs: Sequence[TraceJob],
-        n_gpus: int,
-        lease_s: int,
-        slot_s: int,
-        solver: LeaseSolver | None,
-        *,
-        credits_waiting: bool,
+        self, jobs: Sequence[TraceJob], n_gpus: int, lease_s: int, slot_s: int, solver: LeaseSolver | None
     ) -> None:
         self.run = ChronusRun()
-        self._credits_waiting = credits_waiting
         self._n_gpus, self._lease_s, self._slot_s, self._solver = n_gpus, lease_s, slot_s, solver
         self._arrivals = sorted(jobs, key=lambda job: job.submit_s)[::-1]
         """The next one is last."""
@@ -329,8 +319,6 @@ class _Scheduler:
         for job in holders:
             job.holds_lease = True
             job.leases_left -= 1
-            if not self._credits_waiting:
-                job.checked_s = now_s
         for job in accepted:
             job.plan = None if job.plan is None else job.plan[1:]
         begun = [job for job in holders if job.trace.index not in ran]

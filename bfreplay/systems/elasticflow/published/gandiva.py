@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bfreplay.errors import BfreplayError
-from bfreplay.systems.elasticflow.published.placement import SIZES, check_size
+from bfreplay.systems.elasticflow.published.placement import SIZES, check_size, check_sizes
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
 from bfreplay.systems.elasticflow.published.slots import (
     arrival_events,
@@ -191,8 +190,7 @@ def gandiva(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Publishe
     """
     for job in jobs:
         check_size(job.index, job.gpus, servers)
-        if job.gpus > servers.n_gpus:
-            raise BfreplayError(f"job {job.index} wants {job.gpus} GPUs, and the cluster has {servers.n_gpus}")
+    check_sizes(jobs, servers)
     loop = _Gandiva(jobs, servers, slot_s)
     while loop.is_unfinished():
         loop.step()

@@ -7,10 +7,11 @@ Inside a class they are sorted by used GPUs; among equals, the one filed first c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bfreplay.errors import BfreplayError
-from bfreplay.systems.elasticflow.published.program import Servers
+from bfreplay.systems.elasticflow.published.program import Servers, TraceJob
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 88, 128, 256)
 """Numbers of GPUs that a job can be placed on."""
@@ -131,6 +132,13 @@ class BuddyPlacement:
 def _class_of(unused: int) -> int:
     """The largest size that divides ``unused``."""
     return next(size for size in reversed(SIZES) if unused % size == 0 and size <= unused)
+
+
+def check_sizes(jobs: Sequence[TraceJob], servers: Servers) -> None:
+    """Raise ``BfreplayError`` for a job that the cluster is too small for: the published program would never end."""
+    for job in jobs:
+        if job.gpus > servers.n_gpus:
+            raise BfreplayError(f"job {job.index} wants {job.gpus} GPUs, and the cluster has {servers.n_gpus}")
 
 
 def check_size(job: int, n: int, servers: Servers) -> None:

@@ -103,11 +103,6 @@ class PublishedRun:
     refused: list[int] = field(default_factory=list)
     """Jobs that were declined on arrival."""
 
-    @property
-    def satisfied(self) -> float:
-        """Share of the jobs with a deadline that count as accepted."""
-        return self.accepted / max(self.accepted + self.declined, 1)
-
 
 def efficiency(jobs: Sequence[TraceJob], moment: Moment, n_gpus: int) -> float:
     """Throughput of all running jobs over that on one GPU each, per GPU of the cluster; it may exceed 1."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bfreplay.errors import BfreplayError
 from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, fair_fractions
-from bfreplay.systems.elasticflow.published.placement import BuddyPlacement
+from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, check_sizes
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
 from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, log_end, merge_within_slot
 
@@ -68,12 +67,8 @@ def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, only_cont
 
     Parameters
     ----------
-    jobs
-        In the order of the file.
-    servers
-        The cluster.
-    slot_s
-        Seconds of a slot; each is an event.
+    jobs, servers, slot_s
+        As for ``gandiva``; each slot is an event.
     only_contended
         Work out fractions only where the jobs do not all fit at once, which is several times as fast. The same jobs run
         and end at the same times; they may have other GPUs than in the published program.
@@ -81,11 +76,9 @@ def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, only_cont
     Raises
     ------
     BfreplayError
-        For a job that the cluster is too small for: the published program would never end.
+        As ``check_sizes``.
     """
-    for job in jobs:
-        if job.gpus > servers.n_gpus:
-            raise BfreplayError(f"job {job.index} wants {job.gpus} GPUs, and the cluster has {servers.n_gpus}")
+    check_sizes(jobs, servers)
     loop = _Themis(jobs, servers, slot_s, only_contended)
     while loop.is_unfinished():
         loop.step()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.systems.gavel.rounds.placement import count_free, micro_tasks, placed, same_nodes
-from bfreplay.systems.gavel.rounds.queues import chosen_entries, priorities
+from bfreplay.systems.gavel.rounds.queues import Candidates, chosen_entries, priorities
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
 
 _BY_TASK = tuple(each.name for each in fields(Assignment) if each.name not in ("node", "node_offset"))
@@ -58,7 +59,8 @@ def next_round(
     offset, node = _placed(state, entry, kind, state.entries.task[entry], node_type, is_available.copy())
     task = _task_of_jobs(state, entry)
     stays = same_nodes(jobs.task, last.node_offset, last.node, task, offset, node)
-    assignment = _begun(state, rules, entry, kind, offset, node, stays, steps_left, now_s, rules.round_s)
+    tasks = _Tasks(entry, kind, offset, node, stays)
+    assignment = _begun(state, rules, tasks, steps_left, now_s, rules.round_s)
     if adjust is not None:
         assignment = adjust(assignment)
     ran_as, place = state.entries.task, np.arange(entry.shape[0])
@@ -128,7 +130,8 @@ def refill(
     entry, kind, _ = _chosen(state, rules, count_free(node_type, is_free, state.n_types), jobs.task >= 0)
     offset, node = _placed(state, entry, kind, np.full(entry.shape[0], -1), node_type, is_free)
     stays = np.zeros(jobs.number.shape[0], np.bool_)
-    begun = _begun(state, rules, entry, kind, offset, node, stays, steps_left, now_s, max(until_s - now_s, 0.0))
+    tasks = _Tasks(entry, kind, offset, node, stays)
+    begun = _begun(state, rules, tasks, steps_left, now_s, max(until_s - now_s, 0.0))
     n_kept = int(np.count_nonzero(kept))
     sizes = np.concatenate([np.diff(last.node_offset)[kept], np.diff(offset)])
     by_task = {name: np.concatenate([getattr(last, name)[kept], getattr(begun, name)]) for name in _BY_TASK}
@@ -156,9 +159,11 @@ def _chosen(
     """Entries that start, their types, and the priorities of all entries."""
     entries = state.entries
     priority = priorities(entries.share, entries.can_run, entries.time_s, state.total_s)
-    of_entries = priority, entries.deficit_s, entries.share, entries.can_run, entries.member_row, entries.gang
+    candidates = Candidates(
+        priority, entries.deficit_s, entries.share, entries.can_run, entries.member_row, entries.gang
+    )
     order = state.types, rules.global_queue, rules.runs_only_its_own
-    entry, kind = chosen_entries(*of_entries, n_free, is_busy.copy(), *order)
+    entry, kind = chosen_entries(candidates, n_free, is_busy.copy(), *order)
     if rules.quirks.shareless_jobs_take_nodes:
         starts = entries.has_share[entry]
         entry, kind = entry[starts], kind[starts]
@@ -190,19 +195,21 @@ def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int
     return task[:-1]
 
 
+class _Tasks(NamedTuple):
+    """Entries that have nodes, the types and nodes of each, and the jobs that stay on theirs."""
+
+    entry: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    node: NDArray[np.int64]
+    stays: NDArray[np.bool_]
+
+
 def _begun(
-    state: RoundState,
-    rules: RoundRules,
-    entry: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    node: NDArray[np.int64],
-    stays: NDArray[np.bool_],
-    steps_left: NDArray[np.float64],
-    now_s: float,
-    length_s: float,
+    state: RoundState, rules: RoundRules, tasks: _Tasks, steps_left: NDArray[np.float64], now_s: float, length_s: float
 ) -> Assignment:
     """Micro-tasks of entries that have nodes."""
+    entry, kind, offset, node, stays = tasks
     entries = state.entries
     steps, finish_s, restarts = micro_tasks(
         entries.rate[entry, kind], entries.member_row[entry], steps_left, stays, now_s, length_s, rules.restart_s

@@ -41,14 +41,29 @@ def priorities(
     return priority
 
 
+class Candidates(NamedTuple):
+    """Entries that may run.
+
+    Parameters
+    ----------
+    priority, deficit_s, share : (e, n) float64
+    can_run : (e, n) bool
+    member_row : (e, 2) int64
+        Rows of the m jobs, negative second for a job alone.
+    gang : (e,) int64
+    """
+
+    priority: NDArray[np.float64]
+    deficit_s: NDArray[np.float64]
+    share: NDArray[np.float64]
+    can_run: NDArray[np.bool_]
+    member_row: NDArray[np.int64]
+    gang: NDArray[np.int64]
+
+
 @compiled
 def chosen_entries(
-    priority: NDArray[np.float64],
-    deficit_s: NDArray[np.float64],
-    share: NDArray[np.float64],
-    can_run: NDArray[np.bool_],
-    member_row: NDArray[np.int64],
-    gang: NDArray[np.int64],
+    candidates: Candidates,
     n_free: NDArray[np.int64],
     is_busy: NDArray[np.bool_],
     types: NDArray[np.int64],
@@ -62,11 +77,6 @@ def chosen_entries(
 
     Parameters
     ----------
-    priority, deficit_s, share : (e, n) float64
-    can_run : (e, n) bool
-    member_row : (e, 2) int64
-        Rows of the m jobs, negative second for a job alone.
-    gang : (e,) int64
     n_free : (n,) int64
         Nodes of each type that nobody has. Updated.
     is_busy : (m,) bool
@@ -78,6 +88,7 @@ def chosen_entries(
     only_positive
         Entries of priority 0 do not run.
     """
+    priority, deficit_s, share, can_run, member_row, gang = candidates
     e = priority.shape[0]
     n_queues = 1 if global_queue else types.shape[0]
     types_each = types.shape[0] if global_queue else 1
