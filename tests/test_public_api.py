@@ -92,7 +92,7 @@ def test_policies_and_clusters_are_named_as_on_the_command_line():
         ({"settings": ReplaySettings(2), "max_parallel": 3}, "max_parallel and a ReplaySettings as settings"),
         ({"policy": EqualSharePolicy(), "save_failures": "failed"}, "save_failures and an object as policy"),
         ({"curves": "curves.csv"}, "curves and an object as jobs were given"),
-        ({"jobs": None}, "there are no jobs"),
+        ({"jobs": None}, "the option 'jobs' is missing: the training jobs to replay"),
         ({"events": 5}, "this is no log"),
         ({"events": None}, "neither a log nor a cluster"),
         ({"cluster": "v100=2"}, "a log and a cluster were given"),

@@ -151,14 +151,14 @@ def occupancy_rules(given: dict[str, Any]) -> Any:
 
 
 def _times(option: str, texts: Any) -> Any:
-    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+    from bfreplay.datasets.times import EXPECTED_TIME, ISO_FIX, parse_time_us
 
     times = []
     for text in texts:
         try:
             times.append(parse_time_us(text))
         except ValueError as error:
-            raise InputError(f"{option}: {error}", value=text, expected=EXPECTED_TIME) from error
+            raise InputError(f"{option}: {error}", value=text, expected=EXPECTED_TIME, fix=ISO_FIX) from error
     return tuple(times)
 
 
@@ -189,7 +189,7 @@ def ingest(
     \b
     Examples:
       bfreplay ingest slurm --how
-      bfreplay ingest slurm jobs.psv events.psv --tz UTC -o events.parquet
+      bfreplay ingest slurm jobs.psv outages.psv --tz UTC -o events.parquet
       bfreplay ingest pbs accounting.tar.gz -o events.parquet
       bfreplay ingest swf KTH-SP2-1996-2.1-cln.swf.gz -o kth.parquet --assignment all
       bfreplay ingest table jobs.csv --map start=begin --map end=finish --map nodes=hosts -o events.parquet

@@ -162,8 +162,9 @@ def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[
     is_switch, is_needed = declared.check is checks.truth, declared.default is REQUIRED
     words = f"--{option_name(name)}"
     return click.option(
-        f"{words}/--no-{option_name(name)}" if is_switch and declared.default else words, name, required=is_needed,
-        default=None if is_needed else declared.default, is_flag=is_switch or None, nargs=declared.n_values,
+        f"{words}/--no-{option_name(name)}" if is_switch and declared.default else words, name,
+        default=None if is_needed else declared.default,
+        show_default="required" if is_needed else None, is_flag=is_switch or None, nargs=declared.n_values,
         type=None if is_switch else _click_type(declared), metavar=declared.metavar, help=declared.text,
         panel=(RARE if declared.is_rare else declared.group) if is_grouped else None,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us, seconds_to_us
+from bfreplay.datasets.times import EXPECTED_TIME, ISO_FIX, iso_utc, parse_time_us, seconds_to_us
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 
@@ -51,7 +51,7 @@ def window_us(window: tuple[str, str]) -> tuple[int, int]:
         try:
             bounds.append(parse_time_us(text))
         except ValueError as error:
-            raise InputError(f"--window: {error}", value=text, expected=EXPECTED_TIME) from error
+            raise InputError(f"--window: {error}", value=text, expected=EXPECTED_TIME, fix=ISO_FIX) from error
     return bounds[0], bounds[1]
 
 
@@ -67,9 +67,14 @@ def time_in_window(text: str, start_us: int, option: str) -> int:
     option
         ``"--at"``, for the message.
     """
+    expected = f"{EXPECTED_TIME}; or +SECONDS after the start of the window"
     try:
-        return start_us + seconds_to_us(text[1:]) if text.startswith("+") else parse_time_us(text)
+        time_us = start_us + seconds_to_us(text[1:]) if text.startswith("+") else parse_time_us(text)
     except ValueError as error:
+        raise InputError(f"{option}: {error}", value=text, expected=expected, fix=ISO_FIX) from error
+    if time_us < start_us and text.isdigit():
         raise InputError(
-            f"{option}: {error}", value=text, expected=f"{EXPECTED_TIME}; or +SECONDS after the start of the window"
-        ) from error
+            f"{option}: {iso_utc(time_us)} is before the window", value=text, expected=expected,
+            fix=f"+{text} for seconds after the start of the window",
+        )  # fmt: skip
+    return time_us

@@ -34,7 +34,12 @@ _START_BYTES = 65_536
 _SIGNATURES = ((b"PAR1", "Parquet (.parquet)"), (b"\x1f\x8b", "gzip (.csv.gz, .tar.gz)"), (b"\x80", "pickle (.pkl)"))
 
 
-def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[str] = ()) -> Callable[..., Any]:
+CHECK_NAME = "the ending of the name tells how a file is read: it may need another name"
+
+
+def reader_for(
+    path: Path, readers: Mapping[str, str], other_endings: Sequence[str] = (), fix: str = CHECK_NAME
+) -> Callable[..., Any]:
     """Return the function that reads a file, by the ending of its name; the longest ending wins.
 
     Parameters
@@ -45,6 +50,8 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
         Ending -> reader.
     other_endings
         Endings that the caller reads in another way, for the message.
+    fix
+        Advice for a file of unknown content.
 
     Raises
     ------
@@ -65,10 +72,7 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
             file=path,
             value=path.name,
             expected=expected,
-            fix=f"convert a scheduler's log into events by: bfreplay ingest auto {path.name} -o events.parquet; "
-            "another file may need another name"
-            if looks is None
-            else f"its content looks like {looks}: rename it",
+            fix=fix if looks is None else f"its content looks like {looks}: rename it",
         )
     reader: Callable[..., Any] = built_in(readers[ending])
     return reader
@@ -85,6 +89,11 @@ def check_is_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
+            if (path / "run.json").exists():
+                raise InputError(
+                    "this is a run folder", file=path, expected="a file, such as the log that the run was made of",
+                    fix="give that file: run.json names it; 'bfreplay explain' and 'bfreplay report' take the run",
+                )  # fmt: skip
             raise InputError("this is a folder", file=path, expected="a file", fix="give a file in it")
         if not stat.S_ISREG(mode):
             raise InputError(

@@ -18,6 +18,7 @@ DAY_US = 24 * HOUR_US
 FIRST_TIME_US = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
 LAST_TIME_US = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // MICROSECOND
 EXPECTED_TIME = "ISO-8601 such as 2021-02-10T00:48:48Z (UTC where no zone is given), or seconds since 1970-01-01 UTC"
+ISO_FIX = "write year, month and day in this order, such as 2024-07-01 or 2024-07-01T08:00"
 
 _ISO = re.compile(
     r"(?P<whole>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?P<fraction>[.,]\d+)?"
@@ -129,6 +130,18 @@ def time_error(value: Any, reason: str, *, file: Any = None, row: int | str | No
         problem = f"a time is {reason}" if reason == OUTSIDE_CALENDAR else f"a time cannot be read: {reason}"
         fix = _unit_hint(value) or "correct the value, or convert the column to UTC times"
     return InputError(problem, file=file, row=row, column=column, value=value, expected=expected, fix=fix)
+
+
+def unknown_zone(name: str) -> InputError:
+    """Return the error for a name that is not a time zone here."""
+    return InputError(
+        "unknown time zone",
+        column="--tz",
+        value=name,
+        expected="an IANA name such as UTC, Europe/Paris or America/Chicago",
+        fix="`timedatectl` shows a machine's zone; UTC+1 as a fixed offset is Etc/GMT-1: the sign is reversed; if the "
+        "name is right, this machine lacks time zone data: pip install tzdata",
+    )
 
 
 def _unit_hint(value: Any) -> str | None:

@@ -10,7 +10,7 @@ from bfreplay import checks, defaults
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
-from bfreplay.options import NoEffect, Number, OneOf, Whole, option, option_name, options_of, required
+from bfreplay.options import REQUIRED, NoEffect, Number, OneOf, Whole, option, option_name, options_of, required
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT)
@@ -71,9 +71,10 @@ class DeclaredOptions:
         is_argument=True, loads="log",
     )  # fmt: skip
     jobs: str | PathLike[str] = field(metadata=required(
-        option_checks.path, JOBS, "Job set: CSV, Parquet, TOML, a published table of bounds (.pkl), or a trace of "
-        "Gavel or Shockwave (.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, "
-        "'gavel(n=1000, jobs_per_hour=1)'; or package.module:Class of a job source.", loads="jobs",
+        option_checks.path, JOBS, "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
+        "TOML), a published table of bounds (.pkl), or a trace of Gavel or Shockwave (.trace) or of ElasticFlow "
+        "(.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or package.module:Class of "
+        "a job source.", loads="jobs",
     ))  # fmt: skip
     curves: str | PathLike[str] | None = option(
         None, option_checks.path, JOBS, "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the "
@@ -223,6 +224,11 @@ class DeclaredOptions:
     def __post_init__(self) -> None:
         for name, declared in OPTIONS.items():
             given = getattr(self, name)
+            if given is None and declared.default is REQUIRED:
+                raise InputError(
+                    f"the option {option_name(name)!r} is missing: the training jobs to replay", column=name,
+                    expected='jobs = "FILE" (--jobs FILE)', fix=f"{BUNDLED!r} stands for the bundled jobs",
+                )  # fmt: skip
             if given is not None or declared.default is not None:
                 object.__setattr__(self, name, declared.check(option_name(name), given))
         _check_together(self)

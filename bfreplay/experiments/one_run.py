@@ -96,8 +96,6 @@ def replay_log(
     """
     started = perf_counter()
     checks.known_keys(options, _KEYWORDS, "replay_log")
-    if jobs is None:
-        raise InputError("there are no jobs", column="jobs", expected="jobs, a file of them, or 'sample'")
     if not isinstance(events, NodeEvents | str | PathLike | None):
         raise InputError("this is no log", column="events", value=events, expected="NodeEvents, a file, or 'sample'")
     if not isinstance(policy, Policy | str | None):
@@ -115,7 +113,7 @@ def replay_log(
         for name, given in zip(_INPUTS, (events, jobs, policy), strict=True)
         if given is not None
     }
-    declared = DeclaredOptions(**{**texts, **options})
+    declared = DeclaredOptions(**{"jobs": None, **texts, **options})
     if not isinstance(policy, Policy):
         for name, reason in declared.without_effect().items():
             if name in options:

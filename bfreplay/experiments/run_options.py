@@ -66,13 +66,8 @@ class RunOptions(DeclaredOptions):
 
         try:
             checks.known_keys(mapping, OPTION_NAMES, "a run")
-            if "jobs" not in mapping:
-                raise InputError(
-                    "the option 'jobs' is missing", column="jobs", expected='jobs = "FILE"',
-                    fix=f'add it; jobs = "{BUNDLED}" stands for what is bundled',
-                )  # fmt: skip
             given = {FIELDS[name]: value for name, value in mapping.items()}
-            made = cls(**given, allow_code=allow_code)
+            made = cls(**{"jobs": None, **given}, allow_code=allow_code)
             if folder is not None:
                 for name in FILE_OPTIONS:
                     object.__setattr__(made, name, _from_folder(name, getattr(made, name), Path(folder)))

@@ -56,7 +56,9 @@ def labels_by_text(labelled: Iterable[tuple[str, _Text]]) -> dict[_Text, list[st
 def _wide_jobs(record: RunRecord) -> Iterator[str]:
     summary = record.summary
     n_wide, widest = summary.n_jobs_wider_than_the_pool, summary.widest_job
-    if n_wide:
+    if not summary.most_idle_nodes:
+        yield "No node is idle in this log: nothing to replay. Is --window right? Is --inventory missing in the import?"
+    elif n_wide:
         why = "too few nodes were ever idle at once"
         if widest is not None:
             needed = f"{widest.name}{', the widest,' if n_wide > 1 else ''} needs {count(widest.min_nodes, 'node')}"

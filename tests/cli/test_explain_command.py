@@ -197,6 +197,7 @@ def test_a_picture_is_drawn_and_replaced_only_with_force(runs, tmp_path, options
         (("--job", "image-classifier-5"), "did you mean 'image-classifier-"),
         (("--at", "+10"), "--at needs --job"),
         (("--job", JOB, "--at", "2024-06-01"), "no decision of the run is in force"),
+        (("--job", JOB, "--at", "7054"), "+7054 for seconds after the start of the window"),
         (("--job", JOB, "--at", "noon"), "--at"),
         (("--job", JOB, "--at", "+10", "--picture", "x.png"), "leave out --at"),
         (("--job", JOB, "--t-fwd", 5), "--t-fwd poses one decision"),

@@ -32,6 +32,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs.psv").write_text(SACCT)
     (tmp_path / "log.swf").write_text(SWF)
+    rows = [line.rpartition("|")[0] for line in SACCT.splitlines() if "cn3" not in line]
+    (tmp_path / "counts.psv").write_text("\n".join(rows))
     return tmp_path
 
 
@@ -130,6 +132,8 @@ def test_an_output_that_is_there_is_kept(folder):
         (["swf", "log.swf", "-o", "events.txt"], "a name ending in .parquet"),
         (["swf", "log.swf", "--map", "start"], "ROLE=COLUMN"),
         (["swf", "log.swf", "--window", "2023-01-01", "soon"], "--window"),
+        (["swf", "log.swf", "--window", "01.07.2024", "02.07.2024"], "such as 2024-07-01"),
+        (["slurm", "counts.psv", "--tz", "UTC"], "the column NodeList is missing"),
         (["swf", "log.swf", "--window", "2021-01-01", "2021-02-01"], "outside the log"),
         (["swf", "log.swf", "--full-window", "--window", "1", "2"], "cannot both be"),
         (["swf", "log.swf", "--min-gap", "-1"], "min_gap_s is out of range"),
@@ -140,7 +144,7 @@ def test_what_cannot_be_is_refused_with_a_reason(folder, arguments, words):
     result = run(*arguments)
     assert result.exit_code == 2, result.output
     assert words in result.output
-    assert [path.name for path in folder.iterdir() if path.name not in ("jobs.psv", "log.swf")] == []
+    assert [path.name for path in folder.iterdir() if path.name not in ("jobs.psv", "log.swf", "counts.psv")] == []
 
 
 def test_the_same_input_gives_the_same_bytes_wherever_it_lies(folder):

@@ -56,6 +56,15 @@ def test_a_person_gets_a_summary_and_a_run_folder(files):
     assert not [path for path in files.iterdir() if path.name.startswith(".")]
 
 
+def test_without_jobs_the_message_says_which_are_wanted_and_what_is_bundled(files):
+    for command in ("replay", "tune"):
+        result = CliRunner().invoke(main, [command, str(files / "events.csv"), "--quiet"])
+        assert result.exit_code == 2
+        assert "the option 'jobs' is missing: the training jobs to replay" in result.stderr
+        assert "(--jobs FILE)" in result.stderr
+        assert "'sample' stands for the bundled jobs" in result.stderr
+
+
 def test_json_is_the_record_of_the_run(files):
     result = _replay(files, "--json", "--out", str(files / "run"))
     printed = json.loads(result.stdout)

@@ -113,11 +113,11 @@ def test_the_first_paragraph_answers_in_plain_sentences() -> None:
         "dedicated; "
         "75.0% are in idle intervals longer than 1 h, as if 0.375 nodes were.",
         "At least 1 node is idle 37.5% of the time, for 3.0 h at a stretch on average (median 3.0 h, longest 3.0 h).",
-        "Nodes are taken back 6 times a day, 1 at once at the median and 1 at the most; at least half of the idle "
+        "Nodes are reclaimed 6 times a day, 1 at once at the median and 1 at the most; at least half of the idle "
         "nodes go at once 6 times a day.",
     ]
     assert sentences(figures(TWO_INTERVALS, hours=480))[3] == (
-        "Nodes are taken back twice in 20.000 days, 1 at once at the median and 1 at the most; at least half of the "
+        "Nodes are reclaimed twice in 20.000 days, 1 at once at the median and 1 at the most; at least half of the "
         "idle nodes go at once twice in 20.000 days."
     )
 
@@ -127,11 +127,11 @@ def test_what_happens_once_or_never_is_said_so() -> None:
     a_day = sentences(figures(rows, n_nodes=3, hours=24))
     assert a_day[0].endswith("in 1 day.")
     assert a_day[3] == (
-        "Nodes are taken back once a day, 1 at once at the median and 1 at the most; at least half of the idle nodes "
+        "Nodes are reclaimed once a day, 1 at once at the median and 1 at the most; at least half of the idle nodes "
         "never go at once."
     )
-    assert "taken back twice a day" in sentences(figures(rows, n_nodes=3, hours=12))[3]
-    assert "taken back once in 2.000 days" in sentences(figures(rows, n_nodes=3, hours=48))[3]
+    assert "reclaimed twice a day" in sentences(figures(rows, n_nodes=3, hours=12))[3]
+    assert "reclaimed once in 2.000 days" in sentences(figures(rows, n_nodes=3, hours=48))[3]
 
 
 def test_one_of_a_thing_is_singular() -> None:
@@ -274,11 +274,11 @@ def test_the_zone_that_is_not_known_is_named() -> None:
     assert "(UTC, for no zone is known as 'site time')" in unknown
 
 
-def test_the_table_of_bursts_counts_changes_a_day() -> None:
-    lines = block(text_of(TWO_INTERVALS, hours=8), "changes a day")
+def test_the_table_of_bursts_counts_bursts_a_day() -> None:
+    lines = block(text_of(TWO_INTERVALS, hours=8), "bursts a day")
     rows = [line.split() for line in lines[1:]]
-    assert rows[0] == ["reclaims", "6.0", "6.0", "6.0", "6.0"]  # one of two, one of one, in 8 h
-    assert rows[2] == ["joins", "3.0", "3.0", "3.0", "3.0"]  # two of two
+    assert rows[0] == ["of", "reclaims", "6.0", "6.0", "6.0", "6.0"]  # one of two, one of one, in 8 h
+    assert rows[2] == ["of", "joins", "3.0", "3.0", "3.0", "3.0"]  # two of two
     assert rows[3] == ["mean", "nodes", "of", "joins", "2.0", "2.0", "2.0", "2.0"]
 
 

@@ -103,7 +103,7 @@ def test_where_the_zone_of_the_source_is_not_known_it_is_utc_and_that_is_said(na
     week = week_of("2024-07-01", "2024-07-02", source_timezone=name)
     assert (week.time_zone, week.unknown_zone) == ("UTC", name)
     assert week.to_dict()["unknown_time_zone"] == name
-    with pytest.raises(InputError, match="no time zone is known by that name") as refusal:
+    with pytest.raises(InputError, match="unknown time zone") as refusal:
         week_of("2024-07-01", "2024-07-02", zone=name)
     assert "Europe/Paris" in str(refusal.value)
 

@@ -208,6 +208,18 @@ def test_a_missing_column_is_named(tmp_path):
     assert caught.value.column == "work_samples"
 
 
+def test_all_missing_columns_are_named_at_once(tmp_path):
+    with pytest.raises(InputError, match="the columns 'scale_down_cost_s', 'work_samples' are missing") as caught:
+        load_jobs(jobs_csv(tmp_path, {"work_samples": None, "scale_down_cost_s": None}))
+    assert caught.value.fix == "add the columns"
+
+
+def test_a_log_of_jobs_is_no_job_set_and_the_message_says_which_jobs_are_meant(tmp_path):
+    with pytest.raises(InputError) as caught:
+        load_jobs(text_file(tmp_path, "jobs.psv", "JobIDRaw|State\n"))
+    assert caught.value.fix == "give the training jobs to replay (docs/files.md#jobs), not the scheduler's jobs"
+
+
 def test_two_ways_to_submit_contradict_each_other(tmp_path):
     with pytest.raises(InputError, match="both submit_time and submit_after_s"):
         load_jobs(jobs_csv(tmp_path, {"submit_time": "2021-02-10", "submit_after_s": "1"}))

@@ -61,6 +61,12 @@ def test_a_job_that_could_never_run_is_named_with_what_it_needs():
     assert replay_log(events, JobSet([job()])).summary["widest_job"] is None
 
 
+def test_a_log_without_an_idle_node_has_nothing_to_replay():
+    assert replay_log(log(2, [], 60), JobSet([job(), wide()])).warnings == [
+        "No node is idle in this log: nothing to replay. Is --window right? Is --inventory missing in the import?"
+    ]
+
+
 @pytest.mark.parametrize("objective", ["deadline", "0.5*throughput + 2*deadline(margin=1.5)"])
 def test_deadlines_that_no_job_has_are_nothing_to_go_by(objective):
     def warnings(*jobs):

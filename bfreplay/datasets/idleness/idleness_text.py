@@ -157,10 +157,10 @@ def _zone(week: Week) -> str:
 
 def _burst_table(it: Idleness) -> list[str]:
     shares = [f"{above}/{below}" for above, below in BURST_SHARES]
-    rows = [("changes a day", "all", *(f">= {share} of the idle" for share in shares))]
+    rows = [("bursts a day", "all", *(f">= {share} of the idle" for share in shares))]
     per_day = 86_400 / it.duration_s
     for what, of in (("reclaims", it.reclaim_bursts), ("joins", it.join_bursts)):
-        rows.append((what, cell(of.count * per_day), *(cell(each.per_day) for each in of.large)))
+        rows.append((f"of {what}", cell(of.count * per_day), *(cell(each.per_day) for each in of.large)))
         rows.append((f"  mean nodes of {what}", cell(of.mean_nodes), *(cell(each.mean_nodes) for each in of.large)))
     return aligned(rows)
 
@@ -272,7 +272,7 @@ def _reclaims(it: Idleness) -> str:
     half = of.large[-1].count
     at_once = f"go at once {_often(half, it)}" if half else "never go at once"
     return (
-        f"Nodes are taken back {_often(of.count, it)}, {of.nodes[MEDIAN]:,.0f} at once at the median and "
+        f"Nodes are reclaimed {_often(of.count, it)}, {of.nodes[MEDIAN]:,.0f} at once at the median and "
         f"{of.nodes[-1]:,.0f} at the most; at least half of the idle nodes {at_once}."
     )
 

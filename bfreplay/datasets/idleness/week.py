@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.datasets.log.metadata import EventsMetadata
-from bfreplay.datasets.times import DAY_US, EPOCH, HOUR_US, MICROSECOND
+from bfreplay.datasets.times import DAY_US, EPOCH, HOUR_US, MICROSECOND, unknown_zone
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -99,12 +99,7 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
         return name, zone, None
     if time_zone is None:
         return "UTC", UTC, name
-    raise InputError(
-        "no time zone is known by that name",
-        value=time_zone,
-        expected="an IANA name such as Europe/Paris, America/New_York or UTC",
-        fix="correct the name; if it is right, the machine lacks time zone data: pip install tzdata",
-    )
+    raise unknown_zone(time_zone)
 
 
 def week(pool: PoolSeries, name: str, zone: tzinfo, unknown_zone: str | None = None) -> Week:

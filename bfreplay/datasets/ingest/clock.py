@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_TIME_US, MICROSECOND, US
+from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_TIME_US, MICROSECOND, US, unknown_zone
 from bfreplay.errors import InputError
 
 Candidates = tuple[int, ...]
@@ -43,13 +43,7 @@ def named_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InputError(
-            "unknown time zone",
-            column="--tz",
-            value=name,
-            expected="an IANA name such as UTC, Europe/Paris or America/Chicago",
-            fix="the cluster's zone is what `timedatectl` shows there; a fixed offset is Etc/GMT-1 for UTC+1 (sic)",
-        ) from None
+        raise unknown_zone(name) from None
 
 
 def no_timezone(file: str, export: str) -> InputError:

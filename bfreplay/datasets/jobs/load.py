@@ -90,7 +90,10 @@ def load_jobs(
         from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
-    table: JobTable = reader_for(file, JOB_TABLE_READERS, (".pkl (published)", ".trace (Gavel, Shockwave)"))(file)
+    table: JobTable = reader_for(
+        file, JOB_TABLE_READERS, (".pkl (published)", ".trace (Gavel, Shockwave)"),
+        "give the training jobs to replay (docs/files.md#jobs), not the scheduler's jobs",
+    )(file)  # fmt: skip
     if not table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(table)

@@ -88,14 +88,15 @@ def check_columns(table: JobTable) -> None:
                 expected=", ".join(known),
                 fix=f"did you mean {near!r}?" if near else "rename or drop the column",
             )
-    for name in REQUIRED_COLUMNS:
-        if name not in table.columns:
-            raise table.error(
-                f"the column {name!r} is missing",
-                column=name,
-                expected=", ".join(REQUIRED_COLUMNS),
-                fix="add the column",
-            )
+    missing = [name for name in REQUIRED_COLUMNS if name not in table.columns]
+    if missing:
+        noun, verb = ("column", "is") if len(missing) == 1 else ("columns", "are")
+        raise table.error(
+            f"the {noun} {', '.join(map(repr, missing))} {verb} missing",
+            column=missing[0],
+            expected=", ".join(REQUIRED_COLUMNS),
+            fix=f"add the {noun}",
+        )
     if {"submit_time", "submit_after_s"} <= set(table.columns):
         raise table.error(
             "the file has both submit_time and submit_after_s",

@@ -207,7 +207,7 @@ class NodeEvents:
         inside = self.window_start_us <= start_us < end_us <= self.window_end_us
         if not inside:
             raise InputError(
-                "the window is empty"
+                "the window is empty: its end is not after its start"
                 if start_us >= end_us
                 else "the window reaches outside the log"
                 if start_us < self.window_end_us and end_us > self.window_start_us
@@ -215,7 +215,7 @@ class NodeEvents:
                 file=self._source.file,
                 value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
                 expected=f"start before end, within {iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}",
-                fix="choose a window inside the log",
+                fix="swap the two times" if start_us > end_us else "choose a window inside the log",
             )
         part = copy.copy(self)
         part.window_start_us, part.window_end_us = start_us, end_us

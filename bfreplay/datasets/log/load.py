@@ -35,7 +35,10 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
         The file cannot be used; the message says where and how to fix it.
     """
     file = resolve_sample(Path(path), "events")
-    events: NodeEvents = reader_for(file, EVENT_READERS)(file)
+    events: NodeEvents = reader_for(
+        file, EVENT_READERS, fix="convert a scheduler's log into events by: bfreplay ingest auto "
+        f"{file.name} -o events.parquet; another file may need another name",
+    )(file)  # fmt: skip
     return events
 
 

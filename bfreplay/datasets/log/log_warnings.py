@@ -131,19 +131,20 @@ class LogWarnings:
     def verdict_sentence(self) -> str:
         """Return the verdict with its reason; empty without warnings."""
         most, idle = self.most_node_hours, self.idle_node_hours
-        known = "" if not self._n_unknown else " of a known amount"
+        n_unknown = self._n_unknown
+        known = "" if not n_unknown else " of a known amount"
         extent = f"warnings of its import{known} concern at most {amount(most)} node-hours"
         if idle:
             extent += f", {_share_words(most / idle)} the idle ones of the whole log"
-        if self._n_unknown:
+        if n_unknown:
             extent = f"{extent}; " if most else ""
-            extent += f"the amount of {count(self._n_unknown, 'warning')} of its import is not known"
-        limit = "" if self._n_unknown else f" by up to {most / (idle or 1):.1%}"
+            extent += f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no amount"
+        limit = "" if n_unknown else f" by up to {most / (idle or 1):.1%}"
         return {
             None: "",
             Verdict.NOT_CREDIBLE: f"The idle nodes of this log cannot be believed: {extent}.",
             Verdict.UNCERTAIN: f"The idle nodes of this log may be wrong{limit}: {extent}.",
-            Verdict.UNKNOWN: f"How wrong the idle nodes of this log are is not known: {extent}.",
+            Verdict.UNKNOWN: f"The error of the idle nodes of this log cannot be estimated: {extent}.",
             Verdict.SMALL: f"What may be wrong with the idle nodes of this log has a small effect: {extent}.",
         }[self.verdict]
 

@@ -54,7 +54,7 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
     ]  # fmt: skip
     assert found.sentences() == [
         "The idle nodes of this log cannot be believed: warnings of its import of a known amount concern at most 32 "
-        "node-hours, 80.0% of the idle ones of the whole log; the amount of 1 warning of its import is not known.",
+        "node-hours, 80.0% of the idle ones of the whole log; 1 warning of its import has no amount.",
         "3 x large (30 node-hours, 75.0% of the idle ones)",
         "2 x small (2 node-hours, 5.0% of the idle ones)",
         "1 x rare (amount not known)",
@@ -78,7 +78,7 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
         (
             {"x": 15.0, "y": None}, 100.0,
             "The idle nodes of this log may be wrong: warnings of its import of a known amount concern at most 15 "
-            "node-hours, 15.0% of the idle ones of the whole log; the amount of 1 warning of its import is not known.",
+            "node-hours, 15.0% of the idle ones of the whole log; 1 warning of its import has no amount.",
         ),
         (
             {"x": 0.01}, 100.0,
@@ -87,8 +87,7 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
         ),
         (
             {"x": None, "y": None}, 100.0,
-            "How wrong the idle nodes of this log are is not known: the amount of 2 warnings of its import is not "
-            "known.",
+            "The error of the idle nodes of this log cannot be estimated: 2 warnings of its import have no amount.",
         ),
         (
             {"x": 3.0}, 0.0,

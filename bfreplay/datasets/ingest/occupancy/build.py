@@ -164,7 +164,8 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
             report.warn(AMONG_THE_SEEN, n=record.n_counted)
             return
         raise InputError(
-            "the log has only numbers of nodes for some jobs, and the number of nodes of the machine is not known",
+            f"{'the log' if record.n_counted == record.jobs.n_rows else 'the log, for some jobs,'} has only numbers of "
+            "nodes, and the number of nodes of the machine is not known",
             expected="the size of the machine, which determines the idle nodes",
             fix="give --nodes N, or --inventory FILE with the names of all nodes",
         )

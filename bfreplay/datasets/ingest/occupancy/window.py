@@ -93,11 +93,13 @@ def _given_window(window: tuple[int, int], first_us: int, log_end_us: int) -> Wi
     start_us, end_us = window
     if start_us >= end_us or end_us <= first_us or start_us >= log_end_us:
         raise InputError(
-            "the window is empty" if start_us >= end_us else "the window lies outside the log",
+            "the window is empty: its end is not after its start"
+            if start_us >= end_us
+            else "the window lies outside the log",
             column="--window",
             value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
             expected=f"start before end, within {iso_utc(first_us)} to {iso_utc(log_end_us)}",
-            fix="choose a window inside the log",
+            fix="swap the two times" if start_us > end_us else "choose a window inside the log",
         )
     return Window(start_us, end_us, "as given")
 

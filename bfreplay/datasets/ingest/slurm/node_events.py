@@ -17,7 +17,7 @@ from bfreplay.datasets.log.states import NodeState
 
 EVENT_COMMAND = (
     "TZ=UTC sacctmgr -P show event All_Time Start=2024-01-01 "
-    "format=Cluster,NodeName,Start,End,State,Reason,User > events.psv"
+    "format=Cluster,NodeName,Start,End,State,Reason,User > outages.psv"
 )
 RESERVATION_COMMAND = (
     "TZ=UTC sacctmgr -P show reservation Start=2024-01-01 format=Cluster,Name,Start,End,NodeNames,Flags > resv.psv"

@@ -11,7 +11,7 @@ from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.slurm import node_events, sacct, sacct_json, sinfo
 from bfreplay.datasets.ingest.slurm.cells import HOW, short
 from bfreplay.datasets.ingest.slurm.clock import ZoneEvidence
-from bfreplay.datasets.ingest.slurm.job_rows import JobRows
+from bfreplay.datasets.ingest.slurm.job_rows import NO_LISTS, JobRows
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 
@@ -74,6 +74,12 @@ class SlurmReader:
         events.finish()
         if kinds["sinfo"]:
             sinfo.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
+        is_sized = record.machine_size is not None or record.inventory_known or record.nodes
+        if NO_LISTS in record.report.warnings and record.n_counted and not is_sized:
+            raise job_files[0].error(
+                "the column NodeList is missing", expected=sacct.EXPECTED,
+                fix=f"export it too: {sacct.COMMAND}; if that cannot be, --nodes N, and a rule chooses the nodes",
+            )  # fmt: skip
         if sentence := evidence.sentence():
             record.report.facts["time zone"] = sentence
             record.timezone = evidence.zone or "UTC"

@@ -208,6 +208,7 @@ def test_a_window_must_have_a_part_of_the_log(window, problem):
     with pytest.raises(InputError, match=problem) as caught:
         window_of(record, rules)
     assert caught.value.column == "--window"
+    assert caught.value.fix == ("swap the two times" if window[0] > window[1] else "choose a window inside the log")
     assert "2023-11-14T22:13:20Z to 2023-11-15T08:13:20Z" in caught.value.expected
 
 
