@@ -26,7 +26,7 @@ from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
-FEW_SHARE = 0.05
+FEW_SHARE, MOST = 0.05, 0.5
 AMONG_THE_SEEN = (
     "jobs without a list of nodes, or with a short one, got nodes by rule among the nodes in the log: "
     "the size of the machine is not known (--nodes, --inventory)"
@@ -36,6 +36,7 @@ GAP = (
     "no job starts or ends for most of the window: is a date of a job before or after that wrong? Nodes look idle, or "
     "busy, all the time between (--window takes a part of the log)"
 )
+MOSTLY_CUT_OFF = "the estimated window leaves out most of the log (--full-window keeps it, with edges that lack jobs)"
 BEYOND = "the window reaches beyond the log: nodes look idle there"
 
 _QUANTILES = ("p25", "p50", "p75", "p95")
@@ -81,6 +82,8 @@ def build_events(
     window = chosen_window(record, rules, log_end_us)
     if not isinstance(rules.window, str) and not first_time_us(record) <= window.start_us < window.end_us <= log_end_us:
         report.warn(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
+    if window.share_inside < MOST:
+        report.warn(MOSTLY_CUT_OFF, value=f"{window.share_inside:.1%} of the jobs' node-hours are inside")
     use = inventory.node_use(record, rules, log_end_us)
     inventory.check_given_inventory(record, use)
     if not record.inventory_known:

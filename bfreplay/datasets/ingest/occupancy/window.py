@@ -27,11 +27,12 @@ STRAY_SHARE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Start and end in microseconds UTC, and the reason."""
+    """Start and end in microseconds UTC, the reason, and the share of the jobs' node time inside, if it was estimated."""
 
     start_us: int
     end_us: int
     why: str
+    share_inside: float = 1.0
 
     def to_json(self) -> dict[str, str]:
         """Return the times as ISO-8601."""
@@ -111,7 +112,8 @@ def _estimate_window(record: ScheduleRecord, first_us: int, log_end_us: int) -> 
     if np.count_nonzero(inside) < FEWEST_BINS:
         if core_us[0] >= core_us[1] or not _is_used(record, core_us):
             return Window(first_us, log_end_us, "the whole log: it is too short to find its edges")
-        return Window(*core_us, "from the first end to the last start of a job: too few jobs to use the load")
+        why = "from the first end to the last start of a job: too few jobs to use the load"
+        return Window(*core_us, why, _share(load, (edges[1:] > core_us[0]) & (edges[:-1] < core_us[1])))
     usual = float(np.median(load[inside]))
     enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
     start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
@@ -120,9 +122,14 @@ def _estimate_window(record: ScheduleRecord, first_us: int, log_end_us: int) -> 
     return Window(
         start_us,
         end_us,
-        f"estimated: jobs both start and end between {iso_utc(core_us[0])} and {iso_utc(core_us[1])}; within that, "
-        f"from where the load first reaches half of the usual {usual:,.1f} nodes held to where it last does",
+        f"estimated: jobs both start and end between {iso_utc(core_us[0])} and {iso_utc(core_us[1])}; edges in which "
+        f"less than half of the usual {usual:,.1f} nodes are busy are cut off (--full-window keeps the whole log)",
+        _share(load, slice(enough[0], enough[-1] + 1)),
     )
+
+
+def _share(load: NDArray[np.float64], inside: NDArray[np.bool_] | slice) -> float:
+    return float(load[inside].sum()) / max(float(load.sum()), 1e-300)
 
 
 def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
