@@ -49,5 +49,6 @@ def describe(
         check_idleness_pictures(pictures, endings, overwrite=force)
     idleness = figures.describe(events, window=window, tz=time_zone)
     if pictures is not None:
-        draw_idleness(idleness, pictures, endings, overwrite=force)
+        for file in draw_idleness(idleness, pictures, endings, overwrite=force):
+            click.echo(f"wrote {file}", err=True)
     click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness), nl=as_json)

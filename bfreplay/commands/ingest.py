@@ -276,9 +276,8 @@ def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -
     text = render(built[0], reader)
     if is_spread:
         text += "\n" + spread_text([measure(each) for each in built])
-    if outputs:
-        text += f"\nnext        bfreplay describe {outputs[0]}"
-    return text
+    then = f"bfreplay describe {outputs[0]}" if outputs else "nothing was written: -o FILE writes the events"
+    return f"{text}\nnext        {then}"
 
 
 @contextmanager

@@ -68,4 +68,4 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
             else:
                 write_comparison_report(loaded, RunComparison.load(comparison), out, overwrite=force)
     if not quiet:
-        click.echo(f"Report: {out.resolve()}", err=True)
+        click.echo(f"wrote {out.resolve()}", err=True)

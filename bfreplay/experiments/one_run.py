@@ -114,6 +114,7 @@ def replay_log(
         if given is not None
     }
     declared = DeclaredOptions(**{"jobs": None, **texts, **options})
+    assert jobs is not None  # it refuses None
     if not isinstance(policy, Policy):
         for name, reason in declared.without_effect().items():
             if name in options:

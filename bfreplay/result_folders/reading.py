@@ -62,7 +62,10 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
     except OSError as error:
         why = f"{name}: {error.strerror or error}"
     except ValueError as error:
-        why = f"{name} is no JSON document ({error})"
+        raise InputError(
+            f"the {kind.word} folder is damaged: {name} is no JSON document ({error})", file=folder,
+            fix=f"make it again: '{kind.made_by}'",
+        ) from error  # fmt: skip
     else:
         if isinstance(document, dict):
             escaped: JsonObject = printable_json(document)
@@ -261,9 +264,11 @@ def check_digest(file: Path, expected: str | None, kind: ResultKind) -> None:
     found = digest(file)
     if found != expected:
         raise InputError(
-            f"the file is not the one that was written with this {kind.word}: damaged, changed, or of another",
+            f"the file is not the one that was written with this {kind.word}: it is damaged, changed, or "
+            f"of another {kind.word}",
             file=file, column="sha256", value=found, expected=expected or f"no such file in {kind.record_file}",
-            fix=f"make the folder again: '{kind.made_by}'",
+            fix=f"make the folder again: '{kind.made_by}'; with --force where it lies"
+            + (", by the command in session.json" if "session.json" in kind.more_documents else ""),
         )  # fmt: skip
 
 

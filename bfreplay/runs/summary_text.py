@@ -172,8 +172,10 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
         yield from scheduling_lines(record)
     elif summary.scheduling.finish_time_fairness is not None:
         yield from (each for each in scheduling_lines(record) if each[0] == "Fairness")
-    rescales = f"{summary.n_scale_ups:,} up, {summary.n_scale_downs:,} down, {summary.n_preemptions:,} preemptions"
-    yield "Rescales", f"{rescales} in {summary.n_pool_events:,} pool events"
+    rescales = (
+        f"{summary.n_scale_ups:,} up, {summary.n_scale_downs:,} down, {count(summary.n_preemptions, 'preemption')}"
+    )
+    yield "Rescales", f"{rescales} in {count(summary.n_pool_events, 'pool event')}"
 
 
 def _statuses(jobs: Mapping[str, int]) -> str:

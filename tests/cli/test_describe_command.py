@@ -108,6 +108,7 @@ def test_pictures_are_drawn_into_a_folder_that_is_made(small, tmp_path, choice, 
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in folder.iterdir()) == [f"{name}.{end}" for name in NAMES for end in endings]
     assert result.stdout == run(small()).stdout
+    assert f"wrote {folder / NAMES[0]}.{endings[0]}" in result.stderr
 
 
 def test_pictures_that_are_there_are_kept_unless_forced_and_nothing_is_printed(small, tmp_path):
@@ -119,6 +120,14 @@ def test_pictures_that_are_there_are_kept_unless_forced_and_nothing_is_printed(s
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bursts.png", "log.parquet"]
     assert run(small(), "--pictures", tmp_path, "--force").exit_code == 0
     assert (tmp_path / "bursts.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_folder_is_not_the_log_that_it_was_made_of(tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    refused = run(tmp_path)
+    assert refused.exit_code == 2
+    assert "this is a run folder" in refused.stderr
+    assert "run.json names it" in refused.stderr
 
 
 def test_a_log_that_cannot_be_read_leaves_no_folder(tmp_path):

@@ -56,6 +56,21 @@ def test_a_log_goes_in_and_its_events_are_described(folder):
         assert words in result.output
 
 
+def test_without_out_the_report_says_that_nothing_was_written_and_how_to_write(folder):
+    assert "nothing was written: -o FILE writes the events" in run("swf", "log.swf").stdout
+    assert "nothing was written" not in run("swf", "log.swf", "-o", "a.parquet").stdout
+
+
+def test_an_estimated_window_that_leaves_out_most_of_the_log_is_a_warning(folder):
+    rows = ["JobIDRaw|State|Start|End|NNodes|NodeList"]
+    rows += [f"1|COMPLETED|2024-05-01T00:00:00|2024-05-01T{hour}:00:00|1|cn{hour}" for hour in (10, 22)]
+    rows += ["2|COMPLETED|2024-05-01T11:00:00|2024-05-01T12:00:00|1|cn10"]
+    (folder / "short.psv").write_text("\n".join(rows))
+    cut = run("slurm", "short.psv", "--tz", "UTC").stdout
+    assert "WARNING     1 x the estimated window leaves out most of the log (--full-window keeps it" in cut
+    assert "leaves out" not in run("slurm", "short.psv", "--tz", "UTC", "--full-window").stdout
+
+
 def test_the_reader_is_recognised_and_says_why(folder):
     result = run("auto", "log.swf", "--json")
     assert result.exit_code == 0, result.output

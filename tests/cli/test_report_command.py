@@ -28,7 +28,7 @@ def runs(tmp_path_factory):
 def test_a_run_becomes_a_page_that_says_where_it_is(runs, tmp_path):
     page = tmp_path / "page.html"
     done = _ok(["report", str(runs / "exact"), "-o", str(page)])
-    assert done.stderr.strip() == f"Report: {page}"
+    assert done.stderr.strip() == f"wrote {page}"
     assert done.stdout == ""
     read = ReadPage(page.read_text())
     assert read.headings[1] == ("h2", "Answer")

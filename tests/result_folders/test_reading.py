@@ -72,13 +72,7 @@ def test_a_table_with_bytes_that_are_no_text_is_refused(cake):
     [
         ("cake.json", None, "it has no cake.json"),
         ("oven.json", None, "it has no oven.json"),
-        ("cake.json", b"{", "cake.json is no JSON document"),
-        ("oven.json", b"\xff", "oven.json is no JSON document"),
         ("cake.json", b"[]", "cake.json is a JSON list, not an object"),
-        ("cake.json", b"[" * 100_000, "cake.json is no JSON document (nested more than 64 deep)"),
-        ("cake.json", b'{"eggs": NaN}', "cake.json is no JSON document (NaN is no number)"),
-        ("oven.json", b'{"heat": -Infinity}', "oven.json is no JSON document (-Infinity is no number)"),
-        ("oven.json", b'{"heat": 1e999}', "oven.json is no JSON document (1e999 is no number)"),
     ],
 )
 def test_what_is_no_such_folder_is_told_why(cake, name, content, why):
@@ -88,6 +82,25 @@ def test_what_is_no_such_folder_is_told_why(cake, name, content, why):
     assert f"this is not a cake folder: {why}" in str(refused.value)
     assert "a folder with cake.json and oven.json" in str(refused.value)
     assert "'bake --out'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("cake.json", b"{", "cake.json is no JSON document"),
+        ("oven.json", b"\xff", "oven.json is no JSON document"),
+        ("cake.json", b"[" * 100_000, "cake.json is no JSON document (nested more than 64 deep)"),
+        ("cake.json", b'{"eggs": NaN}', "cake.json is no JSON document (NaN is no number)"),
+        ("oven.json", b'{"heat": -Infinity}', "oven.json is no JSON document (-Infinity is no number)"),
+        ("oven.json", b'{"heat": 1e999}', "oven.json is no JSON document (1e999 is no number)"),
+    ],
+)
+def test_a_folder_with_a_broken_document_is_damaged_and_to_be_made_again(cake, name, content, why):
+    (cake / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_documents(cake, CAKE)
+    assert f"the cake folder is damaged: {why}" in str(refused.value)
+    assert refused.value.fix == "make it again: 'bake --out'"
 
 
 def test_a_folder_that_is_not_there_and_a_file_are_told_apart_from_another_kind(cake):

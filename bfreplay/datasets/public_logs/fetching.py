@@ -131,7 +131,7 @@ def _refuse_wrong_files(paths: Sequence[Path]) -> None:
         lines = [f"  {path}{f' (sha256 {download.sha256(path)})' if path.is_file() else ''}" for path in existing]
         raise OutputExistsError(
             "\n".join(["files exist with other content than published, so nothing was fetched:", *lines])
-            + "\n  fix:      move it away, or replace it by --force (in Python: overwrite=True)"
+            + "\n  fix:      move it away, or replace it with --force"
         )
 
 

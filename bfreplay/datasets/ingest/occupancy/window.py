@@ -27,7 +27,7 @@ STRAY_SHARE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Start and end in microseconds UTC, the reason, and the share of the jobs' node time inside, if it was estimated."""
+    """Start and end in microseconds UTC, the reason, and if estimated, the share of the jobs' node time inside."""
 
     start_us: int
     end_us: int
