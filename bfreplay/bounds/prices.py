@@ -236,8 +236,8 @@ def better_prices(
         if left < 2:
             break
         variables = minimize(
-            smooth_bound, variables, args=(cooling,), jac=True, method="L-BFGS-B",
-            bounds=[(0.0, None)] * variables.size, options={"maxfun": left, "maxiter": left, "maxcor": 20, "ftol": 1e-10, "gtol": 0.0},
+            smooth_bound, variables, args=(cooling,), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * prices.size,
+            options={"maxfun": left, "maxiter": left, "maxcor": 20, "ftol": 1e-10, "gtol": 0.0},
         ).x  # fmt: skip
         at = variables * scale
         bound = bound_at(at, classes, horizon)
