@@ -14,6 +14,6 @@ SYSTEM = PublishedSystem(
     policies={name: f"bfreplay.systems.elasticflow.policies:{name}" for name in POLICIES},
     is_trace="bfreplay.systems.elasticflow.trace:is_trace",
     read_trace="bfreplay.systems.elasticflow.trace:trace_with",
-    generated_jobs="bfreplay.systems.elasticflow.generated_workload:jobs_named",
+    generated_jobs="bfreplay.systems.elasticflow.generated_workload:draw_jobs",
     traces_are_csv=True,
 )

@@ -15,7 +15,7 @@ from bfreplay.systems.elasticflow.fixed_policies import FixedPolicy, rates_at
 from bfreplay.systems.elasticflow.options import ChronusOptions
 from bfreplay.systems.elasticflow.published.chronus import MARGIN
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, packed
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, pack
 
 GREEDY = "greedy"
 
@@ -52,7 +52,7 @@ class Chronus(FixedPolicy):
         self._holders: set[int] = set()
         self._lease_ends_us = LONG_AGO_US
 
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
         """Holders of the lease; then jobs that were not accepted, the most urgent first; then accepted ones."""
         requests = self._requests(state, width)
         for row, job in enumerate(state.job.tolist()):
@@ -61,7 +61,7 @@ class Chronus(FixedPolicy):
         accepted = np.array([self._is_accepted[job] for job in state.job.tolist()])
         if state.time_us >= self._lease_ends_us:
             self._lease_ends_us = state.time_us + round(self.options.lease_s * _US_PER_S)
-            self._holders = self._planned(state, requests, accepted)
+            self._holders = self._plan_lease(state, requests, accepted)
         held = np.array([job in self._holders for job in state.job.tolist()])
         slack_s = self._slack_s(state, width)
         return np.lexsort((state.job, slack_s, accepted, ~held))
@@ -94,11 +94,11 @@ class Chronus(FixedPolicy):
             return False
         others = [k for k, job in enumerate(state.job.tolist()) if self._is_accepted.get(job, False)]
         nothing = np.zeros(0, np.int64)
-        before = packed([requests[k] for k in others], nothing, state.n_idle)
+        before = pack([requests[k] for k in others], nothing, state.n_idle)
         kept = [k for k, plan in zip(others, before, strict=True) if plan is not None]
-        return all(plan is not None for plan in packed([requests[k] for k in [*kept, row]], nothing, state.n_idle))
+        return all(plan is not None for plan in pack([requests[k] for k in [*kept, row]], nothing, state.n_idle))
 
-    def _planned(self, state: PolicyState, requests: list[LeaseRequest], accepted: NDArray[np.bool_]) -> set[int]:
+    def _plan_lease(self, state: PolicyState, requests: list[LeaseRequest], accepted: NDArray[np.bool_]) -> set[int]:
         """Numbers of the jobs that hold the lease which begins now."""
         possible = np.array([each.needed <= each.available and each.gpus <= state.n_idle for each in requests])
         rows = np.flatnonzero(accepted & possible).tolist()
@@ -109,7 +109,7 @@ class Chronus(FixedPolicy):
             plans = self._solver.plans(asked, state.n_idle, fill_first=bool(accepted.all()))
             self._n_fallbacks += plans is None
         if plans is None:
-            found = packed(asked, np.zeros(0, np.int64), state.n_idle)
+            found = pack(asked, np.zeros(0, np.int64), state.n_idle)
             holds = [plan is None or bool(plan[0]) for plan in found]
         else:
             holds = [bool(plan[0]) for plan in plans]

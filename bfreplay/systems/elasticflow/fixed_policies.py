@@ -22,7 +22,7 @@ class FixedPolicy(ElasticFlowPolicy):
     """Chooses who runs; all run on ``requested_nodes``."""
 
     @abstractmethod
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
         """(J,) rows of the state, in the order in which jobs are to run if they fit; ``width (J,)`` is of each job."""
 
     def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
@@ -37,7 +37,7 @@ class FixedPolicy(ElasticFlowPolicy):
         width = state.max_nodes if state.requested_nodes is None else state.requested_nodes
         free = state.n_idle
         runs = np.zeros(state.n_jobs, np.bool_)
-        for row in self.ranked(state, width).tolist():
+        for row in self.rank(state, width).tolist():
             if width[row] <= free:
                 runs[row] = True
                 free -= int(width[row])
@@ -60,20 +60,20 @@ class Tiresias(FixedPolicy):
     progress took.
     """
 
-    def _served(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _service_node_s(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
         return state.progress / rates_at(state, width) * width
 
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
         """By queue; then those that run; then as they came."""
         # a job that is looked at as it reaches a limit may be a rounding below it
-        queue = np.searchsorted(QUEUE_LIMITS_NODE_S, self._served(state, width) * (1 + 1e-9), side="right")
+        queue = np.searchsorted(QUEUE_LIMITS_NODE_S, self._service_node_s(state, width) * (1 + 1e-9), side="right")
         return np.lexsort((state.job, state.current == 0, queue))
 
     def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
         """When the first job reaches the limit of its queue, if a job waits then."""
         if runs.all():
             return None
-        served = self._served(state, width)
+        served = self._service_node_s(state, width)
         limits = np.array([*QUEUE_LIMITS_NODE_S, np.inf])
         limit = limits[np.searchsorted(QUEUE_LIMITS_NODE_S, served * (1 + 1e-9), side="right")]
         owed = np.zeros(state.n_jobs) if state.owed is None else state.owed
@@ -96,7 +96,7 @@ class Gandiva(FixedPolicy):
         self._turn = 0
         self._turn_ends_us = LONG_AGO_US
 
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those that fit into the share of their size, the longest without a turn first; then the others likewise."""
         turn = np.array([self._last_turn.get(job, -1) for job in state.job.tolist()])
         if self._is_mid_slot(state):
@@ -139,7 +139,7 @@ class Themis(FixedPolicy):
         """Forget the turns that jobs had."""
         self._received.clear()
 
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those whose share is largest for the turns that they have had."""
         rate = rates_at(state, width)
         elapsed_s = (state.time_us - state.submit_us) / _US_PER_S
@@ -174,18 +174,18 @@ def finish_time_shares(
         From 0 to 1.
     """
 
-    def needed(ratio: float) -> NDArray[np.float64]:
+    def needed_shares(ratio: float) -> NDArray[np.float64]:
         room_s = np.maximum(ratio * alone_s - elapsed_s, 1e-9)
         share: NDArray[np.float64] = np.minimum(left_s / room_s, 1.0)
         return share
 
     low = float(((elapsed_s + left_s) / alone_s).max())
     high = low
-    while float((needed(high) * width).sum()) > n_nodes and high < 1e12:
+    while float((needed_shares(high) * width).sum()) > n_nodes and high < 1e12:
         high *= 2.0
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if float((needed(middle) * width).sum()) > n_nodes else (low, middle)
-    share = needed(high)
+        low, high = (middle, high) if float((needed_shares(middle) * width).sum()) > n_nodes else (low, middle)
+    share = needed_shares(high)
     used = float((share * width).sum())
     return np.minimum(share * max(n_nodes / used, 1.0), 1.0) if used > 0 else share

@@ -103,8 +103,8 @@ def _duration_s(rng: random.Random) -> float:
     return 60.0 * float(10 ** rng.uniform(low, high))
 
 
-def jobs_named(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names; as ``gavel.generated_workload.jobs_named``, from a folder of tables."""
+def draw_jobs(text: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``text`` names; as ``gavel.generated_workload.draw_jobs``, from a folder of tables."""
     given = workload_parameters(text, "elasticflow", _FORM, others=_OTHERS)
     throughputs = throughputs_of(curves, "a generated workload of ElasticFlow", value=text)
     return generated_jobs(throughputs, given.pop("n"), **given)

@@ -26,7 +26,7 @@ POLICIES = tuple(_CLASSES)
 """ElasticFlow; without admission; EDF without and with admission; and those on the nodes that users ask for."""
 
 
-def _found(module: str, place: str) -> Any:
+def _import(module: str, place: str) -> Any:
     name, _, thing = place.partition(":")
     return getattr(import_module(f"{module}.{name}"), thing)
 
@@ -37,10 +37,10 @@ def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
     place, program = _CLASSES[name]
     attributes = {
         "name": f"elasticflow.{name}",
-        "program": staticmethod(_found(f"{_ROOM}.published", program)),
+        "program": staticmethod(_import(f"{_ROOM}.published", program)),
         "__module__": __name__,
     }
-    made: type[ElasticFlowPolicy] = type(name, (_found(_ROOM, place),), attributes)
+    made: type[ElasticFlowPolicy] = type(name, (_import(_ROOM, place),), attributes)
     return made
 
 

@@ -14,5 +14,5 @@ SYSTEM = PublishedSystem(
     policies={name: f"bfreplay.systems.shockwave.policies:{name}" for name in POLICIES},
     is_trace="bfreplay.systems.shockwave.trace:is_trace",
     read_trace="bfreplay.systems.shockwave.trace:trace_with",
-    generated_jobs="bfreplay.systems.shockwave.generated_workload:jobs_named",
+    generated_jobs="bfreplay.systems.shockwave.generated_workload:draw_jobs",
 )

@@ -108,7 +108,7 @@ class PlannerPolicy(ShockwavePolicy):
         if self._round >= 0:
             self._planner.after_round(self._round, ran, rounds.round_end_s)
 
-    def _picked(
+    def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         alone = rounds.entries.member[:, 1] == NOBODY

@@ -120,7 +120,7 @@ class ShockwavePolicy(GavelPolicy):
         if self._is_published:
             self._published.end_round(rounds.last)
 
-    def _adjusted(self, assignment: Assignment) -> Assignment:
+    def _adjust_tasks(self, assignment: Assignment) -> Assignment:
         return self._published.begin_round(assignment) if self._is_published else assignment
 
     def published_metrics(self) -> PublishedMetrics:
@@ -135,14 +135,14 @@ class ShockwavePolicy(GavelPolicy):
     def decide(self, state: PolicyState) -> Decision:
         """Who runs where until the next round begins."""
         decision = super().decide(state)
-        return self._as_published(decision, state) if self._is_published else decision
+        return self._follow_simulator(decision, state) if self._is_published else decision
 
     def _begin(self, state: PolicyState) -> RoundState:
         rounds = super()._begin(state)
         self._n_first = self._n_first or state.n_idle
         return rounds
 
-    def _as_published(self, decision: Decision, state: PolicyState) -> Decision:
+    def _follow_simulator(self, decision: Decision, state: PolicyState) -> Decision:
         """Let the replay's jobs have the batch sizes and the progress of the simulator's."""
         assert decision.round is not None
         if state.n_idle != self._n_first:

@@ -5,7 +5,7 @@ import pytest
 from bfreplay import load_jobs
 from bfreplay.campaigns.workloads import load_workload
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.systems.elasticflow.generated_workload import generated_jobs, jobs_named
+from bfreplay.systems.elasticflow.generated_workload import draw_jobs, generated_jobs
 from bfreplay.systems.elasticflow.throughputs import WORKLOAD, made_up_throughputs, read_throughputs
 from bfreplay.systems.elasticflow.trace import COLUMNS, is_trace, read_trace, write_trace
 from bfreplay.workload import JobSet
@@ -169,9 +169,9 @@ def test_a_workload_is_named_in_a_text():
     assert len(jobs) == 20
     assert all(job.deadline_us is None for job in jobs)
     with pytest.raises(InputError, match="number of jobs is missing"):
-        jobs_named("elasticflow(seed=1)", None)
+        draw_jobs("elasticflow(seed=1)", None)
     with pytest.raises(InputError, match="needs throughput tables"):
-        jobs_named("elasticflow(n=3)", None)
+        draw_jobs("elasticflow(n=3)", None)
 
 
 def test_made_up_throughputs_grow_with_gpus_and_then_fall_like_measured_ones():

@@ -18,7 +18,7 @@ from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.elasticflow.published.chronus import ChronusRun, LeaseSolver, chronus
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp, LeaseProblem, interval_model
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, packed, postponed
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
 
 RUNS = (
@@ -263,28 +263,28 @@ def test_jobs_that_cannot_be_planned_are_refused(bad: TraceJob) -> None:
 
 def test_packing_takes_the_latest_leases_wide_requests_first() -> None:
     requests = [LeaseRequest(1, 2, 3), LeaseRequest(2, 1, 3)]
-    plans = packed(requests, np.array([2, 1], dtype=np.int64), 2)
+    plans = pack(requests, np.array([2, 1], dtype=np.int64), 2)
     assert [None if each is None else each.tolist() for each in plans] == [[True, True, False], [False, False, True]]
 
 
 def test_of_requests_as_wide_those_with_little_slack_then_with_late_deadlines_come_first() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    by_slack = packed([LeaseRequest(1, 1, 3), LeaseRequest(1, 3, 4)], nothing, 1)
+    by_slack = pack([LeaseRequest(1, 1, 3), LeaseRequest(1, 3, 4)], nothing, 1)
     assert [each is not None and np.flatnonzero(each).tolist() for each in by_slack] == [[0], [1, 2, 3]]
-    by_deadline = packed([LeaseRequest(1, 1, 2), LeaseRequest(1, 2, 3)], nothing, 1)
+    by_deadline = pack([LeaseRequest(1, 1, 2), LeaseRequest(1, 2, 3)], nothing, 1)
     assert [each is not None and np.flatnonzero(each).tolist() for each in by_deadline] == [[0], [1, 2]]
 
 
 def test_a_request_that_does_not_fit_takes_nothing() -> None:
     requests = [LeaseRequest(2, 3, 3), LeaseRequest(1, 2, 3)]
     free = np.array([1, 2, 2], dtype=np.int64)
-    assert [each is None for each in packed(requests, free, 2)] == [True, False]
+    assert [each is None for each in pack(requests, free, 2)] == [True, False]
     assert not fits(requests, free, 2)
     assert fits(requests[1:], free, 2)
 
 
 def test_a_postponed_request_fits_with_the_earliest_deadline_that_bisection_finds() -> None:
-    assert postponed([LeaseRequest(1, 2, 2), LeaseRequest(1, 2, 2)], np.zeros(0, dtype=np.int64), 1).available == 4
+    assert postpone([LeaseRequest(1, 2, 2), LeaseRequest(1, 2, 2)], np.zeros(0, dtype=np.int64), 1).available == 4
 
 
 def test_bisection_begins_at_the_deadline_asked_for() -> None:
@@ -292,7 +292,7 @@ def test_bisection_begins_at_the_deadline_asked_for() -> None:
     others = [LeaseRequest(1, 3, 3), LeaseRequest(2, 1, 1), LeaseRequest(2, 1, 4), LeaseRequest(2, 2, 5)]
     nothing = np.zeros(0, dtype=np.int64)
     assert [fits([*others, LeaseRequest(2, 2, last)], nothing, 4) for last in (3, 4, 5)] == [True, False, True]
-    assert postponed([*others, LeaseRequest(2, 2, 4)], nothing, 4).available == 5
+    assert postpone([*others, LeaseRequest(2, 2, 4)], nothing, 4).available == 5
 
 
 # --- the lease model

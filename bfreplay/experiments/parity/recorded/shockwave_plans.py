@@ -143,12 +143,12 @@ class RecordedRounds(PlannerPolicy):
         self.made: dict[int, tuple[list[int], PlanProblem, Plan, list[float]]] = {}
         """By round: the jobs, the problem, its plan, and finish times predicted last."""
 
-    def _picked(
+    def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         planner = self._planner
         before = planner.plan
-        picked = super()._picked(state, rounds, now_s, rows)
+        picked = super()._pick_jobs(state, rounds, now_s, rows)
         if planner.plan is not None and planner.plan is not before:
             problem = planner.problem(self._round, now_s, int(self._n_nodes.sum()))
             latest = [planner.prediction(job).targets[-1][1] for job in planner.planned_jobs]

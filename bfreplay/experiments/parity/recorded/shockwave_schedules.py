@@ -97,7 +97,7 @@ class RecordedSchedule(ShockwavePolicy):
     def _recompute_if_due(self, *arguments: Any) -> None:
         """Nothing: shares do not matter."""
 
-    def _picked(
+    def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         if not rows.size:
@@ -105,8 +105,8 @@ class RecordedSchedule(ShockwavePolicy):
         self._n_picked += 1
         return np.array([job for job, _ in self._schedule[self._n_picked - 1]], np.int64)
 
-    def _adjusted(self, assignment: Assignment) -> Assignment:
-        begun = super()._adjusted(assignment)
+    def _adjust_tasks(self, assignment: Assignment) -> Assignment:
+        begun = super()._adjust_tasks(assignment)
         for task, job in enumerate(begun.member[:, 0].tolist()):
             rate = 0 if begun.fails[task] else float(begun.steps[task, 0]) / float(begun.ran_s()[task])
             self.timeline.setdefault(str(job), []).append([self._n_picked, rate, self._published.of[job].size])

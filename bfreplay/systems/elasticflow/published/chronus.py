@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, packed, postponed
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
 from bfreplay.systems.elasticflow.published.program import (
     JobEnd,
     Moment,
@@ -342,7 +342,7 @@ class _Scheduler:
             self.run.n_fallbacks += 1
         new = [k for k, job in enumerate(accepted) if job.plan is None]
         free = self._planned_free(accepted, requests)
-        for k, packing in zip(new, packed([requests[k] for k in new], free, self._n_gpus), strict=True):
+        for k, packing in zip(new, pack([requests[k] for k in new], free, self._n_gpus), strict=True):
             accepted[k].plan = packing
             if packing is None:  # not known to happen; the published program would stop here
                 accepted[k].standing = Standing.UNACCEPTED
@@ -365,19 +365,19 @@ class _Scheduler:
         free = self._planned_free(accepted, requests)
         considered = [each for job, each in zip(accepted, requests, strict=True) if job.plan is None]
         while self._arrivals and self._arrivals[-1].submit_s <= now_s:
-            job = self._arrived(self._arrivals.pop())
+            job = self._new_job(self._arrivals.pop())
             request = job.request(first_lease, self._lease_s)
             considered.append(request)
             if request.needed <= request.available and fits(considered, free, self._n_gpus):
                 job.deadline_s = job.deadline_s // self._lease_s * self._lease_s
             else:
-                considered[-1] = postponed(considered, free, self._n_gpus)
+                considered[-1] = postpone(considered, free, self._n_gpus)
                 job.standing = Standing.UNACCEPTED
                 self._n_unaccepted += 1
                 self.run.refused.append(job.trace.index)
             self._waiting.append(job)
 
-    def _arrived(self, trace: TraceJob) -> LeaseJob:
+    def _new_job(self, trace: TraceJob) -> LeaseJob:
         """The state of a job on arrival."""
         self.run.starts[trace.index] = self.run.stops[trace.index] = 0
         enlarged_s = int(trace.duration_s * (1 + restart_s(trace.gpus) / self._lease_s) * MARGIN)

@@ -77,7 +77,7 @@ class _Point:
     tau: float
     kappa: float
 
-    def moved(self, direction: _Point, step: float) -> _Point:
+    def move(self, direction: _Point, step: float) -> _Point:
         return _Point(
             self.x + step * direction.x,
             self.s + step * direction.s,
@@ -106,7 +106,7 @@ class _Residuals:
 
 def solve(program: ConeProgram) -> Floats:
     """Best ``x``, shape (N,); that of the last step where rounding keeps the method from going on."""
-    scaled, columns = _equilibrated(program)
+    scaled, columns = _equilibrate(program)
     layout = _Layout(scaled)
     point = _first_point(scaled)
     for _ in range(MAX_STEPS):
@@ -121,7 +121,7 @@ def solve(program: ConeProgram) -> Floats:
     return point.x / columns / point.tau
 
 
-def _equilibrated(program: ConeProgram) -> tuple[ConeProgram, Floats]:
+def _equilibrate(program: ConeProgram) -> tuple[ConeProgram, Floats]:
     """The program with rows and columns of about the same size, and the factors of the columns.
 
     The rows of a second-order cone have one factor, the sum of what each would have.
@@ -186,7 +186,7 @@ def _step(program: ConeProgram, layout: _Layout, point: _Point, residuals: _Resi
         -(squared + second_order - centring * mu * program.identity()),
         -(products + predicted.tau * predicted.kappa - centring * mu),
     )
-    return point.moved(corrected, STEP_SHARE * equations.longest_step(corrected))
+    return point.move(corrected, STEP_SHARE * equations.longest_step(corrected))
 
 
 class _Scaling:
@@ -222,7 +222,7 @@ class _Scaling:
         """The inverse of W times a vector."""
         return self._product(1 / self._linear, self._inverse_blocks, vector)
 
-    def times_squared(self, vector: Floats) -> Floats:
+    def times_twice(self, vector: Floats) -> Floats:
         """W times W times a vector."""
         return self._product(self.linear_squared, self.blocks_squared, vector)
 
@@ -288,7 +288,7 @@ class _Equations:
         z = z + tau * self._z
         return _Point(
             x + tau * self._x,
-            from_scaled - self.scaling.times_squared(z),
+            from_scaled - self.scaling.times_twice(z),
             z,
             float(tau),
             float((products - point.kappa * tau) / point.tau),

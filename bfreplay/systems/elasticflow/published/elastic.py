@@ -61,7 +61,7 @@ class _Elastic(PublishedLoop[_ElasticJob]):
         for job in self.runnable:
             job.planned.follow(job.planned.plan)
             self.timetable.move_end(job, before[job], job.end_s)
-        self._start_planned(now_s)
+        self._start_due(now_s)
         self._share_spare(now_s)
         self._place(now_s)
 
@@ -73,7 +73,7 @@ class _Elastic(PublishedLoop[_ElasticJob]):
             self._free = job.plan(self._free, self.slot_s, total)
         return all(job.planned.plan.finish_s <= job.trace.deadline_s for job in jobs)
 
-    def _start_planned(self, now_s: float) -> None:
+    def _start_due(self, now_s: float) -> None:
         """Start the waiting jobs whose plans begin now."""
         for job in list(self.pending):
             nodes = job.planned.plan.nodes

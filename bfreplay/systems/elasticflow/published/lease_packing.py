@@ -48,7 +48,7 @@ def free_until(free: NDArray[np.int64], n_leases: int, n_gpus: int) -> NDArray[n
     return longer
 
 
-def packed(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> list[Plan | None]:
+def pack(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> list[Plan | None]:
     """Pack requests from the back: each takes the latest leases in which its GPUs are free.
 
     Parameters
@@ -82,10 +82,10 @@ def packed(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: in
 
 def fits(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> bool:
     """Whether the greedy rule packs all requests; it may say no where a cleverer one would say yes."""
-    return all(plan is not None for plan in packed(requests, free, n_gpus))
+    return all(plan is not None for plan in pack(requests, free, n_gpus))
 
 
-def postponed(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> LeaseRequest:
+def postpone(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> LeaseRequest:
     """The last request with a deadline late enough for the greedy rule to pack all requests.
 
     The published program bisects between the deadline asked for and one that surely is late enough. Greedy packing is

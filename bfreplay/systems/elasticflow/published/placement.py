@@ -26,13 +26,13 @@ class _Block:
     size: int
     gpus_of: dict[int, int] = field(default_factory=dict)
 
-    def used(self) -> int:
+    def n_gpus_in_use(self) -> int:
         """GPUs of its jobs."""
         return sum(self.gpus_of.values())
 
-    def unused(self) -> int:
+    def n_gpus_free(self) -> int:
         """GPUs of no job."""
-        return self.capacity - self.used()
+        return self.capacity - self.n_gpus_in_use()
 
 
 class BuddyPlacement:
@@ -67,7 +67,7 @@ class BuddyPlacement:
         block = self._with_room(n) or self._open(job, n)
         block.gpus_of[job] = n
         self._block_of[job] = block
-        unused = block.unused()
+        unused = block.n_gpus_free()
         self._file(block, _class_of(unused) if unused else n)
         self._sort(n)
 
@@ -75,7 +75,7 @@ class BuddyPlacement:
         """Take away the GPUs of one job."""
         block = self._block_of.pop(job)
         del block.gpus_of[job]
-        unused = block.unused()
+        unused = block.n_gpus_free()
         if not block.gpus_of:
             self._classes[block.size].remove(block)
             self._free = sorted(self._free + block.servers)
@@ -103,7 +103,7 @@ class BuddyPlacement:
             if not blocks:
                 continue
             block = blocks.pop(0)
-            if block.unused() >= n:
+            if block.n_gpus_free() >= n:
                 return block
             blocks.append(block)  # the published program leaves one that it looked at in vain behind the others
         return None
@@ -126,7 +126,7 @@ class BuddyPlacement:
         self._sort(size)
 
     def _sort(self, size: int) -> None:
-        self._classes[size].sort(key=_Block.used)
+        self._classes[size].sort(key=_Block.n_gpus_in_use)
 
 
 def _class_of(unused: int) -> int:

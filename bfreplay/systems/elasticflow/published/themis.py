@@ -39,7 +39,7 @@ class _Job:
         """Iterations per second on the GPUs that it asked for."""
         return self.trace.rates[self.trace.gpus]
 
-    def add_isolated(self, share: float) -> None:
+    def add_isolated_time(self, share: float) -> None:
         """Count the iterations since the last slot as time in isolation at the share that it had then."""
         if self.last_iterations_left is not None:
             self.isolated += (self.last_iterations_left - self.iterations_left) / self.last_share
@@ -130,7 +130,7 @@ class _Themis:
         equal_gpus = math.ceil(self._n_gpus / len(jobs))
         shares = [min(equal_gpus / job.trace.gpus, 1.0) for job in jobs]
         for job, share in zip(jobs, shares, strict=True):
-            job.add_isolated(share)
+            job.add_isolated_time(share)
         return Claims(
             elapsed_s=np.array([self._last_event_s - job.trace.submit_s for job in jobs], dtype=float),
             iterations=np.array([job.iterations_left for job in jobs]),

@@ -94,7 +94,7 @@ def counts_model(
         first = rows.add("gpus", 1, -np.inf, float(free))
         rows.put(first, rounds, problem.gang[owner])
     if level.k > 0:
-        _add_saved(columns, rows, rounds, owner, problem, values, level.k, least, most)
+        _add_savings(columns, rows, rounds, owner, problem, values, level.k, least, most)
     if floor is not None:
         _keep(rows, rounds, owner, gain, floor, values, least, scale)
     begins_at = None if start is None else _point(columns, owner, length, least, start, values)
@@ -183,7 +183,7 @@ def _keep(
     rows.put(first, rounds, factor / largest)
 
 
-def _add_saved(
+def _add_savings(
     columns: Columns,
     rows: Rows,
     rounds: NDArray[np.int64],

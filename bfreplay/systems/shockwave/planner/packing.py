@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bfreplay.systems.shockwave.planner.problem import NEGLIGIBLE, Level, PlanProblem, RoundValues
 
 
-def packed(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def pack_rounds(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(N, F) rounds in which jobs run: up to ``counts (N,)`` each, each time where most GPUs are still free.
 
     Jobs in ``first (N,)`` are placed before the others, then larger gangs, then longer jobs. The earlier one of equally
@@ -26,7 +26,7 @@ def packed(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[np.bo
     return plan
 
 
-def refilled(problem: PlanProblem, values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def refill(problem: PlanProblem, values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the plan with further rounds for jobs that still gain, most gain by GPU first, where GPUs are free.
 
     Starting from an empty plan, this is the greedy answer.
@@ -51,7 +51,7 @@ def refilled(problem: PlanProblem, values: RoundValues, level: Level, plan: NDAr
         free[freest] -= problem.gang[best]
 
 
-def backfilled(
+def backfill(
     plan: NDArray[np.bool_], gang: NDArray[np.int64], remaining_s: NDArray[np.float64], n_gpus: int
 ) -> tuple[tuple[int, ...], ...]:
     """Jobs of each round: those of the plan, then others that fit, longest remaining time first.

@@ -104,7 +104,7 @@ class ShockwavePlanner:
         for job, (epochs_done, batch_size, steps_per_s) in ran.items():
             if (prediction := self._jobs.get(job)) is not None:
                 prediction.epochs_done = min(epochs_done, prediction.n_epochs)
-                prediction.measured(round_index, batch_size, steps_per_s)
+                prediction.record_round(round_index, batch_size, steps_per_s)
 
     def next_round(self, round_index: int, now_s: float, n_gpus: int) -> list[int]:
         """Jobs to run in round ``round_index``, in the order of their admission.

@@ -101,7 +101,7 @@ class JobPrediction:
         seconds = self.factor * float(expected @ self._mean_s_of_size)
         return seconds * left / max(int(expected.sum() + 1), left)
 
-    def measured(self, round_index: int, batch_size: int, steps_per_s: float) -> None:
+    def record_round(self, round_index: int, batch_size: int, steps_per_s: float) -> None:
         """Record what the job did in round ``round_index``, which has ended.
 
         With ``calibrates_over_waiting`` rounds since the last measurement (the first: since round 0) count like it.

@@ -20,7 +20,7 @@ from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
-from bfreplay.systems.shockwave.planner.packing import backfilled, packed, refilled
+from bfreplay.systems.shockwave.planner.packing import backfill, pack_rounds, refill
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues, least_rounds
 
 CallName = Literal["fairness", "priority", "order"]
@@ -153,9 +153,9 @@ class PlanSolver:
             calls.append(report)
         if runs is None:
             nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
-            runs = refilled(problem, values, levels[-1], nothing)
-        runs, report = self._ordered(problem, levels, runs)
-        schedule = backfilled(runs, problem.gang, problem.remaining_s, problem.n_gpus)
+            runs = refill(problem, values, levels[-1], nothing)
+        runs, report = self._order_rounds(problem, levels, runs)
+        schedule = backfill(runs, problem.gang, problem.remaining_s, problem.n_gpus)
         return Plan(runs, schedule, (*calls, report), len(levels))
 
     def _best(
@@ -171,18 +171,18 @@ class PlanSolver:
         main = len(levels) - 1
         if values.drown_in(levels[main]):
             levels = (*levels, Level(levels[main].weight, 0.0))
-        solved = self._solved(problem, values, levels, least, None)
+        solved = self._solve_levels(problem, values, levels, least, None)
         if solved.counts is None:
             seconds = time.perf_counter() - started
             greedy = name == "priority"
             return None, CallReport(name, solved.status, greedy=greedy, seconds=seconds, message=solved.message)
-        runs = self._packed(problem, values, levels, least, solved)
+        runs = self._pack_counts(problem, values, levels, least, solved)
         status, bounds = solved.status, solved.bounds
         lacks_rounds = bool((runs.sum(axis=1) < least).any())
         gap = max(_gaps(values, levels, least, runs.sum(axis=1), bounds))
         per_round = lacks_rounds or gap > max(self._options.relative_gap, ROUNDING)
         if per_round:
-            exact = self._solved(problem, values, levels, least, runs)
+            exact = self._solve_levels(problem, values, levels, least, runs)
             if exact.runs is not None:
                 runs, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
             elif lacks_rounds:
@@ -196,7 +196,7 @@ class PlanSolver:
         objective, seconds = values.at(levels[main], counts), time.perf_counter() - started
         return runs, CallReport(name, status, objective, bounds[main], gap, per_round, seconds=seconds)
 
-    def _packed(
+    def _pack_counts(
         self,
         problem: PlanProblem,
         values: RoundValues,
@@ -209,7 +209,7 @@ class PlanSolver:
         nobody = np.zeros(problem.n_jobs, dtype=np.bool_)
         packings = []
         for first in (nobody, levels[0].weight > 0 if len(levels) > 1 else least > 0):
-            runs = refilled(problem, values, levels[-1], packed(problem, solved.counts, first))
+            runs = refill(problem, values, levels[-1], pack_rounds(problem, solved.counts, first))
             counts = runs.sum(axis=1)
             lacking = int(np.maximum(least - counts, 0).sum())
             packings.append((lacking, max(_gaps(values, levels, least, counts, solved.bounds)), runs))
@@ -217,7 +217,7 @@ class PlanSolver:
                 break
         return min(packings, key=lambda each: each[:2])[2]
 
-    def _solved(
+    def _solve_levels(
         self,
         problem: PlanProblem,
         values: RoundValues,
@@ -249,7 +249,7 @@ class PlanSolver:
                 floor = Floor(level, values.at(level, counts))
         return solved
 
-    def _ordered(
+    def _order_rounds(
         self, problem: PlanProblem, levels: Sequence[Level], runs: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], CallReport]:
         """Move jobs to early rounds, those of the first level before the others; ``runs`` where that is not solved."""
