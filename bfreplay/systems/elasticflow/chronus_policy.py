@@ -1,4 +1,4 @@
-"""Chronus in the replay: accepted jobs hold leases by a plan, the others run on what is left."""
+"""Chronus in the replay: accepted jobs hold leases by a plan, the others run on the remaining nodes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _US_PER_S = 1e6
 class Chronus(FixedPolicy):
     """Leases of a fixed length, planned by a linear model (Chronus, SoCC'21).
 
-    A job with a deadline is accepted when it comes if the leases that it needs fit before its deadline beside those of
-    the jobs accepted before; nobody is dropped. At the start of each lease a model says which accepted jobs hold it:
-    as many nodes as possible if all jobs are accepted, otherwise as few, which leaves more to the others.
+    A job with a deadline is accepted on arrival if the leases that it needs fit before its deadline beside those of
+    the jobs accepted before; no job is declined. At the start of each lease a model chooses the accepted jobs that hold
+    it: on as many nodes as possible if all jobs are accepted, otherwise on as few, which leaves more to the others.
     """
 
     capabilities = replace(FixedPolicy.capabilities, linear_programs=True)
@@ -43,7 +43,7 @@ class Chronus(FixedPolicy):
     @classmethod
     @keywords_from(ChronusOptions)
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> Chronus:
-        """Neither the forward-looking time nor the solver matters; see ``ChronusOptions`` for the others."""
+        """Return the policy with these ``ChronusOptions``; the forward-looking time and the solver have no effect."""
         return cls(ChronusOptions(**chosen))
 
     def forget(self) -> None:
@@ -53,7 +53,7 @@ class Chronus(FixedPolicy):
         self._lease_ends_us = LONG_AGO_US
 
     def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Holders of the lease; then jobs that were not accepted, the most urgent first; then accepted ones."""
+        """Return holders of the lease, then jobs that were not accepted, the most urgent first, then accepted ones."""
         requests = self._requests(state, width)
         for row, job in enumerate(state.job.tolist()):
             if job not in self._is_accepted:
@@ -67,21 +67,21 @@ class Chronus(FixedPolicy):
         return np.lexsort((state.job, slack_s, accepted, ~held))
 
     def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
-        """The end of the lease."""
+        """Return the end of the lease."""
         return self._lease_ends_us
 
     def _left_s(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(J,) seconds that jobs will take on ``width`` nodes, with a margin."""
+        """Return the remaining seconds of jobs on ``width`` nodes, with a margin, (J,)."""
         owed = 0.0 if state.owed is None else state.owed
         return np.minimum(MARGIN * (state.work - state.progress + owed) / rates_at(state, width), 1e12)
 
     def _slack_s(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(J,) seconds that jobs may wait; inf without a deadline."""
+        """Return the seconds that jobs may wait, (J,); inf without a deadline."""
         to_deadline_s = (state.deadline_us - float(state.time_us)) / _US_PER_S
         return np.where(state.deadline_us == NO_DEADLINE_US, np.inf, to_deadline_s - self._left_s(state, width))
 
     def _requests(self, state: PolicyState, width: NDArray[np.int64]) -> list[LeaseRequest]:
-        """Leases that jobs ask for, counted from now; none available where there is no deadline."""
+        """Return the leases that jobs ask for, counted from now; none are available without a deadline."""
         lease_us = self.options.lease_s * _US_PER_S
         needed = np.ceil(self._left_s(state, width) / self.options.lease_s).clip(1.0)
         before = (state.deadline_us - float(state.time_us)) // lease_us
@@ -89,7 +89,7 @@ class Chronus(FixedPolicy):
         return [LeaseRequest(*map(int, each)) for each in zip(width, needed, before, strict=True)]
 
     def _fits(self, state: PolicyState, requests: list[LeaseRequest], row: int) -> bool:
-        """Whether the job in ``row`` can have its leases beside those that can be kept of jobs accepted before."""
+        """Return whether the leases of the job in ``row`` fit beside those of jobs accepted before."""
         if requests[row].needed > requests[row].available:
             return False
         others = [k for k, job in enumerate(state.job.tolist()) if self._is_accepted.get(job, False)]
@@ -99,7 +99,7 @@ class Chronus(FixedPolicy):
         return all(plan is not None for plan in pack([requests[k] for k in [*kept, row]], nothing, state.n_idle))
 
     def _plan_lease(self, state: PolicyState, requests: list[LeaseRequest], accepted: NDArray[np.bool_]) -> set[int]:
-        """Numbers of the jobs that hold the lease which begins now."""
+        """Return the numbers of the jobs that hold the lease which begins now."""
         possible = np.array([each.needed <= each.available and each.gpus <= state.n_idle for each in requests])
         rows = np.flatnonzero(accepted & possible).tolist()
         asked = [requests[row] for row in rows]
@@ -119,12 +119,12 @@ class Chronus(FixedPolicy):
         }
 
     def summary(self) -> dict[str, object] | None:
-        """Leases whose plan a solver was asked for, and those of them that were planned by the greedy rule."""
+        """Return the number of plans by a solver, and of those replaced by the greedy rule."""
         counted = super().summary()
         return {"n_solves": self._n_solves, "n_fallbacks": self._n_fallbacks} if counted is None else counted
 
     def close(self) -> None:
-        """End the worker process of the back end, if there is one."""
+        """End the worker process of the back end, if any."""
         super().close()
         if self._solver is not None:
             self._solver.close()

@@ -20,10 +20,10 @@ _CLASSES = {
     "themis": ("fixed_policies:Themis", "themis:themis"),
     "chronus": ("chronus_policy:Chronus", "chronus:chronus"),
 }
-"""Each policy's class, and the published scheduler that it repeats with ``published=true``."""
+"""Class of each policy, and the published scheduler that it repeats with ``published=true``."""
 
 POLICIES = tuple(_CLASSES)
-"""ElasticFlow; without admission; EDF without and with admission; and those on the nodes that users ask for."""
+"""ElasticFlow; without admission; EDF without and with admission; and baselines on the requested nodes."""
 
 
 def _import(module: str, place: str) -> Any:
@@ -33,7 +33,7 @@ def _import(module: str, place: str) -> Any:
 
 @cache
 def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
-    """The class of the policy ``elasticflow.<name>``."""
+    """Return the class of the policy ``elasticflow.<name>``."""
     place, program = _CLASSES[name]
     attributes = {
         "name": f"elasticflow.{name}",
@@ -45,7 +45,7 @@ def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
 
 
 def __getattr__(name: str) -> type[ElasticFlowPolicy]:
-    """The classes as attributes of this module: the registry of policies imports ``policies:edf``."""
+    """Return a class as an attribute of this module: the registry of policies imports ``policies:edf``."""
     if name in POLICIES:
         return elasticflow_policy(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

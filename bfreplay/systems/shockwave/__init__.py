@@ -3,7 +3,7 @@
 Its data are traces of such jobs (``trace``, ``adaptation_rules``), throughputs in Gavel's format, and generated
 workloads (``generated_workload``). Its policies are listed in ``policies``: six that give shares of time, as Gavel's
 do, and Shockwave's own, which plans a window of rounds (``planner``). All run in Gavel's rounds; ``published_jobs``
-has how the published simulator lets jobs change.
+repeats the batch-size changes of the published simulator.
 """
 
 from bfreplay.registry import PublishedSystem

@@ -114,7 +114,7 @@ def test_elasticflow_meets_more_deadlines_than_edf_and_those_than_policies_that_
 def test_the_published_simulator_is_refused_where_nodes_are_reclaimed_or_are_no_whole_servers():
     events = log(8, [(50, 0, False), (60, 0, True)], 10_000, idle_first=range(8))
     jobs = generated(3)
-    with pytest.raises(InputError, match="knows no nodes that are reclaimed"):
+    with pytest.raises(InputError, match="cannot reclaim nodes"):
         replay_log(events, jobs, policy("edf", published=True), ALL)
     with pytest.raises(InputError, match="the cluster has no whole servers"):
         replay_log(fixed_cluster("gpu=12"), jobs, policy("edf", published=True), ALL)

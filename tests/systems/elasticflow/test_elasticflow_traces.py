@@ -98,11 +98,11 @@ def test_a_plain_job_set_is_no_trace(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("bert.csv", "batch,1,2\n64,1,2\n", "this is no throughput table"),
+        ("bert.csv", "batch,1,2\n64,1,2\n", "this is not a throughput table"),
         ("bert.csv", "global_batch_size,one\n64,1\n", "no whole number"),
-        ("bert.csv", "global_batch_size,1\n64,fast\n", "this is no rate"),
+        ("bert.csv", "global_batch_size,1\n64,fast\n", "this is not a rate"),
         ("bert.csv", "global_batch_size,1,2\n64,0,\n", "a batch size has no rate"),
-        ("notes.txt", "nothing", "there are no throughput tables"),
+        ("notes.txt", "nothing", "the folder has no throughput tables"),
     ],
 )
 def test_a_folder_that_has_no_usable_tables_is_refused(tmp_path, name, text, says):
@@ -125,7 +125,7 @@ def test_jobs_of_no_trace_and_of_a_calendar_are_not_written(tmp_path):
     with pytest.raises(InputError, match="is none of a trace of ElasticFlow"):
         write_trace(JobSet([plain_job(work=5)], submit_is_relative=True), tmp_path / "no.csv")
     dated = JobSet(generated_jobs(made_up_throughputs(), 2))
-    with pytest.raises(InputError, match="submit times of a calendar"):
+    with pytest.raises(InputError, match="calendar submit times"):
         write_trace(dated, tmp_path / "no.csv")
 
 
