@@ -70,7 +70,7 @@ class Throughputs:
             sizes = sorted(size for name, size in self.rates if name == model)
             known = f"{model} with {sizes}" if sizes else ", ".join(sorted({name for name, _ in self.rates}))
             raise InputError(
-                f"the throughput tables have no rate of {model!r} with a global batch of {batch_size}", file=self.folder,
+                f"the tables have no rate of {model!r} with a global batch of {batch_size}", file=self.folder,
                 column="model_name, batch_size", value=f"{model}, {batch_size}", expected=known,
                 fix="measure it and add it to the table of the model, or remove such jobs",
             )  # fmt: skip

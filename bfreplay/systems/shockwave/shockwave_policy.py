@@ -178,7 +178,7 @@ def _check_published(job: ElasticJob) -> None:
 
 
 class BaselinePolicy(ShockwavePolicy):
-    """One of the six baselines of Shockwave, which give shares of time."""
+    """Base of the six baselines of Shockwave, which give shares of time."""
 
     @classmethod
     @keywords_from(

@@ -61,7 +61,7 @@ class LeaseSolver(Protocol):
     """Planner of the leases of accepted jobs; see ``lease_model.LeaseMilp``."""
 
     def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
-        """Return plans of all requests with as many GPUs in the first lease as possible, or as few; ``None`` on failure."""
+        """Return a plan per request with most GPUs in the first lease, or fewest; ``None`` on failure."""
         ...
 
 

@@ -26,8 +26,8 @@ from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers
 def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: Floats, total: float) -> Plan:
     """Plan one job with as many nodes as possible at any time.
 
-    Arguments and result are those of ``minimum_share``. Where the job ends within a slot, the nodes that were free before
-    it are free from the end of the slot on, regardless of other plans then.
+    Arguments and result are those of ``minimum_share``. Where the job ends within a slot, the nodes that were free
+    before it are free from the end of the slot on, regardless of other plans then.
     """
     now = free.time[0]
     top = _level_within(counts, total)

@@ -2,8 +2,8 @@
 
 The ratio of a job is (elapsed time + iterations left / (rate x fraction)) over its reference time; the largest is to be
 as small as possible. Often the worst job has all the time that it can use, and others may have more than they need: the
-best answer is then not unique, and decides the jobs that run. Hence the same program as in the published Themis, and the
-same kind of method.
+best answer is then not unique, and decides the jobs that run. Hence the same program as in the published Themis, and
+the same kind of method.
 """
 
 from __future__ import annotations

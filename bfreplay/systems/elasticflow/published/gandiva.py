@@ -139,8 +139,8 @@ class _ServerSets:
     def _expand(self, size: int, sets: list[_ServerSet], count: int) -> None:
         """Open up to ``count`` sets, and redistribute all jobs of this size if the program does.
 
-        It does if the last set could not be opened, or has several servers: otherwise its inner loop leaves the variable
-        of the outer one at 0. The new sets then stay empty and are dissolved at once.
+        It does if the last set could not be opened, or has several servers: otherwise its inner loop leaves the
+        variable of the outer one at 0. The new sets then stay empty and are dissolved at once.
         """
         opened = [self._open(size) for _ in range(count)]
         last = opened[-1]
