@@ -35,7 +35,7 @@ ONE_GPU = Servers(1, 1)
 def replayed(shared: Path, name: str, solver: LeaseSolver | None = None) -> tuple[list[TraceJob], Servers, ChronusRun]:
     """A recorded run, run anew."""
     recorded = ChronusRecord.read(shared, name)
-    return recorded.jobs, recorded.servers, recorded.repeated(solver)
+    return recorded.jobs, recorded.servers, recorded.rerun(solver)
 
 
 def job(index: int, submit_s: int, duration_s: int, deadline_s: int, gpus: int = 1) -> TraceJob:
@@ -79,7 +79,7 @@ class Fails:
 @pytest.mark.parametrize("name", RUNS)
 def test_ends_gpus_stops_starts_and_met_deadlines_are_the_recorded_ones(shared: Path, name: str) -> None:
     recorded = ChronusRecord.read(shared, name)
-    run = recorded.repeated()
+    run = recorded.rerun()
     assert recorded.ends(run) == recorded.recorded_ends()
     assert run.accepted == recorded.record["satisfied"]
     assert run.accepted / (run.accepted + run.declined) == recorded.record["ddl_satis_ratio_reported"]
@@ -88,7 +88,7 @@ def test_ends_gpus_stops_starts_and_met_deadlines_are_the_recorded_ones(shared: 
 
 def test_events_are_those_of_the_published_log_of_figure_10(shared: Path) -> None:
     recorded = ChronusRecord.read(shared, "fig10/greedy_fallback")
-    run = recorded.repeated()
+    run = recorded.rerun()
     times_s, log = published_chronus_log(shared)
     assert len(times_s) == 4027
     for ours, row in zip(recorded.log(run, times_s), log, strict=True):

@@ -12,9 +12,9 @@ has one deadline, which makes its binary 1.)
 
 Here later leases are grouped: deadlines cut them into intervals, and an integer ``later[j, k]`` is the number of leases
 of interval k in which job j runs. Every answer of the published model gives one of this model with the same first
-lease, by counting. So this model is a relaxation: its optimum is at least as good. Where its counts can be spread over single
-leases, the result is an answer of the published model, hence an optimum of both. Counts cannot always be spread: two
-leases of 4 GPUs hold one lease of 2 GPUs and six of 1, but not if these are two for each of three jobs. An interval
+lease, by counting. So this model is a relaxation: its optimum is at least as good. Where its counts can be spread over
+single leases, the result is an answer of the published model, hence an optimum of both. Counts cannot always be spread:
+two leases of 4 GPUs hold one lease of 2 GPUs and six of 1, but not if these are two for each of three jobs. An interval
 that cannot be spread is cut in two and the model solved again; cut into single leases it is the published model, so the
 answer is always an optimum of that, unless time runs out.
 
