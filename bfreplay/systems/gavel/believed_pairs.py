@@ -85,7 +85,7 @@ class BelievedPairs:
         return believed
 
     def learn(self, rounds: RoundState) -> bool:
-        """Learn from the pairs that run, and from those that got time where they cannot share a node.
+        """Learn from pairs that run, and from pairs that got time where they cannot share a node.
 
         Returns
         -------

@@ -43,7 +43,7 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     # each job has its own part of the cluster; each job's time is split over node types like the cluster
     "isolated": ("rule_shares:Isolated", {}),
     "proportional": ("rule_shares:Proportional", {}),
-    # first come, first served: on a random type; on the fastest with room; those that wait share nodes where that pays
+    # first come, first served: on a random type; on the fastest with room; waiting jobs share nodes where that pays
     "fifo": ("fifo:Fifo", {}),
     "fifo_perf": ("fifo:FifoPerf", {}),
     "fifo_packed": ("fifo:FifoPacked", {}),

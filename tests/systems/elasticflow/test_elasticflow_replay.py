@@ -34,7 +34,7 @@ def policy(name, **parameters):
     return policy_of(f"elasticflow.{name}" + (f"({spec})" if spec else ""), t_fwd_s=60.0, solver=ExactSolver())
 
 
-def replayed(shared, file, name, schedule):
+def replay_run(shared, file, name, schedule):
     """The replay of a recorded run, the run, and seconds by which its clock is ahead of the replay's."""
     golden = golden_record(shared, f"elasticflow/{file}")["runs"][f"{name}/{schedule}"]
     meta = golden["meta"]
@@ -60,7 +60,7 @@ def check_ends(run, golden, ahead_s):
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, name, schedule):
-    check_ends(*replayed(shared, "small_n1g8", name, schedule))
+    check_ends(*replay_run(shared, "small_n1g8", name, schedule))
 
 
 @pytest.mark.thorough
@@ -76,7 +76,7 @@ def test_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, 
 )
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_large_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, file, name, schedule):
-    check_ends(*replayed(shared, file, name, schedule))
+    check_ends(*replay_run(shared, file, name, schedule))
 
 
 def generated(n=12, **parameters):

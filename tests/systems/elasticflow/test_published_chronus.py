@@ -32,7 +32,9 @@ RUNS = (
 ONE_GPU = Servers(1, 1)
 
 
-def replayed(shared: Path, name: str, solver: LeaseSolver | None = None) -> tuple[list[TraceJob], Servers, ChronusRun]:
+def replay_run(
+    shared: Path, name: str, solver: LeaseSolver | None = None
+) -> tuple[list[TraceJob], Servers, ChronusRun]:
     """A recorded run, run anew."""
     recorded = ChronusRecord.read(shared, name)
     return recorded.jobs, recorded.servers, recorded.rerun(solver)
@@ -44,7 +46,7 @@ def job(index: int, submit_s: int, duration_s: int, deadline_s: int, gpus: int =
 
 
 def ends(run: ChronusRun) -> dict[int, float]:
-    """When each job ended."""
+    """Return the end of each job."""
     return {each.index: each.end_s for each in run.ends}
 
 
@@ -99,7 +101,7 @@ def test_events_are_those_of_the_published_log_of_figure_10(shared: Path) -> Non
 
 @pytest.mark.parametrize("name", RUNS[1:])
 def test_running_jobs_have_gpus_of_their_own(shared: Path, name: str) -> None:
-    jobs, servers, run = replayed(shared, name)
+    jobs, servers, run = replay_run(shared, name)
     for moment in run.moments:
         used = [gpu for each in moment.running.values() for gpu in each.gpus]
         assert len(used) == len(set(used))
@@ -108,7 +110,7 @@ def test_running_jobs_have_gpus_of_their_own(shared: Path, name: str) -> None:
 
 
 def test_a_solver_that_never_answers_gives_the_greedy_run_and_is_counted(shared: Path) -> None:
-    greedy, failing = (replayed(shared, "n4g8_first25/greedy_fallback", each)[2] for each in (None, Fails()))
+    greedy, failing = (replay_run(shared, "n4g8_first25/greedy_fallback", each)[2] for each in (None, Fails()))
     assert failing.ends == greedy.ends
     assert failing.moments == greedy.moments
     assert failing.n_fallbacks == failing.n_solves > 0
@@ -116,7 +118,7 @@ def test_a_solver_that_never_answers_gives_the_greedy_run_and_is_counted(shared:
 
 @pytest.mark.parametrize("name", ["n4g8_first25/greedy_fallback", "n16g8_195job/greedy_fallback"])
 def test_with_plans_of_the_lease_model_every_accepted_job_is_in_time(shared: Path, name: str) -> None:
-    _, _, run = replayed(shared, name, LeaseMilp(time_limit_s=60.0))
+    _, _, run = replay_run(shared, name, LeaseMilp(time_limit_s=60.0))
     refused = set(run.refused)
     assert all(each.is_met for each in run.ends if each.index not in refused)
     assert run.n_solves > 0
@@ -320,7 +322,7 @@ def first_lease(requests: Sequence[LeaseRequest], plans: list[Plan] | None) -> i
 
 
 def is_kept(requests: Sequence[LeaseRequest], plans: list[Plan], n_gpus: int) -> bool:
-    """Whether plans give each job its leases and no lease more GPUs than there are."""
+    """Return whether plans give each job its leases and no lease more GPUs than exist."""
     used: Counter[int] = Counter()
     for each, plan in zip(requests, plans, strict=True):
         if plan.shape != (each.available,) or int(plan.sum()) != each.needed:

@@ -47,7 +47,7 @@ class PublishedLoop(ABC, Generic[JobT]):
     Attributes
     ----------
     runnable, pending, running
-        Jobs in the system; those that wait for their first GPUs; and the others. Their order decides ties, as in the
+        All jobs in the system; jobs that wait for their first GPUs; and the others. Their order decides ties, as in the
         published program.
     """
 

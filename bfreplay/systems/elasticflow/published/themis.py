@@ -143,7 +143,7 @@ class _Themis:
         )
 
     def _choose(self) -> list[_Job]:
-        """Sort jobs by fraction, the largest first, which also breaks ties in later slots; choose those that fit."""
+        """Sort jobs by fraction, the largest first, which also breaks later ties; choose the jobs that fit."""
         claims = self._claims()
         if not self._only_contended or claims.gpus.sum() > self._n_gpus:
             self._runnable = [self._runnable[k] for k in np.argsort(-fair_fractions(claims), kind="stable")]

@@ -108,7 +108,7 @@ def refill(
     Returns
     -------
     Assignment
-        The micro-tasks that were kept, as they were, then those that begin now.
+        The kept micro-tasks, unchanged, then the new ones.
 
     Raises
     ------
@@ -117,11 +117,11 @@ def refill(
     """
     last, jobs, entries = state.last, state.jobs, state.entries
     if not (kept | state.is_credited).all():
-        raise ValueError("micro-tasks that ended must be credited before their nodes are given away")
+        raise ValueError("micro-tasks that ended must be credited before their nodes are reallocated")
     kept_node = np.repeat(kept, np.diff(last.node_offset))
     in_use = last.node[kept_node]
     if not is_available[in_use].all():
-        raise ValueError("a micro-task whose node is gone cannot go on")
+        raise ValueError("a micro-task that lost a node cannot continue")
     is_free = is_available.copy()
     is_free[in_use] = False
     # positions in the new assignment of micro-tasks that go on

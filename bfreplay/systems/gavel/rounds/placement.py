@@ -22,7 +22,7 @@ def place_entries(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the nodes of k chosen entries, as offsets (k + 1,) and node numbers (sum of gangs,).
 
-    Larger gangs go first. Among equal ones, those that ran on the same type in the last assignment first keep their
+    Larger gangs go first. Among equal ones, entries that ran on the same type in the last assignment first keep their
     nodes, if all are still free; the others take the lowest free node numbers of the type, in the order in which they
     were chosen. Nodes of a server have consecutive numbers, so gangs stay together where they can.
 

@@ -232,8 +232,8 @@ class RoundState:
     is_credited : (k,) bool
         Whether each of its micro-tasks has been credited.
     extensions, opportunities
-        Leases: the times that an entry of the last assignment got the same nodes again, of those that a member was
-        still active.
+        Leases: the times that an entry of the last assignment got the same nodes again, and the times that a
+        member was still active.
     priority : (e, n) float64
         Priorities of the last round before its micro-tasks ran, for its entries.
     types
@@ -307,7 +307,7 @@ def add_jobs(
     member_rate = np.stack([rate, np.zeros((a, n))], axis=2)
     if pair is not None and pair_rate is not None and pair.shape[0]:
         if not np.isin(pair[:, 1], job).all() or (pair[:, 0] >= pair[:, 1]).any():
-            raise ValueError("a pair is an earlier job and one of those that arrive now")
+            raise ValueError("a pair needs an earlier job and a new one")
         member = np.concatenate([member, pair])
         member_rate = np.concatenate([member_rate, pair_rate])
         arrival = np.lexsort((member[:, 0], member[:, 1] != NOBODY, member.max(axis=1)))

@@ -114,9 +114,9 @@ def _by_job(problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray
 
 
 SLACKS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
-"""Part of its best rate by which a job may miss what it got before, where rounding makes that infeasible: the first
-that suffices. Slack of all jobs together can raise one by far more than itself, and what it is raised by is missed by
-the others then, so there is none where none is needed."""
+"""Slack of a job's level, relative to its best rate, where rounding makes levels reached before infeasible: the first
+value that suffices, 0 if possible, as the slack of all jobs can raise one of them by far more than itself, at the cost
+of the others."""
 
 
 ROUNDING = 1e-9

@@ -60,7 +60,7 @@ class Finish:
 
 
 def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> NDArray[np.float64]:
-    """Raise the paces of all jobs together, freeze those that can go no faster, and go on with the rest.
+    """Raise the paces of all jobs together, freeze jobs that can go no faster, and continue with the rest.
 
     So the largest rho is as small as possible, then the next largest. Jobs are frozen, many at once where only their
     own limit stops them, as in ``highest_levels``.
