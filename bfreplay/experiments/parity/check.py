@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,20 +27,12 @@ SYSTEMS: Mapping[str, str] = {
     "shockwave": "bfreplay.experiments.parity.shockwave:checks",
     "elasticflow": "bfreplay.experiments.parity.elasticflow:checks",
 }
-"""Function ``(data, quick)`` that yields the checks of each published system."""
+"""Function ``(data, *, quick)`` of each published system: yields its checks, quick ones in seconds."""
 
 Many = Mapping[Any, Any] | Sequence[Any]
 """Items by name, or in order."""
 
 T = TypeVar("T")
-
-
-class Checks(Protocol):
-    """Function that yields the checks of a published system."""
-
-    def __call__(self, data: Path, *, quick: bool) -> Iterator[Check]:
-        """Repeat the records in ``data``; ``quick``: a part of them that takes seconds."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +268,7 @@ def _check_system(
                     fix="add them, or give no name: all systems with data are then compared",
                 )  # fmt: skip
             return SystemParity(name, absent=str(folder))
-    checks: Checks = built_in(SYSTEMS[name])
+    checks: Callable[..., Iterator[Check]] = built_in(SYSTEMS[name])
     return SystemParity(name, tuple(_with_seconds(checks(data, quick=quick), name, progress)))
 
 

@@ -111,7 +111,7 @@ def trace_job(
 
 
 class _Row:
-    """A row of a trace."""
+    """Row of a trace."""
 
     def __init__(self, table: JobTable, row: int | str, cells: dict[str, str]) -> None:
         self._table, self._row, self._cells = table, row, cells

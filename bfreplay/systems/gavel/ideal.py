@@ -18,7 +18,7 @@ _TOGETHER = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Jobs:
-    """The J jobs of a set in columns, on n node types; ``kind`` (J,) is the row of ``together`` of each.
+    """J jobs of a set in columns, on n node types; ``kind`` (J,) is the row of ``together`` of each.
 
     ``fits (J, n)``: the type has nodes for a whole gang. ``together (k, k, n, 2)``: rates of pairs.
     """

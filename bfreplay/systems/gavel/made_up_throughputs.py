@@ -31,7 +31,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class NodeModel:
-    """A node type.
+    """Node type.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A job on a gang of one type: steps/s of all nodes, the part of time that devices are busy, memory of each."""
+    """Job on a gang of one type: steps/s of all nodes, the part of time that devices are busy, memory of each."""
 
     rate: float
     utilisation: float

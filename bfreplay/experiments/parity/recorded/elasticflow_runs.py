@@ -111,7 +111,7 @@ class RecordedRun:
         return None if job.is_best_effort else end.end_s <= job.deadline_s
 
     def recorded_ends(self) -> dict[str, list[Any]]:
-        """The same of the record."""
+        """Return the same of the record."""
         return {row[0]: row[1:] for row in self.record["per_job"]}
 
     def events(self) -> list[list[Any]]:
@@ -196,7 +196,7 @@ class ChronusRecord:
         }
 
     def recorded_ends(self) -> dict[str, list[Any]]:
-        """The same of the record."""
+        """Return the same of the record."""
         return {row[0]: row[1:] for row in self.record["per_job"]}
 
     def log(self, run: ChronusRun, times_s: Sequence[float]) -> list[list[Any]]:

@@ -67,7 +67,7 @@ class LeaseSolver(Protocol):
 
 @dataclass(slots=True)
 class ChronusRun(PublishedRun):
-    """A run of Chronus.
+    """Run of Chronus.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class ChronusRun(PublishedRun):
     n_solves
         Leases planned by a solver.
     n_fallbacks
-        Those planned by the greedy rule, as the solver gave no answer.
+        Leases planned by the greedy rule, as the solver gave no answer.
     """
 
     starts: dict[int, int] = field(default_factory=dict)

@@ -62,7 +62,7 @@ def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: 
 
 
 class _EdfJob(LiveJob):
-    """A job and its plan."""
+    """Job and its plan."""
 
     def __init__(self, trace: TraceJob) -> None:
         super().__init__(trace)

@@ -67,7 +67,7 @@ class Servers:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A job from an event to the next: its GPUs, and the time for which it stands still at first."""
+    """Job from an event to the next: its GPUs, and the time for which it stands still at first."""
 
     gpus: tuple[int, ...]
     overhead_s: float = 0.0

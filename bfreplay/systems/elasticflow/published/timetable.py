@@ -1,4 +1,4 @@
-"""The events of the published simulator: arrivals, ends, and times at which plans change."""
+"""Events of the published simulator: arrivals, ends, and times at which plans change."""
 
 from __future__ import annotations
 

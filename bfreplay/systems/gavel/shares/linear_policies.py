@@ -150,7 +150,7 @@ class MaxMinFairness(VariantPolicy):
     variant
         ``agnostic``, ``perf`` or ``packed``.
     optimum
-        Which of equally good shares, see ``Optimum``.
+        Choice among equally good shares, see ``Optimum``.
     """
 
     def __init__(self, variant: Variant = "perf", optimum: Optimum = "central") -> None:
@@ -179,7 +179,7 @@ class Makespan(VariantPolicy):
     reference_type
         Type whose rates the agnostic variant takes for all types, see ``reference_rate``.
     optimum
-        Which of equally good shares, see ``Optimum``.
+        Choice among equally good shares, see ``Optimum``.
     """
 
     looks_at_work = True
@@ -215,7 +215,7 @@ class MaxSumThroughput(SharePolicy):
     packs
         Jobs may share nodes.
     optimum
-        Which of equally good shares, see ``Optimum``.
+        Choice among equally good shares, see ``Optimum``.
     """
 
     def __init__(

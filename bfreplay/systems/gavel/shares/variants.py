@@ -79,7 +79,7 @@ def spread(shares: TimeShares, problem: ShareProblem) -> TimeShares:
 
 
 class VariantPolicy(SharePolicy):
-    """A policy in three variants; the agnostic one has one type of node, and splits a job's time like the cluster.
+    """Policy in three variants; the agnostic one has one type of node, and splits a job's time like the cluster.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ class RoundValues:
 
 
 HIDING = 1e3
-"""A round less of the longest remaining time hides those of jobs if it is worth this many times more."""
+"""Worth of a round less of the longest remaining time, over that of a job's round, that hides the latter."""
 
 NEGLIGIBLE = 1e-11
 """Differences of utilities below this are rounding."""
