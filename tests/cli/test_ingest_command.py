@@ -67,7 +67,7 @@ def test_an_estimated_window_that_leaves_out_most_of_the_log_is_a_warning(folder
     rows += ["2|COMPLETED|2024-05-01T11:00:00|2024-05-01T12:00:00|1|cn10"]
     (folder / "short.psv").write_text("\n".join(rows))
     cut = run("slurm", "short.psv", "--tz", "UTC").stdout
-    assert "WARNING     1 x the estimated window leaves out most of the log (--full-window keeps it" in cut
+    assert "WARNING     1 x the estimated window leaves out most of the log (--full-window keeps the whole log)" in cut
     assert "leaves out" not in run("slurm", "short.psv", "--tz", "UTC", "--full-window").stdout
 
 

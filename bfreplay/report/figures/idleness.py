@@ -277,8 +277,8 @@ def draw_bursts(idleness: Idleness) -> Drawing:
     )
     highest = max(large.per_day for _, of, *_ in kinds for large in of.large)
     shares.set_ylim(0.0, highest * 1.12 or 1.0)
-    dress(sizes, "at least so many nodes at once", "changes a day", y_ticks=log_tick)
-    dress(shares, "share of the idle nodes at once", "changes a day", y_ticks=plain_tick)
+    dress(sizes, "at least so many nodes at once", "bursts a day", y_ticks=log_tick)
+    dress(shares, "share of the idle nodes at once", "bursts a day", y_ticks=plain_tick)
     _title(sizes, "Bursts", idleness)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False, handlelength=3.6)
     return figure

@@ -36,7 +36,7 @@ GAP = (
     "no job starts or ends for most of the window: is a date of a job before or after that wrong? Nodes look idle, or "
     "busy, all the time between (--window takes a part of the log)"
 )
-MOSTLY_CUT_OFF = "the estimated window leaves out most of the log (--full-window keeps it, with edges that lack jobs)"
+MOSTLY_CUT_OFF = "the estimated window leaves out most of the log (--full-window keeps the whole log)"
 BEYOND = "the window reaches beyond the log: nodes look idle there"
 
 _QUANTILES = ("p25", "p50", "p75", "p95")
