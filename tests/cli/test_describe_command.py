@@ -127,7 +127,7 @@ def test_a_run_folder_is_not_the_log_that_it_was_made_of(tmp_path):
     refused = run(tmp_path)
     assert refused.exit_code == 2
     assert "this is a run folder" in refused.stderr
-    assert "run.json names it" in refused.stderr
+    assert "session.json says where it was" in refused.stderr
 
 
 def test_a_log_that_cannot_be_read_leaves_no_folder(tmp_path):
