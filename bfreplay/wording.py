@@ -25,6 +25,11 @@ def amount(value: float) -> str:
     return f"{round(value, 2 - exponent):,.{max(0, 2 - exponent)}f}"
 
 
+def signed_amount(value: float) -> str:
+    """Three significant digits with the sign: ``+12.3``, ``-0.05``, ``0``."""
+    return f"{'+' if value > 0 else ''}{amount(value)}"
+
+
 def percent(share: float) -> str:
     """Three significant digits, such as ``12.3 %``; ``99.9 %`` for what is less than all but would round to it."""
     return "99.9 %" if 0.9995 <= share < 1 else f"{amount(share * 100)} %"

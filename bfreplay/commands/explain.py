@@ -89,7 +89,7 @@ def explain(
         from bfreplay.report.figures.picture_files import save_picture
 
         if isinstance(answer, answers.RunAnswer):
-            save_picture(CAMPAIGN.drawn(saved, answer.campaign), picture, overwrite=force)
+            save_picture(CAMPAIGN.draw_from(saved, answer.campaign), picture, overwrite=force)
         elif isinstance(answer, answers.JobAnswer):
-            save_picture(JOB.drawn(saved, answer.story.name, answer.story.steps), picture, overwrite=force)
+            save_picture(JOB.draw_from(saved, answer.story.name, answer.story.steps), picture, overwrite=force)
     click.echo(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))

@@ -97,7 +97,7 @@ def fit(
         from bfreplay.report.figures.curve_fit import FIT
         from bfreplay.report.figures.picture_files import save_picture
 
-        save_picture(FIT.drawn(name, choices[name]), file, overwrite=force)
+        save_picture(FIT.draw_from(name, choices[name]), file, overwrite=force)
     if as_json:
         documents = {
             name: choice.to_dict() | {"warnings": [*of_outliers(choice), *warnings(choice)]}

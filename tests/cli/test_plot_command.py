@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from bfreplay import replay_log
 from bfreplay.cli import main
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.figures.figure import FIGURES, figure_named
+from bfreplay.report.figures.figure import FIGURES, find_figure
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 
@@ -116,7 +116,7 @@ def test_a_window_that_cannot_be_is_refused(folders, here):
 def test_names_are_listed_with_what_they_show(here):
     listed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in said("--list").splitlines())
     assert listed.pop("sweep").startswith("Metrics of a sweep")
-    assert listed == {name: figure_named(name).title for name in FIGURES.built_in}
+    assert listed == {name: find_figure(name).title for name in FIGURES.built_in}
 
 
 def test_a_figure_of_another_package_that_is_broken_leaves_the_others_alone(monkeypatch, folders, here):

@@ -1,4 +1,4 @@
-"""A sweep as text that a person can read."""
+"""Text of a sweep."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ MOST_ROWS = 40
 
 
 def render(result: SweepResult) -> str:
-    """Warnings, what was done, the table where it is short, the first error, and where all of it lies."""
+    """Return the sweep as text: warnings, numbers of runs, a short table, the first error, the file."""
     results = result.results
     n_runs, n_failed = len(result.ids), result.n_failed
-    said = [count(n_runs, "run")]
+    parts = [count(n_runs, "run")]
     if results.num_rows != n_runs:
-        said[0] += f" for {results.num_rows:,} rows"
+        parts[0] += f" for {results.num_rows:,} rows"
     if result.n_reused:
-        said.append(f"{result.n_reused:,} of them there before")
-    said.append(f"{n_failed:,} failed" if n_failed else "none failed")
-    blocks = [[*warning_lines(result.warnings), ", ".join(said) + "."]]
+        parts.append(f"{result.n_reused:,} reused")
+    parts.append(f"{n_failed:,} failed" if n_failed else "none failed")
+    blocks = [[*warning_lines(result.warnings), ", ".join(parts) + "."]]
     if results.num_rows <= MOST_ROWS:
         blocks.append(_table(result))
     if n_failed:
@@ -38,7 +38,7 @@ def render(result: SweepResult) -> str:
 
 
 def render_outlook(plan: SweepPlan, there: Outlook) -> str:
-    """What a sweep would do, and the ids of its runs."""
+    """Return the plan of a sweep as text, with the ids of its runs."""
     n_runs, n_points = len(plan.runs), len(plan.ids)
     rows = f" for {n_points:,} rows" if n_points != n_runs else ""
     done = f"{len(there.finished):,} there, {len(there.failed):,} failed before, {len(there.missing):,} to do."

@@ -75,6 +75,6 @@ def _href(path: Path, beside: Path) -> str:
 
 
 def _kind(values: Sequence[Any]) -> Kind:
-    """How the values of an option are written: as numbers where all of them are."""
+    """Format of the values of an option: numbers if all values are."""
     types = {type(each) for each in values if each is not None}
     return "number" if types <= {int, float} else "text"

@@ -8,7 +8,7 @@ import pytest
 
 from bfreplay.report.figures.efficiency import EFFICIENCY, efficiency
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.report.shown_values import written
+from bfreplay.runs.metrics import value_text
 from tests.report.figures.drawn import check_page
 from tests.run_records import run_of
 
@@ -121,7 +121,7 @@ def test_the_share_of_the_bound_is_rounded_down():
 def test_the_table_says_no_more_than_the_words():
     table = EFFICIENCY.table({"": efficiency(efficiency_run(bound=50.01))})
     (place,) = (k for k, column in enumerate(table.columns) if column.key == "share")
-    assert written(table.rows[0][place], table.columns[place].kind) == "79.9 %"
+    assert value_text(table.rows[0][place], table.columns[place].kind) == "79.9 %"
 
 
 def test_one_dedicated_node_is_told_as_one():

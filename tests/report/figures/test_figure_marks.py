@@ -6,7 +6,16 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.pairing import labels_of
-from bfreplay.report.figures.marks import DARK, LIGHT, Mark, all_are_alike, amount_of, in_lines, numbered, run_number
+from bfreplay.report.figures.marks import (
+    DARK,
+    LIGHT,
+    Mark,
+    all_are_alike,
+    amount_of,
+    in_lines,
+    marks_of_runs,
+    run_number,
+)
 
 
 def test_labels_number_the_runs():
@@ -21,11 +30,11 @@ def test_other_labels_are_refused(label):
     with pytest.raises(InputError, match="no label of a run"):
         run_number(label)
     with pytest.raises(InputError, match="no label of a run"):
-        numbered({"A": 1, label: 2})
+        marks_of_runs({"A": 1, label: 2})
 
 
 def test_runs_are_numbered_by_their_letters_and_not_by_their_places():
-    assert numbered({"B (run)": "x", "AB": "y"}) == [
+    assert marks_of_runs({"B (run)": "x", "AB": "y"}) == [
         (Mark.of_run(1), "B (run)", "x"),
         (Mark.of_run(27), "AB", "y"),
     ]
@@ -34,7 +43,7 @@ def test_runs_are_numbered_by_their_letters_and_not_by_their_places():
 def test_two_runs_with_one_letter_are_refused():
     for labels in (("A", "A (run)"), ("", "A")):
         with pytest.raises(InputError, match="two runs have the same letter"):
-            numbered(dict.fromkeys(labels, 0))
+            marks_of_runs(dict.fromkeys(labels, 0))
 
 
 def test_runs_are_alike_if_all_are_like_the_first():

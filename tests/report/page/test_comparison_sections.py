@@ -23,8 +23,8 @@ from bfreplay.report.page.comparison_sections import (
     option_table,
     total_table,
 )
-from bfreplay.report.shown_values import written
 from bfreplay.result_folders.comparison import CampaignDifference, RunComparison
+from bfreplay.runs.metrics import value_text
 from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
 from tests.report.figures.drawn import check_page
 
@@ -63,7 +63,7 @@ def texts(*tables):
         (
             table.caption,
             [
-                [written(value, column.kind) for value, column in zip(row, table.columns, strict=True)]
+                [value_text(value, column.kind) for value, column in zip(row, table.columns, strict=True)]
                 for row in table.rows
             ],
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.report.figures.figure import FIGURES, RunFigure, figure_named
+from bfreplay.report.figures.figure import FIGURES, RunFigure, find_figure
 from bfreplay.report.page.document import write_report
 from tests.report.page.read_page import ReadPage
 
@@ -13,7 +13,7 @@ def _fails(_run):
     raise ZeroDivisionError("no such thing")
 
 
-_NODE_HOURS = figure_named("node-hours")
+_NODE_HOURS = find_figure("node-hours")
 FAILING = RunFigure("failing", "A figure that fails", _fails, _NODE_HOURS.draw, _NODE_HOURS.page, _NODE_HOURS.words)
 
 
