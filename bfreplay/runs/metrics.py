@@ -36,7 +36,8 @@ def value_text(value: Any, kind: Kind) -> str:
 
 def share_at_least(share: float) -> str:
     """Percent, rounded down to three significant digits."""
-    return percent(float(_DOWN.create_decimal(share + 1e-12)))  # a share of 1 may come out a rounding error below
+    rounding_error = 1e-12  # a share of 1 may come out below 1
+    return percent(float(_DOWN.create_decimal(share + rounding_error)) if share else 0.0)
 
 
 _WRITERS: Mapping[Kind, Callable[[Any], str]] = {

@@ -78,7 +78,7 @@ def test_several_runs_are_labelled_in_their_order_with_their_folders(folders, he
 def test_runs_with_nothing_to_show_are_left_out_and_named(folders, here):
     done = call("jobs", folders / "run", folders / "empty")
     assert done.exit_code == 0
-    assert "Note: jobs: B (empty) is left out: no job held a node" in done.output
+    assert "Note: jobs: B (empty) is skipped: no job held a node" in done.output
     assert "Note" not in said("jobs", folders / "run", folders / "empty", "--quiet", "--force")
     assert "no job held a node" in refused("jobs", folders / "empty", "-o", "y.png")
     assert not (here / "y.png").exists()

@@ -132,7 +132,7 @@ def test_a_sources_jobs_on_dedicated_nodes_are_told_and_not_divided_by():
     assert run.u is None
     assert efficiency["dedicated_jobs"] == {"finished": 1, "pruned": 1}
     assert efficiency["dedicated_best_score"] == 100.0  # a's first report scores its samples
-    told = "Dedicated   on 4 dedicated nodes: 500 samples, 1 finished, 1 pruned, best score 100, over after"
+    told = "Dedicated   on 4 dedicated nodes: 500 samples, 1 finished, 1 pruned, best score 100, finished after"
     assert told in render(run)
 
 

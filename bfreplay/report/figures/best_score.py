@@ -10,7 +10,7 @@ import numpy as np
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, join_sentences, marks_of_runs, sentence_about, with_label
+from bfreplay.report.figures.marks import Trace, by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
 from bfreplay.runs.explain.saved_tables import higher_is_better
@@ -58,7 +58,7 @@ def draw(found: Mapping[str, BestScore]) -> Figure:
     """A line a run."""
     figure = new_figure(9.0, 3.6)
     axes = figure.subplots()
-    for mark, label, each in marks_of_runs(found):
+    for mark, label, each in by_run(found):
         days = each.span.days(each.best.edge_us)
         axes.stairs(each.best.mean, days, baseline=None, label=label or "best score", **mark.paper_line)
     draw_time_axis(axes, outer_part([each.span for each in found.values()]))
@@ -72,24 +72,24 @@ def page(found: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
     traces: list[Trace] = [
         {
-            "type": "scatter", "mode": "lines", "name": with_label(label, "best score"),
+            "type": "scatter", "mode": "lines", "name": tag(label, "best score"),
             "steps": {
-                "series": with_label(label, "best score"),
+                "series": tag(label, "best score"),
                 "statistic": "most" if each.higher_is_better else "least",
             },
             "line": mark.page_line | {"shape": "hv"},
-            "hovertemplate": f"{with_label(label, 'best score')}: %{{y:.6~g}}<extra></extra>",
+            "hovertemplate": f"{tag(label, 'best score')}: %{{y:.6~g}}<extra></extra>",
         }
-        for mark, label, each in marks_of_runs(found)
+        for mark, label, each in by_run(found)
     ]  # fmt: skip
     layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(found, "<br>")}}}
-    series = {with_label(label, "best score"): each.best.coarse() for label, each in found.items()}
+    series = {tag(label, "best score"): each.best.coarse() for label, each in found.items()}
     return PageFigure(traces, layout, series, height=320)
 
 
 def words(found: Mapping[str, BestScore]) -> str:
     """Time of the best score, number of improvements, and time left."""
-    return join_sentences(found, (sentence_about(label, _words_of(each)) for label, each in found.items()))
+    return join_text(found, (sentence(label, _words_of(each)) for label, each in found.items()))
 
 
 def _words_of(each: BestScore) -> str:

@@ -13,7 +13,7 @@ from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, join_sentences, line_on_page, marks_of_runs, with_label
+from bfreplay.report.figures.marks import Trace, by_run, join_text, line_on_page, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import amount, count
@@ -98,7 +98,7 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
     """Share of the decisions that took at most so long, exactly; points at the median, 95 %, 99 % and the slowest."""
     figure = new_figure(9.0, 4.0)
     axes = figure.subplots()
-    for mark, label, data in marks_of_runs(found):
+    for mark, label, data in by_run(found):
         line = mark.paper_line
         share = 100 * np.arange(1, data.decide_s.size + 1) / data.decide_s.size
         x, y = np.append(data.decide_s[:1], data.decide_s), np.append(0.0, share)
@@ -117,19 +117,17 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
     """The same for the page, at ``POINTS`` lengths of time."""
     low_s, high_s = _range(found)
     traces: list[Trace] = []
-    for mark, label, data in marks_of_runs(found):
+    for mark, label, data in by_run(found):
         seconds = np.geomspace(data.decide_s[0], data.decide_s[-1], POINTS)
         seconds[[0, -1]] = data.decide_s[[0, -1]]  # not a rounding error below
         x, y = seconds.tolist(), 100 * data.within(seconds)
-        hover = f"{with_label(label, '%{y:.3~r} %')} within %{{customdata}}"
+        hover = f"{tag(label, '%{y:.3~r} %')} within %{{customdata}}"
         times = [*map(_milliseconds, x)]
-        curve = line_on_page(
-            with_label(label, "decisions"), x, y.tolist(), hover, line=mark.page_line, customdata=times
-        )
+        curve = line_on_page(tag(label, "decisions"), x, y.tolist(), hover, line=mark.page_line, customdata=times)
         points = {
             "type": "scatter",
             "mode": "markers",
-            "name": with_label(label, "quantiles"),
+            "name": tag(label, "quantiles"),
             "x": _quantiles(data.decide_s),
             "y": [100 * share for share in QUANTILES],
             "marker": {"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
@@ -137,7 +135,7 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
                 f"{word} {_milliseconds(each)}"
                 for word, each in zip(_QUANTILE_WORDS, _quantiles(data.decide_s), strict=True)
             ],
-            "hovertemplate": f"{with_label(label, '%{customdata}')}<extra></extra>",
+            "hovertemplate": f"{tag(label, '%{customdata}')}<extra></extra>",
             "showlegend": False,
         }
         traces += [curve | {"showlegend": bool(label)}, points]
@@ -158,9 +156,9 @@ def words(found: Mapping[str, DecisionTimes]) -> str:
         text = f"{count(data.decide_s.size, 'decision')}: {quantiles}"
         if data.n_not_asked:
             text += f"; {count(data.n_not_asked, 'more time')} the policy was not asked"
-        lines.append(f"{with_label(label, text)}.")
+        lines.append(f"{tag(label, text)}.")
     lines.append("Times are measurements: they differ from run to run and from machine to machine.")
-    return join_sentences(found, lines)
+    return join_text(found, lines)
 
 
 def table(found: Mapping[str, DecisionTimes]) -> ShownTable:

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import (
-    ROWS,
-    Mark,
-    Trace,
-    amount_of,
-    in_lines,
-    join_sentences,
-    marks_of_runs,
-    sentence_about,
-)
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, by_run, in_lines, join_text, sentence
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.metrics import value_text
 from bfreplay.runs.summary_text import BOUND_WORDS
@@ -176,7 +167,7 @@ def words(found: Mapping[str, Efficiency]) -> str:
         sentences.append(
             "U is the samples of a run over those of the same jobs on the dedicated nodes in the same window."
         )
-    return join_sentences(found, sentences)
+    return join_text(found, sentences)
 
 
 def table(found: Mapping[str, Efficiency]) -> ShownTable:
@@ -220,7 +211,7 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
         return _Bar(words, value, amount(value), mark, more)
 
     bars = []
-    for mark, label, data in marks_of_runs(found):
+    for mark, label, data in by_run(found):
         value = (data.done_s or 0.0) if by_time else data.samples
         bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(data)))
     baselines = (
@@ -284,7 +275,7 @@ def _sentence(label: str, data: Efficiency) -> str:
             parts.append(f"U is undefined, because the same jobs process nothing on {nodes}")
         if data.share is not None and data.bound_kind is not None:
             parts.append(f"at least {value_text(data.share, 'at-least')} of {BOUND_WORDS[data.bound_kind]}")
-    return sentence_about(label, ", ".join(parts))
+    return sentence(label, ", ".join(parts))
 
 
 EFFICIENCY: RunFigure[Efficiency] = RunFigure(

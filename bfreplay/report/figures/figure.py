@@ -101,7 +101,7 @@ class RunFigure(Figure[Mapping[str, D]], Generic[D]):
     Functions but ``data``, which takes a ``RunResult``, take what ``data`` found in each run, by the run's label. A
     single run is labelled ``""``. Several are labelled by letters in their order, ``"A"``, ``"B"``, ..., ``"Z"``,
     ``"AA"``, perhaps with a name: ``"B (run-600)"``. The look of a run depends on its letter only.
-    ``marks.marks_of_runs`` refuses other labels.
+    ``marks.by_run`` refuses other labels.
     """
 
 

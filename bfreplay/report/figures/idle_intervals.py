@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import (
-    Mark,
-    Trace,
-    all_are_alike,
-    join_sentences,
-    line_on_page,
-    marks_of_runs,
-    sentence_about,
-    with_label,
-)
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, line_on_page, sentence, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import amount, count, duration, percent
@@ -142,9 +133,9 @@ def draw(found: Mapping[str, IdleIntervals]) -> Figure:
     if len(found) == 1:
         _draw_node_hours(above, *found.values())
     else:
-        for mark, label, data in marks_of_runs(found):
+        for mark, label, data in by_run(found):
             heights = 100 * np.append(data.held_share, data.held_share[-1])
-            above.step(data.edge_s, heights, where="post", label=with_label(label, _HELD), **mark.paper_line)
+            above.step(data.edge_s, heights, where="post", label=tag(label, _HELD), **mark.paper_line)
         above.set_ylim(-2, 102)
     for words, mark, x, y in _curves(found):
         below.plot(x, y, label=words, **mark.paper_line)
@@ -167,11 +158,11 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
     if len(found) == 1:
         traces += _page_node_hours(*found.values())
     else:
-        for mark, label, data in marks_of_runs(found):
+        for mark, label, data in by_run(found):
             held = [None if math.isnan(share) else 100 * share for share in data.held_share.tolist()]
             where, hover = _bins(data), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
             line = {**mark.page_line, "shape": "hv"}
-            name, steps = with_label(label, _HELD), [*held, held[-1]]
+            name, steps = tag(label, _HELD), [*held, held[-1]]
             x = data.edge_s.tolist()
             traces.append(line_on_page(name, x, steps, hover, line=line, customdata=[*where, where[-1]]))
     for words, mark, x, longer in _curves(found):
@@ -200,7 +191,7 @@ def words(found: Mapping[str, IdleIntervals]) -> str:
         if k == 0 or not _is_one_log(found):
             sentences.append(_log_sentence("" if _is_one_log(found) else label, data))
         sentences.append(_jobs_sentence(label, data))
-    return join_sentences(found, sentences)
+    return join_text(found, sentences)
 
 
 def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
@@ -237,8 +228,8 @@ def _curves(found: Mapping[str, IdleIntervals]) -> Iterable[tuple[str, Mark, lis
         yield "of the node-hours", Mark("idle"), *_curve(first, first.idle_node_us)
         yield "of the idle intervals", Mark("idle", 1), *_curve(first, first.n_intervals)
     else:
-        for mark, label, data in marks_of_runs(found):
-            yield with_label(label, "of the node-hours"), mark, *_curve(data, data.idle_node_us)
+        for mark, label, data in by_run(found):
+            yield tag(label, "of the node-hours"), mark, *_curve(data, data.idle_node_us)
 
 
 def _curve(data: IdleIntervals, values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[list[float], list[float]]:
@@ -321,7 +312,7 @@ def _log_sentence(label: str, data: IdleIntervals) -> str:
     if cut:
         are = "is" if cut == 1 else "are"
         text += f" ({cut:,} {are} cut by an edge of the window, and may have been longer than it shows)"
-    return f"{with_label(label, text)}."
+    return f"{tag(label, text)}."
 
 
 def _jobs_sentence(label: str, data: IdleIntervals) -> str:
@@ -335,7 +326,7 @@ def _jobs_sentence(label: str, data: IdleIntervals) -> str:
         if part := int(data.idle_node_us[which].sum()):
             share = percent(int(data.allocated_node_us[which].sum()) / part)
             parts.append(f"{share} of those in idle intervals of {word} {duration(end(edges[which]))}")
-    return sentence_about(label, ", ".join(filter(None, (text, " and ".join(parts)))))
+    return sentence(label, ", ".join(filter(None, (text, " and ".join(parts)))))
 
 
 def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:

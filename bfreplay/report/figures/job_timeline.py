@@ -12,7 +12,7 @@ import numpy as np
 from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
-from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, join_sentences, layout_axis, with_label
+from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, join_text, layout_axis, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, even_columns, outer_part
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.wording import amount, count
@@ -153,7 +153,7 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for k, (label, data) in enumerate(found.items()):
-        names = [with_label(label, row.label) for row in data.rows]
+        names = [tag(label, row.label) for row in data.rows]
         series |= dict(zip(names, _thin([row.nodes for row in data.rows], most_steps), strict=True))
         traces.append(
             {
@@ -179,14 +179,14 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
 
 def words(found: Mapping[str, JobTimeline]) -> str:
     """Number of jobs that held nodes, and the job with the most."""
-    return join_sentences(found, (_sentence(label, data) for label, data in found.items()))
+    return join_text(found, (_sentence(label, data) for label, data in found.items()))
 
 
 def _sentence(label: str, data: JobTimeline) -> str:
     text = f"{count(data.n_jobs, 'job')} held nodes"
     without = len(data.models) - data.n_jobs
     if without:
-        text += f", {without:,} never did and {'is' if without == 1 else 'are'} left out"
+        text += f", {without:,} never did and {'is' if without == 1 else 'are'} omitted"
     if data.is_shared:
         at_once = data.rows[0].at_once
         text += f", at most {sum(row.at_once for row in data.rows):,} at once: a row shows "
@@ -204,7 +204,7 @@ def _sentence(label: str, data: JobTimeline) -> str:
         text += f"; node-hours by type: {', '.join(each)}"
     if data.held.sharing.any():
         text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
-    return f"{with_label(label, text)}."
+    return f"{tag(label, text)}."
 
 
 def _name_rows(axes: Axes, data: JobTimeline, inches: float) -> None:

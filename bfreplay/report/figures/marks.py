@@ -137,7 +137,7 @@ def run_number(label: str) -> int:
     return number - 1
 
 
-def marks_of_runs(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
+def by_run(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
     """Mark, label and data of each run.
 
     The mark depends on the label, not on the position: a run looks the same in all figures, also where another run has
@@ -160,17 +160,17 @@ def all_are_alike(runs: Iterable[D], are_alike: Callable[[D, D], bool]) -> bool:
     return all(are_alike(first, other) for other in others)
 
 
-def with_label(label: str, words: str) -> str:
+def tag(label: str, words: str) -> str:
     """Return ``A: idle``; for a single run, whose label is empty, the words alone."""
     return f"{label}: {words}" if label else words
 
 
-def sentence_about(label: str, text: str) -> str:
+def sentence(label: str, text: str) -> str:
     """Return a sentence about a run; for a single run, whose label is empty, with a capital."""
-    return f"{with_label(label, text) if label else text[0].upper() + text[1:]}."
+    return f"{tag(label, text) if label else text[0].upper() + text[1:]}."
 
 
-def join_sentences(runs: Sized, sentences: Iterable[str]) -> str:
+def join_text(runs: Sized, sentences: Iterable[str]) -> str:
     """Join the sentences of a figure: with spaces, or for several runs with line breaks."""
     return ("\n" if len(runs) > 1 else " ").join(sentences)
 

@@ -14,17 +14,7 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import new_figure, panels_below, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import domains
-from bfreplay.report.figures.marks import (
-    LIGHT,
-    OKABE_ITO,
-    ROWS,
-    Trace,
-    axis,
-    join_sentences,
-    layout_axis,
-    sentence_about,
-    with_label,
-)
+from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, ROWS, Trace, axis, join_text, layout_axis, sentence, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.wording import count
 
@@ -156,7 +146,7 @@ def page(found: Mapping[str, NodeGantt]) -> PageFigure:
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for k, (label, each) in enumerate(found.items()):
-        names = [with_label(label, node) for node in each.nodes]
+        names = [tag(label, node) for node in each.nodes]
         series |= {name: each.series_of(row) for row, name in enumerate(names)}
         traces.append(
             {
@@ -173,7 +163,7 @@ def page(found: Mapping[str, NodeGantt]) -> PageFigure:
 
 def words(found: Mapping[str, NodeGantt]) -> str:
     """Numbers of nodes and jobs, and the limit of the picture."""
-    return join_sentences(found, (sentence_about(label, _words_of(each)) for label, each in found.items()))
+    return join_text(found, (sentence(label, _words_of(each)) for label, each in found.items()))
 
 
 def _words_of(each: NodeGantt) -> str:

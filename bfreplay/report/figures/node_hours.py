@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, join_sentences, with_label
+from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, join_text, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
@@ -121,7 +121,7 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
                 "insidetextanchor": "middle",
                 "textangle": 0,
                 "customdata": [
-                    [with_label(label, part.words), f"{amount(data.hours(part.key))} node-hours", percent(share)]
+                    [tag(label, part.words), f"{amount(data.hours(part.key))} node-hours", percent(share)]
                     for (label, data), share in zip(found.items(), shares, strict=True)
                 ],
                 "hovertemplate": "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})<extra></extra>",
@@ -140,7 +140,7 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
 
 def words(found: Mapping[str, NodeHours]) -> str:
     """Shares of the labels, run by run."""
-    return join_sentences(found, (_sentence(label, data) for label, data in found.items()))
+    return join_text(found, (_sentence(label, data) for label, data in found.items()))
 
 
 def table(found: Mapping[str, NodeHours]) -> ShownTable:
@@ -178,7 +178,7 @@ def _sentence(label: str, data: NodeHours) -> str:
     )
     if data.part["stalled_node_us"]:
         text += f", {share['stalled_node_us']} stalled ({HELD_NOTHING_MADE})"
-    return f"{with_label(label, text)}."
+    return f"{tag(label, text)}."
 
 
 NODE_HOURS: RunFigure[NodeHours] = RunFigure(

@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import (
-    Mark,
-    Trace,
-    axis,
-    in_lines,
-    join_sentences,
-    layout_axis,
-    marks_of_runs,
-    with_label,
-)
+from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, join_text, layout_axis, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.wording import amount, count, percent
 
@@ -194,7 +185,7 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
 
 def words(found: Mapping[str, Rescales]) -> str:
     """Numbers of rescales and preemptions, their cost, and the costliest cause."""
-    return join_sentences(found, (_sentence(label, data) for label, data in found.items()))
+    return join_text(found, (_sentence(label, data) for label, data in found.items()))
 
 
 def table(found: Mapping[str, Rescales]) -> ShownTable:
@@ -260,7 +251,7 @@ def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
     panels: list[_Panel] = []
     for name in (*_WORDS, None):
         bars = []
-        for k, (mark, label, data) in enumerate(marks_of_runs(found)):
+        for k, (mark, label, data) in enumerate(by_run(found)):
             if name is None:
                 heights: NDArray[Any] = 100 * (data.share("rescale_cost") + data.share("preemption_cost"))
                 both = zip(*(_texts(label, data, cost) for cost in _COSTS), strict=True)
@@ -286,9 +277,9 @@ def _texts(label: str, data: Rescales, measure: str) -> list[str]:
     values = data.by_cause[measure].tolist()
     if measure in _WORDS:
         noun, way = _NOUNS[measure]
-        return [with_label(label, f"{count(value, noun)}{way}") for value in values]
+        return [tag(label, f"{count(value, noun)}{way}") for value in values]
     return [
-        with_label(label, f"{amount(value)} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
+        tag(label, f"{amount(value)} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
         for value, share in zip(values, data.share(measure).tolist(), strict=True)
     ]
 
@@ -318,7 +309,7 @@ def _sentence(label: str, data: Rescales) -> str:
         if open_share > 1e-9:
             when = "when the job left or the window ended"
             text += f"; {percent(open_share)} of the charges had not been worked off {when}"
-    return f"{with_label(label, text)}."
+    return f"{tag(label, text)}."
 
 
 RESCALES: RunFigure[Rescales] = RunFigure(

@@ -10,17 +10,7 @@ import numpy as np
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import (
-    LIGHT,
-    PALE_BLUE,
-    Mark,
-    Trace,
-    amount_of,
-    join_sentences,
-    marks_of_runs,
-    sentence_about,
-    with_label,
-)
+from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
 from bfreplay.runs.explain.nodes_over_time import nodes_held
 from bfreplay.runs.explain.saved_tables import allocations_of
@@ -115,12 +105,12 @@ def draw(found: Mapping[str, Timeline]) -> Figure:
     axes = figure.subplots()
     span = outer_part([data.span for data in found.values()])
     is_alone = len(found) == 1
-    for mark, label, data in marks_of_runs(_with_own_idle(found)):
+    for mark, label, data in by_run(_with_own_idle(found)):
         _draw_idle(axes, data, Mark("idle", mark.k), label)
-    for mark, label, data in marks_of_runs(found):
+    for mark, label, data in by_run(found):
         shown = columns_of(data.held, data.span.start_us, data.span.end_us, _COLUMNS)
         days = span.days(shown.edge_us)
-        words = with_label(label, "held by jobs" if shown.is_exact else "held by jobs, mean")
+        words = tag(label, "held by jobs" if shown.is_exact else "held by jobs, mean")
         width = 1.2 + 0.5 * min(max(0, len(found) - 1 - mark.k), _MOST_WIDTHS)  # lines that coincide are all to be seen
         if is_alone:
             axes.stairs(shown.mean, days, fill=True, color=PALE_BLUE, linewidth=0.0, zorder=2.2)
@@ -136,31 +126,31 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
     """The same for the page, which draws it as fine as the part of the window that is looked at allows."""
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for mark, label, data in marks_of_runs(_with_own_idle(found)):
-        name = with_label(label, "idle")
+    for mark, label, data in by_run(_with_own_idle(found)):
+        name = tag(label, "idle")
         series[name] = data.idle.coarse()
         group = {"legendgroup": name}
         edge = {"mode": "lines", "line": {"width": 0, "shape": "hv"}, **group}
         traces += [
             _steps(name, "least", "idle nodes, least", edge | {"showlegend": False}),
             _steps(name, "most", "idle nodes, most", edge | {
-                "fill": "tonexty", "fillcolor": "@idle-range", "name": with_label(label, "idle, least to most"),
+                "fill": "tonexty", "fillcolor": "@idle-range", "name": tag(label, "idle, least to most"),
             }),
             _steps(name, "mean", "idle nodes, mean", {
                 "mode": "lines", "line": Mark("idle", mark.k).page_line | {"width": 1.2, "shape": "hv"},
-                "name": with_label(label, "idle, mean"),
+                "name": tag(label, "idle, mean"),
             }),
         ]  # fmt: skip
-    for mark, label, data in marks_of_runs(found):
-        name = with_label(label, "held")
+    for mark, label, data in by_run(found):
+        name = tag(label, "held")
         series[name] = data.held.coarse()
         own: Trace = {
             "mode": "lines", "line": mark.page_line | {"width": 1.4, "shape": "hv"},
-            "name": with_label(label, "held by jobs, mean"),
+            "name": tag(label, "held by jobs, mean"),
         }  # fmt: skip
         if len(found) == 1:
             own |= {"fill": "tozeroy"}
-        traces.append(_steps(name, "mean", with_label(label, "nodes held by jobs, mean"), own))
+        traces.append(_steps(name, "mean", tag(label, "nodes held by jobs, mean"), own))
     layout = {
         "xaxis": {"time": True},
         "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g", "fixedrange": True},
@@ -172,9 +162,9 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
 def words(found: Mapping[str, Timeline]) -> str:
     """Numbers of idle nodes and of nodes held by jobs."""
     found = {label: _search_of(each) for label, each in found.items()}
-    sentences = [sentence_about(label, _idle_words(data)) for label, data in _with_own_idle(found).items()]
-    sentences += [sentence_about(label, _held_words(data)) for label, data in found.items() if data.idle.most.any()]
-    return join_sentences(found, sentences)
+    sentences = [sentence(label, _idle_words(data)) for label, data in _with_own_idle(found).items()]
+    sentences += [sentence(label, _held_words(data)) for label, data in found.items() if data.idle.most.any()]
+    return join_text(found, sentences)
 
 
 def _search_of(data: Timeline) -> Timeline:
@@ -208,10 +198,10 @@ def _draw_idle(axes: Axes, data: Timeline, mark: Mark, label: str) -> None:
     if not shown.is_exact:
         axes.stairs(
             shown.most, days, baseline=shown.least, fill=True, color=LIGHT["idle-range"], linewidth=0.0, zorder=1.5,
-            label=with_label(label, "idle, least to most"),
+            label=tag(label, "idle, least to most"),
         )  # fmt: skip
     line = mark.paper_line | {"linewidth": 1.0}
-    words = with_label(label, "idle" if shown.is_exact else "idle, mean")
+    words = tag(label, "idle" if shown.is_exact else "idle, mean")
     axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import domains
-from bfreplay.report.figures.marks import LIGHT, Trace, axis, join_sentences, layout_axis, sentence_about, with_label
+from bfreplay.report.figures.marks import LIGHT, Trace, axis, join_text, layout_axis, sentence, tag
 from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame
 from bfreplay.runs.metrics import value_text
 from bfreplay.wording import amount, count
@@ -154,9 +154,7 @@ def draw(found: Mapping[str, Trials]) -> Figure:
         x = np.arange(len(each.coordinates))
         for colour, words_, part in each.classes:
             lines = [np.column_stack([x, heights[k]]) for k in part]
-            axes.add_collection(
-                LineCollection(lines, colors=LIGHT[colour], linewidths=1.0, label=with_label(label, words_))
-            )
+            axes.add_collection(LineCollection(lines, colors=LIGHT[colour], linewidths=1.0, label=tag(label, words_)))
         for k, one in enumerate(each.coordinates):
             axes.axvline(k, color=LIGHT["rule"], linewidth=0.8, zorder=0)
             for place, text in one.ticks:
@@ -184,7 +182,7 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
         for colour, words_, part in each.classes:
             traces.append(
                 {
-                    "type": "scatter", "mode": "lines", "name": with_label(label, f"score {words_}"),
+                    "type": "scatter", "mode": "lines", "name": tag(label, f"score {words_}"),
                     "xaxis": axis(k, "x"), "yaxis": axis(k), "x": x * len(part),
                     "y": [place for trial in part for place in (*heights[trial], None)],
                     "text": [each.texts[trial] for trial in part for _ in x],
@@ -220,8 +218,8 @@ def words(found: Mapping[str, Trials]) -> str:
         text = f"{count(n, 'trial')} of {each.n_trials:,} as lines through hyper-parameters to the best score"
         if n == _MOST_TRIALS:
             text += " (the best are shown)"
-        told_of.append(sentence_about(label, f"{text}, darkest for the best quarter of the scores"))
-    return join_sentences(found, told_of)
+        told_of.append(sentence(label, f"{text}, darkest for the best quarter of the scores"))
+    return join_text(found, told_of)
 
 
 TRIALS: RunFigure[Trials] = RunFigure("trials", "Trials: hyper-parameters and scores", trials, draw, page, words)

@@ -19,16 +19,7 @@ from bfreplay.report.figures.axes import (
     settle,
 )
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import (
-    Mark,
-    Trace,
-    all_are_alike,
-    join_sentences,
-    line_on_page,
-    marks_of_runs,
-    sentence_about,
-    with_label,
-)
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, line_on_page, sentence, tag
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.figures.timeline import timeline
 from bfreplay.report.shown_values import Column, ShownTable
@@ -163,12 +154,12 @@ def words(found: Mapping[str, Widths]) -> str:
     for k, (label, data) in enumerate(found.items()):
         if k == 0 or not is_one_log:
             often = f"{_often(data.idle)} (mean {amount(data.mean_idle)})"
-            at = "At" if is_one_log else with_label(label, "at")
+            at = "At" if is_one_log else tag(label, "at")
             sentences.append(f"{at} least one node was idle {percent(data.idle(1))} of the time, and {often}.")
         often = f"{_often(data.held)} (mean {amount(data.mean_held)})"
         text = f"jobs held a node {percent(data.held(1))} of the time, and {often}"
-        sentences.append(sentence_about(label, text))
-    return join_sentences(found, sentences)
+        sentences.append(sentence(label, text))
+    return join_text(found, sentences)
 
 
 def table(found: Mapping[str, Widths]) -> ShownTable:
@@ -194,10 +185,10 @@ def _curves(found: Mapping[str, Widths]) -> Iterable[tuple[str, Mark, AtLeast]]:
     """
     if _is_one_log(found):
         yield "idle", Mark("idle"), next(iter(found.values())).idle
-    for mark, label, data in marks_of_runs(found):
+    for mark, label, data in by_run(found):
         if not _is_one_log(found):
-            yield with_label(label, "idle"), Mark(mark.role), data.idle
-        yield with_label(label, "held by jobs"), Mark(mark.role, mark.k + 1) if label else Mark("useful", 1), data.held
+            yield tag(label, "idle"), Mark(mark.role), data.idle
+        yield tag(label, "held by jobs"), Mark(mark.role, mark.k + 1) if label else Mark("useful", 1), data.held
 
 
 def _is_one_log(found: Mapping[str, Widths]) -> bool:

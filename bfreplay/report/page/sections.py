@@ -24,7 +24,7 @@ from bfreplay.report.figures.figure import (
     RunFigure,
     find_figure,
 )
-from bfreplay.report.figures.marks import join_sentences, with_label
+from bfreplay.report.figures.marks import join_text, tag
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
 from bfreplay.report.shown_values import Column, ShownTable, exact
@@ -170,12 +170,12 @@ def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunR
             continue
         except NothingToShowError as error:
             labels.setdefault(_sentence(error), []).append(label)
-    reasons = [with_label(", ".join(of_each), reason) for reason, of_each in labels.items()]
+    reasons = [tag(", ".join(of_each), reason) for reason, of_each in labels.items()]
     if not found:
-        return [Section(anchor, figure.title, join_sentences(runs, reasons))] if reasons else []
+        return [Section(anchor, figure.title, join_text(runs, reasons))] if reasons else []
     tables = [] if figure.table is None else [figure.table(found)]
     section = section_of(figure, found, tables)
-    return [replace(section, name=anchor, words=join_sentences(runs, [section.words, *reasons]))]
+    return [replace(section, name=anchor, words=join_text(runs, [section.words, *reasons]))]
 
 
 def section_of(figure: Figure[F], found: F, tables: Sequence[ShownTable]) -> Section:

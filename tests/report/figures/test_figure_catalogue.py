@@ -174,7 +174,7 @@ def test_figures_of_other_packages_join_by_entry_points(monkeypatch):
     assert find_figure("mine") is find_figure("timeline")
     with pytest.raises(InputError, match="the figure 'broken' cannot be imported"):
         find_figure("broken")
-    with pytest.raises(InputError, match="the figure 'other' is none: it is dict"):
+    with pytest.raises(InputError, match="'other' is no figure, but dict"):
         find_figure("other")
 
 

@@ -57,7 +57,7 @@ def test_each_job_that_held_nodes_has_a_row_in_order_of_admission(plain):
     assert seconds(found.rows[1].nodes) == [(0, 0), (15, 1), (20, 2)]
     assert (found.most, found.n_jobs, found.is_shared) == (2, 2, False)
     assert JOBS.words({"": found}) == (
-        "2 jobs held nodes, 1 never did and is left out; the most node-hours went to late (0.0236), and no job held "
+        "2 jobs held nodes, 1 never did and is omitted; the most node-hours went to late (0.0236), and no job held "
         "more than 2 nodes at once."
     )
 

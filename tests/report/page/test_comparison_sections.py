@@ -235,7 +235,7 @@ def test_a_campaign_is_compared_by_its_milestones(comparison):
     table = campaign_table(pair)
     assert table.rows == [
         ["trial 5 finished (half), h", 2.0, 1.0, -1.0],
-        ["all over, h", None, 10.0, None],
+        ["search finished, h", None, 10.0, None],
         ["score 0.75 reached, h", 2.0, 1.0, -1.0],
         ["best score", 0.75, 0.8, 0.05],
     ]
