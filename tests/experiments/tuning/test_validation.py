@@ -58,8 +58,8 @@ def test_where_nothing_is_processed_nothing_is_told():
 def test_the_answer_says_what_to_use_and_what_that_gave_elsewhere():
     first, second = _answer(_surface([[80, 90], [85, 99.9], [84, 100]], bound=0.976))
     assert first == (
-        "Use --t-fwd 300 --max-parallel 70: on the rest of the log, on which it was not tuned, this gives 97.6 % of the "
-        "upper bound, 0.100 % less than the best value there (600 s)."
+        "Use --t-fwd 300 --max-parallel 70: on the rest of the log, on which it was not tuned, this gives 97.6 % of "
+        "the upper bound, 0.100 % less than the best value there (600 s)."
     )
     assert second == (
         "T_fwd matters: of the fixed values only 300 s is within 0.5 % of the best; 10 jobs at once lose 6 %."

@@ -32,7 +32,7 @@ class Trials(LittleHalving):
 
 @pytest.fixture(scope="module")
 def search(tmp_path_factory):
-    """A search on four nodes that is over after a tenth of the log; nodes are recorded."""
+    """A search on four nodes that finishes after a tenth of the log; nodes are recorded."""
     folder = tmp_path_factory.mktemp("search") / "run"
     replay_log(log(4, [], 300, range(4)), Trials(), EqualSharePolicy(), ReplaySettings(record_nodes=True), out=folder)
     return RunResult.load(folder)
