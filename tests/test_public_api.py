@@ -73,7 +73,7 @@ def test_a_path_a_name_and_an_object_give_the_same_run(run, window):
 
 def test_policies_and_clusters_are_named_as_on_the_command_line():
     run = replay_log(jobs="gavel(n=4)", curves="sample", policy="gavel.max_min_fairness", cluster="v100=2,p100=2,k80=2")
-    assert run.record.config.described.name == "gavel.max_min_fairness"
+    assert run.record.config.policy_description.name == "gavel.max_min_fairness"
     assert run.summary.jobs["finished"] == 4
     events, jobs = small()
     noisy = replay_log(events, jobs, EqualSharePolicy(), learn_curves="job", measurement_noise=0.1, **QUICK)
@@ -150,7 +150,7 @@ def test_the_explanation_of_a_run_a_job_and_a_decision_are_their_texts(run):
     assert repr(story).startswith(name)
     assert story.to_dict()["job"] == name
     assert repr(explain(run, name, "+3600")).startswith(name)
-    with pytest.raises(InputError, match="there is a time and no job"):
+    with pytest.raises(InputError, match="at=TIME needs a job"):
         explain(run, at="+3600")
     with pytest.raises(InputError, match="pose one decision"):
         explain(run, name, t_fwd=60.0)
@@ -158,7 +158,7 @@ def test_the_explanation_of_a_run_a_job_and_a_decision_are_their_texts(run):
 
 def test_a_job_of_a_run_in_memory_is_told_from_its_tables_with_a_warning():
     run = replay_log(*small(), **QUICK)
-    with pytest.warns(UserWarning, match="left open"):
+    with pytest.warns(UserWarning, match="remain unknown"):
         assert repr(explain(run, job="a")).startswith("a: ")
 
 

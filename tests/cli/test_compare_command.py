@@ -221,7 +221,7 @@ def test_what_bfreplay_did_not_write_is_left_alone_even_with_force(files):
     (files / "lab" / "mine").mkdir()
     refused = _compare(files, "--out", str(files / "lab"), "--force")
     assert refused.exit_code == 2
-    assert "holds what bfreplay did not write" in refused.stderr
+    assert "holds files that bfreplay did not write" in refused.stderr
     assert (files / "lab" / "mine").is_dir()
 
 

@@ -159,7 +159,7 @@ def compare(
                 ComparedRun(
                     run=label,
                     name=None if run.folder is None else run.folder.name,
-                    policy=run.record.config.described.name,
+                    policy=run.record.config.policy_description.name,
                 )
                 for label, run in zip(labels, loaded, strict=True)
             ],
