@@ -15,11 +15,11 @@ from bfreplay.documents import (
     DEEPEST,
     LARGEST_TOML,
     LONGEST_LINE,
+    attributes_of,
     most_unpacked,
     other_kind,
     parse_json,
     parse_toml,
-    picked,
 )
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.spec import read_spec
@@ -231,13 +231,13 @@ def test_other_starts_are_no_other_kind(start):
 
 
 def test_attributes_are_picked_in_the_order_of_their_names():
-    picked_parts = picked(1 + 2j, "real", "imag")
+    picked_parts = attributes_of(1 + 2j, "real", "imag")
     assert list(picked_parts.items()) == [("real", 1.0), ("imag", 2.0)]
 
 
 def test_an_error_told_with_its_file_keeps_its_other_parts():
     error = InputError("this is no number", column="weight", value="x", expected="a number", fix="write 1")
-    changed = error.changed(file="jobs.csv", row=3)
+    changed = error.with_changes(file="jobs.csv", row=3)
     assert str(changed).splitlines() == [
         "this is no number",
         "  file:     jobs.csv",
@@ -247,4 +247,4 @@ def test_an_error_told_with_its_file_keeps_its_other_parts():
         "  expected: a number",
         "  fix:      write 1",
     ]
-    assert "value" not in str(InputError("it is missing", column="weight").changed(row=1))
+    assert "value" not in str(InputError("it is missing", column="weight").with_changes(row=1))

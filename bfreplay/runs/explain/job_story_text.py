@@ -9,7 +9,7 @@ from typing import Any
 from bfreplay.runs.explain.active_time import time_words
 from bfreplay.runs.explain.job_story import ADMITTED, LOST, SUBMITTED, WINDOW_END, JobStory, Step
 from bfreplay.runs.explain.saved_tables import microseconds
-from bfreplay.wording import aligned, amount, count, duration, maybe_duration, samples
+from bfreplay.wording import aligned_lines, amount, count, duration, maybe_duration, samples
 
 
 def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int, declined: str | None = None) -> str:
@@ -88,7 +88,7 @@ def _steps(story: JobStory, most: int) -> Iterator[str]:
     if omitted > 0:
         shown = [*steps[: most - most // 2], *steps[len(steps) - most // 2 :]]
     header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
-    lines = aligned([header, *(_cells(step, story.origin_us) for step in shown)], left=(0, 1))
+    lines = aligned_lines([header, *(_cells(step, story.origin_us) for step in shown)], left=(0, 1))
     cut = 1 + most - most // 2
     for k, line in enumerate(lines):
         if omitted > 0 and k == cut:

@@ -9,7 +9,7 @@ from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import window_words
-from bfreplay.wording import aligned, amount, count, duration, labelled, maybe_duration, paragraphs
+from bfreplay.wording import aligned_lines, amount, count, duration, labelled_lines, maybe_duration, paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -
     """Return several lines of text, without a newline at the end."""
     jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
     window = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
-    of_campaign = labelled((each for lines in _OF_CAMPAIGN for each in lines(campaign)), 13)
+    of_campaign = labelled_lines((each for lines in _OF_CAMPAIGN for each in lines(campaign)), 13)
     return paragraphs([[f"{jobs} {window}"], [*_models(models)] if len(models) else [], of_campaign])
 
 
@@ -42,7 +42,7 @@ def _models(models: pd.DataFrame) -> Iterator[str]:
                 *map(maybe_duration, times), f"{row['samples']:.4g}", amount(held), _share(useful, held),
             ]
         )  # fmt: skip
-    yield from aligned([header, *rows])
+    yield from aligned_lines([header, *rows])
     yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
 
 
