@@ -118,7 +118,7 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
-def attributes_of(item: object, *names: str) -> dict[str, Json]:
+def pick(item: object, *names: str) -> dict[str, Json]:
     """Return the attributes of ``item`` with these names, for a JSON document."""
     return {name: getattr(item, name) for name in names}
 
@@ -146,7 +146,7 @@ def text_lines(stream: IO[str], file: Path) -> Iterator[str]:
         yield line
 
 
-def most_unpacked(file: Path) -> int:
+def unpacked_limit(file: Path) -> int:
     """Return the largest unpacked size of an archive in bytes: 200 times its size (logs reach 100), or 256 MiB."""
     return max(_ALWAYS_UNPACKED, _MOST_PACKED * file.stat().st_size)
 

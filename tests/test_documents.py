@@ -15,11 +15,11 @@ from bfreplay.documents import (
     DEEPEST,
     LARGEST_TOML,
     LONGEST_LINE,
-    attributes_of,
-    most_unpacked,
     other_kind,
     parse_json,
     parse_toml,
+    pick,
+    unpacked_limit,
 )
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.spec import read_spec
@@ -163,10 +163,10 @@ def test_packed_throughputs_that_unpack_to_far_more_take_no_memory(tmp_path):
 def test_what_an_archive_may_unpack_to_grows_with_it(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"x")
-    assert most_unpacked(path) == 1 << 28
+    assert unpacked_limit(path) == 1 << 28
     with path.open("r+b") as stream:
         stream.truncate(1 << 24)
-    assert most_unpacked(path) == 200 << 24
+    assert unpacked_limit(path) == 200 << 24
 
 
 def spreadsheet(path):
@@ -231,7 +231,7 @@ def test_other_starts_are_no_other_kind(start):
 
 
 def test_attributes_are_picked_in_the_order_of_their_names():
-    picked_parts = attributes_of(1 + 2j, "real", "imag")
+    picked_parts = pick(1 + 2j, "real", "imag")
     assert list(picked_parts.items()) == [("real", 1.0), ("imag", 2.0)]
 
 

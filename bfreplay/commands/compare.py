@@ -134,8 +134,8 @@ def formulations(
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(
             log, jobs, settings, formulations=_names(options.pop("formulations")),
-            backends=_names(options.pop("backends")), **options, out=out, overwrite=force, pictures=pictures, progress=progress,
-            session=command_line(),
+            backends=_names(options.pop("backends")), **options, out=out, overwrite=force, pictures=pictures,
+            progress=progress, session=command_line(),
         )  # fmt: skip
     click.echo(json_text(result.record.to_json()) if as_json else render(result))
     if is_strict and any(row.wrong for row in result.record.summary):

@@ -44,7 +44,7 @@ def export_decision(
       bfreplay export-decision run --decision 77 --decision 78 --out decisions
       bfreplay export-decision run --at 2021-02-12T08:00 --out decisions
       bfreplay export-decision run --at +3600 --out decisions
-      bfreplay export-decision run --decision 0 --formulation all --out decisions
+      bfreplay export-decision run --decision 0 --formulation all --out dir
     """
     if bool(decisions) == (at is not None):
         raise click.UsageError("Give either --decision N (repeatable) or --at TIME.")

@@ -29,10 +29,8 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
 _job_options = adding(
     click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
     click.option("--max-nodes", type=int, default=16, help="Maximum number of nodes of a job."),
-    click.option("--scale-up-cost", "scale_up_cost_s", type=float, default=20.0, help="Seconds lost by scaling up."),
-    click.option(
-        "--scale-down-cost", "scale_down_cost_s", type=float, default=10.0, help="Seconds lost by scaling down."
-    ),
+    click.option("--scale-up-cost", "scale_up_cost_s", type=float, default=20.0, help="Seconds lost scaling up."),
+    click.option("--scale-down-cost", "scale_down_cost_s", type=float, default=10.0, help="Seconds lost scaling down."),
 )
 """Adds the options of every job: bounds and costs."""
 
@@ -61,8 +59,7 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
             "package.module:Class.  [default: asha; with --proposer optuna its own]",
         ),
         click.option(
-            "--pruner-option", "pruner_options", multiple=True, metavar="KEY=VALUE",
-            help="Option of the pruner, such as eta=4; repeatable.",
+            "--pruner-option", "pruner_options", multiple=True, metavar="KEY=VALUE", help="Such as eta=4; repeatable."
         ),
         click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes per epoch."),
         click.option("--budget-node-hours", type=float, help="Stop the campaign after this many node-hours."),
@@ -109,14 +106,10 @@ def hpo(
     \b
     Examples:
       bfreplay jobs make hpo -o campaign.toml
-      bfreplay jobs make hpo -o campaign.toml --trials 81 --parallel 20 \\
-        --pruner successive-halving
-      bfreplay jobs make hpo -o campaign.toml --max-nodes 32 \\
-        --curve 'amdahl(rate_1=400, serial=0.02)'
-      bfreplay jobs make hpo -o campaign.toml --arrival poisson:6 \\
-        --curves curves.csv --curve resnet50
-      bfreplay jobs make hpo -o campaign.toml --pruner median \\
-        --pruner-option warmup_trials=10
+      bfreplay jobs make hpo -o campaign.toml --trials 81 --parallel 20
+      bfreplay jobs make hpo -o c.toml --curve 'amdahl(rate_1=400, serial=0.02)'
+      bfreplay jobs make hpo -o c.toml --curves curves.csv --curve resnet50
+      bfreplay jobs make hpo -o campaign.toml --pruner median --arrival poisson:6
       bfreplay jobs make hpo -o campaign.toml --proposer optuna
     """
     from bfreplay.campaigns.making.make_campaign import curves_of_file, hpo_text
@@ -140,13 +133,7 @@ def hpo(
     "--curve", "names", multiple=True, metavar="NAME", help="Curve in --curves to use; repeatable.  [default: all]"
 )
 @_curves("File of curves (CSV, Parquet, TOML), one model for each.  [default: made-up models]")
-@click.option(
-    "--models",
-    "n_models",
-    type=click.IntRange(min=1),
-    default=6,
-    help="Number of made-up models, without --curves.",
-)
+@click.option("--models", "n_models", type=click.IntRange(min=1), default=6, help="Models made up without --curves.")
 @click.option(
     "--model-choice", type=click.Choice(["in-turn", "by-seed"]), default="in-turn",
     help="Choice of the model of a trial: in turn, or drawn by the seed.",
@@ -163,8 +150,7 @@ def nas(
       bfreplay jobs make nas -o campaign.toml
       bfreplay jobs make nas -o campaign.toml --models 20 --trials 200 --seed 7
       bfreplay jobs make nas -o campaign.toml --curves curves.csv
-      bfreplay jobs make nas -o campaign.toml --curves curves.csv \\
-        --curve resnet18 --curve resnet50
+      bfreplay jobs make nas -o c.toml --curves curves.csv --curve resnet18
     """
     from bfreplay.campaigns.making.make_campaign import curves_of_file, nas_text
 
@@ -182,12 +168,7 @@ def nas(
 @make.command("list")
 @_output(".csv")
 @click.option(
-    "--job",
-    "items",
-    multiple=True,
-    required=True,
-    metavar="CURVE:COUNT",
-    help="Number of jobs of one curve; repeatable.",
+    "--job", "items", multiple=True, required=True, metavar="CURVE:COUNT", help="Jobs of one curve; repeatable."
 )
 @_curves("File of curves (CSV, Parquet, TOML).  [default: made-up model families]")
 @_job_options
@@ -205,10 +186,8 @@ def make_list(
     \b
     Examples:
       bfreplay jobs make list --job image-classifier:20 -o jobs.csv
-      bfreplay jobs make list --job language-model:5 --job segmentation:10 \\
-        --arrival poisson:2 -o jobs.csv
-      bfreplay jobs make list --curves curves.csv --job resnet50:40 \\
-        --node-hours 12 -o jobs.csv
+      bfreplay jobs make list --job language-model:5 --job segmentation:10 -o jobs.csv
+      bfreplay jobs make list --curves curves.csv --job resnet50:40 -o jobs.csv
     """
     from bfreplay import checks, write_jobs
     from bfreplay.campaigns.making.make_campaign import curves_of_file, family_curves
@@ -254,7 +233,7 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Return the tables of a campaign file from the given options; the file has defaults for the others."""
     from bfreplay import checks
     from bfreplay.campaigns.making.make_campaign import arrival_of, plain, pruner_table
-    from bfreplay.documents import attributes_of
+    from bfreplay.documents import pick
 
     checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)
     checks.whole("--seed", options["seed"], 0)
@@ -262,7 +241,7 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     given = {
         **{key: options[key] for key in ("name", "trials", "seed", "parallel")},
         "arrival": arrival.pattern,
-        **attributes_of(arrival, "every_s", "per_hour"),
+        **pick(arrival, "every_s", "per_hour"),
         "higher_is_better": not options["lower_is_better"],
     }
     limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}

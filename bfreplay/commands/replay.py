@@ -53,7 +53,7 @@ def replay(
       bfreplay replay sample --jobs sample --learn-curves model
       bfreplay replay sample --jobs sample --t-fwd auto
       bfreplay replay sample --jobs sample --policy "look-ahead(events=3)"
-      bfreplay replay log.parquet --jobs campaign.toml --max-parallel 50 --out run
+      bfreplay replay log.parquet --jobs campaign.toml --max-parallel 50
       bfreplay replay --cluster v100=36,p100=36,k80=36 --jobs jobs.trace \\
         --curves throughputs.json --policy gavel.fifo
       bfreplay replay --cluster v100=8,k80=8 --curves throughputs.json \\

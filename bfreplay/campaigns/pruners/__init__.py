@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from bfreplay import checks
 from bfreplay.campaigns.parts import Advice, Pruner, Released, TrialState
-from bfreplay.documents import Cell, attributes_of
+from bfreplay.documents import Cell, pick
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry, make_from_code
 from bfreplay.wording import count
@@ -236,7 +236,7 @@ class Median(NoPruner):
 
     def describe(self) -> dict[str, object]:
         """Its parameters."""
-        return {"kind": "median", **attributes_of(self, "warmup_trials", "warmup_epochs", "every_epochs", "compare")}
+        return {"kind": "median", **pick(self, "warmup_trials", "warmup_epochs", "every_epochs", "compare")}
 
 
 PRUNERS = Registry(

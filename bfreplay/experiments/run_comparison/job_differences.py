@@ -159,7 +159,7 @@ def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDiffe
 
 
 def _difference(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> Floats:
-    """Of jobs that have the measure in both runs; what is equal is exactly 0."""
+    """Return the differences of jobs with the measure in both runs; equal values give exactly 0."""
     a, b = pairs.baseline[name][which], pairs.other[name][which]
     both = np.isfinite(a) & np.isfinite(b)
     a, b = a[both], b[both]

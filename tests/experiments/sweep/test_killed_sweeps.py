@@ -92,7 +92,7 @@ def test_a_sweep_that_is_stopped_says_how_to_go_on_and_leaves_no_worker(files, n
     process.send_signal(number)
     _, complained = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert "3 of 4 runs are finished and stay. The same command goes on from there." in complained
+    assert "3 of 4 runs are finished and kept. Repeat the command to resume." in complained
     assert "Traceback" not in complained
     assert not any(is_alive(pid) for _, pid in begun(files))
     assert [*(files / "out" / "runs").glob(".*")] == []
