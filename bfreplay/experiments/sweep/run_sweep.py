@@ -41,7 +41,7 @@ class SweepProgress:
     n_workers
         Number of workers.
     left_s
-        Estimated time left; ``None`` before the first run is done.
+        Estimated time left, by ``expected_run_s`` before the first run is done; ``None`` without it.
     """
 
     n_runs: int
@@ -70,6 +70,7 @@ def sweep(
     retry_failed: bool = False,
     allow_code: bool = False,
     progress: Callable[[SweepProgress], None] | None = None,
+    expected_run_s: float | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> SweepResult:
     """Make every run of ``spec`` that is missing in ``out``, then the table of all; resumes an unfinished sweep.
@@ -90,6 +91,8 @@ def sweep(
         Import code named by a spec in a file or a mapping, and by its files; ``RunOptions`` have their own.
     progress
         Called when the runs start, and after each run.
+    expected_run_s
+        Expected seconds of a run, for ``progress`` before the first run is done.
     on_wait
         Called before waiting for the first Dask worker.
 
@@ -124,7 +127,7 @@ def sweep(
             if states.missing:
                 executor = _executor(plan, store, states.missing, processes, scheduler, on_wait)
                 try:
-                    _run(plan, store, states, executor, progress)
+                    _run(plan, store, states, executor, progress, expected_run_s)
                 finally:
                     executor.close()
         finally:
@@ -169,7 +172,7 @@ def _executor(
 
 def _run(
     plan: SweepPlan, store: Store, states: Outlook, executor: Executor,
-    progress: Callable[[SweepProgress], None] | None,
+    progress: Callable[[SweepProgress], None] | None, expected_run_s: float | None,
 ) -> None:  # fmt: skip
     n_finished = n_failed = 0
     seconds: list[float] = []
@@ -179,7 +182,8 @@ def _run(
             return
         left = len(states.missing) - n_finished - n_failed
         workers = max(1, min(executor.n_workers, left))
-        left_s = None if not seconds else sum(seconds) / len(seconds) * left / workers
+        run_s = sum(seconds) / len(seconds) if seconds else expected_run_s
+        left_s = None if run_s is None else run_s * left / workers
         n_reused = len(plan.runs) - len(states.missing)
         progress(SweepProgress(len(plan.runs), n_reused, n_finished, n_failed, executor.n_workers, left_s))
 
