@@ -134,7 +134,7 @@ def test_the_longest_names_are_written_and_their_leftovers_removed(tmp_path, nam
 def test_an_output_below_an_executable_file_is_refused(tmp_path):
     script = tmp_path / "script"
     script.touch(mode=0o755)
-    with pytest.raises(InputError, match="folder of the output is not there"):
+    with pytest.raises(InputError, match="folder of the output does not exist"):
         write_text(script / "log.csv")
 
 

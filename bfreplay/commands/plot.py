@@ -50,11 +50,11 @@ def _names(context: click.Context, _option: click.Parameter, given: tuple[str, .
 @click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
     "-o", "--out", "out", metavar="FILE", type=PLACE,
-    help="Picture to write: .png or .svg; with 'all', a folder.  [default: NAME.png; with 'all': here]",
+    help="Picture to write (.png or .svg); with 'all' a folder.  [default: NAME.png; with 'all' here]",
 )  # fmt: skip
 @click.option(
     "--window", nargs=2, metavar="START END",
-    help="Only this part of the window, for figures over time. ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
+    help="Part of the window, for figures over time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
     "start of the window.",
 )  # fmt: skip
 @click.option("--x", metavar="COLUMN", help="For 'sweep': column of the axis.")
@@ -68,7 +68,7 @@ def _names(context: click.Context, _option: click.Parameter, given: tuple[str, .
     "--log-y/--linear-y", default=None, help="For 'sweep': scale of metrics.  [default: logarithmic over more than a "
     "factor of 20]",
 )  # fmt: skip
-@click.option("--svg", is_flag=True, help="With 'all': write .svg instead of .png.")
+@click.option("--svg", is_flag=True, help="With 'all': write .svg, not .png.")
 @click.option("--force", is_flag=True, help="Replace pictures that exist.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List names and exit.")
 @click.option("--quiet", is_flag=True, help="No notes.")
@@ -76,7 +76,7 @@ def plot(
     name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, svg: bool, force: bool,
     quiet: bool, **axes: Any,
 ) -> None:  # fmt: skip
-    """Draw the figure NAME of the saved RUN; several runs side by side.
+    """Draw the figure NAME of one or more saved RUNs.
 
     NAME is a figure of --list, or 'all'. Each RUN is a folder of 'bfreplay replay --out'. Several runs are labelled A,
     B, ... in the order given.
@@ -91,10 +91,10 @@ def plot(
       bfreplay plot timeline run
       bfreplay plot timeline run -o day.svg --window 2024-07-02 2024-07-03
       bfreplay plot jobs run --window +0 +86400
-      bfreplay plot node-hours run-120 run-300 run-600 -o node-hours.svg
+      bfreplay plot node-hours run-120 run-300 -o node-hours.svg
       bfreplay plot all run -o pictures
+      bfreplay plot sweep SWEEP --x t_fwd --y samples,u
       bfreplay plot sweep SWEEP --x jobs_per_hour --y average_jct_s --by policy
-      bfreplay plot sweep SWEEP --x policy --y average_jct_s,makespan_s,cost -o policies.svg
     """
     if name == _ALL and window is not None:
         raise click.UsageError("--window applies to one figure over time: name it instead of 'all'.")
@@ -117,7 +117,7 @@ def plot(
     name = name_of_today(name)
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
-            raise InputError("there is a file where the folder of the pictures should be", file=out,
+            raise InputError("the folder of the pictures is a file", file=out,
                              fix="choose another name")  # fmt: skip
         ending = "svg" if svg else "png"
         files = {each: (out or Path()) / f"{each}.{ending}" for each in FIGURES.names()}

@@ -27,7 +27,7 @@ class SweepAxes:
 
 
 def draw_sweep(
-    folder: Path, file: Path, axes: SweepAxes, *, overwrite: bool, quiet: bool, says_so: bool = True
+    folder: Path, file: Path, axes: SweepAxes, *, overwrite: bool, quiet: bool, prints_path: bool = True
 ) -> None:
     """Draw a complete sweep into ``file``.
 

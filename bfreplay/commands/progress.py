@@ -48,7 +48,7 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
 
 
 _LINE_S = 30.0
-"""Time between two lines where progress goes to a file or another program."""
+"""Time between two lines of progress in a file or pipe."""
 
 
 class _Lines:
@@ -90,7 +90,7 @@ def terminal_bar(*columns: str, piped: bool = False) -> Callable[[Callable[..., 
     def decorate(show: Callable[..., Iterator[_Update]]) -> _Shown[_Update]:
         @contextmanager
         @wraps(show)
-        def shown(*arguments: Any, hidden: bool) -> Iterator[_Update | None]:
+        def with_bar(*arguments: Any, hidden: bool) -> Iterator[_Update | None]:
             if hidden or not (piped or sys.stderr.isatty()):
                 yield None
                 return
@@ -107,7 +107,7 @@ def terminal_bar(*columns: str, piped: bool = False) -> Callable[[Callable[..., 
             with progress.Progress(*made, console=Console(stderr=True)) as bar:
                 yield from show(bar, *arguments)
 
-        return shown
+        return with_bar
 
     return decorate
 
@@ -128,13 +128,13 @@ def progress_of(run: PreparedRun, *, hidden: bool) -> AbstractContextManager[Cal
     "day {task.fields[day]:,.1f}, {task.fields[events]:,} decisions, {task.fields[speed]:,.0f}/s",
 )  # fmt: skip
 def jobs_progress(bar: Progress, start_us: int, numbers: tuple[int, int] | None) -> Iterator[JobsProgress]:
-    """A bar on a terminal's stderr for a run that ends with its jobs: jobs done, time reached, decisions per second.
+    """Show a bar for a run that ends with its jobs: jobs done, time reached, decisions per second.
 
     ``numbers`` is the range of the measured jobs; ``None`` if their number is unknown.
     """
-    shown = JobsProgress(bar, start_us, numbers)
-    yield shown
-    shown.show()
+    jobs = JobsProgress(bar, start_us, numbers)
+    yield jobs
+    jobs.show()
 
 
 class JobsProgress:
@@ -186,7 +186,7 @@ class JobsProgress:
     "Replaying", BAR, SHARE, "{task.fields[events]:,} events, {task.fields[speed]:,.0f} events/s", "left", TIME_LEFT
 )
 def replay_progress(bar: Progress, start_us: int, end_us: int) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal's stderr: share of the window, decisions per second, time left."""
+    """Show a bar: share of the window, decisions per second, time left."""
     task = bar.add_task("replay", total=end_us - start_us, events=0, speed=0.0)
     started = perf_counter()
     shown, latest = 0.0, 0
@@ -224,10 +224,10 @@ def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]
     def update(stage: str, done: int, total: int, what: str) -> None:
         nonlocal shown
         if stage not in tasks:
-            finish()  # a stage begins when the one before has ended
+            finish()
             tasks[stage] = bar.add_task(_STAGES[stage], total=total, what=what)
         now = perf_counter()
-        if now - shown >= 0.1 or stage in ("warm-up", "solve"):  # ten a second are enough for a person
+        if now - shown >= _PAUSE_S or stage in ("warm-up", "solve"):
             shown = now
             bar.update(tasks[stage], completed=done, what=what)
 

@@ -119,7 +119,7 @@ def known_total(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, se
 def isolated_jct_s(
     events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings
 ) -> dict[int, float]:
-    """Seconds from submission to finish of the jobs that finish under ``gavel.isolated``, by number.
+    """Return the completion time in seconds of each job that finishes under ``gavel.isolated``, by number.
 
     Options, above all the length of rounds, are those of ``policy`` if it is one of Gavel's, else the defaults; time is
     continuous.

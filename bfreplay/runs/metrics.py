@@ -126,7 +126,7 @@ def _over(part: float, whole: float) -> float | None:
 
 
 def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric]:
-    """Node-hours with one label of the ledger, and their share of the idle ones."""
+    """Return the metrics of one label of the ledger: node-hours, and their share of the idle node-hours."""
     hours = _of(f"ledger.node_hours.{label}")
     return (
         Metric(f"node_hours.{label}", f"node-hours {words}", "amount", hours, f"{label}_node_hours", total=total),
@@ -158,7 +158,7 @@ def _held(run: RunResult) -> float:
 
 
 def _of(path: str) -> Of:
-    """An entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
+    """Read an entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
 
     def value(run: RunResult) -> Any:
         found: Any = run.summary
@@ -469,7 +469,7 @@ METRICS: tuple[Metric, ...] = (
         lambda run: run.record.inputs.events.metadata.log_warnings.to_json()["verdict"], "log_verdict",
     ),
 )  # fmt: skip
-"""In the order of the page's key figures."""
+"""All metrics, in the order of the page's key figures."""
 
 BY_COLUMN = {metric.column: metric for metric in METRICS if metric.column}
 COLUMNS = {name: metric for name, metric in BY_COLUMN.items() if metric.is_tabled}

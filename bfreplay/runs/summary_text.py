@@ -50,10 +50,10 @@ def render(result: RunResult) -> str:
     record = result.record
     parts = [
         warning_lines(result.warnings),
-        labelled(_header(record)),
+        labelled_lines(_header(record)),
         [*_node_hours(record)],
-        labelled(_training(record)),
-        [*_decisions(result), *labelled(_session(result))],
+        labelled_lines(_training(record)),
+        [*_decisions(result), *labelled_lines(_session(result))],
     ]
     return paragraphs(parts)
 
@@ -253,7 +253,7 @@ def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:
 
 def _decisions(result: RunResult) -> Iterator[str]:
     summary = result.summary
-    yield from labelled([("Decisions", f"{summary.n_decisions:,}")])
+    yield from labelled_lines([("Decisions", f"{summary.n_decisions:,}")])
     yield from (f"  {n:>10,}  {DECISION_WORDS.get(kind, kind)}" for kind, n in summary.decisions.items())
     if summary.fallbacks:
         total = sum(summary.fallbacks.values())

@@ -21,7 +21,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
 
 
 def answer_of(pair: RunDifference) -> str:
-    """One or two sentences about a run and its baseline."""
+    """Return one or two sentences about a run and its baseline."""
     b, a = pair.run, pair.baseline
     if pair.campaign is None:
         return _samples(b, a, pair)
@@ -38,7 +38,7 @@ def percent(share: float) -> str:
 
 
 def signed_percent(share: float) -> str:
-    """``+3.2 %``."""
+    """Return a share with its sign: ``+3.2 %``."""
     return f"{'-' if share < 0 else '+'}{percent(share)} %"
 
 
@@ -73,7 +73,7 @@ def _interval(pair: RunDifference) -> str:
 
 
 def _why(pair: RunDifference) -> str:
-    """Parts that go the way of the difference, until they are most of it; then the largest that goes against it."""
+    """Return the largest parts in the direction of the difference, and the largest part against it."""
     difference, before = pair.samples.difference, pair.samples.baseline
     sign = 1.0 if difference > 0 else -1.0
     parts = {name: sign * pair.causes[name] for name in CAUSES}

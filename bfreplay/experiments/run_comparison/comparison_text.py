@@ -1,4 +1,4 @@
-"""A comparison of runs as text that a person can read."""
+"""Text about a comparison of runs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _SHORT = {
     "unallocated_node_hours": "node-hours unallocated",
     "stalled_node_hours": "node-hours stalled",
 }
-_TOLD_ELSEWHERE = ("samples", "gross_samples_per_used_node_hour", "rescale_samples", "preemption_samples")
-_TOTALS = {name: _SHORT.get(name, words) for name, words in TOTALS.items() if name not in _TOLD_ELSEWHERE}
+_SHOWN_ELSEWHERE = ("samples", "gross_samples_per_used_node_hour", "rescale_samples", "preemption_samples")
+_TOTALS = {name: _SHORT.get(name, words) for name, words in TOTALS.items() if name not in _SHOWN_ELSEWHERE}
 
 
 def render(comparison: RunComparison) -> str:
@@ -63,7 +63,7 @@ def _runs(record: ComparisonRecord) -> list[str]:
     window = f"Window  {start} to {end} ({length})"
     if any(row.option == LOG for row in record.options):
         window += " of A; the bins of a run count from its own start"
-    return [window, *aligned(cells)]
+    return [window, *aligned_lines(cells)]
 
 
 def _hours(pair: RunDifference, bin_s: int) -> list[str]:
@@ -87,8 +87,8 @@ def _hours(pair: RunDifference, bin_s: int) -> list[str]:
     whys = {row.total.why_no_interval: None for row in pair.hours if row.total.why_no_interval}
     bins = duration(bin_s) if bin_s != 3_600 else "1 h"
     note = f"Sums over the window; intervals by blocks of neighbouring bins of {bins} (bins / bins in a block)."
-    lines = [f"{b} against {a}, bin by bin", *aligned(cells), note, *(f"No interval: {why}." for why in whys)]
-    return lines + (_done(pair) if pair.campaign is None else [])
+    lines = [f"{b} against {a}, bin by bin", *aligned_lines(cells), note, *(f"No interval: {why}." for why in whys)]
+    return lines + (_idle_ends(pair) if pair.campaign is None else [])
 
 
 def _done(pair: RunDifference) -> list[str]:
@@ -159,7 +159,7 @@ def _shares(row: JobShares) -> list[str]:
 
 
 def _models(pair: RunDifference) -> list[str]:
-    """Median differences model by model, of measures that some job has in both runs."""
+    """Return the median differences by model, of measures that some job has in both runs."""
     rows = pair.jobs.models
     if not rows:
         return []
@@ -174,7 +174,7 @@ def _models(pair: RunDifference) -> list[str]:
     for model in dict.fromkeys(row.model for row in rows):
         medians = [_or_dash(of[model, name].median, how) for name, how in shown.items()]
         cells.append([model, f"{of[model, 'done_samples'].n_both:,}", *medians])
-    return aligned(cells)
+    return aligned_lines(cells)
 
 
 def _campaign(pair: RunDifference) -> list[str]:
@@ -189,7 +189,7 @@ def _campaign(pair: RunDifference) -> list[str]:
         score = f"score {campaign.reached.score:.6g} reached"
         cells.append([score, *_three(campaign.reached, duration, _seconds)])
         cells.append(["best score", *_three(campaign.best_score, "{:.6g}".format, lambda x: f"{x:+.6g}" if x else "0")])
-    return [f"{b} against {a}, the campaign", *aligned(cells)]
+    return [f"{b} against {a}, the campaign", *aligned_lines(cells)]
 
 
 def _three(row: Pair | ReachedScore, plain: Callable[[float], str], signed: Callable[[float], str]) -> list[str]:
