@@ -53,5 +53,5 @@ def draw_sweep(
         note(f"each point is the mean of runs that differ in {varied}.")
     if not quiet and found.n_skipped:
         note(f"{count(found.n_skipped, 'row')} of the table without a value skipped.")
-    if says_so:
+    if prints_path:
         click.echo(f"wrote {file}")

@@ -16,7 +16,7 @@ from bfreplay.runs.scheduling_metrics import (
     scheduling_lines,
     window_words,
 )
-from bfreplay.wording import amount, count, duration, labelled, paragraphs, percent, signed_amount
+from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, percent, signed_amount
 
 _Labelled = tuple[str, str]
 """Label and text of a line."""
@@ -60,7 +60,7 @@ def render(result: RunResult) -> str:
 
 def policy_words(config: RunConfig) -> str:
     """Return the policy of a run in words: ``bftrainer, decided by exact, T_fwd 120 s``."""
-    policy, own = config.described, config.policy
+    policy, own = config.policy_description, config.policy
     details = [policy.name]
     details += [f"{key} {own[key]}" for key in _OWN_PARAMETERS if key in own]
     if policy.solver is not None:
@@ -111,7 +111,7 @@ def _job_times(summary: Summary) -> Iterator[_Labelled]:
 
 def fallback_words(record: RunRecord) -> str | None:
     """Return a sentence on the decisions that the fallback answered; ``None`` without any."""
-    solver = record.config.described.solver
+    solver = record.config.policy_description.solver
     fallback = None if solver is None else solver.fallback
     n = sum(record.summary.fallbacks.values())
     by = "answered by the fallback" + ("" if fallback is None else f" ({fallback})")

@@ -26,7 +26,7 @@ from bfreplay.runs.comparison_words import (
     unpaired_jobs,
 )
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned, amount, count, duration, paragraphs, signed_amount
+from bfreplay.wording import aligned_lines, amount, count, duration, paragraphs, signed_amount
 
 _SHORT = {
     "useful_node_hours": "  useful",
@@ -91,7 +91,7 @@ def _hours(pair: RunDifference, bin_s: int) -> list[str]:
     return lines + (_idle_ends(pair) if pair.campaign is None else [])
 
 
-def _done(pair: RunDifference) -> list[str]:
+def _idle_ends(pair: RunDifference) -> list[str]:
     """Sentences on runs without jobs before the end of the window."""
     return [
         f"{label} had done all its jobs after {duration(pair.over[key])}: no job was left (use more jobs, "
@@ -112,7 +112,7 @@ def _causes(pair: RunDifference) -> list[str]:
     cells = [["", "samples", f"of {a}'s"]]
     cells += [line(CAUSE_WORDS[name], pair.causes[name]) for name in CAUSES]
     cells.append(line(f"all: {b} - {a}", difference))
-    return [f"Causes of the difference of {b} and {a} (the parts add up)", *aligned(cells)]
+    return [f"Causes of the difference of {b} and {a} (the parts add up)", *aligned_lines(cells)]
 
 
 def _totals(pair: RunDifference) -> list[str]:
@@ -123,7 +123,7 @@ def _totals(pair: RunDifference) -> list[str]:
         if before[name] or after[name]:
             difference = but_rounding(after[name] - before[name], before[name])
             cells.append([f"| {word}", amount(before[name]), amount(after[name]), signed_amount(difference)])
-    return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned(cells)]
+    return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned_lines(cells)]
 
 
 def _jobs(pair: RunDifference) -> list[str]:
@@ -140,7 +140,7 @@ def _jobs(pair: RunDifference) -> list[str]:
             cells.append([JOB_WORDS[row.measure], *line])
     lines = [f"{b} against {a}, job by job ({count(jobs.n_jobs, 'pair')})"]
     if len(cells) > 1:
-        lines += aligned(cells)
+        lines += aligned_lines(cells)
         lines.append("Jobs of a run share its nodes, so they are not independent: intervals describe their spread.")
     else:
         lines.append("No job did anything in either.")

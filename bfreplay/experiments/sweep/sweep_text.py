@@ -37,7 +37,7 @@ def render(result: SweepResult) -> str:
     return paragraphs([*blocks, [f"Table        {result.folder / 'results.parquet'}"]])
 
 
-def render_outlook(plan: SweepPlan, there: Outlook) -> str:
+def render_outlook(plan: SweepPlan, states: Outlook) -> str:
     """Return the plan of a sweep as text, with the ids of its runs."""
     n_runs, n_points = len(plan.runs), len(plan.ids)
     rows = f" for {n_points:,} rows" if n_points != n_runs else ""
