@@ -64,7 +64,7 @@ def _columns(record: TuningRecord) -> list[str]:
             str(column.max_parallel), seconds(column.t_fwd), seconds(column.best_t_fwd),
             f"{100 * column.share:.2f} %", *map(_range, column.flat),
         ])  # fmt: skip
-    return ["Best values by jobs at once, and ranges of T_fwd near the best, in the part tuned on", *aligned(cells)]
+    return ["Best T_fwd by jobs at once, and ranges near it, in the part tuned on", *aligned(cells)]
 
 
 def _regret(record: TuningRecord) -> list[str]:
