@@ -47,7 +47,7 @@ def test_a_person_gets_the_recommendation_first_and_then_what_it_rests_on(files)
     assert sum(line.count("*") for line in lines[at + 1 : at + 4]) == 1
     tuned, validated = (100 * record["parts"][part]["share"][0][1] for part in ("tuning", "validation"))
     assert f"{tuned:.2f} / {validated:.2f}" in lines[at + 2]
-    assert lines[-1].startswith("In the part validated on it loses ")
+    assert lines[-1].startswith("In the part validated on, the recommendation loses ")
     assert {path.name for path in files.iterdir()} == {"events.csv", "jobs.csv"}
 
 
@@ -68,7 +68,7 @@ def test_a_folder_holds_record_picture_and_runs_and_is_gone_on_with(files):
 
 
 def test_own_work_is_an_option(files):
-    assert "when all work was done" in _tune("--own-work").stdout
+    assert "time until all work was done" in _tune("--own-work").stdout
     assert json.loads(_tune("--own-work", "--json").stdout)["config"]["options"]["unlimited-work"] is False
 
 

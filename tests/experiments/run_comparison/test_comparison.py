@@ -194,7 +194,7 @@ def test_campaigns_are_compared_by_finished_trials_and_scores():
     reports = three.frame("reports")
     first_there = reports[reports["score"] >= min(best)]["time"].min()
     assert campaign["reached"]["other"] == first_there.value / 1e9
-    assert found.answers[0].startswith("B was over")
+    assert found.answers[0].startswith("B finished")
     assert "the campaign" in render(found)
 
 

@@ -93,7 +93,7 @@ def test_the_best_at_the_edge_of_the_grid_is_a_warning():
     assert "below it" in said_
     upper = _surface([[90, 97], [92, 98], [99.5, 100]])
     (said_,) = _cautions(upper, inside)
-    assert "600 s is at the edge" in said_
+    assert "600 s is the best T_fwd, at the edge" in said_
     assert "above it" in said_
     (said_,) = _cautions(inside, inside)
     assert "70 is the most jobs at once that was tried, and 6.4 % better than 10" in said_
