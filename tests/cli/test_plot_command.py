@@ -121,7 +121,9 @@ def test_names_are_listed_with_what_they_show(here):
 
 def test_a_figure_of_another_package_that_is_broken_leaves_the_others_alone(monkeypatch, folders, here):
     broken = {"broken": "nowhere:NOTHING"}
-    monkeypatch.setattr("bfreplay.registry._entry_points_by_name", lambda group, path: broken if group == FIGURES.group else {})
+    monkeypatch.setattr(
+        "bfreplay.registry._entry_points_by_name", lambda group, path: broken if group == FIGURES.group else {}
+    )
     few = replace(FIGURES, built_in={"timeline": FIGURES.built_in["timeline"]})
     monkeypatch.setattr("bfreplay.report.figures.figure.FIGURES", few)
     assert "broken    (the figure 'broken' cannot be imported" in said("--list")

@@ -73,7 +73,7 @@ def test_a_dry_run_tells_what_would_be_done_and_writes_nothing(files):
     (files / "fail-20").touch()
     _sweep("sweep.toml", "--out", "out")
     said = _sweep("sweep.toml", "--out", "out", "--dry-run").stdout
-    assert said.startswith("4 runs: 3 there, 1 failed before, 0 to do.")
+    assert said.startswith("4 runs: 3 finished, 1 failed before, 0 to do.")
     assert n_begun(files) == {"10": 1, "20": 1, "30": 1, "40": 1}
 
 
