@@ -154,7 +154,7 @@ def test_an_earlier_run_that_a_killed_process_had_moved_aside_comes_back_before_
         raise ValueError("no")
     assert names(tmp_path) == ["run"]
     assert (tmp_path / "run" / RUN.record_file).read_text() == "old"
-    assert f"{tmp_path / 'run'} is back" in caplog.text
+    assert f"{tmp_path / 'run'} was restored" in caplog.text
 
 
 def test_an_earlier_run_is_removed_where_the_new_one_had_taken_its_place(tmp_path):

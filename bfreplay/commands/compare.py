@@ -71,7 +71,9 @@ compare.add_command(runs)
 @click.option("--sample", type=click.IntRange(min=1), default=50, help="Number of decisions to sample from the replay.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the sample.")
 @click.option("--formulations", metavar="NAME,...", help="Formulations to compare.  [default: all]")
-@click.option("--backends", metavar="NAME,...", help="MILP back ends to compare.  [default: all that work here]")
+@click.option(
+    "--backends", metavar="NAME,...", help="MILP back ends to compare them on.  [default: all that work here]"
+)
 @click.option(
     "--formulation", "more_formulations", metavar="package.module:Class", multiple=True,
     help="Additional formulation of your own; repeatable.",

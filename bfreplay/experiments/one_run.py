@@ -103,7 +103,7 @@ def replay_log(
             "events is not a log", column="events", value=events, expected="NodeEvents, a file, or 'sample'"
         )
     if not isinstance(policy, Policy | str | None):
-        raise not_a_policy("policy is not a policy", policy)
+        raise not_a_policy("this is not a policy", policy)
     if settings is not None:
         _refuse(options, _OF_SETTINGS, "settings", "a ReplaySettings")
     if isinstance(policy, Policy):

@@ -121,7 +121,9 @@ def test_names_are_listed_with_what_they_show(here):
 
 def test_a_figure_of_another_package_that_is_broken_leaves_the_others_alone(monkeypatch, folders, here):
     broken = {"broken": "nowhere:NOTHING"}
-    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: broken if group == FIGURES.group else {})
+    monkeypatch.setattr(
+        "bfreplay.registry._entry_points_by_name", lambda group, path: broken if group == FIGURES.group else {}
+    )
     few = replace(FIGURES, built_in={"timeline": FIGURES.built_in["timeline"]})
     monkeypatch.setattr("bfreplay.report.figures.figure.FIGURES", few)
     assert "broken    (the figure 'broken' cannot be imported" in said("--list")
@@ -149,7 +151,7 @@ def test_a_folder_of_which_a_part_is_missing_is_refused(folders, here):
     shutil.copytree(folders / "run", here / "cut")
     table = here / "cut" / "pool.parquet"
     table.write_bytes(table.read_bytes()[:100])
-    assert "the file is not the one that was written" in refused("timeline", here / "cut")
+    assert "belongs to another run" in refused("timeline", here / "cut")
     shutil.copytree(folders / "run", here / "older")
     record = json.loads((here / "older" / "run.json").read_text())
     (here / "older" / "run.json").write_text(json.dumps(record | {"schema_version": 0}))

@@ -66,14 +66,14 @@ def test_json_is_the_table(files):
 
 def test_a_dry_run_tells_what_would_be_done_and_writes_nothing(files):
     said = _sweep("sweep.toml", "--out", "out", "--dry-run").stdout
-    assert said.startswith("4 runs: 0 there, 0 failed before, 4 to do.")
+    assert said.startswith("4 runs: 0 finished, 0 failed before, 4 to do.")
     assert said.count("to do") == 5
     assert not (files / "out").exists()
     assert n_begun(files) == {}
     (files / "fail-20").touch()
     _sweep("sweep.toml", "--out", "out")
     said = _sweep("sweep.toml", "--out", "out", "--dry-run").stdout
-    assert said.startswith("4 runs: 3 there, 1 failed before, 0 to do.")
+    assert said.startswith("4 runs: 3 finished, 1 failed before, 0 to do.")
     assert n_begun(files) == {"10": 1, "20": 1, "30": 1, "40": 1}
 
 
@@ -107,7 +107,7 @@ def test_rows_that_share_a_run_are_counted(files):
         (
             "[run]\nevents = 'sample'\njobs = 'sample'\n",
             ("--processes", "2", "--scheduler", "x"),
-            "leave one of the two",
+            "remove one of the two",
         ),
         ("[run]\nevents = 'sample'\njobs = 'sample'\n", ("--processes", "0"), "--processes"),
         ("[run]\nevents = 'sample'\njobs = 'sample'\n", ("--scheduler", "nonsense"), "no Dask scheduler answers"),

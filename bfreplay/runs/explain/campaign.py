@@ -122,7 +122,7 @@ def _since(times: pd.Series[Any], start_us: int) -> NDArray[np.float64]:
 
 
 def best_so_far(run: RunResult, higher: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], str | None]:
-    """Times (in us) and scores of the reports that were better than all before, and whose the last was."""
+    """Return times (in us) and scores of the reports that beat all earlier ones, and the job of the last."""
     reports = reports_frame(run)
     scored = None if reports is None else reports.dropna(subset=["score"])
     if scored is None or not len(scored):

@@ -102,7 +102,7 @@ def test_sources_of_jobs_are_compared_by_what_they_say_of_themselves():
     _check(campaign(4), campaign(4))
     with pytest.raises(InputError, match="the description of its job source differs"):
         _check(campaign(4), campaign(6))
-    with pytest.raises(InputError, match="of another kind"):
+    with pytest.raises(InputError, match="its kind of jobs differs"):
         _check(campaign(4), run(two_hours(), endless_jobs()))
 
 
