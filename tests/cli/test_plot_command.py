@@ -110,7 +110,7 @@ def test_a_window_that_cannot_be_is_refused(folders, here):
     assert "empty, or reaches outside it" in refused(*of_run, "+40", "+61")
     assert "--window" in refused(*of_run, "noon", "+10")
     assert "is not over time" in refused("node-hours", folders / "run", "--window", "+0", "+10")
-    assert "--window is for one figure" in refused("all", folders / "run", "--window", "+0", "+10")
+    assert "--window applies to one figure" in refused("all", folders / "run", "--window", "+0", "+10")
 
 
 def test_names_are_listed_with_what_they_show(here):
@@ -137,7 +137,7 @@ def test_what_is_no_figure_or_no_run_is_refused(folders, here, tmp_path):
     assert "this is not a run folder" in refused("timeline", tmp_path / "nowhere")
     assert "another format" in refused("timeline", folders / "run", "-o", "x.jpg")
     assert "the folder of the output does not exist" in refused("timeline", folders / "run", "-o", "no/x.png")
-    assert "--svg goes with 'all'" in refused("timeline", folders / "run", "--svg")
+    assert "--svg applies to 'all' only" in refused("timeline", folders / "run", "--svg")
     assert "Missing argument" in refused("timeline")
     (here / "file").write_text("mine")
     assert "the folder of the pictures is a file" in refused("all", folders / "run", "-o", "file")

@@ -39,7 +39,7 @@ def test_a_person_gets_the_table_and_where_it_lies(files):
     assert [line.split()[0] for line in lines[3:7]] == ["10", "20", "30", "40"]
     assert lines[-1].split() == ["Table", str(files / "out" / "results.parquet")]
     again = _sweep("sweep.toml", "--out", "out", "--quiet")
-    assert again.stdout.splitlines()[0] == "4 runs, 4 of them existed before, none failed."
+    assert again.stdout.splitlines()[0] == "4 runs, 4 reused, none failed."
     assert again.stderr == ""
 
 
@@ -53,7 +53,7 @@ def test_the_first_error_is_told(files):
     assert "--retry-failed" in result.stdout
     (files / "fail-20").unlink()
     assert (
-        "4 runs, 2 of them existed before, 1 failed." in _sweep("sweep.toml", "--out", "out", "--retry-failed").stdout
+        "4 runs, 2 reused, 1 failed." in _sweep("sweep.toml", "--out", "out", "--retry-failed").stdout
     )
 
 
@@ -140,7 +140,7 @@ def test_a_person_at_a_terminal_sees_how_far_it_is(monkeypatch):
     with sweep_progress(hidden=False) as progress:
         assert progress is not None
         progress(SweepProgress(n_runs=60, n_reused=3, n_finished=10, n_failed=2, n_workers=4, left_s=90.0))
-    for words in ("15/60", "4 at work", "2 failed", "3 existed before", "90 s left"):
+    for words in ("15/60", "4 at work", "2 failed", "3 reused", "90 s left"):
         assert words in terminal.getvalue()
     with sweep_progress(hidden=True) as progress:
         assert progress is None
