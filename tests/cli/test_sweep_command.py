@@ -52,9 +52,7 @@ def test_the_first_error_is_told(files):
     assert "First error: ValueError: no luck with 20" in result.stdout
     assert "--retry-failed" in result.stdout
     (files / "fail-20").unlink()
-    assert (
-        "4 runs, 2 reused, 1 failed." in _sweep("sweep.toml", "--out", "out", "--retry-failed").stdout
-    )
+    assert "4 runs, 2 reused, 1 failed." in _sweep("sweep.toml", "--out", "out", "--retry-failed").stdout
 
 
 def test_json_is_the_table(files):

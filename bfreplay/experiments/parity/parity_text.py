@@ -24,7 +24,7 @@ def _system(parity: SystemParity) -> list[str]:
     if parity.absent:
         return [f"{parity.system}: not compared, its data are absent ({parity.absent})"]
     rows = [(f"  {each.what}", *_cells(each), f"{each.seconds:.1f}") for each in parity.checks]
-    failures = [line for each in parity.checks if each.failed for line in _failure(each)]
+    failures = [line for each in parity.checks if each.has_failed for line in _failure(each)]
     return [*aligned_lines([(parity.system, *_HEAD), *rows]), *failures, *_differences(parity)]
 
 
