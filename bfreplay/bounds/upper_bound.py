@@ -25,7 +25,7 @@ class Effort(StrEnum):
     """How hard to look for a low bound."""
 
     QUICK = "quick"  # prices of the intervals' own optima
-    THOROUGH = "thorough"  # prices improved by a search: some minutes
+    THOROUGH = "thorough"  # prices improved by a search: a minute for a log of weeks
 
 
 class Kind(StrEnum):
@@ -91,7 +91,8 @@ def upper_bound(
     gives_jobs_up: bool = False,
     effort: Effort = Effort.QUICK,
     with_finish: bool = False,
-    evaluations: int = 600,
+    finished_us: int | None = None,
+    evaluations: int = 350,
     progress: SearchProgress | None = None,
 ) -> UpperBound:
     """Bound the samples that any policy can make of ``jobs`` on the idle nodes of ``events``.
@@ -118,6 +119,9 @@ def upper_bound(
         How hard to look.
     with_finish
         Also look for the earliest end of all work.
+    finished_us
+        When a replay of these jobs had done all their work, if it had. The bound is the same without; finding it takes
+        longer.
     evaluations
         Most evaluations of a thorough search.
     progress
@@ -151,10 +155,13 @@ def upper_bound(
             priced = bound_at(prices, classes, horizon)
             kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
             return UpperBound(_raised(min(free, priced)), kind, _raised(free), None)
-    admitted = jobs.jobs if gives_jobs_up else jobs[: most_admitted(jobs, max_parallel, horizon)]
+    n_known = 0 if finished_us is None else len(jobs)
+    admitted = jobs.jobs if gives_jobs_up else jobs[: most_admitted(jobs, max_parallel, horizon, n_known=n_known)]
     samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
     can_all_end = len(admitted) == len(jobs) and sum(each.n_jobs for each in classes) == len(jobs) and not gives_jobs_up
-    finish_us = earliest_end_us(classes, max_parallel, horizon, samples) if with_finish and can_all_end else None
+    finish_us = None
+    if with_finish and can_all_end:
+        finish_us = earliest_end_us(classes, max_parallel, horizon, samples, known_us=finished_us)
     kind = Kind.WORK
     if free is not None and free < samples:
         samples, kind = free, Kind.FREE_RESCALING

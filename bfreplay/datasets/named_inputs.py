@@ -61,7 +61,7 @@ def time_in_window(text: str, start_us: int, option: str) -> int:
     Parameters
     ----------
     text
-        What was typed.
+        Text of the time.
     start_us
         Start of the run's window.
     option

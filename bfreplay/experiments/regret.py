@@ -88,7 +88,7 @@ def regret(
     runs: Sequence[RunResult | str | Path],
     *,
     effort: Effort | str = Effort.THOROUGH,
-    evaluations: int = 600,
+    evaluations: int = 350,
     events: str | Path | None = None,
     jobs: str | Path | None = None,
     curves: str | Path | None = None,

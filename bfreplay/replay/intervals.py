@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.datasets.arrow_columns import as_arrow
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.replay.active import FIRST, SECOND, charged_us
 from bfreplay.replay.tables import CHUNK_ROWS, TIME, WORD, TableSink
@@ -97,7 +98,7 @@ class AllocationTable:
         """``names`` of the jobs by number (the list may grow) and of node types; ``shared``: jobs may share nodes."""
         self._names = names
         self._sink = sink
-        self._type_names = pa.array(type_names, type=pa.string())
+        self._type_names = as_arrow(type_names, pa.string())
         self._node_us = np.zeros(len(type_names), np.int64)
         self._shared = shared
         self._rows = _Rows.of(0)
@@ -131,12 +132,12 @@ class AllocationTable:
     def _flush(self) -> None:
         started = perf_counter()
         job, n_nodes, since, until, node_type, sharing = (
-            pa.array(column[: self._used].copy()) for column in self._rows
+            as_arrow(column[: self._used].copy(), pa.from_numpy_dtype(column.dtype)) for column in self._rows
         )
         columns = [
-            pa.DictionaryArray.from_arrays(job, pa.array(self._names, type=pa.string())),
+            pa.DictionaryArray.from_arrays(job, as_arrow(self._names, pa.string())),
             pa.DictionaryArray.from_arrays(node_type, self._type_names),
-            n_nodes, since.cast(TIME), until.cast(TIME),
+            n_nodes, since.view(TIME), until.view(TIME),
         ]  # fmt: skip
         if self._shared:
             columns.append(sharing)
@@ -154,7 +155,7 @@ class NodeTable:
     """Who held which node from when to when; optional, for pictures and checks."""
 
     def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
-        self._nodes = pa.array(nodes, type=pa.string())
+        self._nodes = as_arrow(nodes, pa.string())
         self._names = names
         self._sink = sink
         self._holder = np.full(len(nodes), -1, np.int32)
@@ -184,10 +185,10 @@ class NodeTable:
         started = perf_counter()
         node, job, since, until = (np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
         arrays = [
-            pa.DictionaryArray.from_arrays(pa.array(node), self._nodes),
-            pa.DictionaryArray.from_arrays(pa.array(job), pa.array(self._names, type=pa.string())),
-            pa.array(since).cast(TIME),
-            pa.array(until).cast(TIME),
+            pa.DictionaryArray.from_arrays(as_arrow(node, pa.int32()), self._nodes),
+            pa.DictionaryArray.from_arrays(as_arrow(job, pa.int32()), as_arrow(self._names, pa.string())),
+            as_arrow(since, TIME),
+            as_arrow(until, TIME),
         ]
         self._sink.write(pa.Table.from_arrays(arrays, schema=NODES))
         self._chunks = []

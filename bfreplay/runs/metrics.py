@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_of
@@ -13,10 +15,10 @@ from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_o
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
 ]  # fmt: skip
-"""How a value is written: ``count`` 1,234; ``amount`` 12.3 (node-hours, nodes); ``percent`` of a share, 12.3 %;
-``at-least`` likewise, never rounded up; ``ratio`` 0.498; ``seconds`` as a length of time, 3.4 h; ``ms`` of seconds,
-0.33 ms; ``samples`` 8.113e+11; ``signed`` +12.3, of a difference; ``number`` six digits; ``time`` of microseconds since
-the epoch, in UTC."""
+"""How a value is written, with three significant digits where nothing else is said: ``count`` 1,234 in full; ``amount``
+1,660 (node-hours, nodes); ``percent`` of a share, 12.3 %; ``at-least`` likewise, never rounded up; ``ratio`` 0.498;
+``seconds`` as a length of time, 3.40 h; ``ms`` of seconds, 0.356 ms; ``samples`` 8.11e+11; ``signed`` +12.3, of a
+difference; ``number`` six digits, of scores; ``time`` of microseconds since the epoch, in UTC."""
 
 HELD_NOTHING_MADE = "held, nothing made"
 """Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
@@ -99,6 +101,21 @@ def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric
             lambda run: _over(hours(run), run.summary.ledger.node_hours.idle),
         ),
     )  # fmt: skip
+
+
+def idle_until_done_us(run: RunResult) -> int | None:
+    """Idle node-microseconds before the last job left; ``None`` where jobs were left, or idle nodes have no table."""
+    done_us = run.summary.last_finish_us
+    if done_us is None or not run.has_table("pool"):
+        return None
+    pool = run.table("pool")
+    since, n_idle = (np.asarray(pool[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
+    return int(n_idle @ np.diff(np.minimum(np.append(since, done_us), done_us)))
+
+
+def _until_done(run: RunResult) -> float | None:
+    idle_us = idle_until_done_us(run)
+    return None if idle_us is None else _over(run.summary.ledger.useful_node_us, idle_us)
 
 
 def _held(run: RunResult) -> float:
@@ -207,6 +224,14 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("preempted", "preempted", "node-hours preempted"),
     *_node_hours("unallocated", "unallocated", "node-hours unallocated"),
     *_node_hours("stalled", f"stalled: {HELD_NOTHING_MADE}", f"node-hours stalled: {HELD_NOTHING_MADE}"),
+    Metric(
+        "share.overhead", "share of the idle node-hours rescaling or preempted", "percent",
+        lambda run: _over(
+            run.summary.ledger.node_hours.rescaling + run.summary.ledger.node_hours.preempted,
+            run.summary.ledger.node_hours.idle,
+        ),
+    ),
+    Metric("share.until_done", "share of the node-hours idle until all jobs had left, useful", "percent", _until_done),
     Metric("node_hours.held", "node-hours held by jobs", "amount", _held),
     Metric(
         "share.held", "share of the idle node-hours held by jobs", "percent",

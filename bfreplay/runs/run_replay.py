@@ -182,11 +182,13 @@ def run_replay(
             bounding = perf_counter()
             bound = None
             if run_settings.bound and no_baselines is None and isinstance(anchored, JobSet):
+                all_finished = engine.outcomes.by_status["finished"] == len(anchored)
                 bound = upper_bound(
                     events, anchored, settings.max_parallel,
                     decides_in_rounds=Trigger.ROUND in policy.wakes_on,
                     gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
                     with_finish=engine.outcomes.last_finish_us is not None,
+                    finished_us=engine.outcomes.last_finish_us if all_finished else None,
                 )  # fmt: skip
             bound_s = perf_counter() - bounding
             summary = summary_of(events, engine, ledger, measured, known, bound, no_baselines, isolated, ideal)

@@ -114,7 +114,7 @@ def test_windows_with_little_in_them_have_an_answer(events, jobs, told, tmp_path
 def test_where_one_run_made_nothing_there_is_no_share():
     jobs = JobSet([job(min_nodes=2)])
     narrow, wide = run(log(2, [], HOUR, [0, 1]), jobs), run(log(2, [], HOUR, [0, 1]), jobs, _Never())
-    assert compare(wide, narrow, **FEW).answers == ["B processed 7.2e+04 samples, A none."]
+    assert compare(wide, narrow, **FEW).answers == ["B processed 72,000 samples, A none."]
     assert compare(narrow, wide, **FEW).answers[0].startswith("B processed 100 % fewer samples than A")
 
 
@@ -219,8 +219,8 @@ def test_an_interval_around_nothing_says_so(folders):
         baseline=1e3, other=1e3 + 1, difference=1.0, relative=relative, equal_by_construction=False
     )
     assert answer_of(msgspec.structs.replace(pair, samples=samples, causes=causes)) == (
-        "B processed 0.10 % more samples than A (95 % interval -1.0 to 1.2 %: this log alone does not tell them "
-        "apart), mostly because it used more node-hours (+0.30 %), although rescaling cost it more (-0.15 %)."
+        "B processed 0.100 % more samples than A (95 % interval -1 to 1.20 %: this log alone does not tell them "
+        "apart), mostly because it used more node-hours (+0.300 %), although rescaling cost it more (-0.150 %)."
     )
 
 

@@ -88,7 +88,7 @@ def test_the_page_has_the_same_bars():
     heights = {trace["name"]: trace["y"] for trace in figure.traces}
     assert heights["rescales up"] == [8, 7, 6, 5, 4, 3, 2, 1]
     assert heights["charged for preemption"] == pytest.approx([0, 6, 2.5, 0, 0, 0, 0, 0])
-    assert "60 samples charged for preemption (6.0 % of the samples made)" in str(figure.traces)
+    assert "60 samples charged for preemption (6 % of the samples made)" in str(figure.traces)
 
 
 def test_several_runs_have_a_panel_for_each_measure():
@@ -116,8 +116,8 @@ def test_the_table_ends_with_the_totals():
 
 def test_words_are_worked_by_hand():
     assert RESCALES.words({"": rescales(rescales_run())}) == (
-        "36 rescales up, 1 down, 6 preemptions; jobs were charged 1.5 % of the samples made for rescaling and 8.5 % "
-        "for preemption, 60.0 % of that when nodes were reclaimed; 10.0 % of the charges had not been worked off when "
+        "36 rescales up, 1 down, 6 preemptions; jobs were charged 1.50 % of the samples made for rescaling and 8.50 % "
+        "for preemption, 60 % of that when nodes were reclaimed; 10 % of the charges had not been worked off when "
         "the job left or the window ended."
     )
 

@@ -107,7 +107,7 @@ def test_a_part_in_which_idle_nodes_are_not_known_has_nothing_to_show(plain):
 
 def test_words_tell_the_numbers(plain, never_idle_run, all_idle_run, no_jobs_run):
     assert TIMELINE.words({"": timeline(plain)}) == (
-        "1.33 nodes were idle on average, between 0 and 2. Jobs held 0.25 nodes on average, 18.8 % of the idle node "
+        "1.33 nodes were idle on average, between 0 and 2. Jobs held 0.250 nodes on average, 18.8 % of the idle node "
         "time."
     )
     assert TIMELINE.words({"": timeline(never_idle_run)}) == "No node was idle at any time."

@@ -96,11 +96,11 @@ def test_a_picture_offers_to_be_saved_and_nothing_else(opened):
 
 
 def test_a_double_click_shows_all_of_a_picture_that_is_not_over_time(opened):
-    ranges = "document.getElementById('plot-idle intervals').layout.xaxis.range.map(Number)"
+    ranges = "document.getElementById('plot-idle-intervals').layout.xaxis.range.map(Number)"
     before = opened.run(ranges)
     _drag(opened, 0.3, 0.6, "idle-intervals")
     opened.page.wait_for_function(f"JSON.stringify({ranges}) !== JSON.stringify({before})")
-    opened.page.locator("#plot-idle intervals .nsewdrag").first.dblclick()
+    opened.page.locator("#plot-idle-intervals .nsewdrag").first.dblclick()
     opened.page.wait_for_function(f"({ranges}).every((value, k) => Math.abs(value - {before}[k]) < 1e-9)")
 
 

@@ -96,7 +96,7 @@ def test_short_idle_intervals_are_reported_with_their_time():
     record = small_log()
     record.add_job(3, T + HOUR + 9 * S, T + 2 * HOUR, record.node_ids("a"))
     text = unwrapped(rendered(record))
-    assert "1 idle interval shorter than 10 s (0.0025 node-hours) ignored" in text
+    assert "1 idle interval shorter than 10 s (0.00250 node-hours) ignored" in text
     assert "shorter than" not in rendered(record, min_gap_s=0)
 
 
@@ -126,9 +126,9 @@ def test_warnings_come_last_with_their_places():
     [
         (12_345, "12,345"),
         (0.000123, "0.000123"),
-        (1234.5, "1,234.5"),
+        (1234.5, "1,230"),
         (["a.psv: slurm", "b.psv: slurm"], "a.psv: slurm; b.psv: slurm"),
-        ({"early": 3, "hours": 0.5}, "early 3, hours 0.5"),
+        ({"early": 3, "hours": 0.5}, "early 3, hours 0.500"),
         ({"zones": ["UTC", "CET"]}, "zones UTC; CET"),
         (None, "None"),
     ],
