@@ -92,7 +92,7 @@ def check_is_file(path: Path) -> None:
             if (path / "run.json").exists():
                 raise InputError(
                     "this is a run folder", file=path, expected="a file, such as the log that the run was made of",
-                    fix="give that file: session.json says where it was; 'bfreplay explain' and 'bfreplay report' take the run",
+                    fix="give that file: session.json says where it was; or show the run: bfreplay report RUN",
                 )  # fmt: skip
             raise InputError("this is a folder", file=path, expected="a file", fix="give a file in it")
         if not stat.S_ISREG(mode):
