@@ -20,7 +20,7 @@ from bfreplay.options import (
     option_metadata,
     option_name,
     options_of,
-)  # fmt: skip
+)
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT)
