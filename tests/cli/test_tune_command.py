@@ -88,7 +88,7 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
     ("words", "says"),
     [
         (("--t-fwd", "60,soon"), "'soon' is neither a number of seconds nor"),
-        (("--t-fwd", "60,,120"), "empty place"),
+        (("--t-fwd", "60,,120"), "has an empty value"),
         (("--t-fwd", "60,60"), "t-fwd has a duplicate value"),
         (("--t-fwd", "0"), "the forward-looking time is not a positive number"),
         (("--max-parallel", "5,ten"), "'ten' is not a valid integer"),

@@ -310,7 +310,7 @@ def test_the_same_log_gives_the_same_bytes_in_another_process(worked, tmp_path):
 def test_pictures_that_are_there_stay_unless_they_are_to_be_replaced(worked, tmp_path):
     (tmp_path / "widths.png").write_text("mine")
     for refused in (draw_idleness, lambda _, folder: check_idleness_pictures(folder)):
-        with pytest.raises(OutputExistsError, match=r"widths\.png is there already"):
+        with pytest.raises(OutputExistsError, match=r"widths\.png exists already"):
             refused(worked, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["widths.png"]
     assert (tmp_path / "widths.png").read_text() == "mine"
