@@ -42,8 +42,8 @@ WITHOUT_AN_ANSWER = (SolverStatus.NO_SOLUTION, SolverStatus.INFEASIBLE, SolverSt
 class BackendContract:
     """Inherit, and set ``backend``: a registered name, or ``package.module:Class``, importable in a worker.
 
-    It must solve every model, with two exceptions: it must refuse what its capabilities exclude, and may refuse infinite
-    bounds, by ``ModelRefusedError`` with its own name and the reason in the message.
+    It must solve every model, with two exceptions: it must refuse what its capabilities exclude, and may refuse
+    infinite bounds, by ``ModelRefusedError`` with its own name and the reason in the message.
     """
 
     backend: str
