@@ -12,12 +12,12 @@ from bench_gavel_published import DATA, PHYSICAL, simulation_table
 from measure import SUMMIT, heading, table_head, table_row
 from real_logs import published_jobs
 
-from bfreplay import load_events
+from bfreplay import load_events, replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.systems.gavel.trace import read_trace
 
 T_FWD_S = 120.0
@@ -66,7 +66,7 @@ def summit() -> None:
     for name in (*ELASTIC, *(f"gavel.{each}(gang={GANG})" for each in FAIR)):
         started = time.perf_counter()
         run = replay_log(
-            events, jobs, _policy(name), ReplaySettings(max_parallel=AT_ONCE), with_efficiency=False, with_bound=False
+            events, jobs, _policy(name), ReplaySettings(max_parallel=AT_ONCE), efficiency=False, bound=False
         )
         _row(name, run, started)
 
@@ -84,7 +84,7 @@ def cluster() -> None:
             started = time.perf_counter()
             run = replay_log(
                 fixed_cluster(PHYSICAL), jobs, _policy(name), ReplaySettings(max_parallel=len(jobs), until_done=True),
-                with_efficiency=False, with_bound=False, with_fairness=not elastic,
+                efficiency=False, bound=False, fairness=not elastic,
             )  # fmt: skip
             _row(name, run, started)
         print()

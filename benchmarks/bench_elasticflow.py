@@ -10,12 +10,12 @@ import time
 
 from measure import SHARED, SUMMIT, heading, table_head, table_row
 
-from bfreplay import load_events
+from bfreplay import load_events, replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.systems.elasticflow.generated_workload import generated_jobs
 from bfreplay.systems.elasticflow.throughputs import read_throughputs
 from bfreplay.systems.elasticflow.trace import read_trace
@@ -35,7 +35,7 @@ def replayed(events, jobs: JobSet, spec: str, objective: str | None = None, **mo
     policy = policy_of(spec, t_fwd_s=T_FWD_S, solver=ExactSolver(), objective=objective)
     started = time.process_time()
     settings = ReplaySettings(max_parallel=len(jobs), **more)
-    run = replay_log(events, jobs, policy, settings, with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, policy, settings, efficiency=False, bound=False)
     return run, time.process_time() - started
 
 

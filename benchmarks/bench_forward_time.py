@@ -70,7 +70,7 @@ def _mean(windows: Sequence[NodeEvents], jobs: JobSet, most: int, t_fwd_s: float
         policy: Policy = LookAheadPolicy() if t_fwd_s is None else BFTrainerPolicy(t_fwd_s)
         ledger = replay_log(
             log, jobs, policy, ReplaySettings(most),
-            unlimited_work=True, with_efficiency=False, with_bound=False, with_tables=False,
+            unlimited_work=True, efficiency=False, bound=False, with_tables=False,
         ).summary["ledger"]  # fmt: skip
         shares.append(ledger["samples"] / ledger["node_hours"]["idle"])
     return sum(shares) / len(shares), (process_time() - begun) / len(shares)

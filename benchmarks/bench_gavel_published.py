@@ -17,11 +17,12 @@ from pathlib import Path
 
 from measure import SHARED, heading, table_head, table_row
 
+from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.throughputs import ThroughputTable, read_throughputs
 from bfreplay.systems.gavel.trace import read_trace
@@ -55,7 +56,7 @@ def replayed(cluster: str, jobs: JobSet, spec: str, measured: tuple[int, int] | 
     """One replay until the jobs are done, without comparisons."""
     settings = ReplaySettings(max_parallel=len(jobs), until_done=True, measured=measured)
     policy = policy_of(spec, t_fwd_s=120, solver=ExactSolver())
-    return replay_log(fixed_cluster(cluster), jobs, policy, settings, with_efficiency=False, with_bound=False)
+    return replay_log(fixed_cluster(cluster), jobs, policy, settings, efficiency=False, bound=False)
 
 
 def average_jct_h(run: RunResult) -> float:

@@ -14,11 +14,11 @@ import numpy as np
 from bench_gavel_published import SIMULATED, simulation_table
 from measure import heading, spread, table_head, table_row
 
+from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import POLICIES, policy_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
@@ -112,7 +112,7 @@ def simulation() -> None:
             policy = policy_of(f"gavel.{name}", t_fwd_s=120, solver=ExactSolver())
             settings = ReplaySettings(max_parallel=len(jobs), until_done=True)
             started = time.perf_counter()
-            run = replay_log(fixed_cluster(SIMULATED), jobs, policy, settings, with_efficiency=False, with_bound=False)
+            run = replay_log(fixed_cluster(SIMULATED), jobs, policy, settings, efficiency=False, bound=False)
             taken.append(time.perf_counter() - started)
             deciding.append(run.session["seconds"]["decide_s"])
         own = run.summary["policy"]

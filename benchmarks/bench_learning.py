@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from measure import SHARED, SUMMIT, heading, table_head, table_row
 
-from bfreplay import load_events, load_jobs
+from bfreplay import load_events, load_jobs, replay_log
 from bfreplay.datasets import NodeEvents
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 
@@ -67,7 +67,7 @@ def replayed(events: NodeEvents, jobs: JobSet, policy: Policy, max_parallel: int
     """One replay, without tables and without comparisons."""
     settings = ReplaySettings(max_parallel=max_parallel)
     return replay_log(
-        events, jobs, policy, settings, unlimited_work=unlimited, with_efficiency=False, with_tables=False
+        events, jobs, policy, settings, unlimited_work=unlimited, efficiency=False, with_tables=False
     )  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def samples(log: NodeEvents, jobs: JobSet, policy: Policy) -> tuple[float, float
     begun = perf_counter()
     run = replay_log(
         log, jobs, policy, ReplaySettings(PARALLEL),
-        unlimited_work=True, with_efficiency=False, with_bound=False, with_tables=False,
+        unlimited_work=True, efficiency=False, bound=False, with_tables=False,
     )  # fmt: skip
     return run.summary["ledger"]["samples"], perf_counter() - begun
 

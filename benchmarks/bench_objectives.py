@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from measure import SUMMIT, heading, table_head, table_row
 
-from bfreplay import JobSet, NodeEvents, RunResult, load_events, load_jobs
+from bfreplay import JobSet, NodeEvents, RunResult, load_events, load_jobs, replay_log
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 
 T_FWD_S = 120.0
 PARALLEL = 10
@@ -28,7 +27,7 @@ def replayed(log: NodeEvents, jobs: JobSet, objective: str, *, unlimited_work: b
     """One run on the Summit log."""
     return replay_log(
         log, jobs, BFTrainerPolicy(T_FWD_S, objective=objective), ReplaySettings(PARALLEL),
-        unlimited_work=unlimited_work, with_efficiency=True,
+        unlimited_work=unlimited_work, efficiency=True,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 from measure import SUMMIT, heading, table_head, table_row
 
-from bfreplay import JobSet, NodeEvents, load_events, load_jobs
+from bfreplay import JobSet, NodeEvents, load_events, load_jobs, replay_log
 from bfreplay.milp import AllocationProblem, ExactSolver, MilpSolver, Quality, Solution
 from bfreplay.milp.backends import BACKENDS, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
@@ -24,7 +24,6 @@ from bfreplay.milp.pairing import refused
 from bfreplay.milp.solver import Solver
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 
 T_FWD_S = 120.0
@@ -80,7 +79,7 @@ def replayed(log: NodeEvents, jobs: JobSet, solver: Solver, published: bool) -> 
     watched = Watched(solver, published)
     started = perf_counter()
     run = replay_log(
-        log, jobs, BFTrainerPolicy(T_FWD_S, watched), ReplaySettings(10), unlimited_work=True, with_efficiency=False,
+        log, jobs, BFTrainerPolicy(T_FWD_S, watched), ReplaySettings(10), unlimited_work=True, efficiency=False,
         with_tables=False,
     )  # fmt: skip
     return run.summary["ledger"]["samples"], watched, perf_counter() - started

@@ -9,12 +9,11 @@ import statistics
 
 from measure import SUMMIT, heading, table_head, table_row
 
-from bfreplay import load_events, load_jobs
+from bfreplay import load_events, load_jobs, replay_log
 from bfreplay.milp import AllocationProblem, ExactSolver, Solution
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 
 T_FWD_S = 120.0
 JOB_SETS = {

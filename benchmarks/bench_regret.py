@@ -39,7 +39,7 @@ def main() -> None:
             for t_fwd_s in T_FWD_S:
                 run = replay_log(
                     log, jobs, BFTrainerPolicy(t_fwd_s), ReplaySettings(parallel, Semantics.PUBLISHED),
-                    unlimited_work=True, with_bound=False, with_tables=False,
+                    unlimited_work=True, bound=False, with_tables=False,
                 )  # fmt: skip
                 regret = math.ceil(1000 * (1 - run.summary["ledger"]["samples"] / bound.samples)) / 1000
                 cells.append(f"{run.u:.3f}, {regret:.1%}")

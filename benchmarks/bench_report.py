@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, sync_playwright
 from real_logs import published_jobs
 
 from bfreplay import BFTrainerPolicy, EqualSharePolicy, ReplaySettings, load_events, replay_log, solver_of
-from bfreplay.experiments import compare_runs
+from bfreplay.experiments import compare
 from bfreplay.report.page.document import write_comparison_report, write_report
 from bfreplay.result_folders.comparison import RunComparison
 
@@ -67,7 +67,7 @@ def _pages(folder: Path):
     runs = [folder / name for name in ("10 jobs", "equal share", "published limit")]
 
     def compared(file: Path) -> Path:
-        compare_runs(runs, out=folder / "comparison")
+        compare(*runs, out=folder / "comparison")
         return write_comparison_report(runs, RunComparison.load(folder / "comparison"), file)
 
     yield "three compared", compared

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from measure import SHARED, SUMMIT, heading, table_head, table_row
 
-from bfreplay import load_events
+from bfreplay import load_events, replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.systems.gavel.throughputs import read_throughputs
 from bfreplay.systems.shockwave.trace import RESTORE_S, read_trace
 from bfreplay.workload import JobSet
@@ -62,7 +62,7 @@ def on_cluster(n_gpus: int, name: str, *more: str) -> tuple[RunResult, float]:
     started = time.process_time()
     run = replay_log(
         fixed_cluster(f"v100={n_gpus}"), jobs, policy_at(name, n_gpus, *more),
-        ReplaySettings(max_parallel=len(jobs), until_done=True), with_efficiency=False, with_bound=False,
+        ReplaySettings(max_parallel=len(jobs), until_done=True), efficiency=False, bound=False,
     )  # fmt: skip
     return run, time.process_time() - started
 
@@ -146,7 +146,7 @@ def crossing() -> None:
                 policy = policy_of(spec, t_fwd_s=T_FWD_S, solver=ExactSolver(), objective=objective or None)
                 run = replay_log(
                     events, jobs, policy, ReplaySettings(max_parallel=len(jobs), until_done=True),
-                    with_efficiency=False, with_bound=False,
+                    efficiency=False, bound=False,
                 )  # fmt: skip
                 found, ledger = run.summary["scheduling"], run.summary["ledger"]["node_hours"]
                 fair = found["contention_fairness"]

@@ -1,10 +1,8 @@
 """Replay batch-scheduler logs into an exact allocator of elastic training jobs.
 
 >>> import bfreplay
->>> log = bfreplay.load_events(bfreplay.sample_events_path())
->>> jobs = bfreplay.load_jobs(bfreplay.sample_jobs_path())
->>> run = bfreplay.replay_log(log, jobs, bfreplay.BFTrainerPolicy(t_fwd_s=120))
->>> run.summary["jobs"]["finished"] > 0
+>>> run = bfreplay.replay_log("sample", "sample", policy="bftrainer", t_fwd=120)
+>>> run.summary.jobs["finished"] > 0
 True
 """
 

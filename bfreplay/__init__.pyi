@@ -8,6 +8,7 @@ from .datasets import write_events as write_events
 from .datasets import write_jobs as write_jobs
 from .datasets.bundled import sample_events_path as sample_events_path
 from .datasets.bundled import sample_jobs_path as sample_jobs_path
+from .datasets.idleness import describe as describe
 from .datasets.ingest.occupancy.rules import OccupancyRules as OccupancyRules
 from .datasets.ingest.read_log import ingest as ingest
 from .datasets.ingest.reader import ReadOptions as ReadOptions
@@ -16,12 +17,16 @@ from .errors import InputError as InputError
 from .errors import LedgerError as LedgerError
 from .errors import OutputExistsError as OutputExistsError
 from .errors import SolverUnavailableError as SolverUnavailableError
+from .experiments.one_run import replay_log as replay_log
 from .experiments.regret import regret as regret
+from .experiments.run_comparison.comparison import compare as compare
 from .experiments.run_comparison.comparison import compare_runs as compare_runs
+from .experiments.run_list import list_runs as list_runs
 from .experiments.run_options import RunOptions as RunOptions
 from .experiments.sweep import sweep as sweep
 from .experiments.tuning import tune as tune
 from .milp import AllocationProblem as AllocationProblem
+from .milp import ModelBuilder as ModelBuilder
 from .milp import Solution as Solution
 from .milp import Solver as Solver
 from .milp import solve as solve
@@ -39,7 +44,7 @@ from .replay import ReplaySettings as ReplaySettings
 from .replay import Semantics as Semantics
 from .report.page.document import write_report as write_report
 from .runs import RunResult as RunResult
-from .runs import replay_log as replay_log
+from .runs.explain.answers import explain as explain
 from .scalability import TabulatedCurve as TabulatedCurve
 from .scalability import fit_all as fit_all
 from .versions import show_versions as show_versions

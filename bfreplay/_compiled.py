@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -58,10 +58,30 @@ def compiled(function: F, is_inlined: bool = False) -> F:
         jitted = _NUMBA.njit(cache=True, fastmath=False, forceinline=is_inlined)(function)
     except RuntimeError:  # no folder is writable, neither beside the source nor in the home: compile in each process
         return _NUMBA.njit(cache=False, fastmath=False, forceinline=is_inlined)(function)  # type: ignore[no-any-return]
-    file: Any = getattr(getattr(jitted, "_cache", None), "_cache_file", None)
+    cache: Any = getattr(jitted, "_cache", None)
+    file: Any = getattr(cache, "_cache_file", None)
     if hasattr(file, "_version"):
         file._version = (file._version, _DIGEST)
+    if hasattr(cache, "_load_overload") and hasattr(_RUNTIME, "initialize"):
+        cache.load_overload = partial(_load_from_disk, cache.load_overload, cache._load_overload)
     return jitted  # type: ignore[no-any-return]
+
+
+_RUNTIME: Any = getattr(importlib.import_module("numba.core.runtime"), "rtsys", None) if IS_COMPILED else None
+
+
+def _load_from_disk(load: Callable[..., Any], load_only: Callable[..., Any], signature: Any, target: Any) -> Any:
+    """Load machine code. numba first imports all that it could compile, scipy's linear algebra included: 0.3 s.
+
+    To load needs none of it but the runtime; should it fail without, or should there be nothing to load, ``load`` does
+    as numba does.
+    """
+    try:
+        _RUNTIME.initialize(target)
+        loaded = load_only(signature, target)
+    except Exception:  # of whatever kind: numba knows better
+        loaded = None
+    return load(signature, target) if loaded is None else loaded
 
 
 def compiled_inline(function: F) -> F:

@@ -23,6 +23,7 @@ from bfreplay.commands.plot import plot
 from bfreplay.commands.regret import regret
 from bfreplay.commands.replay import replay
 from bfreplay.commands.report import report
+from bfreplay.commands.runs import runs
 from bfreplay.commands.solvers import solvers
 from bfreplay.commands.sweep import sweep
 from bfreplay.commands.tune import tune
@@ -77,6 +78,7 @@ def main() -> None:
     What would training get?      bfreplay replay EVENTS --jobs JOBS --out RUN
     A page to look at and mail:   bfreplay report RUN... -o report.html
     Its pictures, for papers:     bfreplay plot NAME RUN
+    Which runs have I made?       bfreplay runs FOLDER
     What if? Many at once:        bfreplay sweep SPEC.toml --out SWEEP
     Which options suit my log?    bfreplay tune EVENTS --jobs JOBS
     Is this run better, and why?  bfreplay compare runs RUN RUN
@@ -91,7 +93,7 @@ def main() -> None:
 
 
 for command in (
-    ingest, describe, jobs, replay, report, plot, sweep, tune, explain, compare, regret, solvers, export_decision,
+    ingest, describe, jobs, replay, report, plot, runs, sweep, tune, explain, compare, regret, solvers, export_decision,
     datasets, parity,
 ):  # fmt: skip
     main.add_command(command)

@@ -14,8 +14,20 @@ def count(n: int, word: str) -> str:
 
 
 def amount(value: float) -> str:
-    """One decimal from 10 on, three digits below: what is small must not print as zero."""
-    return f"{value:,.1f}" if value >= 10 or value == 0 else f"{value:.3g}"
+    """Three significant digits: ``1,660``, ``25.7``, ``3.40``, ``7.98e+09``; counts, and whole below 1,000, exactly."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not math.isfinite(value) or (abs(value) < 1_000 and math.isclose(value, round(value), rel_tol=1e-9)):
+        return f"{value:.0f}"
+    exponent = int(f"{value:.2e}".partition("e")[2])
+    if not -4 <= exponent < 7:
+        return f"{value:.2e}"
+    return f"{round(value, 2 - exponent):,.{max(0, 2 - exponent)}f}"
+
+
+def percent(share: float) -> str:
+    """Three significant digits, such as ``12.3 %``; ``99.9 %`` for what is less than all but would round to it."""
+    return "99.9 %" if 0.9995 <= share < 1 else f"{amount(share * 100)} %"
 
 
 def duration(seconds: float) -> str:
@@ -23,7 +35,7 @@ def duration(seconds: float) -> str:
     for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{amount(seconds / length)} {unit}"
-    return f"{seconds:.3g} s"
+    return f"{amount(seconds)} s"
 
 
 def maybe_duration(seconds: float) -> str:

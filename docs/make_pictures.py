@@ -1,4 +1,4 @@
-"""Make the pictures of the tutorial from the bundled log: ``python docs/make_pictures.py``.
+"""Make the pictures of the tutorial and the gallery from the bundled log: ``python docs/make_pictures.py``.
 
 Those that matplotlib draws are the same each time; a test holds them. Screenshots of the report need playwright and a
 Chromium; without them they stay as they are.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +34,7 @@ PLOTS = {
     "timeline.png": ("timeline", "run"),
     "node-hours-compared.png": ("node-hours", "ten", "twenty"),
 }
+GALLERY = sorted((PICTURES.parents[1] / "examples" / "gallery").glob("*.py"))
 OF_DESCRIBE = ("idle-over-time.png", "interval-lengths.png")
 SCREENSHOTS = ("report-top.png", "report-zoomed.png")
 
@@ -54,6 +58,22 @@ def draw(runs: Path, out: Path) -> None:
     _run("describe", "sample", "--pictures", runs / "describe", "--force")
     for picture in OF_DESCRIBE:
         shutil.copyfile(runs / "describe" / picture, out / picture)
+
+
+def run_gallery_script(script: Path, folder: Path, out: Path) -> str:
+    """Run a script of the gallery in ``folder`` and copy its picture into ``out``; return what it printed."""
+    path = os.pathsep.join([str(PICTURES.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, script], cwd=folder, check=True, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg"},
+    )  # fmt: skip
+    shutil.copyfile(folder / f"{script.stem}.png", out / gallery_picture(script))
+    return done.stdout
+
+
+def gallery_picture(script: Path) -> str:
+    """Return the name of a script's picture in the docs."""
+    return f"gallery-{script.stem}.png"
 
 
 def take_screenshots(runs: Path, out: Path, browser: str) -> None:
@@ -94,6 +114,8 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         make_runs(Path(scratch))
         draw(Path(scratch), to)
+        for script in GALLERY:
+            run_gallery_script(script, Path(scratch), to)
         if found and find_spec("playwright"):
             take_screenshots(Path(scratch), to, found)
         else:

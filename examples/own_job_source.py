@@ -62,9 +62,8 @@ class Bisection:
 
 
 if __name__ == "__main__":
-    log = bfreplay.load_events(bfreplay.sample_events_path())
     search = Bisection()
-    run = bfreplay.replay_log(log, search)
+    run = bfreplay.replay_log("sample", search)
     best = math.pow(10, (search.low + search.high) / 2)
     hours = run.summary["ledger"]["node_hours"]["useful"]
     print(f"Used {hours:.1f} idle node-hours for {run.summary['jobs']['finished']} jobs; learning rate near {best:.2g}")

@@ -27,7 +27,5 @@ class OneAtATime(Policy):
 
 
 if __name__ == "__main__":
-    log = bfreplay.load_events(bfreplay.sample_events_path())
-    jobs = bfreplay.load_jobs(bfreplay.sample_jobs_path())
-    run = bfreplay.replay_log(log, jobs, OneAtATime())
+    run = bfreplay.replay_log("sample", "sample", OneAtATime())
     print(f"U = {run.u:.3f}; {run.summary['jobs']}")

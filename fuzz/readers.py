@@ -53,7 +53,7 @@ def target_of(reader: str, folder: Path) -> Callable[[bytes], None]:
     def target(data: bytes) -> None:
         path.write_bytes(data)
         try:
-            built = read_log([path], reader, options).built(log.rules)
+            built = read_log([path], reader, options).build(log.rules)
             for batch in built.events.batches():
                 assert (batch.node >= 0).all()
         except BfreplayError as error:
@@ -73,9 +73,9 @@ def main() -> int:
         return USAGE
     reader = sys.argv.pop(1)
     with atheris.instrument_imports(include=["bfreplay.datasets"]):
-        from bfreplay.datasets.ingest.catalogue import reader_named
+        from bfreplay.datasets.ingest.catalogue import find_reader
 
-        reader_named(reader)
+        find_reader(reader)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpus = folder / "corpus"

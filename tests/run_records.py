@@ -6,9 +6,10 @@ import copy
 from dataclasses import replace
 from functools import cache
 
+from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.result_folders.records import RUN, typed
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.run_record import RunRecord, Session
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
@@ -32,9 +33,7 @@ _WHERE_THERE_IS_ONE = {
 def _nothing() -> RunResult:
     """A run of one idle node, whose only job is submitted after it."""
     events = log(1, [], 60, idle_first=[0])
-    return replay_log(
-        events, JobSet([job(submit_s=10_000)]), EqualSharePolicy(), with_efficiency=False, with_bound=False
-    )
+    return replay_log(events, JobSet([job(submit_s=10_000)]), EqualSharePolicy(), efficiency=False, bound=False)
 
 
 def run_of(record=None, tables=None, session=None) -> RunResult:

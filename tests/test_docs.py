@@ -36,12 +36,15 @@ TO_FOLLOW = {
     ROOT / "docs" / "campaigns.md": {"python", "bfreplay"},
     ROOT / "docs" / "crossing.md": {"bfreplay"},
     ROOT / "docs" / "curves.md": {"bfreplay"},
+    ROOT / "docs" / "elasticflow.md": {"bfreplay"},
     ROOT / "docs" / "explain.md": {"python", "bfreplay"},
     ROOT / "docs" / "gavel.md": {"python", "bfreplay"},
     ROOT / "docs" / "objectives.md": {"python", "bfreplay"},
     ROOT / "docs" / "optuna.md": {"bfreplay"},
+    ROOT / "docs" / "own-proposer.md": {"bfreplay"},
     ROOT / "docs" / "pictures.md": {"python", "bfreplay"},
     ROOT / "docs" / "regret.md": {"bfreplay"},
+    ROOT / "docs" / "shockwave.md": {"bfreplay"},
     ROOT / "docs" / "sweeps.md": {"python", "bfreplay"},
     ROOT / "docs" / "your-log.md": {"python", "bfreplay"},
     ROOT / "docs" / "tables-of-jobs.md": {"bfreplay"},
@@ -55,9 +58,10 @@ IN_PROCESSES = "README.md-"
 # policies on a cluster on that about policies, plain replays of the sample in README.md and the tutorial; contracts,
 # `regret`, `plot`, policies that look ahead and all that `explain` says in tests of their own
 THOROUGH = (
-    "tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "algorithm-developers.md", "pictures.md",
+    "tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "shockwave.md", "elasticflow.md",
+    "algorithm-developers.md", "pictures.md",
     "forward-time.md-1", "learning-curves.md-0", "campaigns.md", "sweeps.md", "python.md-0", "comparing-runs.md-2",
-    "formulation-lab.md-0", "runs.md-0", "runs.md-4", "policies.md-0", "own_objective.py", "explain.md",
+    "formulation-lab.md-0", "runs.md-0", "runs.md-4", "policies.md-0", "explain.md",
 )  # fmt: skip
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -1,8 +1,10 @@
 """Numbers as people read them."""
 
+import math
+
 import pytest
 
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import amount, count, duration, percent
 
 
 def test_one_is_singular():
@@ -10,17 +12,29 @@ def test_one_is_singular():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0.0"), (0.1667, "0.167"), (9.876, "9.88"), (10, "10.0"), (140182.29, "140,182.3")]
-)
-def test_small_amounts_keep_three_digits(value, text):
+    ("value", "text"), [
+        (0.0, "0"), (0.1667, "0.167"), (9.876, "9.88"), (10.0, "10"), (10.04, "10.0"), (999.6, "1,000"),
+        (140182.29, "140,000"), (7.983e9, "7.98e+09"), (1.2e-5, "1.20e-05"), (-12.345, "-12.3"), (math.inf, "inf"),
+        (4_734, "4,734"),
+    ],
+)  # fmt: skip
+def test_amounts_have_three_significant_digits_and_counts_all(value, text):
     assert amount(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0 %"), (0.00894, "0.894 %"), (0.674, "67.4 %"), (0.99999, "99.9 %"), (1.0, "100 %"), (-0.0148, "-1.48 %")],
+)
+def test_shares_are_percent_and_less_than_all_is_never_told_as_all(share, text):
+    assert percent(share) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
         (0, "0 s"),
-        (1.5, "1.5 s"),
+        (1.5, "1.50 s"),
         (119, "119 s"),
         (120, "2 min"),
         (7200, "2 h"),

@@ -1,4 +1,4 @@
-"""Upper bounds for jobs with finite work and free rescaling, and a lower bound on the end of all work.
+"""Jobs with work that ends: what anyone could make of them with free rescaling, and the earliest end of all work.
 
 The window is cut into cells. A linear program over them gives prices: of a node and of an active job in each cell, and
 of a sample still to be done in each block of time. The bound is the Lagrangian function at these prices, interval by
@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merge_classes
+from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merged
+from bfreplay.bounds.linear_program import Rows, dual_values
 from bfreplay.milp.exact.relaxation import hull_counts, relaxed_optima
 from bfreplay.workload import ElasticJob
 
 _EXACT_STEPS = 4e8
-"""Most steps of the dynamic program over all capacities; beyond it, concave hulls give an upper bound."""
+"""Most steps of the dynamic program over all capacities; beyond it the concave hulls bound it from above."""
 
 
 def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.float64]:
-    """Return the most samples/s of all jobs on at most 0, 1, ..., ``most_nodes`` nodes, ``(most_nodes + 1,)``.
+    """Most samples/s that the jobs make together on at most 0, 1, ..., ``most_nodes`` nodes, ``(most_nodes + 1,)``.
 
     All jobs run at once. Exact, or an upper bound from the curves' concave hulls where exact would take too long.
     """
@@ -44,7 +45,7 @@ def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.flo
 
 @compiled
 def _with_one_more(best: NDArray[np.float64], jobs: JobClass) -> NDArray[np.float64]:
-    """Return the best rates when one more job may run."""
+    """The best rates when one more job may run."""
     after = best.copy()
     for nodes in range(best.size):
         for n in range(jobs.min_nodes, min(jobs.rate.size - 1, nodes) + 1):
@@ -55,7 +56,7 @@ def _with_one_more(best: NDArray[np.float64], jobs: JobClass) -> NDArray[np.floa
 
 
 def reachable(jobs: JobClass) -> NDArray[np.float64]:
-    """Return the rate of a job at each count, ``(K + 1,)``; ``-inf`` at counts that it may not have."""
+    """The rate of a job at each count, ``-inf`` at those that it may not have, ``(K + 1,)``."""
     counts = np.arange(jobs.rate.size)
     return np.where((counts == 0) | (counts >= jobs.min_nodes), jobs.rate, -np.inf)
 
@@ -64,19 +65,32 @@ _LITTLE = 1e-9
 """Work that is less than this part of what its jobs could do in the longest cell is all done at once."""
 
 
+class Prices(NamedTuple):
+    """What a Lagrangian bound charges, in samples.
+
+    Parameters
+    ----------
+    node, slot : (C,)
+        For a node, and for an active job, a second in each cell.
+    sample : (G, B)
+        For a sample of each class still to be done in each block, 0 to 1.
+    """
+
+    node: NDArray[np.float64]
+    slot: NDArray[np.float64]
+    sample: NDArray[np.float64]
+
+
 def fluid_prices(
-    classes: tuple[JobClass, ...], max_parallel: int, cells: Cells
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Prices of a node ``(C,)`` and of an active job ``(C,)``, samples/s, and of a sample ``(G, B)``, 0 to 1.
+    classes: tuple[JobClass, ...], max_parallel: int, cells: Cells, *, primal_simplex: bool = False
+) -> Prices:
+    """The prices at which the Lagrangian function of the fluid program is lowest.
 
     The program says how many jobs of each of G classes run on how many nodes in each cell (the vertices of their
     curve's concave hull), within the nodes, the jobs that may be active, the jobs submitted, and the work that has come
     by each block less what was done of it before. The prices are its dual values; should the solver fail, those with
-    which all work that ends counts in full, and the bound is loose.
+    which all work that ends counts in full, and the bound is loose. ``primal_simplex``: see ``dual_values``.
     """
-    from scipy.optimize import linprog
-    from scipy.sparse import coo_array
-
     n_cells, n_blocks = cells.seconds.size, cells.n_blocks
     columns, limits, balances = _Columns(), _Rows(), _Rows()
     node_rows = limits.add(cells.idle)
@@ -95,33 +109,28 @@ def fluid_prices(
             balances.put(balance[0], left, 1.0)
             balances.put(balance[0][1:], left[:-1], -1.0)
         balance_rows.append(balance)
-        for nodes in hull_counts(reachable(each))[1:].tolist():
-            done = cells.seconds * each.rate[nodes]
-            running = columns.add(-done / unit)
-            limits.put(node_rows, running, float(nodes))
-            limits.put(slot_rows, running, 1.0)
-            limits.put(job_rows, running, 1.0)
-            if balance is not None:
-                balances.put(balance[0][cells.block], running, done / balance[1])
-    rows: dict[str, Any] = {
-        "A_ub": coo_array(limits.entries(), shape=(limits.n, columns.n)).tocsr(),
-        "b_ub": np.concatenate(limits.right),
-    }
-    if balances.n:
-        rows["A_eq"] = coo_array(balances.entries(), shape=(balances.n, columns.n)).tocsr()
-        rows["b_eq"] = np.concatenate(balances.right)
-    solved = linprog(np.concatenate(columns.cost), **rows)
+        nodes = hull_counts(reachable(each))[1:, None]
+        done = cells.seconds * each.rate[nodes]  # (hull vertices, C)
+        running = columns.add((-done / unit).ravel()).reshape(done.shape)
+        limits.put(node_rows, running, nodes.astype(np.float64))
+        limits.put(slot_rows, running, 1.0)
+        limits.put(job_rows, running, 1.0)
+        if balance is not None:
+            balances.put(balance[0][cells.block], running, done / balance[1])
+    entries = zip(limits.entries(0), balances.entries(limits.n), strict=True)
+    rows = Rows(np.concatenate([*limits.right, *balances.right]), limits.n, *(np.concatenate(each) for each in entries))
+    solved = dual_values(np.concatenate(columns.cost), rows, primal_simplex=primal_simplex)
     sample = np.zeros((len(classes), n_blocks))
-    if solved.status != 0:  # any prices bound: with nodes and places free, work that ends counts in full
+    if solved is None:  # any prices bound: with nodes and places free, work that ends counts in full
         sample[[balance is not None for balance in balance_rows]] = 1.0
-        return np.zeros(n_cells), np.zeros(n_cells), sample
-    dual = -np.minimum(solved.ineqlin.marginals, 0.0) * unit
+        return Prices(np.zeros(n_cells), np.zeros(n_cells), sample)
+    dual = -np.minimum(solved[: limits.n], 0.0) * unit
     for g, balance in enumerate(balance_rows):
         if balance is not None:
             with np.errstate(over="ignore"):  # worth more than a sample is worth one
-                worth = np.clip(-solved.eqlin.marginals[balance[0]] * unit / balance[1], 0.0, 1.0)
+                worth = np.clip(-solved[limits.n :][balance[0]] * unit / balance[1], 0.0, 1.0)
             sample[g] = np.maximum.accumulate(worth[::-1])[::-1]  # work that is there earlier is worth no less
-    return dual[node_rows] / cells.seconds, dual[slot_rows] / cells.seconds, sample
+    return Prices(dual[node_rows] / cells.seconds, dual[slot_rows] / cells.seconds, sample)
 
 
 class _Columns:
@@ -143,9 +152,7 @@ class _Rows:
     def __init__(self) -> None:
         self.n = 0
         self.right: list[NDArray[np.float64]] = []
-        self._row: list[NDArray[np.int64]] = []
-        self._column: list[NDArray[np.int64]] = []
-        self._value: list[NDArray[np.float64]] = []
+        self._entries: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
 
     def add(self, right: NDArray[np.float64]) -> NDArray[np.int64]:
         self.right.append(right)
@@ -153,12 +160,15 @@ class _Rows:
         return np.arange(self.n - right.size, self.n)
 
     def put(self, row: NDArray[np.int64], column: NDArray[np.int64], value: float | NDArray[np.float64]) -> None:
-        self._row.append(row)
-        self._column.append(column)
-        self._value.append(np.broadcast_to(np.asarray(value, np.float64), row.shape))
+        """Entries at ``column``; row and value are broadcast to its shape."""
+        at, values = np.broadcast_to(row, column.shape), np.broadcast_to(np.asarray(value, np.float64), column.shape)
+        self._entries.append((at.ravel(), column.ravel(), values.ravel()))
 
-    def entries(self) -> tuple[NDArray[np.float64], tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        return np.concatenate(self._value), (np.concatenate(self._row), np.concatenate(self._column))
+    def entries(self, first: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Row, counted from ``first``, column and value of every entry."""
+        none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        row, column, value = (np.concatenate(each) for each in zip(none, *self._entries, strict=True))
+        return row + first, column, value
 
 
 _FINE = (24, 4)
@@ -170,30 +180,67 @@ _ALL = 1 - 1e-9
 """Work counts as done from this part of it on: sums of works round."""
 
 
-def most_samples(
-    classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, grid: tuple[int, int] = _FINE
-) -> float:
-    """Return an upper bound on the samples by the end of ``horizon``: ``max_parallel`` jobs, free rescaling."""
-    submitted = sum(float(each.work_samples[each.submit_us < horizon.end_us].sum()) for each in classes)
+def most_samples(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon) -> float:
+    """Upper bound on the samples by the end of ``horizon``, at most ``max_parallel`` jobs at once, free rescaling."""
+    submitted = _submitted(classes, horizon)
     if horizon.most_idle == 0 or submitted == 0.0:
         return 0.0
-    few = merge_classes(classes, _MOST_CLASSES)
-    cells = Cells.of(horizon, *grid)
-    duals = fluid_prices(few, max_parallel, cells)
-    return min(submitted, _dual_value(few, max_parallel, horizon, cells, *duals))
+    few = merged(classes, _MOST_CLASSES)
+    cells = Cells.of(horizon, *_FINE)
+    return min(submitted, _dual_value(few, max_parallel, horizon, cells, fluid_prices(few, max_parallel, cells)))
 
 
-def most_admissions(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizon) -> int:
-    """Return the most of ``jobs`` that can be admitted, first come first served, by the end of ``horizon``.
+def _submitted(classes: tuple[JobClass, ...], horizon: Horizon) -> float:
+    return sum(float(each.work_samples[each.submit_us < horizon.end_us].sum()) for each in classes)
+
+
+class _Reach:
+    """Whether jobs can do so much work by some time, asked again and again; each answer by the coarse cells.
+
+    Prices that proved that something is too much mostly prove it of a little more time, too, without a new program.
+    """
+
+    def __init__(self, classes: tuple[JobClass, ...], max_parallel: int) -> None:
+        self._classes = classes
+        self._few = merged(classes, _MOST_CLASSES)
+        self._max_parallel = max_parallel
+        self._last: tuple[NDArray[np.int64], Prices] | None = None
+
+    def includes(self, samples: float, horizon: Horizon) -> bool:
+        """Whether the upper bound on the samples by the end of ``horizon`` is at least ``samples``."""
+        submitted = _submitted(self._classes, horizon)
+        if horizon.most_idle == 0 or submitted == 0.0:
+            return samples <= 0.0
+        if submitted < samples:
+            return False
+        cells = Cells.of(horizon, *_COARSE)
+
+        def bound(prices: Prices) -> float:
+            return _dual_value(self._few, self._max_parallel, horizon, cells, prices)
+
+        if self._last is not None and np.array_equal(cells.block, self._last[0]) and bound(self._last[1]) < samples:
+            return False
+        prices = fluid_prices(self._few, self._max_parallel, cells, primal_simplex=True)
+        if bound(prices) >= samples:
+            return True
+        self._last = cells.block, prices
+        return False
+
+
+def most_admitted(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizon, *, n_known: int = 0) -> int:
+    """How many of ``jobs``, first come first served, can have been admitted at most by the end of ``horizon``.
 
     When A jobs have been admitted, all but ``max_parallel`` of them are done. So what is missing of their work is no
     more than the largest ``max_parallel`` works among them, and the rest must be within what anyone can make of these A
-    jobs alone.
+    jobs alone. So many as ``n_known`` are known to be possible.
     """
     n_submitted = sum(job.submit_us < horizon.end_us for job in jobs)
     possible, impossible = min(max_parallel, n_submitted), n_submitted + 1
     while impossible - possible > 1:
         admitted = (possible + impossible) // 2
+        if admitted <= n_known:
+            possible = admitted
+            continue
         work = np.array([job.work_samples for job in jobs[:admitted]])
         finite = np.sort(work[np.isfinite(work)])
         may_be_open = max_parallel - (work.size - finite.size)
@@ -202,18 +249,20 @@ def most_admissions(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Hori
             continue
         done = float(finite[: max(finite.size - may_be_open, 0)].sum())
         classes = job_classes(jobs[:admitted], horizon.most_idle)
-        if most_samples(classes, max_parallel, horizon, _COARSE) < done * _ALL:
-            impossible = admitted
-        else:
+        if _Reach(classes, max_parallel).includes(done * _ALL, horizon):
             possible = admitted
+        else:
+            impossible = admitted
     return possible
 
 
-def earliest_end_us(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, most: float) -> int | None:
-    """Return a lower bound on the end of all work; ``None`` if it cannot be done within ``horizon``.
+def earliest_end_us(
+    classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, most: float, *, known_us: int | None = None
+) -> int | None:
+    """A time before which nobody can have done all work; ``None`` where it cannot be done within ``horizon``.
 
     Found by halving, to a thousandth of the horizon; each job's own fastest way is looked at as well. ``most`` is
-    ``most_samples`` of the same arguments.
+    ``most_samples`` of the same arguments; ``known_us`` is a time by which all work is known to have been done.
     """
     work = sum(float(each.work_samples.sum()) for each in classes)
     if not math.isfinite(work) or most < work * _ALL:
@@ -225,27 +274,29 @@ def earliest_end_us(classes: tuple[JobClass, ...], max_parallel: int, horizon: H
         )
     too_early, enough = max(start_us, math.floor(min(alone_us, end_us))), end_us
     step = max((end_us - start_us) // 1000, 1)
-    if too_early > start_us and most_samples(classes, max_parallel, horizon.until(too_early), _COARSE) >= work * _ALL:
+    reach = _Reach(classes, max_parallel)
+
+    def is_enough(time_us: int) -> bool:
+        if known_us is not None and time_us > known_us:
+            return True
+        return reach.includes(work * _ALL, horizon.until(time_us))
+
+    if too_early > start_us and is_enough(too_early):
         return too_early
     while enough - too_early > step:
         middle = (too_early + enough) // 2
-        if most_samples(classes, max_parallel, horizon.until(middle), _COARSE) < work * _ALL:
-            too_early = middle
-        else:
+        if is_enough(middle):
             enough = middle
+        else:
+            too_early = middle
     return too_early
 
 
 def _dual_value(
-    classes: tuple[JobClass, ...],
-    max_parallel: int,
-    horizon: Horizon,
-    cells: Cells,
-    node: NDArray[np.float64],
-    slot: NDArray[np.float64],
-    sample: NDArray[np.float64],
+    classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, cells: Cells, prices: Prices
 ) -> float:
-    """Return the Lagrangian: the cost of all nodes, places and samples, plus what each job could gain beyond."""
+    """The Lagrangian function: what all nodes, places and samples cost, and what each job could gain beyond."""
+    node, slot, sample = prices
     value = float((node[cells.cell] * horizon.idle * horizon.seconds).sum())
     value += max_parallel * float((slot * cells.seconds).sum())
     for each, price in zip(classes, sample, strict=True):
@@ -262,7 +313,7 @@ def _dual_value(
 def _best_gain(
     jobs: JobClass, node: NDArray[np.float64], slot: NDArray[np.float64], sample: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the most that one job gains per second in each cell, ``(C,)``: its samples' worth less all prices."""
+    """Most that one job gains a second in each cell, ``(C,)``: its samples at what they are worth, less all prices."""
     best = np.zeros(node.size)
     for c in range(node.size):
         for n in range(jobs.min_nodes, jobs.rate.size):

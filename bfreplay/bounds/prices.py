@@ -13,28 +13,30 @@ Bounds are never taken from there; they are computed exactly at the prices found
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
+from bfreplay._compiled import compiled, compiled_inline
 from bfreplay.bounds.job_classes import Horizon, JobClass
 from bfreplay.milp.charge_rule import preemption_cost, scale_down_cost, scale_up_cost
 
 
 @compiled
 def most_while_paying(jobs: JobClass, price: NDArray[np.float64], horizon: Horizon) -> float:
-    """Return the most samples of a job of the class, less the cost of its nodes, over the I intervals.
+    """Most samples of a job of the class, less what its nodes cost, over the I intervals of the horizon.
 
     Parameters
     ----------
     jobs
-        Class whose rescale costs are seconds of the rate before.
+        Of which rescale costs are seconds of the rate before.
     price : (I,)
-        Price of a node in each interval, samples/s.
+        Of a node in each interval, samples/s.
     horizon
-        Intervals, whose idle nodes limit the job.
+        Of whose idle nodes the job can have no more.
     """
     rate, min_nodes, scale_up_s, scale_down_s = jobs.rate, jobs.min_nodes, jobs.scale_up_s, jobs.scale_down_s
     seconds, idle, reclaimed = horizon.seconds, horizon.idle, horizon.reclaimed
@@ -67,10 +69,10 @@ def most_while_paying(jobs: JobClass, price: NDArray[np.float64], horizon: Horiz
 
 @compiled
 def least_from(rate: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the least rate at each count or any larger one, ``(K + 1,)``.
+    """Least rate at each count or any larger one, ``(K + 1,)``.
 
-    A job that loses nodes pays for the loss. If it scales up at the same instant, it pays by its lower rate after the
-    loss, or nothing from zero. That can be less than scaling up from where it was.
+    A job that loses nodes pays for the loss; should it grow at the same instant, it pays by its lower rate after the
+    loss, or nothing from zero. That can be less than growing from where it was.
     """
     least = rate.copy()
     for n in range(rate.size - 2, -1, -1):
@@ -88,7 +90,7 @@ def soft_most_while_paying(
     total: NDArray[np.float64],
     nodes: NDArray[np.float64],
 ) -> float:
-    """Return the smoothed ``most_while_paying`` at a temperature in samples, and fill three arrays.
+    """Arguments as of ``most_while_paying``, a temperature in samples, and three arrays to be filled.
 
     ``weight`` and ``total`` ``(I, K + 1)`` are scratch; ``nodes (I,)`` gets the mean count in each interval.
     """
@@ -101,49 +103,87 @@ def soft_most_while_paying(
     grow_from_least = np.exp(-scale_up_cost(least, up_s) / temperature)
     shrink = np.exp(-scale_down_cost(rate, down_s) / temperature)
     preempted = np.exp(-preemption_cost(rate, down_s) / temperature)
-    held = np.zeros(width)
-    during = np.empty(width)
-    up = np.empty(width)
+    worth, spread = np.empty(width), np.empty(width)
+    power, part = np.empty(width), np.empty(width)
+    power_bits, part_bits = power.view(np.int64), part.view(np.int64)
+    above, below, up = np.empty(width), np.empty(width), np.empty(width)
+    # what n nodes are worth when interval i begins is level + temperature * log(held[n] * unit)
+    held, unit, level = np.ones(width), 1.0, 0.0
+    # short loops: each is vectorised by the compiler, or adds up two sums that do not wait for one another
     for i in range(n_intervals - 1, -1, -1):
-        most = 0.0  # never to run again
+        widest = min(idle[i], width - 1)
         for n in range(width):
-            allowed = n == 0 or min_nodes <= n <= idle[i]
-            during[n] = held[n] + seconds[i] * (rate[n] - price[i] * n) if allowed else -np.inf
-            most = max(most, during[n])
+            worth[n] = seconds[i] * (rate[n] - price[i] * n)
+        most = 0.0
+        for n in range(min_nodes, widest + 1):
+            most = max(most, worth[n])
+        for n in range(width):  # exp, as 2 ** power * part; least of it matters no more beside the largest, 1
+            x = max((worth[n] - most) / temperature, _LEAST_EXPONENT)
+            shifted = x * _LOG2_E + _SHIFT  # the whole number is in the low bits
+            power[n] = shifted
+            shifted -= _SHIFT
+            r = (x - shifted * _LN_2_HIGH) - shifted * _LN_2_LOW
+            series = 1 / 39916800
+            series = series * r + 1 / 3628800
+            series = series * r + 1 / 362880
+            series = series * r + 1 / 40320
+            series = series * r + 1 / 5040
+            series = series * r + 1 / 720
+            series = series * r + 1 / 120
+            series = series * r + 1 / 24
+            series = series * r + 1 / 6
+            series = series * r + 0.5
+            series = series * r + 1.0
+            part[n] = series * r + 1.0
         for n in range(width):
-            weight[i, n] = np.exp((during[n] - most) / temperature)
+            part_bits[n] += power_bits[n] << 52
+        here, all_here = weight[i], total[i]
+        for n in range(width):
+            here[n] = held[n] * unit * part[n]
+        here[1 : min(min_nodes, width)] = 0.0
+        here[widest + 1 :] = 0.0
+        _sums(here, here, below, above)
+        every = below[width - 1] + here[width - 1]
+        stop = np.exp(-(level + most) / temperature)  # never to run again
         _growing(grow, grow_from_least, preempted, reclaimed[i], up)
-        stop = np.exp(-most / temperature)
-        above = 0.0
-        for n in range(width - 1, -1, -1):
-            total[i, n] = weight[i, n] + up[n] * above + stop
-            above += weight[i, n]
-        below = 0.0
         for n in range(width):
-            total[i, n] += shrink[n] * below
-            below += weight[i, n]
-            held[n] = most + temperature * np.log(total[i, n])
+            all_here[n] = here[n] + up[n] * above[n] + shrink[n] * below[n] + stop
+        held, unit = all_here, 1 / every
+        level += most + temperature * np.log(every)
     chance = np.zeros(width)
     chance[0] = 1.0
     for i in range(n_intervals):
+        here, all_here = weight[i], total[i]
         _growing(grow, grow_from_least, preempted, reclaimed[i], up)
-        coming = 0.0
         for n in range(width):
-            chance[n] /= total[i, n]
-            during[n] = chance[n] + coming
-            coming += chance[n] * up[n]
-        coming = 0.0
+            spread[n] = chance[n] / all_here[n]
+            power[n] = spread[n] * up[n]
+            part[n] = spread[n] * shrink[n]
+        _sums(power, part, below, above)
+        for n in range(width):
+            chance[n] = (spread[n] + below[n] + above[n]) * here[n]
         mean = 0.0
-        for n in range(width - 1, -1, -1):
-            during[n] = (during[n] + coming) * weight[i, n]
-            coming += chance[n] * shrink[n]
-            mean += n * during[n]
+        for n in range(width):
+            mean += n * chance[n]
         nodes[i] = mean
-        chance[:] = during
-    return float(held[0])
+    return float(level + temperature * np.log(held[0] * unit))
 
 
-@compiled
+@compiled_inline
+def _sums(
+    first: NDArray[np.float64], second: NDArray[np.float64], below: NDArray[np.float64], above: NDArray[np.float64]
+) -> None:
+    """Fill in the sum of ``first`` over all smaller counts, and that of ``second`` over all larger ones."""
+    low = high = 0.0
+    last = first.size - 1
+    for n in range(first.size):
+        below[n] = low
+        low += first[n]
+        above[last - n] = high
+        high += second[last - n]
+
+
+@compiled_inline
 def _growing(
     grow: NDArray[np.float64],
     grow_from_least: NDArray[np.float64],
@@ -151,31 +191,39 @@ def _growing(
     reclaimed: int,
     up: NDArray[np.float64],
 ) -> None:
-    """Write exp(-cost of scaling up / temperature) at each count into ``up``."""
-    for n in range(grow.size):
-        up[n] = grow[n]
-        if reclaimed > 0 and n > 0:
-            up[n] = max(up[n], preempted[n] * grow_from_least[max(n - reclaimed, 0)])
+    """Fill in exp(-cost of growing / temperature) at each count."""
+    width = grow.size
+    up[:] = grow
+    if reclaimed > 0:
+        for n in range(1, min(reclaimed, width)):
+            up[n] = max(grow[n], preempted[n] * grow_from_least[0])
+        for n in range(min(reclaimed, width), width):
+            up[n] = max(grow[n], preempted[n] * grow_from_least[n - reclaimed])
 
 
-_COOLING = (25.0, 80.0, 250.0)
-"""Temperatures of the search: a class's dearest rescale divided by these, one after the other."""
+_LEAST_EXPONENT = -340.0
+_LOG2_E, _LN_2_HIGH, _LN_2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
+_SHIFT = 6755399441055744.0
+"""1.5 * 2 ** 52: a float next to it is a whole number."""
+
+_COOLING = 250.0
+"""Temperature of the search: a class's dearest rescale divided by this."""
 
 _LEAST_S = 1e-3
 """A temperature is at least what a job makes in this time: without rescale costs there is nothing to smooth."""
 
 _LEAST = 1e-10
-"""Least temperature in samples, whatever the rates: it is a divisor."""
+"""And no less than this many samples, whatever the rates: it divides."""
 
 _MOST_STATES = 40_000_000
 """Intervals times counts that the search may keep in memory, 16 bytes each."""
 
 SearchProgress = Callable[[int, int], None]
-"""Called with (evaluations so far, most evaluations)."""
+"""Called with (evaluations so far, at most so many)."""
 
 
 def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon: Horizon) -> float:
-    """Return an upper bound on the samples of all jobs at ``prices`` ``(I,)``, samples/s per node, any >= 0."""
+    """Upper bound on the samples of all jobs at ``prices`` ``(I,)``, samples/s a node; valid for any >= 0."""
     bound = float((prices * horizon.idle * horizon.seconds).sum())
     for each in classes:
         bound += each.n_jobs * most_while_paying(each, prices, horizon)
@@ -183,7 +231,7 @@ def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon
 
 
 def simple_prices(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon: Horizon) -> NDArray[np.float64]:
-    """Return ``prices``, half of them, or zeros, whichever gives the lowest bound: few jobs compete for little."""
+    """``prices``, half of them, or none: at which the bound is lowest. Few jobs compete for little."""
     return min((prices * part for part in (1.0, 0.5, 0.0)), key=lambda at: bound_at(at, classes, horizon))
 
 
@@ -194,12 +242,10 @@ def better_prices(
     evaluations: int,
     progress: SearchProgress | None = None,
 ) -> NDArray[np.float64]:
-    """Search from ``prices`` for prices with a lower bound; return ``prices`` if the log is too long to search.
+    """Prices at which the bound is lower, from ``prices`` on; those themselves where the log is too long to search.
 
-    L-BFGS-B on the smoothed bound, cooler and cooler.
+    L-BFGS on the smoothed bound, kept at prices >= 0 (``_descend``).
     """
-    from scipy.optimize import minimize
-
     widest = max(each.rate.size for each in classes)
     if horizon.n_intervals * widest > _MOST_STATES:
         return prices
@@ -207,11 +253,11 @@ def better_prices(
     # short intervals bear large prices: a variable each, of about the same effect on the bound
     scale = max(float(prices.mean()), 1e-9) / np.sqrt(seconds)
     unit = max(float((prices * idle * seconds).sum()), 1e-9)
-    scratch = np.empty((2, horizon.n_intervals, widest))
+    scratch = {each.rate.size: np.empty((2, horizon.n_intervals, each.rate.size)) for each in classes}
     nodes = np.empty(horizon.n_intervals)
     done = 0
 
-    def smooth_bound(variables: NDArray[np.float64], cooling: float) -> tuple[float, NDArray[np.float64]]:
+    def smoothed(variables: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         nonlocal done
         done += 1
         if progress is not None:
@@ -219,28 +265,72 @@ def better_prices(
         at = variables * scale
         value, spare = float((at * idle * seconds).sum()), idle.copy()
         for each in classes:
-            width = each.rate.size
             fastest = float(each.rate.max())
             dearest = max(scale_up_cost(fastest, each.scale_up_s), scale_down_cost(fastest, each.scale_down_s))
-            temperature = max(dearest / cooling, _LEAST_S * fastest, _LEAST)
-            value += each.n_jobs * soft_most_while_paying(
-                each, at, horizon, temperature, scratch[0][:, :width], scratch[1][:, :width], nodes
-            )
+            temperature = max(dearest / _COOLING, _LEAST_S * fastest, _LEAST)
+            weight, total = scratch[each.rate.size]
+            value += each.n_jobs * soft_most_while_paying(each, at, horizon, temperature, weight, total, nodes)
             spare -= each.n_jobs * nodes
         return value / unit, spare * seconds * scale / unit
 
-    found, best = prices, bound_at(prices, classes, horizon)
-    variables = prices / scale
-    for stage, cooling in enumerate(_COOLING):
-        left = (evaluations - done) // (len(_COOLING) - stage)
-        if left < 2:
+    found = _descend(smoothed, prices / scale, evaluations) * scale
+    return found if bound_at(found, classes, horizon) < bound_at(prices, classes, horizon) else prices
+
+
+_MEMORY = 20
+"""Steps that the search remembers of the curvature."""
+
+_ENOUGH = 1e-4
+"""Share of the descent that the slope promises, which a step has to bring."""
+
+_STANDSTILL = 1e-10
+"""The search ends with a step that brings less than this, relative."""
+
+
+def _descend(
+    function: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
+    x: NDArray[np.float64],
+    evaluations: int,
+) -> NDArray[np.float64]:
+    """Go down a smooth convex ``function``, which gives value and gradient, from ``x >= 0`` on, with x >= 0.
+
+    Projected L-BFGS (Nocedal 1980; Bertsekas 1982 on the bound). That of scipy has its sums from a library that starts
+    threads for them, which cost more than the search, and whose digits depend on the machine.
+    """
+    value, slope = function(x)
+    left = evaluations - 1
+    steps: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]] = deque(maxlen=_MEMORY)
+    while left:
+        is_free = (x > 0) | (slope < 0)
+        down = np.where(is_free, slope, 0.0)
+        if not down.any():
             break
-        variables = minimize(
-            smooth_bound, variables, args=(cooling,), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * prices.size,
-            options={"maxfun": left, "maxiter": left, "maxcor": 20, "ftol": 1e-10, "gtol": 0.0},
-        ).x  # fmt: skip
-        at = variables * scale
-        bound = bound_at(at, classes, horizon)
-        if bound < best:
-            found, best = at, bound
-    return found
+        parts = []
+        for step, change, curvature in reversed(steps):
+            parts.append(_dot(step, down) / curvature)
+            down -= parts[-1] * change
+        down *= steps[-1][2] / _dot(steps[-1][1], steps[-1][1]) if steps else 1 / math.sqrt(_dot(down, down))
+        for (step, change, curvature), part in zip(steps, reversed(parts), strict=True):
+            down += step * (part - _dot(change, down) / curvature)
+        down = np.where(is_free, down, 0.0)
+        length, before = 1.0, value
+        while left:
+            left -= 1
+            at = np.maximum(x - length * down, 0.0)
+            value, slope_there = function(at)
+            if value <= before + _ENOUGH * _dot(slope, at - x):
+                break
+            length /= 2
+        else:
+            break
+        curvature = _dot(at - x, slope_there - slope)
+        if curvature > 0:
+            steps.append((at - x, slope_there - slope, curvature))
+        x, slope = at, slope_there
+        if before - value <= _STANDSTILL * max(abs(before), 1.0):
+            break
+    return x
+
+
+def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    return float(np.einsum("i,i", a, b))

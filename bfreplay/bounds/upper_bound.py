@@ -1,4 +1,4 @@
-"""``upper_bound``: the limit of any policy on a log with a set of jobs, even of one that knows the future."""
+"""``upper_bound``: what nobody can exceed on a log with a set of jobs, whatever they know of the future."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bfreplay.bounds.fluid import best_rates, earliest_end_us, most_admissions, most_samples
+from bfreplay.bounds.fluid import best_rates, earliest_end_us, most_admitted, most_samples
 from bfreplay.bounds.job_classes import Horizon, job_classes
 from bfreplay.bounds.prices import SearchProgress, better_prices, bound_at, simple_prices
 from bfreplay.datasets import NodeEvents
@@ -15,42 +15,42 @@ from bfreplay.milp.exact.relaxation import node_prices
 from bfreplay.workload import JobSet, JobSource
 
 _ROUNDING = 1e-9
-"""Relative increase of every bound: more than the rounding error of sums of some 1e6 products."""
+"""Bounds are raised by this part of themselves: more than sums of some 1e6 rounded products can be off."""
 
 _SMALLEST = 1e-290
-"""Rates and works below it lose their digits in products, so that rounding errors have no limit."""
+"""Rates and works below it lose their digits in products: no rounding can be promised for them."""
 
 
 class Effort(StrEnum):
-    """Effort spent on a low bound."""
+    """How hard to look for a low bound."""
 
     QUICK = "quick"  # prices of the intervals' own optima
-    THOROUGH = "thorough"  # prices improved by a search: some minutes
+    THOROUGH = "thorough"  # prices improved by a search: a minute for a log of weeks
 
 
 class Kind(StrEnum):
-    """Constraints that a bound respects beside nodes, job bounds and curves."""
+    """What a bound takes into account beside nodes, bounds and curves."""
 
     FREE_RESCALING = "free_rescaling"  # nothing
-    WORK = "work"  # work of the jobs, submit times, and the number of active jobs
-    PRICED = "priced"  # rescale costs, with a known future
+    WORK = "work"  # the work of the jobs, when they are submitted, and how many may be active
+    PRICED = "priced"  # what rescaling costs, with a known future
 
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """Samples that no policy can exceed.
+    """What nobody can exceed.
 
     Parameters
     ----------
     samples
-        Most samples in the window.
+        Nobody processes more in the window.
     kind
-        Constraints that ``samples`` respects.
+        What this takes into account.
     free_rescaling_samples
-        The same with every interval at its optimum, free rescaling, and all jobs present from the start with endless
-        work; ``None`` if not all of them may be active at once.
+        Every interval at its optimum with free rescaling, all jobs of the set there from the start with work that
+        never ends; ``None`` where not all of them may be active at once.
     earliest_finish_us
-        Earliest end of all work; ``None`` if it cannot be done in the window, or was not requested.
+        Nobody has done all work before; ``None`` when it cannot be done in the window, or was not asked for.
     """
 
     samples: float
@@ -60,9 +60,9 @@ class UpperBound:
 
 
 def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | None:
-    """Return the reason that ``upper_bound`` gives no bound; ``None`` if it does. Of a source only nodes are checked.
+    """Why ``upper_bound`` gives no bound here; ``None`` where it does. A job source is asked about its nodes only.
 
-    The proofs assume nodes of one type with at most one job each.
+    The proofs are about nodes of one type, of which each has at most one job.
     """
     if len(events.node_types.names) > 1:
         return "nodes are of several types"
@@ -70,10 +70,10 @@ def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | 
         return None
     if jobs.colocation:
         return "jobs may share nodes: two on one node can process more than either alone"
-    plain_jobs = jobs.on_type(events.node_types.names[0]) if events.node_types.is_told_apart else jobs
+    there = jobs.on_type(events.node_types.names[0]) if events.node_types.is_told_apart else jobs
     # many jobs have the same few curves
     by_curve = {
-        (id(job.throughput), id(job.adaptation), job.max_nodes, job.work_samples < _SMALLEST): job for job in plain_jobs
+        (id(job.throughput), id(job.adaptation), job.max_nodes, job.work_samples < _SMALLEST): job for job in there
     }
     for job in by_curve.values():
         rate = job.fastest.table(job.max_nodes)
@@ -91,13 +91,14 @@ def upper_bound(
     gives_jobs_up: bool = False,
     effort: Effort = Effort.QUICK,
     with_finish: bool = False,
-    evaluations: int = 600,
+    finished_us: int | None = None,
+    evaluations: int = 350,
     progress: SearchProgress | None = None,
 ) -> UpperBound:
     """Bound the samples that any policy can make of ``jobs`` on the idle nodes of ``events``.
 
-    The bound holds for every policy of this replay, under both semantics, whatever counts and nodes it chooses, even if
-    it knows the log. Policies that decide in rounds or give jobs up have more freedom, and a bound of their own.
+    It holds for every policy of this replay, under both semantics: whatever counts and nodes it chooses, and even if it
+    knows the log. Policies that decide in rounds or give jobs up have more ways, and a bound of their own.
     docs/design/bounds.md has the proofs.
 
     Parameters
@@ -105,28 +106,31 @@ def upper_bound(
     events
         The log, of one node type.
     jobs
-        Jobs with submit times since the epoch (``JobSet.anchored_at``), or endless (``JobSet.endless``).
+        With submit times since the epoch (``JobSet.anchored_at``), or without end (``JobSet.endless``).
     max_parallel
         Most jobs active at once.
     decides_in_rounds
         Also bound policies that decide between pool events (``Trigger.ROUND``): with decisions a moment apart a job can
-        stop and start again for less than the scale-up cost, so rescaling counts as free.
+        stop and start again for less than growing costs, so rescaling is taken as free.
     gives_jobs_up
         Also bound policies that end jobs before their work is done (``Round.failed``): the jobs behind them are
-        admitted earlier, at decisions of their own. The end of all work then has no bound.
+        admitted earlier, at decisions of their own. There is then no earliest end of all work.
     effort
-        Effort spent on a low bound.
+        How hard to look.
     with_finish
-        Also compute the earliest end of all work.
+        Also look for the earliest end of all work.
+    finished_us
+        When a replay of these jobs had done all their work, if it had. The bound is the same without; finding it takes
+        longer.
     evaluations
         Most evaluations of a thorough search.
     progress
-        Called by a thorough search with (evaluations so far, most evaluations).
+        Called by a thorough search with (evaluations so far, at most so many).
 
     Raises
     ------
     InputError
-        No bound exists: see ``reason_without_bound``.
+        There is no bound here: ``reason_without_bound``.
     """
     reason = reason_without_bound(events, jobs)
     if reason is not None:
@@ -150,25 +154,28 @@ def upper_bound(
                 prices = better_prices(prices, classes, horizon, evaluations, progress)
             priced = bound_at(prices, classes, horizon)
             kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
-            return UpperBound(_round_up(min(free, priced)), kind, _round_up(free), None)
-    admitted = jobs.jobs if gives_jobs_up else jobs[: most_admissions(jobs, max_parallel, horizon)]
+            return UpperBound(_raised(min(free, priced)), kind, _raised(free), None)
+    n_known = 0 if finished_us is None else len(jobs)
+    admitted = jobs.jobs if gives_jobs_up else jobs[: most_admitted(jobs, max_parallel, horizon, n_known=n_known)]
     samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
     can_all_end = len(admitted) == len(jobs) and sum(each.n_jobs for each in classes) == len(jobs) and not gives_jobs_up
-    finish_us = earliest_end_us(classes, max_parallel, horizon, samples) if with_finish and can_all_end else None
+    finish_us = None
+    if with_finish and can_all_end:
+        finish_us = earliest_end_us(classes, max_parallel, horizon, samples, known_us=finished_us)
     kind = Kind.WORK
     if free is not None and free < samples:
         samples, kind = free, Kind.FREE_RESCALING
-    return UpperBound(_round_up(samples), kind, None if free is None else _round_up(free), finish_us)
+    return UpperBound(_raised(samples), kind, None if free is None else _raised(free), finish_us)
 
 
-def _round_up(samples: float) -> float:
+def _raised(samples: float) -> float:
     return samples * (1 + _ROUNDING)
 
 
 def _never_change(jobs: JobSet, horizon: Horizon) -> bool:
-    """Return whether all jobs are present from the start and never end, so that only pool events cause decisions.
+    """Whether all jobs are there from the start and never end: then decisions fall on pool events alone.
 
-    A job that can never run counts too, since its arrival causes a decision. So does a change of the batch size.
+    A job that can never run counts as well: its arrival is a decision, too. So is a change of the batch size.
     """
     start_us = int(horizon.start_us[0])
     return all(job.submit_us <= start_us and math.isinf(job.work_samples) and job.adaptation is None for job in jobs)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
 from bfreplay.checks import known_keys, truth
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.milp.backends.backend import unmet
@@ -130,7 +130,7 @@ def options_of(
             expected=f"one of {', '.join(known)}; or package.module:factory", fix=error.fix,
         )  # fmt: skip
     options = known[name].options
-    with placed(file, f"[optuna.{kind}_options]"):
+    with locate_errors(file, f"[optuna.{kind}_options]"):
         known_keys(given, tuple(options), f"the {kind} {name!r}")
         return {key: check(key, given.get(key, default)) for key, (default, check) in options.items()}
 
@@ -152,7 +152,7 @@ def make(
         if name in known:
             home = importlib.import_module(f"optuna.{kind}s")
             return getattr(home, known[name].class_name)(**options, **known[name].fixed)
-        with placed(file, "[optuna]"):
+        with locate_errors(file, "[optuna]"):
             factory = imported(name, f"the {kind} {name!r}", "package.module:factory", kind, allow_code=True)
         part = made(
             lambda: factory(**options), f"the {kind} {name!r}", **where,

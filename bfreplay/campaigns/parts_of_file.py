@@ -14,7 +14,7 @@ from bfreplay.campaigns.scores import LearningCurves, ResponseSurface, ScoreFunc
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.campaigns.toml_table import TomlTable, with_place
 from bfreplay.checks import near_name
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import with_location
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry, code_refused, made
@@ -173,7 +173,7 @@ class PartsOfFile:
         for key in ("sampler", "pruner"):
             named = cells.get(key)
             if isinstance(named, str) and ":" in named and not self._allow_code:
-                raise located(code_refused(f"the {key} {named!r}", named, key), table.file, "[optuna]")
+                raise with_location(code_refused(f"the {key} {named!r}", named, key), table.file, "[optuna]")
         return OptunaStudy(
             space, cells if prunes else {**cells, "pruner": "none"},
             seed=campaign.seed, higher_is_better=campaign.higher_is_better, epochs=campaign.epochs, file=table.file,

@@ -12,7 +12,7 @@ import numpy as np
 
 from bfreplay import checks
 from bfreplay.checks import LARGEST, known_keys, number, truth, whole
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.documents import Cell, Json
 from bfreplay.errors import InputError
 
@@ -124,7 +124,7 @@ class SearchSpace:
             )
         dimensions = {}
         for name, table in tables.items():
-            with placed(file, f"[search.{name}]"):
+            with locate_errors(file, f"[search.{name}]"):
                 checks.name("hyper-parameter", name, name)
                 dimensions[name] = _dimension(table)
         return cls(dimensions)

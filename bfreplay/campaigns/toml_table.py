@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bfreplay import checks
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
@@ -107,5 +107,5 @@ class TomlTable:
 
 def with_place(table: TomlTable, make: Callable[[], _Made]) -> _Made:
     """Call ``make``; an error of it is told where in the file it happened."""
-    with placed(table.file, table.label):
+    with locate_errors(table.file, table.label):
         return make()

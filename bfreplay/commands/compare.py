@@ -33,8 +33,9 @@ def runs(
     """Tell by how much finished runs differ from the first of them, how sure that is, and why.
 
     Each RUN is a folder that 'bfreplay replay --out' wrote. All must have replayed the same jobs in the same window of
-    the same log; everything else may differ. They are compared hour by hour, with 95 % intervals from a block bootstrap
-    over time, and job by job.
+    the same log; everything else may differ. A run on a cluster may be compared with one on a log, or on another
+    cluster, if the jobs are submitted at the same times after the start. Runs are compared hour by hour, with 95 %
+    intervals from a block bootstrap over time, and job by job.
 
     \b
     Examples:
@@ -42,7 +43,7 @@ def runs(
       bfreplay compare runs run-120 run-300 run-600 --out comparison
       bfreplay compare runs run-120 run-600 --bin 10min --json
     """
-    from bfreplay.experiments import compare_runs
+    from bfreplay.experiments.run_comparison import comparison
     from bfreplay.experiments.run_comparison.comparison_text import render
     from bfreplay.result_folders.records import COMPARISON
     from bfreplay.result_folders.writing import check_target
@@ -50,8 +51,8 @@ def runs(
     if out is not None:
         check_target(out, COMPARISON, overwrite=force)
     pictures = None if no_pictures or out is None else drawing("draw_comparison", quiet=quiet)
-    result = compare_runs(
-        runs, **asked, out=out, overwrite=force, pictures=pictures,
+    result = comparison.compare(
+        *runs, **asked, out=out, overwrite=force, pictures=pictures,
         session=command_line(),
     )  # fmt: skip
     click.echo(json_text(result.record.to_json()) if as_json else render(result))

@@ -23,32 +23,32 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.group()
 def datasets() -> None:
-    """Public scheduler logs to try: which there are, what they are good for, and how to get them.
+    """List and fetch public scheduler logs.
 
-    They are kept in the user's cache folder; the environment variable BFREPLAY_DATA names another.
+    Logs are kept in the user's cache folder; the environment variable BFREPLAY_DATA names another.
     """
 
 
 @datasets.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def list_logs(as_json: bool) -> None:
-    """Every log of the catalogue in one line, and whether it is here.
+    """List the logs of the catalogue, one per line, with their state here.
 
     \b
     Classes:
-      A  which nodes each job had is known
-      B  only how many: an allocator places the jobs, and shapes the gaps
+      A  the nodes of each job are known
+      B  only their number: an allocator places the jobs, and shapes the idle intervals
       C  states of nodes or of the machine, without jobs
 
     \b
     Example:
       bfreplay datasets list
     """
-    from bfreplay.datasets.public_logs import catalogue, data_folder, fetched
+    from bfreplay.datasets.public_logs import catalogue, data_folder, fetch_state
     from bfreplay.datasets.public_logs.catalogue_text import render_list
 
     folder = data_folder()
-    rows = [(log, fetched(log, folder)) for log in catalogue()]
+    rows = [(log, fetch_state(log, folder)) for log in catalogue()]
     if as_json:
         documents = [log.to_dict() | {"bytes": log.bytes, "fetched": state} for log, state in rows]
         click.echo(json.dumps(documents, indent=1))
@@ -60,17 +60,17 @@ def list_logs(as_json: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def info(name: str, as_json: bool) -> None:
-    """Everything about the log NAME: source, licence, what to cite, traps, and the command that ingests it.
+    """Show the log NAME: source, licence, citation, traps, and the command that ingests it.
 
     \b
     Example:
       bfreplay datasets info kth-sp2-1996
     """
-    from bfreplay.datasets.public_logs import data_folder, fetched, public_log
+    from bfreplay.datasets.public_logs import data_folder, fetch_state, public_log
     from bfreplay.datasets.public_logs.catalogue_text import ingest_command, render_info
 
     log, folder = public_log(name), data_folder()
-    state = fetched(log, folder)
+    state = fetch_state(log, folder)
     if as_json:
         here = {"bytes": log.bytes, "fetched": state, "folder": str(folder), "ingest": ingest_command(log, folder)}
         click.echo(json.dumps(log.to_dict() | here, indent=1))
@@ -80,27 +80,27 @@ def info(name: str, as_json: bool) -> None:
 
 @datasets.command()
 @click.argument("names", nargs=-1, metavar="NAME...")
-@click.option("--all", "everything", is_flag=True, help="Every log of the catalogue.")
+@click.option("--all", "everything", is_flag=True, help="Fetch every log of the catalogue.")
 @click.option(
     "--to",
     "folder",
     type=_FOLDER,
-    help="Folder to put them into.  [default: BFREPLAY_DATA, or the user's cache folder]",
+    help="Target folder.  [default: BFREPLAY_DATA, or the user's cache folder]",
 )
 @click.option(
     "--from",
     "source",
     type=_FOLDER,
-    help="Folder to take them from instead of the network; files are found by name or by hash.",
+    help="Folder with the files, instead of the network; they are found by name or by hash.",
 )
 @click.option("--force", is_flag=True, help="Replace a file of the right name and wrong content.")
-@click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
+@click.option("--quiet", is_flag=True, help="Omit progress bar and notes.")
 def fetch(
     names: tuple[str, ...], everything: bool, folder: Path | None, source: Path | None, force: bool, quiet: bool
 ) -> None:  # fmt: skip
-    """Get logs by NAME, check their hashes, and print where they are.
+    """Fetch logs by NAME, check their hashes, and print their paths.
 
-    What is there already and right is not fetched again. A log comes whole or not at all.
+    Files that exist with the right content are not fetched again. A log is fetched whole or not at all.
 
     \b
     Examples:
@@ -114,35 +114,35 @@ def fetch(
         raise click.UsageError("Give names of logs, or --all (bfreplay datasets list shows them).")
     chosen = _everything(folder, source, quiet=quiet) if everything else list(names)
     with _download_bars(hidden=quiet or source is not None) as progress:
-        there = fetch_all(chosen, folder, source=source, overwrite=force, progress=progress)
-    for paths in there.values():
+        paths_of = fetch_all(chosen, folder, source=source, overwrite=force, progress=progress)
+    for paths in paths_of.values():
         for path in paths:
             click.echo(path)
 
 
 def _everything(folder: Path | None, source: Path | None, *, quiet: bool) -> list[str]:
-    """Names of all logs that can be had here; a note names those that cannot."""
-    from bfreplay.datasets.public_logs import catalogue, data_folder, fetched
+    """Return the names of all logs that can be fetched here; a note names the others."""
+    from bfreplay.datasets.public_logs import catalogue, data_folder, fetch_state
 
     target = folder or data_folder()
     chosen = []
     for log in catalogue():
-        if source is not None or log.downloadable or fetched(log, target) == "yes":
+        if source is not None or log.downloadable or fetch_state(log, target) == "yes":
             chosen.append(log.name)
         elif not quiet:
-            note(f"{log.name} is left out: it cannot be downloaded (bfreplay datasets info {log.name}).")
+            note(f"{log.name} is skipped: it cannot be downloaded (bfreplay datasets info {log.name}).")
     return chosen
 
 
 @terminal_bar("{task.description}", BAR, DOWNLOADED, SPEED, "left", TIME_LEFT)
 def _download_bars(bar: Progress) -> Iterator[Callable[[LogFile, int], None]]:
-    """One bar a file on a terminal's stderr: share, speed, time left."""
+    """Show one bar per file on a terminal's stderr: share, speed, time left."""
     tasks = {}
 
     def update(file: LogFile, done: int) -> None:
         if file.name not in tasks:
             tasks[file.name] = bar.add_task(file.name, total=file.bytes)
-        # published uncompressed, it is longer than the file it becomes
+        # published uncompressed, the download is longer than the stored file
         total = file.bytes if done <= file.bytes else file.content_bytes
         bar.update(tasks[file.name], completed=done, total=total)
 

@@ -21,16 +21,16 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
     "[default: that of the log's source where it is known, else UTC]",
 )  # fmt: skip
 @click.option("--pictures", type=PLACE, metavar="FOLDER", help="Draw pictures into FOLDER.")
-@click.option("--picture-format", type=click.Choice(list(_FORMATS)), default="png", help="Of the pictures.")
-@click.option("--force", is_flag=True, help="Replace pictures that are there.")
+@click.option("--picture-format", type=click.Choice(list(_FORMATS)), default="png", help="Format of the pictures.")
+@click.option("--force", is_flag=True, help="Replace existing pictures.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def describe(
     events: Path, window: tuple[str, str] | None, time_zone: str | None, pictures: Path | None, picture_format: str,
     force: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """How much is idle in EVENTS, when, how wide, in idle intervals of what length, and how often nodes come and go.
+    """Describe the idle nodes of EVENTS: amount, times, widths, lengths of idle intervals, joins and reclaims.
 
-    Pictures appear all or none: idle-over-time, hour-and-weekday, interval-lengths, widths, bursts.
+    Pictures (all or none): idle-over-time, hour-and-weekday, interval-lengths, widths, bursts.
 
     \b
     Examples:
@@ -38,18 +38,16 @@ def describe(
       bfreplay describe log.parquet --tz Europe/Paris --pictures idle
       bfreplay describe log.parquet --window 2021-02-12 2021-02-14 --json
     """
-    from bfreplay import load_events
-    from bfreplay.datasets.idleness import characterise
+    from bfreplay.datasets import idleness as figures
     from bfreplay.datasets.idleness.idleness_text import render
-    from bfreplay.datasets.named_inputs import or_bundled, restricted
 
     endings = _FORMATS[picture_format]
-    if pictures is not None:  # better said before the log is read than after
+    if pictures is not None:  # refused before the log is read
         refuse_without_matplotlib("--pictures", pictures)
         from bfreplay.report import check_idleness_pictures, draw_idleness
 
         check_idleness_pictures(pictures, endings, overwrite=force)
-    idleness = characterise(restricted(load_events(or_bundled(events, "events")), window), time_zone)
+    idleness = figures.describe(events, window=window, tz=time_zone)
     if pictures is not None:
         draw_idleness(idleness, pictures, endings, overwrite=force)
     click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness), nl=as_json)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import check_picture_option, note, time_in_window
+from bfreplay.commands.inputs import check_picture_option, note
 from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.errors import InputError
 from bfreplay.options import option_name
-
-if TYPE_CHECKING:
-    from bfreplay.runs import RunResult
 
 
 @click.command()
@@ -64,106 +61,35 @@ def explain(
             option = "--" + option_name(name.removesuffix("_s"))
             raise click.UsageError(f"{option} poses one decision: give --job and --at as well.")
     from bfreplay.runs import RunResult
+    from bfreplay.runs.explain import answers
     from bfreplay.runs.run_warnings import warning_lines
 
     if picture is not None:
         check_picture_option(picture, force)  # better said before the run is read than after
     saved = RunResult.load(run)
-    most, quiet = asked.pop("most"), asked.pop("quiet")
-    inputs = _Inputs(saved, quiet=quiet, **asked)
-    if job is None:
-        text = _of_run(saved, inputs, picture, force, as_json)
-    elif at is None:
-        text = _of_job(saved, job, inputs, most, picture, force, as_json)
-    else:
-        text = _of_decision(saved, job, at, inputs, as_json, **posed)
+    config, quiet = saved.record.config, asked.pop("quiet")
+
+    def tell(error: InputError, left_open: str) -> None:
+        if not quiet:
+            note(f"{error.problem}: {left_open}. --events, --jobs and --curves say where they are.")
+
+    reads_inputs = job is not None or as_json
+    if reads_inputs:
+        warm_up_loops(quiet=quiet)
+    edges_us = config.window_start_us, config.window_end_us
+    with replay_progress(*edges_us, hidden=quiet or not reads_inputs) as progress:
+        answer = answers.explain(
+            saved, job, at, t_fwd=posed["t_fwd_s"], objective=posed["objective"], progress=progress, on_missing=tell,
+            **asked,
+        )  # fmt: skip
+        document = {"warnings": saved.warnings, **answer.to_dict()} if as_json else {}
+    text = json.dumps(document, indent=1, allow_nan=False) if as_json else repr(answer)
+    if picture is not None:
+        from bfreplay.report.figures.campaign import CAMPAIGN, JOB
+        from bfreplay.report.figures.picture_files import save_picture
+
+        if isinstance(answer, answers.RunAnswer):
+            save_picture(CAMPAIGN.drawn(saved, answer.campaign), picture, overwrite=force)
+        elif isinstance(answer, answers.JobAnswer):
+            save_picture(JOB.drawn(saved, answer.story.name, answer.story.steps), picture, overwrite=force)
     click.echo(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))
-
-
-class _Inputs:
-    """Where the inputs of the run are, and how its repetition is shown."""
-
-    def __init__(self, run: RunResult, *, quiet: bool, **given: Any) -> None:
-        self._run = run
-        self._given = given
-        self._quiet = quiet
-
-    def repeated(self, answer: Any, *arguments: Any, **options: Any) -> Any:
-        """Call ``answer(run, *arguments, ...)``, which goes through the run again."""
-        warm_up_loops(quiet=self._quiet)
-        config = self._run.record.config
-        with replay_progress(config.window_start_us, config.window_end_us, hidden=self._quiet) as progress:
-            return answer(self._run, *arguments, **self._given, **options, progress=progress)
-
-    def or_note(self, error: InputError, without: str) -> None:
-        """Say what cannot be told as inputs are missing; an error where they were named."""
-        if any(given is not None for name, given in self._given.items() if name != "allow_code"):
-            raise error
-        if not self._quiet:
-            note(f"{error.problem}: {without}. --events, --jobs and --curves say where they are.")
-
-
-def _of_run(run: RunResult, inputs: _Inputs, picture: Path | None, force: bool, as_json: bool) -> str:
-    from bfreplay.runs.explain.campaign import campaign_answer
-    from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers, records
-    from bfreplay.runs.explain.run_text import render_run
-    from bfreplay.runs.saved_decisions import recorded_jobs
-    from bfreplay.runs.saved_inputs import MissingInputsError
-
-    known = None
-    if as_json:
-        try:
-            known = inputs.repeated(recorded_jobs)
-        except MissingInputsError as error:
-            inputs.or_note(error, "efficiency and slowdown are left open")
-    answers = job_answers(run, known)
-    models, campaign = model_answers(answers), campaign_answer(run, answers)
-    if picture is not None:
-        from bfreplay.report.figures.campaign import CAMPAIGN
-        from bfreplay.report.figures.picture_files import save_picture
-
-        save_picture(CAMPAIGN.drawn(run, campaign), picture, overwrite=force)
-    if not as_json:
-        return render_run(run, models, campaign)
-    return _json(run, {"models": records(models), "campaign": campaign.to_dict(), "jobs": records(answers)})
-
-
-def _of_job(
-    run: RunResult, job: str, inputs: _Inputs, most: int, picture: Path | None, force: bool, as_json: bool
-) -> str:
-    from bfreplay.runs.explain.job_story import job_story, job_story_from_tables
-    from bfreplay.runs.explain.job_story_text import render_job
-    from bfreplay.runs.explain.jobs_of_run import job_answers, records
-    from bfreplay.runs.explain.saved_tables import refuse_unknown_job
-    from bfreplay.runs.saved_inputs import MissingInputsError
-
-    refuse_unknown_job(run, job)
-    try:
-        story = inputs.repeated(job_story, job)
-    except MissingInputsError as error:
-        inputs.or_note(error, "costs of single changes, efficiency and slowdown are left open")
-        story = job_story_from_tables(run, job)
-    declined = run.summary.declined.get(job)
-    answers = job_answers(run, None if story.job is None else {job: story.job})
-    of_job = answers[answers["job"] == job]
-    if picture is not None:
-        from bfreplay.report.figures.campaign import JOB
-        from bfreplay.report.figures.picture_files import save_picture
-
-        save_picture(JOB.drawn(run, job, story.steps), picture, overwrite=force)
-    if not as_json:
-        return render_job({str(name): value for name, value in of_job.iloc[0].items()}, story, most, declined)
-    return _json(run, {**records(of_job)[0], "declined": declined, "steps": [step.to_dict() for step in story.steps]})
-
-
-def _of_decision(run: RunResult, job: str, at: str, inputs: _Inputs, as_json: bool, **posed: Any) -> str:
-    from bfreplay.runs.explain.decision_answer import render_decision
-    from bfreplay.runs.explain.why_these_nodes import explain_decision
-
-    time_us = time_in_window(at, run.record.config.window_start_us, "--at")
-    answer = inputs.repeated(explain_decision, job, time_us, **posed)
-    return _json(run, answer.to_dict()) if as_json else render_decision(answer)
-
-
-def _json(run: RunResult, document: dict[str, Any]) -> str:
-    return json.dumps({"warnings": run.warnings, **document}, indent=1, allow_nan=False)

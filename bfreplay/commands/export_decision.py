@@ -7,7 +7,6 @@ from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import time_in_window
 from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
@@ -49,6 +48,7 @@ def export_decision(
     """
     if bool(decisions) == (at is not None):
         raise click.UsageError("Give either --decision N (it may be given several times) or --at TIME.")
+    from bfreplay.datasets.named_inputs import time_in_window
     from bfreplay.milp.formulations import FORMULATIONS
     from bfreplay.runs import RunResult
     from bfreplay.runs.decision_files import check_export, export_decisions

@@ -1,4 +1,4 @@
-"""``bfreplay ingest``, and its options: what a log does not say, and the rules by which states are made of it."""
+"""``bfreplay ingest``, and its options: missing facts of a log, and the rules that make node states of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _one_of(flag: str, listed: str, text: str) -> Callable[[_Command], _Command]:
-    """One of some words, the first by default."""
+    """Return an option for one of the listed words, by default the first."""
     words = listed.split()
     return click.option(flag, type=click.Choice(words), default=words[0], help=text)
 
@@ -36,85 +36,85 @@ def _amount(flag: str, name: str, default: float, text: str) -> Callable[[_Comma
 
 reading_options = adding(
     click.option(
-        "--tz", "timezone", metavar="ZONE", help="Zone of local times, in all files, e.g. Europe/Paris or UTC."
+        "--tz", "timezone", metavar="ZONE", help="Time zone of local times in all files, e.g. Europe/Paris or UTC."
     ),
     _one_of(
         "--dst-fold", "reject earlier later",
-        "Local times that occur twice when summer time ends and that nothing settles.",
+        "Treatment of local times that occur twice at the end of summer time and stay ambiguous.",
     ),
     click.option(
-        "--nodes", "n_nodes", type=click.IntRange(min=1), help="Nodes of the machine, if the log has counts only."
+        "--nodes", "n_nodes", type=click.IntRange(min=1), help="Number of nodes, if the log has only counts."
     ),
-    click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors of a node, if the log counts those."),
+    click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors per node, if the log counts them."),
     click.option("--inventory", type=PLACE, help="File with the names of all nodes, used or not."),
     click.option(
-        "--inventory-only", is_flag=True, help="Only the nodes of --inventory: others that the log names are left out."
+        "--inventory-only", is_flag=True, help="Keep only the nodes of --inventory, and skip others in the log."
     ),
     _one_of(
         "--node-names", "as-is short lower short-lower",
-        "Names of nodes in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
+        "Node names in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
     ),
     click.option(
         "--outages", "outages", type=PLACE, multiple=True,
-        help="Table of when nodes were out of use (node, start, end, state), beside any log; several times.",
+        help="Table of outages (node, start, end, state), with any log; repeatable.",
     ),
-    click.option("--columns", metavar="NAME,...", help="Columns of a log without a header line, in order."),
-    click.option("--delimiter", metavar="CHARACTER", help="What separates the columns."),
+    click.option("--columns", metavar="NAME,...", help="Column names of a log without a header line, in order."),
+    click.option("--delimiter", metavar="CHARACTER", help="Column separator."),
     click.option(
         "--map", "mapping", metavar="ROLE=COLUMN[:UNIT]", multiple=True,
-        help="For 'table': which column is start, end, nodes, node_count, job, ...; several times.",
+        help="For 'table': column of a role (start, end, nodes, node_count, job, ...); repeatable.",
     ),
-    _one_of("--time-unit", "s ms us ns", "Of numbers in a table's start and end."),
-    click.option("--time-format", metavar="FORMAT", help="Of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
-    click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a wait started when submitted."),
-    _one_of("--reservations", "idle reserved", "Whether reservations, other than for maintenance, take nodes away."),
+    _one_of("--time-unit", "s ms us ns", "Unit of numbers in a table's start and end."),
+    click.option("--time-format", metavar="FORMAT", help="Format of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
+    click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a waiting time did not wait."),
+    _one_of("--reservations", "idle reserved", "State of reserved nodes, other than for maintenance."),
 )  # fmt: skip
 """Adds the options of ``ReadOptions``, the list of nodes and outages."""
 
 rule_options = adding(
     _one_of(
         "--assignment", "lowest-id most-recently-used least-recently-used random all",
-        "Who gets which node where the log has counts only; 'all': a log for each rule, and the spread.",
+        "Assignment of nodes if the log has only counts; 'all': a log for each rule, and the spread.",
     ),
-    click.option("--seed", type=click.IntRange(min=0), default=0, help="Of --assignment random."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of --assignment random."),
     _one_of(
         "--over-capacity", "clip drop delay",
-        "A job that needs more nodes than are free gets those that are, and the others as they become free; is "
-        "left out; or starts later.",
+        "A job that needs more nodes than are free: gets the free ones, and the others as they become free; is "
+        "skipped; or starts later.",
     ),
     _one_of(
         "--shared-nodes", "count refuse",
-        "A node is idle when no job is left on it; or jobs that share a node are an error.",
+        "Jobs that share a node: it is idle when the last one has left; or they are an error.",
     ),
     _one_of(
         "--empty-machine", "auto down idle",
-        "Time without any job on the whole machine; 'auto': down, unless the log has records of outages.",
+        "State of the nodes while the whole machine has no job; 'auto': down, unless the log records outages.",
     ),
-    _amount("--empty-after", "empty_after_min", 60.0, "... if it is longer than this, in minutes."),
-    _amount("--min-gap", "min_gap_s", 10.0, "Shorter idle intervals are no events, in seconds."),
-    _amount("--release-delay", "release_delay_s", 0.0, "From a job's end to free nodes, in seconds."),
+    _amount("--empty-after", "empty_after_min", 60.0, "Shortest time without any job for --empty-machine, in minutes."),
+    _amount("--min-gap", "min_gap_s", 10.0, "Shortest idle interval to keep, in seconds."),
+    _amount("--release-delay", "release_delay_s", 0.0, "Time from the end of a job to free nodes, in seconds."),
     click.option(
         "--window", nargs=2, metavar="START END",
-        help="What to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
+        help="Part of the log to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
     ),
-    click.option("--full-window", is_flag=True, help="Keep all of the log, its edges too, where jobs are missing."),
+    click.option("--full-window", is_flag=True, help="Keep the whole log, with edges that lack jobs."),
     click.option(
-        "--log-end", metavar="TIME", help="When the log was written: running jobs end there or later."
+        "--log-end", metavar="TIME", help="Time at which the log was written: running jobs end there or later."
     ),
     _amount(
         "--limit-grace", "limit_grace_min", 60.0,
-        "A job without an end is over so long after its time limit, in minutes.",
+        "Time from its limit to the assumed end of a job without an end, in minutes.",
     ),
     _amount(
         "--absent-after", "absent_after_days", 7.0,
-        "A node that no job used for so long at an edge of the log was not there, in days. Without --inventory.",
+        "Time without use at an edge of the log from which a node counts as absent, in days. Without --inventory.",
     ),
 )  # fmt: skip
 """Adds the options of ``OccupancyRules``."""
 
 
 def read_options(given: dict[str, Any]) -> Any:
-    """``ReadOptions`` of what the user gave, which is taken out of ``given``."""
+    """Return ``ReadOptions`` from the given options, which are removed from ``given``."""
     from bfreplay.datasets.ingest.reader import ReadOptions
 
     columns, mapping = given.pop("columns"), {}
@@ -132,7 +132,7 @@ def read_options(given: dict[str, Any]) -> Any:
 
 
 def occupancy_rules(given: dict[str, Any]) -> Any:
-    """``OccupancyRules`` of what the user gave, which is taken out of ``given``; of ``all`` rules the first."""
+    """Return ``OccupancyRules`` from the options, which are removed from ``given``; for ``all`` the first rule."""
     from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 
     window, full = given.pop("window"), given.pop("full_window")
@@ -172,16 +172,15 @@ def _times(option: str, texts: Any) -> Any:
 )  # fmt: skip
 @reading_options
 @rule_options
-@click.option("--strict", is_flag=True, help="Warnings are errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.option("--quiet", is_flag=True, help="No progress bar, no report; warnings are still told.")
+@click.option("--quiet", is_flag=True, help="Omit the progress bar and the report; warnings are still shown.")
 def ingest(
-    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, inventory: Path | None,
-    inventory_only: bool, outages: tuple[Path, ...], strict: bool, force: bool, as_json: bool, quiet: bool,
-    **given: Any,
+    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, strict: bool, force: bool, as_json: bool,
+    quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Make node events of a scheduler's log, with a report of what was kept, left out, assumed, and of its warnings.
+    """Convert a scheduler's log to node events, with a report: rows kept and skipped, assumptions, warnings.
 
     FORMAT is slurm, pbs, swf, cobalt, lsf, flux, batsim, or table (any CSV or Parquet of jobs); 'auto' looks at the
     files and says why; or package.module:Class of your own. FILES may be compressed (gz, bz2, xz, zst), tar or zip
@@ -201,7 +200,7 @@ def ingest(
         return
     if not files and Path(reader).exists():
         raise InputError(
-            f"{reader} was taken for the FORMAT",
+            f"the FORMAT is missing: {reader} is a file",
             expected="a FORMAT before the files",
             fix=f"bfreplay ingest auto {reader}",
         )
@@ -213,18 +212,15 @@ def ingest(
     rules, options = occupancy_rules(given), read_options(given)
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
     with _progress(hidden=quiet) as progress:
-        log = read_log(
-            files, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages,
-            progress=progress,
-        )  # fmt: skip
+        log = read_log(files, reader, options, **given, progress=progress)
     if is_spread and not log.is_assigned:
         raise InputError(
-            "--assignment all has nothing to compare: the log says which nodes every job had",
-            fix="leave --assignment out",
+            "--assignment all has nothing to compare: the log names the nodes of every job",
+            fix="omit --assignment",
         )
-    with _status("Making node events ...", hidden=quiet):
+    with _status("Converting to node events ...", hidden=quiet):
         several = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
-        built = [log.built(each) for each in several]
+        built = [log.build(each) for each in several]
         for each in built if strict else []:
             each.report.refuse_warnings()
         for each, file in zip(built, outputs, strict=False):
@@ -242,17 +238,17 @@ def ingest(
 
 
 def _how(reader: str) -> str:
-    """Commands of one reader, or of all of them for ``auto``."""
-    from bfreplay.datasets.ingest.catalogue import AUTO, READERS, reader_named
+    """Return the export commands of one reader, or of all for ``auto``."""
+    from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader
 
-    readers = [reader_named(name) for name in (READERS.names() if reader == AUTO else [reader])]
+    readers = [find_reader(name) for name in (READERS.names() if reader == AUTO else [reader])]
     return paragraphs(
         [each.title, *(f"  {export.command}\n    # {export.gives}" for export in each.exports)] for each in readers
     )
 
 
 def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> list[Path]:
-    """Files to write, refused before anything is read if they cannot be: one, or one for each rule."""
+    """Return the files to write, one or one per rule; refused before reading if they cannot be written."""
     if out is None:
         return []
     from bfreplay.datasets.log.load import writable_ending
@@ -265,21 +261,21 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
 
 
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
-    from bfreplay.datasets.ingest.occupancy.build import measured
+    from bfreplay.datasets.ingest.occupancy.build import measure
 
     metadata = built[0].events.metadata
     written = {"metadata": metadata.to_json(), "outputs": [str(file) for file in outputs]}
-    spread = {"spread": [asdict(measured(each)) for each in built]} if is_spread else {}
+    spread = {"spread": [asdict(measure(each)) for each in built]} if is_spread else {}
     return {**metadata.notes["ingest"], **written, **spread}
 
 
 def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:
-    from bfreplay.datasets.ingest.occupancy.build import measured, spread_text
+    from bfreplay.datasets.ingest.occupancy.build import measure, spread_text
     from bfreplay.datasets.ingest.occupancy.report_text import render
 
     text = render(built[0], reader)
     if is_spread:
-        text += "\n" + spread_text([measured(each) for each in built])
+        text += "\n" + spread_text([measure(each) for each in built])
     if outputs:
         text += f"\nnext        bfreplay describe {outputs[0]}"
     return text
@@ -287,7 +283,7 @@ def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -
 
 @contextmanager
 def _status(what: str, *, hidden: bool) -> Iterator[None]:
-    """A sign of life on a terminal's stderr."""
+    """Show a status line on a terminal's stderr."""
     if hidden or not sys.stderr.isatty():
         yield
         return
@@ -299,6 +295,6 @@ def _status(what: str, *, hidden: bool) -> Iterator[None]:
 
 @terminal_bar("Reading", BAR, DOWNLOADED, SPEED, "left", TIME_LEFT)
 def _progress(bar: Progress) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal's stderr: bytes read, rate, time left."""
+    """Show a bar on a terminal's stderr: bytes read, rate, time left."""
     task = bar.add_task("read", total=None)
     yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -16,28 +16,6 @@ from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import make_folder, remove_empty
 
 
-def time_in_window(text: str, start_us: int, option: str) -> int:
-    """Microseconds since the epoch of a time as the user typed it: ISO-8601, epoch seconds, or +SECONDS.
-
-    Parameters
-    ----------
-    text
-        What was typed.
-    start_us
-        Start of the run's window.
-    option
-        ``"--at"``, for the message.
-    """
-    from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us, seconds_to_us
-
-    try:
-        return start_us + seconds_to_us(text[1:]) if text.startswith("+") else parse_time_us(text)
-    except ValueError as error:
-        raise InputError(
-            f"{option}: {error}", value=text, expected=f"{EXPECTED_TIME}; or +SECONDS after the start of the window"
-        ) from error
-
-
 def check_failures_folder(folder: Path | None, out: Path | None) -> None:
     """Refuse a --save-failures that would be lost or cannot be written, before anything is solved."""
     if folder is None:

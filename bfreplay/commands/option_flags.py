@@ -116,9 +116,9 @@ def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_
 def _bundled(_context: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
     if given is None:
         return None
-    from bfreplay.datasets.named_inputs import or_bundled  # not before it is asked for: it brings numpy
+    from bfreplay.datasets.named_inputs import resolve_sample  # not before it is asked for: it brings numpy
 
-    return or_bundled(given, option.name or "")
+    return resolve_sample(given, option.name or "")
 
 
 def option_lists(**usual: str) -> Callable[[_Command], _Command]:

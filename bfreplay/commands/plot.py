@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands import plot_sweep
-from bfreplay.commands.inputs import note, time_in_window
+from bfreplay.commands.inputs import note
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
@@ -73,9 +73,8 @@ def _names(context: click.Context, _option: click.Parameter, given: tuple[str, .
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List names and exit.")
 @click.option("--quiet", is_flag=True, help="No notes.")
 def plot(
-    name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, x: str | None,
-    y: tuple[str, ...], by: tuple[str, ...], log_x: bool | None, log_y: bool | None, svg: bool, force: bool,
-    quiet: bool,
+    name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, svg: bool, force: bool,
+    quiet: bool, **axes: Any,
 ) -> None:  # fmt: skip
     """Draw the figure NAME of the saved RUN; several runs side by side.
 
@@ -103,18 +102,19 @@ def plot(
         raise click.UsageError("--svg goes with 'all': write -o FILE.svg.")
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
-    of_sweeps = {"--x": x, "--y": y, "--by": by, "--log-x": log_x, "--log-y": log_y}
     if name == plot_sweep.NAME:
-        if window is not None or x is None or not y or len(runs) != 1:
+        if window is not None or axes["x"] is None or not axes["y"] or len(runs) != 1:
             raise click.UsageError("'sweep' takes one sweep, --x COLUMN and --y COLUMN, and no --window.")
         file = out or Path(f"{name}.png")
-        plot_sweep.draw_sweep(runs[0], file, x, y, by, log_x=log_x, log_y=log_y, overwrite=force, quiet=quiet)
+        plot_sweep.draw_sweep(runs[0], file, _axes(axes), overwrite=force, quiet=quiet)
         return
-    if misplaced := [option for option, given in of_sweeps.items() if given not in (None, ())]:
-        raise click.UsageError(f"{misplaced[0]} goes with 'sweep'.")
+    if misplaced := [option for option, given in axes.items() if given not in (None, ())]:
+        raise click.UsageError(f"--{misplaced[0].replace('_', '-')} goes with 'sweep'.")
     from bfreplay.report.figures.figure import FIGURES, figure_named
     from bfreplay.report.figures.picture_files import check_picture
+    from bfreplay.result_folders.former_names import name_of_today
 
+    name = name_of_today(name)
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
             raise InputError("there is a file where the folder of the pictures should be", file=out,
@@ -131,7 +131,7 @@ def plot(
     saved = []
     for run in runs:
         saved.append(RunResult.load(run))
-        saved[-1].check()  # whole, so that figures need not warning what they read
+        saved[-1].check()  # whole, so that figures need not check what they read
     loaded = _labelled(saved)
     if name != _ALL:
         _draw(figure, loaded, files[name], window, force, quiet)
@@ -139,6 +139,15 @@ def plot(
     (out or Path()).mkdir(parents=True, exist_ok=True)
     for each, file in files.items():
         _draw_if_possible(each, loaded, file, force, quiet)
+
+
+def _axes(given: Mapping[str, Any]) -> plot_sweep.SweepAxes:
+    """Return the axes of a picture of a sweep, by the names that columns have today."""
+    from bfreplay.result_folders.former_names import name_of_today
+
+    x, y, by = given["x"], given["y"], given["by"]
+    columns = {"x": name_of_today(x), "y": tuple(map(name_of_today, y)), "by": tuple(map(name_of_today, by))}
+    return plot_sweep.SweepAxes(**{**given, **columns})
 
 
 def _draw(
@@ -186,6 +195,7 @@ def _data(
 
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
+    from bfreplay.datasets.named_inputs import time_in_window
     from bfreplay.report.figures.over_time import OverTime
 
     if not isinstance(data, OverTime):

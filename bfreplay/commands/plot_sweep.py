@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import rich_click as click
@@ -14,11 +15,21 @@ NAME = "sweep"
 TITLE = "Metrics of a sweep against what varies: --x, --y, --by"
 
 
+@dataclass(frozen=True, slots=True)
+class SweepAxes:
+    """Columns of a sweep along the axis, in the panels and as lines, and scales; as ``swept_lines``, ``draw_swept``."""
+
+    x: str
+    y: Sequence[str]
+    by: Sequence[str]
+    log_x: bool | None = None
+    log_y: bool | None = None
+
+
 def draw_sweep(
-    folder: Path, file: Path, x: str, y: Sequence[str], by: Sequence[str], *, log_x: bool | None, log_y: bool | None,
-    overwrite: bool, quiet: bool, says_so: bool = True,
-) -> None:  # fmt: skip
-    """Draw a complete sweep into ``file``; arguments as those of ``swept_lines`` and ``draw_swept``.
+    folder: Path, file: Path, axes: SweepAxes, *, overwrite: bool, quiet: bool, says_so: bool = True
+) -> None:
+    """Draw a complete sweep into ``file``.
 
     Raises
     ------
@@ -34,8 +45,9 @@ def draw_sweep(
     sweep = SweepResult.load(folder)
     # the jobs of a run on a log need not be done at its end
     end_with_jobs = all(not {"cluster", "measure"}.isdisjoint(run.options) for run in sweep.record.runs.values())
-    found = swept_lines(sweep.table, x, y, by, saturated_above=SATURATED_ABOVE if end_with_jobs else None)
-    save_picture(draw_swept(found, log_x=log_x, log_y=log_y), file, overwrite=overwrite)
+    saturated_above = SATURATED_ABOVE if end_with_jobs else None
+    found = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturated_above)
+    save_picture(draw_swept(found, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
     if not quiet and found.averaged_over:
         varied = ", ".join(f"{name} ({n:,} values)" for name, n in found.averaged_over.items())
         note(f"a point is the mean of all runs that differ in {varied}.")

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from threading import Timer
 from time import perf_counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
@@ -46,19 +47,56 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
         notice.cancel()
 
 
-def terminal_bar(*columns: str) -> Callable[[Callable[..., Iterator[_Update]]], _Shown[_Update]]:
+_LINE_S = 30.0
+"""Time between two lines where progress goes to a file or another program."""
+
+
+class _Lines:
+    """Progress as lines on stderr now and then, by the calls of rich's bar that ``terminal_bar(piped=True)`` needs."""
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self._columns = columns
+        self._task = SimpleNamespace(total=None, completed=0, fields={})
+        self._begun = self._shown = perf_counter()
+
+    def add_task(self, description: str, total: float | None, **fields: Any) -> TaskID:
+        self._task.total, self._task.fields = total, fields
+        return 0  # type: ignore[return-value]  # a number with a name of its own
+
+    def update(self, task: TaskID, *, completed: float, total: float | None = None, **fields: Any) -> None:
+        self._task.total, self._task.completed = total or self._task.total, completed
+        self._task.fields |= fields
+        now = perf_counter()
+        if now - self._shown >= _LINE_S and self._task.total:
+            self._shown = now
+            click.echo(self._line(completed / self._task.total, now - self._begun), err=True)
+
+    def _line(self, share: float, elapsed_s: float) -> str:
+        from bfreplay.wording import duration
+
+        what, *words = (each.format(task=self._task) for each in self._columns if not each.endswith("Column"))
+        if TIME_LEFT in self._columns and share:
+            words.append(f"about {duration(elapsed_s * (1 / share - 1))} left")
+        return f"{what}: {', '.join([f'{share:.0%} done', *words])}"
+
+
+def terminal_bar(*columns: str, piped: bool = False) -> Callable[[Callable[..., Iterator[_Update]]], _Shown[_Update]]:
     """Decorator for a generator that shows progress on a bar and gives who works a function to call.
 
     It becomes a context manager with one more argument, ``hidden``: where that is true, or stderr is no terminal, it
-    gives ``None``. ``columns`` are texts, and names of rich's columns.
+    gives ``None``; with ``piped`` no terminal gets lines instead of a bar. ``columns`` are texts, and names of rich's
+    columns.
     """
 
     def decorate(show: Callable[..., Iterator[_Update]]) -> _Shown[_Update]:
         @contextmanager
         @wraps(show)
         def shown(*arguments: Any, hidden: bool) -> Iterator[_Update | None]:
-            if hidden or not sys.stderr.isatty():
+            if hidden or not (piped or sys.stderr.isatty()):
                 yield None
+                return
+            if not sys.stderr.isatty():
+                yield from show(_Lines(columns), *arguments)
                 return
             from rich import progress
             from rich.console import Console
@@ -199,10 +237,10 @@ def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]
     finish()
 
 
-@terminal_bar("Sweeping", BAR, "MofNCompleteColumn", "{task.fields[said]}", "TimeElapsedColumn")
+@terminal_bar("Sweeping", BAR, "MofNCompleteColumn", "{task.fields[said]}", "TimeElapsedColumn", piped=True)
 def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
     """A bar on a terminal's stderr: runs done, failed and there before, workers, time left."""
-    from bfreplay.wording import duration
+    from bfreplay.wording import count, duration
 
     task: TaskID | None = None
 
@@ -217,6 +255,9 @@ def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
             said.append(f"{duration(now.left_s)} left")
         if task is None:
             task = bar.add_task("sweep", total=now.n_runs, said="")
+            if now.left_s is not None:
+                runs = count(now.n_runs - now.n_reused, "run")
+                click.echo(f"{runs}, {now.n_workers} at a time: about {duration(now.left_s)}", err=True)
         bar.update(task, completed=now.n_reused + now.n_finished + now.n_failed, said=", ".join(said))
 
     yield update

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -16,14 +17,18 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+_TIMED = (2, 6)
+"""The time is told from that between these evaluations; the first ones load code."""
+
+
 @click.command()
 @click.argument("runs", type=PLACE, nargs=-1, required=True, metavar="RUN...")
 @click.option(
     "--effort", type=click.Choice(["quick", "thorough"]), default="thorough",
-    help="'quick': the bound that each run tells already. 'thorough': search for a lower one, minutes for a log of "
-    "weeks.",
+    help="'quick': the bound that each run tells already. 'thorough': search for a lower one, about a minute "
+    "for a log of weeks.",
 )  # fmt: skip
-@click.option("--evaluations", type=click.IntRange(min=3), default=600, help="Most evaluations of a thorough search.")
+@click.option("--evaluations", type=click.IntRange(min=3), default=350, help="Most evaluations of a thorough search.")
 @run_inputs("runs'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
@@ -49,13 +54,23 @@ def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> 
     click.echo(json_text([each.to_json() for each in found]) if as_json else render(found))
 
 
-@terminal_bar("Bound {task.fields[number]}", BAR, SHARE, TIME_LEFT)
+@terminal_bar("Bound {task.fields[number]}", BAR, SHARE, TIME_LEFT, piped=True)
 def _progress(bar: Progress) -> Iterator[Callable[[int, int, int, int], None]]:
-    """A bar on a terminal's stderr: evaluations of the search, of each bound."""
+    """How long it will take at most; then a bar on a terminal's stderr: evaluations of the search, of each bound."""
+    from bfreplay.wording import count, duration
+
     task = bar.add_task("bound", total=None, number="")
+    begun = 0.0
 
     def update(done: int, n_bounds: int, evaluation: int, most: int) -> None:
+        nonlocal begun
         at = done * most + evaluation
+        if at == _TIMED[0]:
+            begun = perf_counter()
+        if at == _TIMED[1]:
+            left_s = (perf_counter() - begun) / (_TIMED[1] - _TIMED[0]) * (n_bounds * most - at)
+            if left_s >= 1:
+                click.echo(f"{count(n_bounds, 'bound')} to find: at most about {duration(left_s)}", err=True)
         bar.update(task, total=n_bounds * most, completed=at, number=f"{done + 1} of {n_bounds}")
 
     yield update

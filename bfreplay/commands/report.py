@@ -9,6 +9,7 @@ import rich_click as click
 
 from bfreplay.commands.inputs import command_line
 from bfreplay.commands.option_flags import PLACE
+from bfreplay.errors import InputError
 from bfreplay.outputs import scratch_prefix
 
 
@@ -29,7 +30,8 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     can be mailed.
 
     Several runs, called A, B, ... in the order given, are compared with the first of them, as by 'bfreplay compare
-    runs': they must have replayed the same jobs in the same window of the same log.
+    runs': they must have replayed the same jobs in the same window of the same log. Runs on a log and on clusters are
+    compared by their jobs, and with other jobs shown side by side.
 
     \b
     Examples:
@@ -37,17 +39,33 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
       bfreplay report run -o summit.html --force
       bfreplay report exact equal-share published -o three-policies.html
     """
-    from bfreplay.report.page.document import check_report, write_comparison_report, write_report
+    from bfreplay.report.page.document import (
+        check_report,
+        write_comparison_report,
+        write_report,
+        write_side_by_side_report,
+    )
+    from bfreplay.runs import RunResult
+    from bfreplay.runs.scheduling_metrics import cluster_of
 
     check_report(out, overwrite=force)
-    if len(runs) == 1:
-        write_report(runs[0], out, overwrite=force)
+    loaded = [RunResult.load(run) for run in runs]
+    if len(loaded) == 1:
+        write_report(loaded[0], out, overwrite=force)
     else:
-        from bfreplay.experiments import RunComparison, compare_runs
+        from bfreplay.experiments import RunComparison, compare
+        from bfreplay.experiments.run_comparison.pairing import labels_of
 
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"
-            compare_runs(runs, out=comparison, session=command_line())
-            write_comparison_report(runs, RunComparison.load(comparison), out, overwrite=force)
+            try:
+                compare(*loaded, out=comparison, session=command_line())
+            except InputError:
+                if len({cluster_of(run.record) for run in loaded}) == 1:
+                    raise
+                by_label = dict(zip(labels_of(len(loaded)), loaded, strict=True))
+                write_side_by_side_report(by_label, out, overwrite=force)
+            else:
+                write_comparison_report(loaded, RunComparison.load(comparison), out, overwrite=force)
     if not quiet:
         click.echo(f"Report: {out.resolve()}", err=True)

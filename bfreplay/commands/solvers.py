@@ -10,7 +10,9 @@ import rich_click as click
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def solvers(as_json: bool) -> None:
-    """Which solvers work on this machine, with which formulations, and why the others do not.
+    """List the solvers, the formulations that each solves, and why some do not work on this machine.
+
+    Each is tried on a small decision.
 
     \b
     Example:

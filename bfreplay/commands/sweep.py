@@ -61,11 +61,9 @@ def sweep(
         result = run_sweep(plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, **shown)
     rows = result.results.to_pylist()
     if plan.spec.picture is not None:
-        from bfreplay.commands.plot_sweep import draw_sweep
+        from bfreplay.commands.plot_sweep import SweepAxes, draw_sweep
 
         shows = plan.spec.picture
-        draw_sweep(
-            out, out / "picture.svg", shows.x, shows.y, shows.by, log_x=None, log_y=None, overwrite=True, quiet=True,
-            says_so=not as_json,
-        )  # fmt: skip
+        axes = SweepAxes(shows.x, shows.y, shows.by)
+        draw_sweep(out, out / "picture.svg", axes, overwrite=True, quiet=True, says_so=not as_json)
     click.echo(json.dumps(rows, indent=1, allow_nan=False, default=datetime.isoformat) if as_json else render(result))

@@ -47,6 +47,8 @@ def tune(
     Every combination is replayed on the first part of the log, which decides, and on the rest, which tells what the
     recommendation is worth on days that it does not know. With --out, the same command goes on where it stopped.
 
+    On a log of more than 30,000 pool events the default values are fewer: 30,120,600,auto and 10,35,70.
+
     \b
     Examples:
       bfreplay tune sample --jobs sample

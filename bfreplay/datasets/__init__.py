@@ -1,4 +1,4 @@
-"""Logs of idle nodes and job sets: read, check, write. What a file is, its ending says (see ``readers_by_ending``)."""
+"""Logs of idle nodes and job sets: read, check, write. Its ending selects the reader of a file."""
 
 from bfreplay.datasets.jobs.load import load_jobs, write_jobs
 from bfreplay.datasets.log.events import NodeEvents

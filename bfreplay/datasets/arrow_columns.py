@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
 from bfreplay.datasets.hints import empty_cell
-from bfreplay.datasets.located import first_marked
+from bfreplay.datasets.located import first_true
 from bfreplay.datasets.times import (
     EXPECTED_TIME,
     FIRST_TIME_US,
@@ -26,7 +26,7 @@ from bfreplay.datasets.times import (
 from bfreplay.errors import InputError
 
 _MOST_TEXT = 1 << 28
-_FEW_WORDS = 10  # so many are a vocabulary; more are the names of an inventory
+_FEW_WORDS = 10  # up to this many are a vocabulary; more are the names of an inventory
 _US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -69,7 +69,7 @@ class Column:
         )
         indices = as_numpy(encoded.indices)
         codes: NDArray[np.int32] = lookup[indices] if len(words) else np.empty(0, dtype=np.int32)
-        i = first_marked(codes < 0)
+        i = first_true(codes < 0)
         if i is not None:
             word = words[indices[i]]
             if word is None or word == "":
@@ -87,12 +87,12 @@ class Column:
         return codes
 
     def times_us(self) -> NDArray[np.int64]:
-        """Microseconds since the epoch, shape ``(R,)``; times without a zone are UTC.
+        """Return microseconds since the epoch, shape ``(R,)``; times without a zone are UTC.
 
         Raises
         ------
         InputError
-            A missing or unreadable time, one that is no whole number of microseconds, or outside the years 1 to 9999.
+            A missing or unreadable time, parts of a microsecond, or a time outside the years 1 to 9999.
         """
         self.refuse_nulls()
         kind = self.values.type
@@ -104,7 +104,7 @@ class Column:
             times = self._texts_us(self.values)
         else:
             raise self._wrong_type("timestamp[us, UTC]")
-        i = first_marked((times < FIRST_TIME_US) | (times > LAST_TIME_US))
+        i = first_true((times < FIRST_TIME_US) | (times > LAST_TIME_US))
         if i is not None:
             given = f"{self.values.cast(pa.int64())[i].as_py()} {kind.unit}" if pa.types.is_timestamp(kind) else None
             raise self._time_error(i, OUTSIDE_CALENDAR, given)
@@ -119,13 +119,13 @@ class Column:
         if unit == "us":
             return ticks
         if unit == "ns":
-            i = first_marked(ticks % 1_000 != 0)
+            i = first_true(ticks % 1_000 != 0)
             if i is not None:
                 raise self._time_error(i, "finer than a microsecond", f"{ticks[i]} ns")
             return ticks // 1_000
         factor = _US_PER_UNIT[unit]
         limit = (2**63 - 1) // factor
-        i = first_marked((ticks > limit) | (ticks < -limit))
+        i = first_true((ticks > limit) | (ticks < -limit))
         if i is not None:
             raise self._time_error(i, "too far from 1970", f"{ticks[i]} {unit}")
         return ticks * factor
@@ -136,7 +136,7 @@ class Column:
         first = texts[0].as_py().strip()
         try:
             if first[:1].isdigit() and "-" not in first and ":" not in first:
-                return _unscaled(texts.cast(pa.decimal128(38, 6)))
+                return _unscale(texts.cast(pa.decimal128(38, 6)))
             has_zone = first[-1:] in "Zz" or "+" in first or "-" in first[10:]
             kind = pa.timestamp("us", tz="UTC" if has_zone else None)
             return as_numpy(texts.cast(kind).cast(pa.int64()))
@@ -179,12 +179,54 @@ def as_numpy(integers: Any) -> NDArray[Any]:
     return np.frombuffer(integers.buffers()[1], dtype)[integers.offset :][: len(integers)].copy()
 
 
+def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
+    """Return an Arrow array of type ``kind``; ``None`` is null. ``pa.array`` imports pandas, which takes 0.25 s.
+
+    Whole numbers and floats of 8 to 64 bits, times in such whole numbers, truth values, texts, dictionaries of texts,
+    and lists of such numbers.
+    """
+    if pa.types.is_dictionary(kind):
+        codes: dict[Any, int] = {}
+        index = [None if value is None else codes.setdefault(value, len(codes)) for value in values]
+        return pa.DictionaryArray.from_arrays(as_arrow(index, kind.index_type), as_arrow([*codes], kind.value_type))
+    if isinstance(values, np.ndarray):
+        return _of_buffers(kind, len(values), None, [np.ascontiguousarray(values)])
+    is_there = None
+    if any(value is None for value in values):
+        is_there = np.packbits([value is not None for value in values], bitorder="little")
+        nothing: Any = "" if pa.types.is_string(kind) else () if pa.types.is_list(kind) else 0
+        values = [nothing if value is None else value for value in values]
+    n = len(values)
+    if pa.types.is_boolean(kind):
+        return _of_buffers(kind, n, is_there, [np.packbits(np.array(values, np.bool_), bitorder="little")])
+    if pa.types.is_list(kind):
+        flat = as_arrow([each for value in values for each in value], kind.value_type)
+        offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
+        return _of_buffers(kind, n, is_there, [offsets], children=[flat])
+    if pa.types.is_string(kind):
+        texts = [value.encode() for value in values]
+        offsets = np.cumsum([0, *map(len, texts)])
+        if offsets[-1] >= 1 << 31:
+            raise OverflowError("texts of more than 2 GiB in one piece of a column")
+        data = np.frombuffer(b"".join(texts), np.uint8)
+        return _of_buffers(kind, n, is_there, [offsets.astype(np.int32), data])
+    dtype = np.dtype(np.int64 if pa.types.is_timestamp(kind) else str(kind).replace("double", "float64"))
+    return _of_buffers(kind, n, is_there, [np.array(values, dtype)])
+
+
+def _of_buffers(
+    kind: Any, n: int, is_there: NDArray[np.uint8] | None, arrays: Sequence[NDArray[Any]], children: Any = None
+) -> Any:
+    buffers = [None if each is None else pa.py_buffer(each) for each in (is_there, *arrays)]
+    return pa.Array.from_buffers(kind, n, buffers, children=children)
+
+
 def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _unscaled(decimals: Any) -> NDArray[np.int64]:
-    """Microseconds in decimals of seconds with six places: their unscaled 128-bit integers, if 64 bits hold them."""
+def _unscale(decimals: Any) -> NDArray[np.int64]:
+    """Return decimal seconds with six places as microseconds: the unscaled integers, if 64 bits hold them."""
     words = np.frombuffer(decimals.buffers()[1], dtype="<i8")[2 * decimals.offset :][: 2 * len(decimals)]
     low, high = words[0::2], words[1::2]
     if np.any(high != (low >> 63)):
@@ -193,7 +235,7 @@ def _unscaled(decimals: Any) -> NDArray[np.int64]:
 
 
 def text_columns(schema: Any) -> list[str]:
-    """Names of the columns of text, to be read as dictionaries: each text once, however often it is repeated."""
+    """Return the names of text columns, to be read as dictionaries, which hold each text once."""
     texts = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
     return [field.name for field in schema if field.type in texts]
 
@@ -204,7 +246,7 @@ def refuse_swollen_texts(table: Any, file: str | Path) -> None:
     Raises
     ------
     InputError
-        The texts of a column are more than 256 MiB: a small file can have a long one in each of many rows.
+        The texts of a column exceed 256 MiB: a small file can repeat a long text in many rows.
     """
     for field, column in zip(table.schema, table.columns, strict=True):
         if not pa.types.is_dictionary(field.type) or pa.types.is_primitive(field.type.value_type):

@@ -1,4 +1,4 @@
-"""A cluster that is all one's own: nodes of several types, idle from the start to the end."""
+"""Dedicated nodes of several types as a log: idle from its start to its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 
 HUNDRED_YEARS_US = 36_525 * 86_400 * 1_000_000
-"""End of the window where nobody says: later than any replay's last job."""
+"""Default end of the window: later than any replay's last job."""
 
 SOURCE_FORMAT = "fixed cluster"
 _MOST_NODES = 1_000_000
@@ -24,12 +24,12 @@ _FORM = "TYPE=COUNT,TYPE=COUNT, such as v100=36,p100=36,k80=36"
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """How many nodes of which types.
+    """Number of nodes of each type.
 
     Parameters
     ----------
     types
-        Name and number of nodes of each type, in the order of whoever lists them.
+        Name and number of nodes of each type, in the order given.
 
     Raises
     ------
@@ -51,7 +51,7 @@ class ClusterSpec:
                 )  # fmt: skip
             if name in seen:
                 raise InputError(
-                    f"the node type {name!r} is there twice", column="node type", value=self.text, expected=_FORM,
+                    f"the node type {name!r} is given twice", column="node type", value=self.text, expected=_FORM,
                     fix="add the numbers up",
                 )  # fmt: skip
             seen.add(name)
@@ -59,13 +59,13 @@ class ClusterSpec:
         checks.whole("number of nodes", self.n_nodes, 1, _MOST_NODES)
 
     @classmethod
-    def parsed(cls, text: str) -> ClusterSpec:
+    def parse(cls, text: str) -> ClusterSpec:
         """Read ``"v100=36,p100=36,k80=36"``.
 
         Raises
         ------
         InputError
-            The text is not written like that, or as the class.
+            Another form, or values that the class refuses.
         """
         if not isinstance(text, str) or not text.strip():
             raise InputError("the cluster has no nodes", value=text, expected=_FORM, fix="name a type and a number")
@@ -75,20 +75,20 @@ class ClusterSpec:
             if not equals:
                 raise InputError(
                     "a node type has no number of nodes", column="node type", value=part.strip() or text,
-                    expected=_FORM, fix=f"write {name}=NUMBER" if name else "take out the comma",
+                    expected=_FORM, fix=f"write {name}=NUMBER" if name else "delete the comma",
                 )  # fmt: skip
             if not (count.isascii() and count.isdigit() and 1 <= int(count[:20]) <= _MOST_NODES):
                 raise InputError(
                     f"the number of {name} nodes is unusable", column=name, value=count,
                     expected=f"a whole number from 1 to {_MOST_NODES:,}, in digits",
-                    fix="leave the type out" if count.strip("0") == "" and count else "correct the number",
+                    fix="omit the type" if count.strip("0") == "" and count else "correct the number",
                 )  # fmt: skip
             types.append((name, int(count)))
         return cls(tuple(types))
 
     @property
     def text(self) -> str:
-        """``"v100=36,p100=36,k80=36"``, which ``parsed`` reads."""
+        """The spec as text that ``parse`` reads: ``"v100=36,p100=36,k80=36"``."""
         return ",".join(f"{name}={count}" for name, count in self.types)
 
     @property
@@ -98,7 +98,7 @@ class ClusterSpec:
 
 
 def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> NodeEvents:
-    """A log of nodes that are idle from 0 to ``end_us`` and never reclaimed.
+    """Return a log of nodes that are idle from 0 to ``end_us`` and never reclaimed.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> No
     Raises
     ------
     InputError
-        As ``ClusterSpec``; a window without time; or two types whose nodes would be mixed in the order of names.
+        As ``ClusterSpec``; a window without time; or two types with mixed nodes in the order of names.
     """
-    cluster = ClusterSpec.parsed(spec) if isinstance(spec, str) else spec
+    cluster = ClusterSpec.parse(spec) if isinstance(spec, str) else spec
     checks.whole("end_us", end_us, 1)
     names: dict[str, list[str]] = {}
     for node_type, count in cluster.types:
@@ -128,7 +128,7 @@ def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> No
         if names[first][-1] >= names[second][0]:
             raise InputError(
                 f"nodes of {first!r} and {second!r} would be mixed in the order of their names", column="node type",
-                value=cluster.text, expected="types whose names do not begin with one another", fix="rename a type",
+                value=cluster.text, expected="type names that are not prefixes of one another", fix="rename a type",
             )  # fmt: skip
     nodes = [node for members in names.values() for node in members]
     empty = np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a header that cannot be used was probably meant to be."""
+"""Suggestions for headers that cannot be used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def did_you_mean(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
 
 
 def kind_of_table(columns: Iterable[str]) -> str | None:
-    """Say whether columns look like those of a log, a job set or a table of curves; ``None`` for none of these."""
+    """Name the table that columns look like: a log, a job set or a table of curves; else ``None``."""
     names = {name.strip().lower() for name in columns}
     if len(names.intersection(_JOB_SIGNS)) > _TOO_FEW_SIGNS:
         return "a job set"
@@ -48,12 +48,12 @@ def kind_of_table(columns: Iterable[str]) -> str | None:
 
 
 def refuse_other_separators(columns: Sequence[str], file: Path) -> None:
-    """Refuse a header that is one cell because something else than commas separates its names.
+    """Refuse a header that is one cell because its names are not separated by commas.
 
     Raises
     ------
     InputError
-        With the separator it seems to have.
+        The message names the likely separator.
     """
     if len(columns) != 1:
         return

@@ -1,4 +1,4 @@
-"""Where in a file an error happened: the first bad row; file and row for errors of jobs and curves, which know none."""
+"""File and row of an error: the first bad row, and the location for errors of jobs and curves, which have none."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 from bfreplay.errors import InputError
 
 
-def first_marked(marks: Any) -> int | None:
+def first_true(marks: Any) -> int | None:
     """Return the index of the first ``True`` of an array, ``(R,) bool``: the row that an error is about."""
     return int(marks.argmax()) if marks.any() else None
 
 
-def located(
+def with_location(
     error: InputError, file: str | Path, row: int | str | None, column: str | None = None, curve: bool = False
 ) -> InputError:
-    """Return the same error with file and row; the column too where the error names none, or a part of a curve.
+    """Return the same error with file and row; the column too if the error names none, or a part of a curve.
 
     Parameters
     ----------
     error
-        As it was raised.
+        The error as it was raised.
     file, row
-        Where the values came from.
+        Location of the values.
     column
         Column of the file that it is about.
     curve
@@ -35,9 +35,11 @@ def located(
 
 
 @contextmanager
-def placed(file: str | Path, row: int | str | None, column: str | None = None, curve: bool = False) -> Iterator[None]:
-    """Errors that are raised inside and name no file are told where they happened; see ``located``."""
+def locate_errors(
+    file: str | Path, row: int | str | None, column: str | None = None, curve: bool = False
+) -> Iterator[None]:
+    """Add the location to errors that are raised inside and name no file; see ``with_location``."""
     try:
         yield
     except InputError as error:
-        raise error if error.file else located(error, file, row, column, curve) from error
+        raise error if error.file else with_location(error, file, row, column, curve) from error

@@ -1,4 +1,4 @@
-"""Inputs as users name them: the word for what is bundled, and a window as two texts."""
+"""Inputs as users name them: ``sample`` for bundled data, times, and a window as two texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us
+from bfreplay.datasets.times import EXPECTED_TIME, parse_time_us, seconds_to_us
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from bfreplay.datasets.log.events import NodeEvents
 
 
-def or_bundled(path: Path, what: str) -> Path:
-    """The word ``sample`` stands for the bundled ``"events"`` or ``"jobs"``, unless a file of that name is there."""
+def resolve_sample(path: Path, what: str) -> Path:
+    """Return the path of the bundled ``"events"`` or ``"jobs"`` for ``sample``, unless a file has that name."""
     if not is_bundled(path):
         return path
     from bfreplay.datasets import bundled
@@ -24,28 +24,28 @@ def or_bundled(path: Path, what: str) -> Path:
 
 
 def is_bundled(path: str | PathLike[str]) -> bool:
-    """Whether this is the word ``sample``, and no file of that name is there."""
+    """Return whether this is the word ``sample``, and no file has that name."""
     return Path(path) == Path(BUNDLED) and not Path(path).exists()
 
 
 def place_of(curves: str | PathLike[str]) -> str:
-    """Where curves lie: the absolute path of a file; the word ``sample`` as it is, which stands for no file."""
+    """Return the absolute path of a file of curves; the word ``sample``, which is not a file, as it is."""
     return BUNDLED if is_bundled(curves) else str(Path(curves).absolute())
 
 
-def restricted(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:
-    """The part of ``log`` between two times as the user typed them.
+def restrict(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:
+    """Return the part of ``log`` between two times as the user typed them.
 
     Raises
     ------
     InputError
-        One of them is no time, or the window is empty or reaches outside the log.
+        One of them is not a time, or the window is empty or reaches outside the log.
     """
     return log if window is None else log.between(*window_us(window))
 
 
 def window_us(window: tuple[str, str]) -> tuple[int, int]:
-    """Both ends in microseconds since the epoch; ``InputError`` for what is no time."""
+    """Return both ends in microseconds since the epoch; ``InputError`` unless both are times."""
     bounds = []
     for text in window:
         try:
@@ -53,3 +53,23 @@ def window_us(window: tuple[str, str]) -> tuple[int, int]:
         except ValueError as error:
             raise InputError(f"--window: {error}", value=text, expected=EXPECTED_TIME) from error
     return bounds[0], bounds[1]
+
+
+def time_in_window(text: str, start_us: int, option: str) -> int:
+    """Return microseconds since the epoch of a time as the user typed it: ISO-8601, epoch seconds, or +SECONDS.
+
+    Parameters
+    ----------
+    text
+        Text of the time.
+    start_us
+        Start of the run's window.
+    option
+        ``"--at"``, for the message.
+    """
+    try:
+        return start_us + seconds_to_us(text[1:]) if text.startswith("+") else parse_time_us(text)
+    except ValueError as error:
+        raise InputError(
+            f"{option}: {error}", value=text, expected=f"{EXPECTED_TIME}; or +SECONDS after the start of the window"
+        ) from error

@@ -1,7 +1,7 @@
-"""Which reader a file ending stands for. A new format is one file, and one line here.
+"""Readers by file ending. A new format is one file, and one line here.
 
-Values are ``"module:function"`` and are imported when a file of that kind is met, so that nobody pays for
-pyarrow or pandas who does not use them. A reader takes a ``pathlib.Path`` and returns the log or the jobs.
+Values are ``"module:function"`` and are imported when a file of that kind is met: pyarrow and pandas
+load only where they are needed. A reader takes a ``pathlib.Path`` and returns the log or the jobs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
     Raises
     ------
     InputError
-        No such file, one that may not be read, or an ending that nobody reads; the message names the endings, and
+        No such file, one that may not be read, or an ending without a reader; the message names the endings, and
         what the content looks like.
     """
     check_is_file(path)
@@ -65,7 +65,7 @@ def reader_for(path: Path, readers: Mapping[str, str], other_endings: Sequence[s
             file=path,
             value=path.name,
             expected=expected,
-            fix=f"a scheduler's log is made into events by: bfreplay ingest auto {path.name} -o events.parquet; "
+            fix=f"convert a scheduler's log into events by: bfreplay ingest auto {path.name} -o events.parquet; "
             "another file may need another name"
             if looks is None
             else f"its content looks like {looks}: rename it",
@@ -80,15 +80,15 @@ def check_is_file(path: Path) -> None:
     Raises
     ------
     InputError
-        There is nothing, a folder, or a file (or a folder above it) that may not be read.
+        The path does not exist, is a folder, or may not be read.
     """
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise InputError("this is a folder", file=path, expected="a file", fix="give a file that lies in it")
+            raise InputError("this is a folder", file=path, expected="a file", fix="give a file in it")
         if not stat.S_ISREG(mode):
             raise InputError(
-                "this is no ordinary file (a pipe or a device)",
+                "this is not an ordinary file (a pipe or a device)",
                 file=path,
                 expected="a file on disk: it is read more than once",
                 fix="save it to a file first",

@@ -31,12 +31,12 @@ _LENGTH_TO_SECONDS = len("2021-02-10T00:48:48")
 
 
 def in_calendar(time_us: int) -> bool:
-    """Whether a time lies in the years 1 to 9999."""
+    """Return whether a time lies in the years 1 to 9999."""
     return FIRST_TIME_US <= time_us <= LAST_TIME_US
 
 
 def iso_utc(time_us: int) -> str:
-    """Write a time as ISO-8601 UTC, with six decimals only where it is no whole second.
+    """Write a time as ISO-8601 UTC, with six decimals only where it is not a whole second.
 
     Years outside 1..9999 cannot be written that way and come out as ``<n> us after 1970-01-01Z``.
     """
@@ -48,19 +48,19 @@ def iso_utc(time_us: int) -> str:
 
 
 def microseconds_of(moment: datetime) -> int:
-    """Microseconds since the epoch; a time without a zone is UTC."""
+    """Return microseconds since the epoch; a time without a zone is UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - EPOCH) // MICROSECOND
 
 
 def parse_time_us(value: Any) -> int:
-    """Microseconds since the epoch of a text, number or ``datetime``, exactly.
+    """Return the exact microseconds since the epoch of a text, number or ``datetime``.
 
     Raises
     ------
     ValueError
-        It is no time, or not a whole number of microseconds; the text says which.
+        Not a time, or not a whole number of microseconds; the text says which.
     """
     if isinstance(value, datetime):
         if value != value:  # pandas.NaT, which is a datetime
@@ -69,7 +69,7 @@ def parse_time_us(value: Any) -> int:
             raise ValueError("finer than a microsecond")
         return int(microseconds_of(value))
     if isinstance(value, bool):
-        raise ValueError("a truth value is no time")
+        raise ValueError("a truth value is not a time")
     text = str(value).strip()
     match = _ISO.fullmatch(text)
     if match is None:
@@ -84,7 +84,7 @@ def parse_time_us(value: Any) -> int:
 
 
 def seconds_to_us(value: Any, *, exact: bool = True) -> int:
-    """Microseconds in a decimal number of seconds.
+    """Convert a decimal number of seconds to microseconds.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
         No finite number, too large for 64 bits, or (``exact``) not a whole number of microseconds.
     """
     if isinstance(value, bool):
-        raise ValueError("a truth value is no number of seconds")
+        raise ValueError("a truth value is not a number of seconds")
     try:
         scaled = Decimal(str(value).strip()).scaleb(6)
     except InvalidOperation:
@@ -123,9 +123,7 @@ def time_error(value: Any, reason: str, *, file: Any = None, row: int | str | No
         problem = "a time is finer than a microsecond"
         expected, fix = "times that are whole microseconds", "round the times to microseconds"
     elif reason == _NOT_A_NUMBER:
-        problem = (
-            "a time is nan, which is no number: it is missing, or something that made the table could not compute it"
-        )
+        problem = "a time is nan, which is not a number: it is missing or could not be computed"
         fix = "fill in the time, or drop the row"
     else:
         problem = f"a time is {reason}" if reason == OUTSIDE_CALENDAR else f"a time cannot be read: {reason}"

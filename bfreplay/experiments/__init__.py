@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bfreplay.experiments.formulation_lab.lab import compare_formulations
     from bfreplay.experiments.formulation_lab.sampling import LabSettings
-    from bfreplay.experiments.run_comparison.comparison import compare_runs
+    from bfreplay.experiments.run_comparison.comparison import compare, compare_runs
     from bfreplay.result_folders.comparison import RunComparison
     from bfreplay.result_folders.lab import LabResult
 
-__all__ = ["LabResult", "LabSettings", "RunComparison", "compare_formulations", "compare_runs"]
+__all__ = ["LabResult", "LabSettings", "RunComparison", "compare", "compare_formulations", "compare_runs"]
 
 # imported when first used: a worker of a sweep needs none of them
 _MODULE_OF = {
@@ -24,6 +24,7 @@ _MODULE_OF = {
     "LabSettings": "bfreplay.experiments.formulation_lab.sampling",
     "RunComparison": "bfreplay.result_folders.comparison",
     "compare_formulations": "bfreplay.experiments.formulation_lab.lab",
+    "compare": "bfreplay.experiments.run_comparison.comparison",
     "compare_runs": "bfreplay.experiments.run_comparison.comparison",
 }
 

@@ -188,7 +188,11 @@ class DeclaredOptions:
         is_rare=True, no_effect=(_NOTHING_DRAWN,),
     )  # fmt: skip
     record_nodes: bool = option(
-        False, checks.truth, OUTPUT, "Also write who held which node when (nodes.parquet).", only_writes=True
+        False,
+        checks.truth,
+        OUTPUT,
+        "Also write which job held which node when (nodes.parquet); the report then has a Gantt chart.",
+        only_writes=True,
     )
     prices: str | Mapping[str, float] | None = option(
         None, option_checks.prices, OUTPUT, "Price of a node for an hour, by type: for costs, and for policies that "

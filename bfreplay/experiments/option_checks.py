@@ -80,7 +80,7 @@ def cluster(name: str, value: object) -> str:
     """In one form, however it was written."""
     from bfreplay.datasets.fixed_cluster import ClusterSpec
 
-    return ClusterSpec.parsed(checks.text(name, value)).text
+    return ClusterSpec.parse(checks.text(name, value)).text
 
 
 def node_type(name: str, value: object) -> str:

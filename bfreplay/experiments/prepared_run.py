@@ -13,7 +13,7 @@ from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.datasets.log.events import with_node_types
-from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
+from bfreplay.datasets.named_inputs import place_of, resolve_sample, restrict
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
 from bfreplay.experiments.option_checks import parsed_prices
@@ -23,11 +23,11 @@ from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult, RunSettings, run_replay
 from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000
-_OF_THE_REPLAY = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - {"max_parallel", "prices"}
+REPLAY_OPTIONS = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - {"max_parallel", "prices"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,11 @@ class PreparedRun:
         progress: ProgressCallback | None = None,
         session: Mapping[str, Any] | None = None,
     ) -> RunResult:
-        """Replay, and close the policy; arguments and errors as those of ``replay_log``."""
-        options = self.options
-        t_fwd = options.t_fwd
-        return replay_log(
-            self.log, self.jobs, self.policy, self.settings,
-            unlimited_work=options.unlimited_work, with_efficiency=options.efficiency, with_bound=options.bound,
-            with_fairness=options.fairness, with_ideal=options.ideal,
-            dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(t_fwd, str) else t_fwd,
-            with_tables=with_tables, out=out, overwrite=overwrite, progress=progress,
-            session={"load_s": self.load_s, "files": files_of(options), **(session or {})},
+        """Replay, and close the policy; arguments and errors as those of ``run_replay``."""
+        return run_replay(
+            self.log, self.jobs, self.policy, self.settings, run_settings_of(self.options, with_tables=with_tables),
+            out=out, overwrite=overwrite, progress=progress,
+            session={"load_s": self.load_s, "files": files_of(self.options), **(session or {})},
         )  # fmt: skip
 
 
@@ -98,13 +93,18 @@ def load_log(options: DeclaredOptions) -> NodeEvents:
     if options.cluster is not None:
         return fixed_cluster(options.cluster)
     assert options.events is not None  # one of the two is given
-    log = restricted(load_events(or_bundled(Path(options.events), "events")), options.window)
+    return part_of(load_events(options.events), options)
+
+
+def part_of(log: NodeEvents, options: DeclaredOptions) -> NodeEvents:
+    """Return the window of ``log`` that the options ask for, its nodes of the type that they name."""
+    log = restrict(log, options.window)
     return log if options.node_type is None else with_node_types(log, {options.node_type: log.nodes})
 
 
 def load_jobs_of(options: DeclaredOptions) -> JobSet | JobSource:
     """The job set, or a fresh source of jobs."""
-    return load_workload(or_bundled(Path(options.jobs), "jobs"), options.curves, allow_code=options.allow_code)
+    return load_workload(options.jobs, options.curves, allow_code=options.allow_code)
 
 
 def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSource) -> ReplaySettings:
@@ -122,8 +122,18 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
             expected=f"an end of {len(jobs):,} at most", fix="give more jobs, or measure fewer",
         )  # fmt: skip
     return ReplaySettings(
-        **{name: getattr(options, name) for name in _OF_THE_REPLAY}, max_parallel=max_parallel_of(options, log, jobs),
+        **{name: getattr(options, name) for name in REPLAY_OPTIONS}, max_parallel=max_parallel_of(options, log, jobs),
         until_done=options.cluster is not None, measured=measure, prices=prices_of(options),
+    )  # fmt: skip
+
+
+def run_settings_of(options: DeclaredOptions, *, with_tables: bool) -> RunSettings:
+    """Return what the run reports besides its replay."""
+    t_fwd = options.t_fwd
+    return RunSettings(
+        unlimited_work=options.unlimited_work, efficiency=options.efficiency, bound=options.bound,
+        fairness=options.fairness, ideal=options.ideal, tables=with_tables,
+        dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(t_fwd, str) else t_fwd,
     )  # fmt: skip
 
 
@@ -151,6 +161,11 @@ def policy_for(options: DeclaredOptions, *, save_failures: str | Path | None = N
         options.policy, t_fwd_s=t_fwd, solver=solver, objective=options.objective, round_s=options.round,
         prices=prices_of(options),
     )  # fmt: skip
+    return learning(chosen, options)
+
+
+def learning(chosen: Policy, options: DeclaredOptions) -> Policy:
+    """Return the policy, made to learn the curves where the options ask for it; else as it is."""
     if options.learn_curves is None:
         return chosen
     if Trigger.ROUND in chosen.wakes_on:
@@ -175,8 +190,8 @@ def files_of(options: DeclaredOptions) -> dict[str, str]:
     """Where the inputs lie, by what they are: absolute paths, or names of what has no file. A cluster has neither."""
     found = {}
     if options.events is not None:
-        found["events"] = str(or_bundled(Path(options.events), "events").absolute())
-    jobs = or_bundled(Path(options.jobs), "jobs")
+        found["events"] = str(resolve_sample(Path(options.events), "events").absolute())
+    jobs = resolve_sample(Path(options.jobs), "jobs")
     found["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
     if options.curves is not None:
         found["curves"] = place_of(options.curves)

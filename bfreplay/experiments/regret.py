@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bfreplay.bounds import Effort, UpperBound, upper_bound
 from bfreplay.datasets import NodeEvents
@@ -21,6 +21,9 @@ from bfreplay.runs.saved_inputs import inputs_of
 from bfreplay.runs.summary_text import policy_words
 from bfreplay.wording import paragraphs
 from bfreplay.workload import Ending, JobSet, JobSource
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RegretProgress = Callable[[int, int, int, int], None]
 """Called with (bounds made, bounds to make, evaluations of the present search, at most so many)."""
@@ -68,17 +71,30 @@ class Regret:
         return {**asdict(self), "share": self.share, "regret": self.regret, "warnings": list(self.warnings)}
 
 
+class Regrets(list[Regret]):
+    """Runs beside their bounds; its repr is the text of ``bfreplay regret``."""
+
+    def __repr__(self) -> str:
+        return render(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a run; ``bound`` is its samples."""
+        import pandas as pd
+
+        return pd.DataFrame([{**each.to_json(), "bound": each.bound.samples} for each in self])
+
+
 def regret(
     runs: Sequence[RunResult | str | Path],
     *,
     effort: Effort | str = Effort.THOROUGH,
-    evaluations: int = 600,
+    evaluations: int = 350,
     events: str | Path | None = None,
     jobs: str | Path | None = None,
     curves: str | Path | None = None,
     allow_code: bool = False,
     progress: RegretProgress | None = None,
-) -> list[Regret]:
+) -> Regrets:
     """Put runs beside an upper bound on what any policy could have processed there.
 
     Runs on one log with the same jobs, all without end or not, and as many at once have one bound, found once; those
@@ -124,7 +140,7 @@ def regret(
             search: dict[str, Any] = {"effort": chosen, "evaluations": evaluations, "with_finish": key in over}
             search["progress"] = None if progress is None else partial(progress, len(found), n_bounds)
             found[key] = _bound_of(run, log, workload, **search)
-    return [
+    return Regrets(
         Regret(
             run="in memory" if run.folder is None else run.folder.name,
             policy=policy_words(run.record.config),
@@ -134,7 +150,7 @@ def regret(
             warnings=tuple(run.warnings),
         )
         for run, key in zip(loaded, keys, strict=True)
-    ]
+    )
 
 
 def _key(run: RunResult) -> str:

@@ -62,7 +62,7 @@ class RunOptions(DeclaredOptions):
         InputError
             An option that there is not, one that is missing, or a value that cannot be used; or code not allowed.
         """
-        from bfreplay.datasets.located import located
+        from bfreplay.datasets.located import with_location
 
         try:
             checks.known_keys(mapping, OPTION_NAMES, "a run")
@@ -79,7 +79,7 @@ class RunOptions(DeclaredOptions):
             if not allow_code:
                 _refuse_code(made)
         except InputError as error:
-            raise error if file is None or error.file else located(error, file, row) from error
+            raise error if file is None or error.file else with_location(error, file, row) from error
         return made
 
     def to_json(self) -> dict[str, Any]:
@@ -126,14 +126,14 @@ class RunOptions(DeclaredOptions):
         Parameters
         ----------
         out, overwrite, with_tables, progress, session
-            As for ``replay_log``.
+            As for ``runs.run_replay``; ``with_tables`` keeps the tables in memory where there is no folder.
         save_failures
             As for ``prepare``.
 
         Raises
         ------
         InputError, OutputExistsError, SolverUnavailableError, LedgerError
-            As ``prepare`` and ``replay_log``.
+            As ``prepare``.
         """
         return self.prepare(save_failures=save_failures).replay(
             out, overwrite=overwrite, with_tables=with_tables, progress=progress, session=session
@@ -172,12 +172,13 @@ def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
     return str(folder / value)
 
 
-def _parameters() -> str:
-    """The options as a section of a docstring."""
-    lines = ["Parameters", "----------"]
-    for name, each in OPTIONS.items():
-        lines += [name, textwrap.indent(textwrap.fill(each.text.replace("*", r"\*"), 112), "    ")]
-    return textwrap.indent("\n".join(lines), "    ")
+def documented(doc: str | None, *names: str) -> str:
+    """Return a docstring with these options among its parameters, before the section ``Raises``."""
+    before, raises, after = (doc or "").partition("\n    Raises\n")
+    lines = [] if "    Parameters\n" in before else ["", "Parameters", "----------"]
+    for name in names:
+        lines += [name, textwrap.indent(textwrap.fill(OPTIONS[name].text.replace("*", r"\*"), 112), "    ")]
+    return f"{before.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{after}"
 
 
-RunOptions.__doc__ = (RunOptions.__doc__ or "").replace("    Raises\n", f"{_parameters()}\n\n    Raises\n", 1)
+RunOptions.__doc__ = documented(RunOptions.__doc__, *OPTIONS)

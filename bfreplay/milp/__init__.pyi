@@ -10,6 +10,7 @@ from .formulations import Formulation as Formulation
 from .milp_solver import MilpSolver as MilpSolver
 from .model import LinearModel as LinearModel
 from .model import SpecialOrderedSet as SpecialOrderedSet
+from .model_builder import ModelBuilder as ModelBuilder
 from .named_solvers import solve as solve
 from .named_solvers import solver_entries as solver_entries
 from .named_solvers import solver_of as solver_of

@@ -142,6 +142,9 @@ class MilpSolver:
         else:
             self._runner = _InProcess(made)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.name}, fallback {self._fallback}>"
+
     def solve(self, problem: AllocationProblem) -> Solution:
         """Answer one decision; failures are statuses, and ``rejected`` holds what a fallback replaced."""
         if problem.n_jobs == 0 or problem.capacity == 0:

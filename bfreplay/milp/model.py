@@ -52,6 +52,11 @@ class LinearModel:
     sets: tuple[SpecialOrderedSet, ...] = ()
     start: NDArray[np.float64] | None = None  # (C,)
 
+    def __repr__(self) -> str:
+        it = self.size
+        whole = f"{it.columns:,} columns ({it.integer_columns:,} integer)"
+        return f"<LinearModel: {whole}, {it.rows:,} rows, {it.entries:,} entries, {it.sets:,} sets>"
+
     @property
     def size(self) -> ModelSize:
         """Its size in numbers."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from typing import Any
+
+import numpy as np
 
 from bfreplay import __version__, defaults
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.formulations import FORMULATIONS, formulation_of
+from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
 from bfreplay.milp.milp_solver import Fallback, MilpSolver
 from bfreplay.milp.pairing import refused
 from bfreplay.milp.problem import AllocationProblem
@@ -107,7 +112,7 @@ class SolverEntry:
     Parameters
     ----------
     name, version, licence
-        What it is; ``version`` is empty where it is not installed or does not tell.
+        What it is; ``version`` is empty where it does not work or does not tell.
     formulations
         What it solves.
     reformulated
@@ -128,7 +133,10 @@ class SolverEntry:
 
 
 def solver_entries() -> list[SolverEntry]:
-    """Every solver that bfreplay knows, working or not; then formulations of other packages that cannot be made."""
+    """Return every solver that bfreplay knows, working or not, then formulations of other packages that cannot be made.
+
+    Each back end is tried on a small decision in a process of its own.
+    """
     formulations, broken = [], []
     for name in FORMULATIONS.names():
         try:
@@ -136,24 +144,46 @@ def solver_entries() -> list[SolverEntry]:
         except BfreplayError as error:  # another package's: not offered to any solver, but told of
             broken.append(SolverEntry(f"formulation {name}", problem=str(error).splitlines()[0]))
     entries = [SolverEntry(EXACT, f"bfreplay {__version__}", "Apache-2.0", (COUNTS, "published"))]
-    for backend_name in BACKENDS.names():
-        try:
-            backend = backend_of(backend_name)
-        except BfreplayError as error:  # another package's may be broken: say so and list the others
-            entries.append(SolverEntry(backend_name, problem=str(error).splitlines()[0]))
-            continue
-        able = backend.capabilities
-        usable = [name for name, formulation in formulations if not refused(formulation, backend)]
-        more = [name for name, formulation in formulations if not refused(formulation, backend, reformulate_sets=True)]
-        entries.append(
-            SolverEntry(
-                name=backend_name,
-                version=version_of(backend),
-                licence=able.licence,
-                formulations=tuple(usable),
-                reformulated=tuple(name for name in more if name not in usable),
-                warm_start=able.warm_start,
-                problem=why_not(backend),
-            )
-        )
+    with ThreadPoolExecutor(max_workers=4) as pool:  # each waits for a worker process
+        entries += pool.map(partial(_entry, formulations), BACKENDS.names())
     return entries + broken
+
+
+def _entry(formulations: Sequence[tuple[str, Formulation]], backend_name: str) -> SolverEntry:
+    try:
+        backend = backend_of(backend_name)
+    except BfreplayError as error:  # another package's may be broken: say so and list the others
+        return SolverEntry(backend_name, problem=str(error).splitlines()[0])
+    able = backend.capabilities
+    usable = [name for name, formulation in formulations if not refused(formulation, backend)]
+    more = [name for name, formulation in formulations if not refused(formulation, backend, reformulate_sets=True)]
+    problem = why_not(backend) or (_failed_trial(backend_name, usable[-1]) if usable else "")
+    return SolverEntry(
+        name=backend_name,
+        version="" if problem else version_of(backend),
+        licence=able.licence,
+        formulations=tuple(usable),
+        reformulated=tuple(name for name in more if name not in usable),
+        warm_start=able.warm_start,
+        problem=" ".join(problem.split()),
+    )
+
+
+def _failed_trial(backend: str, formulation: str) -> str:
+    """Return why the back end, in a process of its own, does not solve a small decision; empty where it does."""
+    problem = AllocationProblem(
+        current=np.array([1, 2]), min_nodes=np.array([1, 2]), max_nodes=np.array([4, 4]),
+        gain=np.array([[0.0, 2.0, 4.0, 8.0, 8.5], [0.0, 1.0, 5.0, 5.5, 5.75]]),
+        scale_up_loss=np.ones(2), scale_down_loss=np.ones(2), capacity=5,
+    )  # fmt: skip
+    solver = MilpSolver(formulation, backend, time_limit_s=20.0, fallback="keep", referee=ExactSolver())
+    try:
+        found = solver.solve(problem)
+    except BfreplayError as error:
+        return str(error).splitlines()[0]
+    finally:
+        solver.close()
+    failed = found.rejected
+    return (
+        "" if failed is None else failed.message or f"it does not solve a small decision: {failed.solver_status.value}"
+    )

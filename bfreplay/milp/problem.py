@@ -51,6 +51,10 @@ class AllocationProblem:
     change_limit: int | None = None
     _value: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        held = int(self.current.sum())
+        return f"<AllocationProblem: {self.n_jobs:,} jobs hold {held:,} of {self.capacity:,} idle nodes>"
+
     @property
     def n_jobs(self) -> int:
         """J."""

@@ -84,6 +84,12 @@ class Solution:
     size: ModelSize | None = None
     rejected: Solution | None = None
 
+    def __repr__(self) -> str:
+        if self.counts is None:
+            return f"<Solution: none by {self.solver}: {self.message or self.solver_status}>"
+        counts = np.array2string(self.counts, threshold=20)
+        return f"<Solution: counts {counts}, objective {self.objective:.6g}, {self.quality} by {self.solver}>"
+
     @classmethod
     def without_answer(
         cls, solver: str, status: SolverStatus, message: str, build_s: float = 0.0, solve_s: float = 0.0

@@ -120,6 +120,11 @@ class Decision:
     placement: Placement | None = None
     round: Round | None = None
 
+    def __repr__(self) -> str:
+        parts = [] if self.t_fwd_s is None else [f"t_fwd {self.t_fwd_s:g} s"]
+        parts += [] if self.solution is None else [f"{self.solution.quality} by {self.solution.solver}"]
+        return f"<Decision: {', '.join([f'counts {np.array2string(self.counts, threshold=20)}', *parts])}>"
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyCapabilities:
@@ -217,6 +222,10 @@ class Policy(ABC):
         """
         return job.seconds_alone(n_nodes)
 
+    def __repr__(self) -> str:
+        words = [f"{key} {_shown(value)}" for key, value in self.describe().items() if key != "name"]
+        return f"<{type(self).__name__}{': ' if words else ''}{', '.join(words)}>"
+
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
         """See the log that is about to be replayed, to measure what a forecast would be worth."""
 
@@ -238,6 +247,13 @@ class Policy(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Release what the policy holds (worker processes); harmless when called twice."""
+
+
+def _shown(value: object) -> object:
+    """Return what stands for a part of a policy's description: of a mapping its ``spec`` or ``name``."""
+    if not isinstance(value, Mapping):
+        return value
+    return value.get("spec") or value.get("name") or ", ".join(f"{key} {each}" for key, each in value.items())
 
 
 def not_a_policy(problem: str, value: object) -> InputError:

@@ -6,9 +6,9 @@ import difflib
 import inspect
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn, TypeVar
 
 from bfreplay.errors import InputError
 from bfreplay.scalability.law import LARGEST_RATE
@@ -16,6 +16,8 @@ from bfreplay.scalability.law import LARGEST_RATE
 GRAMMAR = "NAME, NAME(key=value, ...), package.module:function(...), or a sum: 0.7*NAME + 0.3*NAME(key=value)"
 
 Value = float | int | bool | str
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _NAME = r"[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.]*)?"
 _TOKEN = re.compile(
@@ -214,6 +216,31 @@ def parameters_of(function: Callable[..., Any], n_given: int) -> dict[str, inspe
             if default is inspect.Parameter.empty or default is None or isinstance(default, bool | int | float | str):
                 kept[name] = parameter
     return kept
+
+
+def keywords_from(*options: type[Any], only: Sequence[str] = (), **defaults: Value | None) -> Callable[[_F], _F]:
+    """Declare the keywords of a policy's ``from_options``: fields of its ``options`` with their defaults.
+
+    Parameters
+    ----------
+    options
+        Dataclasses.
+    only
+        Names of the fields; all of them by default.
+    defaults
+        Other defaults than those of the fields.
+    """
+    of_fields = {each.name: each.default for kind in reversed(options) for each in fields(kind)}
+    chosen = {name: defaults.get(name, of_fields[name]) for name in only or of_fields}
+    parameters = [inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)]
+    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in (T_FWD_S, "solver")]
+    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=chosen[name]) for name in chosen]
+
+    def declared(function: _F) -> _F:
+        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
+        return function
+
+    return declared
 
 
 def settings_of(part: TermSpec, known: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:

@@ -80,6 +80,10 @@ class PolicyState:
     requested_nodes: NDArray[np.int64] | None = None  # (J,) of the user without rescaling; None: max_nodes of each
     jobs_to_come: bool = True  # only a simulator knows; here for policies that repeat one
 
+    def __repr__(self) -> str:
+        held = int(self.current.sum())
+        return f"<PolicyState: {self.n_jobs:,} jobs hold {held:,} of {self.n_idle:,} idle nodes at {self.time_us:,} us>"
+
     @property
     def n_jobs(self) -> int:
         """J."""

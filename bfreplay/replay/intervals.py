@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.datasets.arrow_columns import as_arrow
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.replay.active import FIRST, SECOND, charged_us
 from bfreplay.replay.tables import CHUNK_ROWS, TIME, WORD, TableSink
@@ -22,19 +23,28 @@ SHARED = pa.field("sharing", pa.int8())
 """Column of ``ALLOCATIONS`` in runs whose jobs may share nodes: 0 alone, 1 and 2 for the two on the same ones."""
 
 
+class _Rows(NamedTuple):
+    """Columns of rows that are not yet written."""
+
+    job: NDArray[np.int32]
+    n_nodes: NDArray[np.int32]
+    since: NDArray[np.int64]
+    until: NDArray[np.int64]
+    node_type: NDArray[np.int16]
+    sharing: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, n: int) -> _Rows:
+        """Room for ``n`` rows."""
+        return cls(
+            np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64),
+            np.empty(n, np.int16), np.empty(n, np.int8),
+        )  # fmt: skip
+
+
 @compiled
 def _close_intervals(
-    records: NDArray[np.void],
-    n_active: int,
-    now_us: int,
-    job: NDArray[np.int32],
-    count: NDArray[np.int32],
-    since: NDArray[np.int64],
-    until: NDArray[np.int64],
-    node_type: NDArray[np.int16],
-    sharing: NDArray[np.int8],
-    used: int,
-    node_us: NDArray[np.int64],
+    records: NDArray[np.void], n_active: int, now_us: int, rows: _Rows, used: int, node_us: NDArray[np.int64]
 ) -> int:
     """Write the allocation intervals that end now, and add up ``node_us (T,)`` by type. Returns the rows used."""
     for j in range(n_active):
@@ -45,12 +55,12 @@ def _close_intervals(
         ):
             continue
         if records[j]["open_count"] > 0 and now_us > records[j]["open_since_us"]:
-            job[used] = records[j]["job"]
-            count[used] = records[j]["open_count"]
-            since[used] = records[j]["open_since_us"]
-            until[used] = now_us
-            node_type[used] = records[j]["open_type"]
-            sharing[used] = records[j]["open_sharing"]
+            rows.job[used] = records[j]["job"]
+            rows.n_nodes[used] = records[j]["open_count"]
+            rows.since[used] = records[j]["open_since_us"]
+            rows.until[used] = now_us
+            rows.node_type[used] = records[j]["open_type"]
+            rows.sharing[used] = records[j]["open_sharing"]
             used += 1
             if records[j]["open_type"] >= node_us.size:
                 raise IndexError("nodes of a type that the recorder does not know")
@@ -88,24 +98,18 @@ class AllocationTable:
         """``names`` of the jobs by number (the list may grow) and of node types; ``shared``: jobs may share nodes."""
         self._names = names
         self._sink = sink
-        self._type_names = pa.array(type_names, type=pa.string())
+        self._type_names = as_arrow(type_names, pa.string())
         self._node_us = np.zeros(len(type_names), np.int64)
         self._shared = shared
-        self._type, self._sharing = np.empty(0, np.int16), np.empty(0, np.int8)
-        self._job, self._count = np.empty(0, np.int32), np.empty(0, np.int32)
-        self._since, self._until = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._rows = _Rows.of(0)
         self._used = 0
         self.write_s = 0.0
 
     def close_intervals(self, records: NDArray[np.void], n_active: int, now_us: int) -> None:
         """End the interval of every active job whose count differs from the one on record."""
-        if self._used + n_active > self._job.size:
+        if self._used + n_active > self._rows.job.size:
             self._reserve(n_active)
-        used = _close_intervals(
-            records, n_active, now_us, self._job, self._count, self._since, self._until, self._type, self._sharing,
-            self._used, self._node_us,
-        )  # fmt: skip
-        self._used = int(used)
+        self._used = int(_close_intervals(records, n_active, now_us, self._rows, self._used, self._node_us))
         if self._used >= CHUNK_ROWS:
             self._flush()
 
@@ -123,22 +127,20 @@ class AllocationTable:
         """Room for a chunk and the rows of one more instant."""
         if self._used:
             self._flush()
-        rows = CHUNK_ROWS + 2 * n_active
-        self._job, self._count = np.empty(rows, np.int32), np.empty(rows, np.int32)
-        self._since, self._until = np.empty(rows, np.int64), np.empty(rows, np.int64)
-        self._type, self._sharing = np.empty(rows, np.int16), np.empty(rows, np.int8)
+        self._rows = _Rows.of(CHUNK_ROWS + 2 * n_active)
 
     def _flush(self) -> None:
         started = perf_counter()
-        rows = slice(0, self._used)
-        names = pa.DictionaryArray.from_arrays(
-            pa.array(self._job[rows].copy()), pa.array(self._names, type=pa.string())
+        job, n_nodes, since, until, node_type, sharing = (
+            as_arrow(column[: self._used].copy(), pa.from_numpy_dtype(column.dtype)) for column in self._rows
         )
-        node_type = pa.DictionaryArray.from_arrays(pa.array(self._type[rows].copy()), self._type_names)
-        times = [pa.array(array[rows].copy()).cast(TIME) for array in (self._since, self._until)]
-        columns = [names, node_type, pa.array(self._count[rows].copy()), *times]
+        columns = [
+            pa.DictionaryArray.from_arrays(job, as_arrow(self._names, pa.string())),
+            pa.DictionaryArray.from_arrays(node_type, self._type_names),
+            n_nodes, since.view(TIME), until.view(TIME),
+        ]  # fmt: skip
         if self._shared:
-            columns.append(pa.array(self._sharing[rows].copy()))
+            columns.append(sharing)
         self._sink.write(pa.Table.from_arrays(columns, schema=allocations_schema(self._shared)))
         self._used = 0
         self.write_s += perf_counter() - started
@@ -153,7 +155,7 @@ class NodeTable:
     """Who held which node from when to when; optional, for pictures and checks."""
 
     def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
-        self._nodes = pa.array(nodes, type=pa.string())
+        self._nodes = as_arrow(nodes, pa.string())
         self._names = names
         self._sink = sink
         self._holder = np.full(len(nodes), -1, np.int32)
@@ -183,10 +185,10 @@ class NodeTable:
         started = perf_counter()
         node, job, since, until = (np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
         arrays = [
-            pa.DictionaryArray.from_arrays(pa.array(node), self._nodes),
-            pa.DictionaryArray.from_arrays(pa.array(job), pa.array(self._names, type=pa.string())),
-            pa.array(since).cast(TIME),
-            pa.array(until).cast(TIME),
+            pa.DictionaryArray.from_arrays(as_arrow(node, pa.int32()), self._nodes),
+            pa.DictionaryArray.from_arrays(as_arrow(job, pa.int32()), as_arrow(self._names, pa.string())),
+            as_arrow(since, TIME),
+            as_arrow(until, TIME),
         ]
         self._sink.write(pa.Table.from_arrays(arrays, schema=NODES))
         self._chunks = []

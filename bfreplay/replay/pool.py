@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,21 +84,30 @@ def _lose(row: int, k: int, records: NDArray[np.void], held: NDArray[np.int32]) 
     records[row]["lost"] += 1
 
 
+class _Nodes(NamedTuple):
+    """Arrays of a pool."""
+
+    holder: NDArray[np.int32]
+    nodes: NDArray[np.void]
+    bins: NDArray[np.void]
+
+
+class _Jobs(NamedTuple):
+    """Arrays of the active jobs."""
+
+    records: NDArray[np.void]
+    held: NDArray[np.int32]
+    row_of_job: NDArray[np.int32]
+    n: int
+
+
 @compiled
 def _leave(
-    node: NDArray[np.int32],
-    state: NDArray[np.int8],
-    now_us: int,
-    start_us: int,
-    holder: NDArray[np.int32],
-    nodes: NDArray[np.void],
-    bins: NDArray[np.void],
-    records: NDArray[np.void],
-    held: NDArray[np.int32],
-    row_of_job: NDArray[np.int32],
-    n_active: int,
+    node: NDArray[np.int32], state: NDArray[np.int8], now_us: int, start_us: int, pool: _Nodes, jobs: _Jobs
 ) -> tuple[int, int, int]:
     """Take back nodes that leave idle. Returns (nodes that left, those of them that a job held, idle time)."""
+    holder, nodes, bins = pool
+    records, held, row_of_job, n_active = jobs
     for j in range(n_active):
         records[j]["lost"] = 0
     left = 0
@@ -218,10 +228,9 @@ class NodePool:
     def leave(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> tuple[int, int]:
         """Reclaim nodes; ``records["lost"]`` says from whom. Returns (nodes reclaimed, those that a job held)."""
         active = self.active
-        left, taken, idle_time = _leave(
-            node, state, now_us, self._window_start_us, self.holder, self._nodes, self._bins,
-            active.records, active.held, active.row_of_job, active.n,
-        )  # fmt: skip
+        pool = _Nodes(self.holder, self._nodes, self._bins)
+        jobs = _Jobs(active.records, active.held, active.row_of_job, active.n)
+        left, taken, idle_time = _leave(node, state, now_us, self._window_start_us, pool, jobs)
         self.n_idle -= int(left)
         self.idle_node_us += int(idle_time)
         return int(left), int(taken)

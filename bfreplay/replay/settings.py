@@ -80,7 +80,7 @@ class ReplaySettings:
     until_done: bool = False
     measured: tuple[int, int] | None = None
     prices: Mapping[str, float] = field(default_factory=dict, hash=False)
-    seed_map: SeedMap = random_seed_map
+    seed_map: SeedMap = field(default=random_seed_map, repr=False)
 
     def __post_init__(self) -> None:
         for column, least in (("max_parallel", 1), ("seed", 0)):

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bfreplay.datasets.arrow_columns import as_arrow
+
 CHUNK_ROWS = 16_384
 TIME = pa.timestamp("us", tz="UTC")
 WORD = pa.dictionary(pa.int16(), pa.string())
@@ -183,7 +185,7 @@ class MemorySink:
 
     def close(self) -> pa.Table:
         """The whole table."""
-        return pa.concat_tables([self._schema.empty_table(), *self._chunks]).unify_dictionaries()
+        return pa.concat_tables([pa.Table.from_batches([], self._schema), *self._chunks]).unify_dictionaries()
 
 
 class NoSink:
@@ -219,12 +221,7 @@ class RowTable:
         """Hand the buffered rows to the sink."""
         started = perf_counter()
         if self._columns[0]:
-            arrays = [
-                pa.array(column, type=field.type.value_type).dictionary_encode().cast(field.type)
-                if pa.types.is_dictionary(field.type)
-                else pa.array(column, type=field.type)
-                for column, field in zip(self._columns, self.schema, strict=True)
-            ]
+            arrays = [as_arrow(column, field.type) for column, field in zip(self._columns, self.schema, strict=True)]
             self.sink.write(pa.Table.from_arrays(arrays, schema=self.schema))
             self._columns = [[] for _ in self.schema]
         self.write_s += perf_counter() - started

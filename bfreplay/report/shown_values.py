@@ -6,18 +6,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from bfreplay.datasets.times import EPOCH
 from bfreplay.runs.metrics import Kind
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import amount, count, duration, percent
 
 if TYPE_CHECKING:
     from bfreplay.runs.metrics import KeyFigure
 
 MISSING = "–"
+_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +64,12 @@ def exact(value: Any) -> str:
     return repr(float(value)) if isinstance(value, float) else str(value)
 
 
-def percent(share: float) -> str:
-    """``12.3 %``; two digits where that would be 0.0 %, and never 100.0 % for what is less."""
-    if share == 0:
-        return "0 %"
-    if 0.9995 <= share < 1:
-        return "99.9 %"
-    return f"{share:.1%}".replace("%", " %") if abs(share) >= 0.001 else f"{share * 100:.2g} %"
-
-
 def _at_least(share: float) -> str:
-    return f"{math.floor(share * 1000 + 1e-9) / 10:.1f} %"  # a share of 1 may come out a rounding error below
+    return percent(float(_DOWN.create_decimal(share + 1e-12)))  # a share of 1 may come out a rounding error below
 
 
 def _signed(value: float) -> str:
-    if not value:
-        return "0"
-    return f"{value:+,.1f}" if 100 <= abs(value) < 1e6 else f"{value:+.4g}"
+    return f"{'+' if value > 0 else ''}{amount(value)}"
 
 
 def _time(time_us: int) -> str:
@@ -91,10 +82,10 @@ _WRITERS: Mapping[Kind, Callable[[Any], str]] = {
     "amount": amount,
     "percent": percent,
     "at-least": _at_least,
-    "ratio": "{:.3f}".format,
+    "ratio": amount,
     "seconds": duration,
-    "ms": lambda seconds: f"{seconds * 1e3:,.2f} ms",
-    "samples": "{:.4g}".format,
+    "ms": lambda seconds: f"{amount(seconds * 1e3)} ms",
+    "samples": amount,
     "signed": _signed,
     "number": "{:.6g}".format,
     "time": _time,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ from bfreplay.result_folders.records import (
     ResultRecord,
     TimeUs,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _Figure = TypeVar("_Figure")
 
@@ -331,6 +334,19 @@ class RunComparison(Result[ComparisonRecord]):
     def pairs(self) -> list[RunDifference]:
         """Each run but the baseline against it: ``samples``, ``hours``, ``jobs``, ``causes``, ``campaign``."""
         return self.record.pairs
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each run but the baseline: the samples of both, the difference and its 95 % interval."""
+        import pandas as pd
+
+        return pd.DataFrame([
+            {
+                "run": pair.run, "samples": pair.samples.other, "baseline_samples": pair.samples.baseline,
+                "relative": pair.samples.relative.value, "low": pair.samples.relative.low,
+                "high": pair.samples.relative.high, "answer": pair.answer,
+            }
+            for pair in self.pairs
+        ])  # fmt: skip
 
     hours = frame_of("hours", "One row a run and bin of time.")
     cumulative = frame_of("cumulative", "Difference of samples from the start of the window on, with its 95 % band.")

@@ -35,8 +35,10 @@ NAMES: Mapping[str, str] = {
     "held_node_us": "allocated_node_us",
     # logs
     "dropped": "skipped",
+    # figures
+    "holes": "idle-intervals",
 }
-"""Entries of records and columns of tables: former name -> name."""
+"""Entries of records, columns of tables and names of figures: former name -> name."""
 
 TABLES: Mapping[str, str] = {"idle_intervals": "holes"}
 """Tables: name -> former name."""
@@ -50,7 +52,7 @@ def with_names_of_today(document: Any) -> Any:
 
 
 def name_of_today(name: str) -> str:
-    """Return the name that a column has today; a former one is a ``FutureWarning``."""
+    """Return the name that a column or figure has today; a former one is a ``FutureWarning``."""
     if name in NAMES:
         note_former(f"{name!r} is called {NAMES[name]!r} now")
     return NAMES.get(name, name)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import LAB, Amount, Count, JsonObject, Part, ResultKind, ResultRecord, TimeUs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class LabConfig(Part, frozen=True, kw_only=True):
@@ -164,6 +167,10 @@ class LabResult(Result[LabRecord]):
     def __repr__(self) -> str:
         taken, pairs = self.record.sampling.taken, len(self.record.pairs)
         return f"<LabResult: {taken} decisions, {pairs} pairs, {self.folder or 'in memory'}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of ``summary``: one row a pair of formulation and back end."""
+        return self.summary.copy()
 
     decisions = frame_of("decisions", "One row a sampled decision.")
     answers = frame_of("answers", "One row a decision and pair.")

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _Record = TypeVar("_Record", bound=ResultRecord)
 
 
+_NODE_TIME, _US_PER_HOUR = "_node_us", 3_600_000_000
+
+
 def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
     """Read the record of a result folder, then its other documents, in the order in which ``kind`` has them.
 
@@ -226,8 +229,15 @@ class Result(Generic[_Record]):
         return len(names)
 
     def frame(self, name: str) -> pd.DataFrame:
-        """Table ``name`` as a data frame; raises as ``table`` does."""
+        """Table ``name`` as a data frame, with hours beside integers: ``useful_node_us``, ``useful_node_hours``.
+
+        Raises as ``table`` does.
+        """
         frame: pd.DataFrame = self._read(name).to_pandas()
+        for exact in [str(column) for column in frame.columns if str(column).endswith(_NODE_TIME)]:
+            hours = exact.removesuffix(_NODE_TIME) + "_node_hours"
+            if hours not in frame:
+                frame.insert(list(frame.columns).index(exact) + 1, hours, frame[exact] / _US_PER_HOUR)
         return frame
 
 

@@ -225,6 +225,10 @@ class Tuning(Result[TuningRecord]):
         ]  # fmt: skip
         return pd.DataFrame(rows)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``table``."""
+        return self.table
+
     def curve(self, max_parallel: int | None = None, part: str = TUNED_ON) -> list[CurvePoint]:
         """Share of the best of the grid for each t_fwd.
 

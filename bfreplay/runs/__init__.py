@@ -2,7 +2,7 @@
 
 from bfreplay.runs.decision_files import export_decisions
 from bfreplay.runs.run_record import Efficiency
-from bfreplay.runs.run_replay import replay_log
+from bfreplay.runs.run_replay import RunSettings, run_replay
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions
 
@@ -10,8 +10,9 @@ __all__ = [
     "Efficiency",
     "RecordedDecision",
     "RunResult",
+    "RunSettings",
     "decision_at",
     "export_decisions",
     "recorded_decisions",
-    "replay_log",
+    "run_replay",
 ]

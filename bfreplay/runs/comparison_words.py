@@ -50,8 +50,8 @@ def but_rounding(difference: float, level: float) -> float:
 
 
 def option_text(value: Any) -> str:
-    """The value of an option of a run as tables have it."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """The value of an option of a run as tables have it; a dash for an option that the run does not have."""
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def unpaired_jobs(pair: RunDifference) -> Iterator[tuple[int, str]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.run_result import RunResult
@@ -13,10 +15,10 @@ from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_o
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
 ]  # fmt: skip
-"""How a value is written: ``count`` 1,234; ``amount`` 12.3 (node-hours, nodes); ``percent`` of a share, 12.3 %;
-``at-least`` likewise, never rounded up; ``ratio`` 0.498; ``seconds`` as a length of time, 3.4 h; ``ms`` of seconds,
-0.33 ms; ``samples`` 8.113e+11; ``signed`` +12.3, of a difference; ``number`` six digits; ``time`` of microseconds since
-the epoch, in UTC."""
+"""How a value is written, with three significant digits where nothing else is said: ``count`` 1,234 in full; ``amount``
+1,660 (node-hours, nodes); ``percent`` of a share, 12.3 %; ``at-least`` likewise, never rounded up; ``ratio`` 0.498;
+``seconds`` as a length of time, 3.40 h; ``ms`` of seconds, 0.356 ms; ``samples`` 8.11e+11; ``signed`` +12.3, of a
+difference; ``number`` six digits, of scores; ``time`` of microseconds since the epoch, in UTC."""
 
 HELD_NOTHING_MADE = "held, nothing made"
 """Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
@@ -99,6 +101,21 @@ def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric
             lambda run: _over(hours(run), run.summary.ledger.node_hours.idle),
         ),
     )  # fmt: skip
+
+
+def idle_until_done_us(run: RunResult) -> int | None:
+    """Idle node-microseconds before the last job left; ``None`` where jobs were left, or idle nodes have no table."""
+    done_us = run.summary.last_finish_us
+    if done_us is None or not run.has_table("pool"):
+        return None
+    pool = run.table("pool")
+    since, n_idle = (np.asarray(pool[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
+    return int(n_idle @ np.diff(np.minimum(np.append(since, done_us), done_us)))
+
+
+def _until_done(run: RunResult) -> float | None:
+    idle_us = idle_until_done_us(run)
+    return None if idle_us is None else _over(run.summary.ledger.useful_node_us, idle_us)
 
 
 def _held(run: RunResult) -> float:
@@ -207,6 +224,14 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("preempted", "preempted", "node-hours preempted"),
     *_node_hours("unallocated", "unallocated", "node-hours unallocated"),
     *_node_hours("stalled", f"stalled: {HELD_NOTHING_MADE}", f"node-hours stalled: {HELD_NOTHING_MADE}"),
+    Metric(
+        "share.overhead", "share of the idle node-hours rescaling or preempted", "percent",
+        lambda run: _over(
+            run.summary.ledger.node_hours.rescaling + run.summary.ledger.node_hours.preempted,
+            run.summary.ledger.node_hours.idle,
+        ),
+    ),
+    Metric("share.until_done", "share of the node-hours idle until all jobs had left, useful", "percent", _until_done),
     Metric("node_hours.held", "node-hours held by jobs", "amount", _held),
     Metric(
         "share.held", "share of the idle node-hours held by jobs", "percent",
@@ -242,7 +267,10 @@ METRICS: tuple[Metric, ...] = (
         "bound.share", "share of the most that anyone could process, at least", "at-least", _of("bound.share"),
         "share_of_bound", InSweep("{:.4f}", "of the bound"),
     ),
-    Metric("done_s", "until all jobs had left", "seconds", _after_s("last_finish_us")),
+    Metric(
+        "done_s", "until all jobs had left", "seconds", _after_s("last_finish_us"), "done_s",
+        InSweep("{:,.0f}", "last finish (s)"),
+    ),
     Metric(
         "dedicated.done_s", "until all jobs had left on as many dedicated nodes{others}", "seconds",
         _after_s("efficiency.dedicated_last_finish_us"),
@@ -359,7 +387,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("leases", "times a job kept its nodes for another round", "count", _rounds("lease_extensions")),
     Metric("leases.opportunities", "times a job might have kept its nodes", "count", _rounds("lease_opportunities")),
     Metric("reports", "reports of jobs to their source", "count", _of("scores.n_reports")),
-    Metric("best.score", "best score", "number", _of("scores.best_score"), "best_score"),
+    Metric(
+        "best.score", "best score", "number", _of("scores.best_score"), "best_score", InSweep("{:.6g}", "best score"),
+    ),
     Metric("best.job", "job with the best score", "text", _of("scores.best_job")),
     Metric("best.params", "its parameters", "text", _params),
     Metric("best.after_s", "until the best score", "seconds", _after_s("scores.best_time_us")),
@@ -416,3 +446,47 @@ def key_figures(run: RunResult) -> dict[str, KeyFigure]:
         for metric in METRICS
         if metric.key
     }
+
+
+def texts_in_sweep(values: Mapping[str, Sequence[Any]], *, log: bool, cluster: bool) -> dict[str, list[str]]:
+    """Return the metrics that tables of many runs print, as texts by column.
+
+    Parameters
+    ----------
+    values
+        Value of each run by column.
+    log, cluster
+        Whether some of the runs replayed a log, and whether some ran on a cluster.
+    """
+    is_shown = {"log": log, "cluster": cluster}
+    found = {
+        name: [text_in_sweep(name, value) for value in values[name]]
+        for name, metric in COLUMNS.items()
+        if metric.in_sweep is not None
+        and is_shown[metric.in_sweep.runs_of]
+        and any(value is not None for value in values[name])
+    }
+    if not any([*values["deadlines_met"], *values["deadlines_missed"]]):
+        found.pop("deadlines_missed", None)
+    return found
+
+
+def without_constants(texts: Mapping[str, list[str]]) -> tuple[dict[str, list[str]], str | None]:
+    """Split the metrics of several runs: columns that differ, and one line about those with the same value in all."""
+    n_runs = max(map(len, texts.values()), default=0)
+    is_constant = {name: n_runs > 1 and len(set(each)) == 1 for name, each in texts.items()}
+    same = [f"{title_in_sweep(name)} {each[0]}" for name, each in texts.items() if is_constant[name]]
+    line = f"The same in all runs: {', '.join(same)}" if same else None
+    return {name: each for name, each in texts.items() if not is_constant[name]}, line
+
+
+def title_in_sweep(column: str) -> str:
+    """Heading of a metric in tables of many runs."""
+    in_sweep = COLUMNS[column].in_sweep
+    return column if in_sweep is None else in_sweep.title
+
+
+def text_in_sweep(column: str, value: Any) -> str:
+    """Text of a metric in tables of many runs; a dash where the run does not have it."""
+    in_sweep = COLUMNS[column].in_sweep
+    return "-" if value is None else str(value) if in_sweep is None else in_sweep.form.format(value)

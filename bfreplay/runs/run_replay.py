@@ -1,10 +1,10 @@
-"""``replay_log``: from a log, jobs and a policy to a ``RunResult``."""
+"""``run_replay``: from a log, jobs and a policy to a ``RunResult``."""
 
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -15,11 +15,9 @@ import numpy as np
 
 from bfreplay import defaults
 from bfreplay.bounds import upper_bound
-from bfreplay.campaigns.workloads import is_source_name, workload_of
-from bfreplay.datasets import NodeEvents, NodeState, load_events
+from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy, Trigger
-from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.feed import refuse_other_types
 from bfreplay.replay.progress import Semantics
@@ -45,55 +43,62 @@ from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, Ending, JobSet, JobSource
 
 
-def replay_log(
-    events: NodeEvents | str | Path,
-    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | Path,
-    policy: Policy | None = None,
-    settings: ReplaySettings | None = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Settings of a run besides those of its replay.
+
+    Parameters
+    ----------
+    unlimited_work
+        Take the first ``max_parallel`` jobs, all there from the start, with work that never runs out: the setting
+        in which BFTrainer measures its efficiency.
+    efficiency
+        Also replay the jobs on dedicated nodes and report U; and, where the policy has to learn curves or rates of
+        pairs, once more with known ones, and report what learning cost.
+    dedicated_t_fwd_s
+        Forward-looking time of the decisions there when the policy itself has none.
+    bound
+        Also report the upper bound on samples (``bounds.upper_bound``), for a set of jobs.
+    fairness
+        Also replay the jobs under ``gavel.isolated``, which gives each an equal part of the nodes, and report
+        finish-time fairness; for a set of jobs.
+    ideal
+        Also apply the shares of one of Gavel's policies without rounds, on a cluster, and report what rounds cost.
+    tables
+        Without a folder: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
+    """
+
+    unlimited_work: bool = False
+    efficiency: bool = True
+    dedicated_t_fwd_s: float = defaults.T_FWD_S
+    bound: bool = True
+    fairness: bool = False
+    ideal: bool = False
+    tables: bool = True
+
+
+def run_replay(
+    events: NodeEvents,
+    jobs: JobSet | JobSource,
+    policy: Policy,
+    settings: ReplaySettings,
+    run_settings: RunSettings,
     *,
-    unlimited_work: bool = False,
-    with_efficiency: bool = True,
-    dedicated_t_fwd_s: float = defaults.T_FWD_S,
-    with_bound: bool = True,
-    with_fairness: bool = False,
-    with_ideal: bool = False,
-    with_tables: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
     session: Mapping[str, Any] | None = None,
 ) -> RunResult:
-    """Replay ``jobs`` on the idle nodes of ``events``.
+    """Replay ``jobs`` on the idle nodes of ``events``, and measure the run against its baselines.
 
     Parameters
     ----------
-    events
-        The log, or its file; ``events.between(...)`` for a part of it.
-    jobs
-        The job set, or its file; relative submit times count from the start of the window. A job submitted before
-        the window waits at its start. Or a source of jobs: a campaign's file, or an object (``workload.JobSource``).
+    events, jobs
+        The log and its jobs; relative submit times count from the start of the window.
     policy
-        Decides the node counts; BFTrainer's with exact decisions and a forward-looking time of 120 s by default.
-        It is closed at the end.
-    settings
+        Decides the node counts; it is closed at the end.
+    settings, run_settings
         Everything else that changes the result.
-    unlimited_work
-        Take the first ``max_parallel`` jobs, all there from the start, with work that never runs out: the setting
-        in which BFTrainer measures its efficiency.
-    with_efficiency
-        Also replay the jobs on dedicated nodes and report U; and, where the policy has to learn curves or rates of
-        pairs, once more with known ones, and report what learning cost.
-    dedicated_t_fwd_s
-        Forward-looking time of the decisions there when the policy itself has none.
-    with_bound
-        Also tell how much anyone could have processed (``bounds.upper_bound``), for a set of jobs.
-    with_fairness
-        Also replay the jobs under ``gavel.isolated``, which gives each an equal part of the nodes, and report
-        finish-time fairness; for a set of jobs.
-    with_ideal
-        Also apply the shares of one of Gavel's policies without rounds, on a cluster, and report what rounds cost.
-    with_tables
-        Without ``out``: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
     out
         Folder to write; nothing is written without one. It appears when the run is complete.
     overwrite
@@ -102,7 +107,7 @@ def replay_log(
         Called after every instant with (time reached in us, decisions so far).
     session
         More entries for ``session.json``, such as the command line. ``"files"`` says where ``"events"``, ``"jobs"``
-        and ``"curves"`` lie, for those who want to read them again; it is known without where files are given.
+        and ``"curves"`` lie, for those who want to read them again.
 
     Raises
     ------
@@ -111,32 +116,20 @@ def replay_log(
     LedgerError
         The ledger does not close.
     """
-    settings = settings or ReplaySettings()
-    policy = policy or BFTrainerPolicy()
-    if not isinstance(policy, Policy):
-        raise not_a_policy("this is no policy", policy)
-    files = {
-        name: str(given) if name == "jobs" and is_source_name(given) else str(Path(given).absolute())
-        for name, given in (("events", events), ("jobs", jobs))
-        if isinstance(given, str | Path)
-    }
-    if not isinstance(events, NodeEvents):
-        events = load_events(events)
-    workload = workload_of(jobs)
     try:
-        anchored = jobs_in_window(workload, events, settings, unlimited_work=unlimited_work)
+        anchored = jobs_in_window(jobs, events, settings, unlimited_work=run_settings.unlimited_work)
         check_policy(policy, events, settings)
         if isinstance(anchored, JobSet):
             policy.check_jobs(anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
         no_baselines = reason_without_baselines(events, anchored, settings)
-        with_known = with_efficiency
-        with_efficiency, with_bound = (asked and no_baselines is None for asked in (with_efficiency, with_bound))
-        if with_fairness:
+        with_known = run_settings.efficiency
+        with_efficiency = with_known and no_baselines is None
+        if run_settings.fairness:
             refuse_source(anchored)
-        if with_ideal:
+        if run_settings.ideal:
             check_ideal(events, anchored, policy)
-        config = config_of(events, policy, settings, unlimited_work=unlimited_work)
-        inputs = recorded_inputs(events, workload)
+        config = config_of(events, policy, settings, unlimited_work=run_settings.unlimited_work)
+        inputs = recorded_inputs(events, jobs)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         called = dict(session or {})
         # what cannot be written is better known before the replay than after it
@@ -144,7 +137,8 @@ def replay_log(
         record_json(inputs, "the run")
         with new_folder(out, RUN, overwrite=overwrite) as folder:
             type_names = events.node_types.names
-            run_tables = RunTables.nowhere(type_names) if folder is None and not with_tables else RunTables.open(
+            nowhere = folder is None and not run_settings.tables
+            run_tables = RunTables.nowhere(type_names) if nowhere else RunTables.open(
                 events.nodes, folder=folder, with_nodes=settings.record_nodes,
                 with_reports=not isinstance(anchored, JobSet), type_names=type_names,
                 shared=isinstance(anchored, JobSet) and anchored.colocation is not None,
@@ -152,7 +146,7 @@ def replay_log(
             policy.foresee(events)
             measured = known = None
             own_t_fwd_s = config.described.t_fwd_s
-            t_fwd_s = float(dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
+            t_fwd_s = float(run_settings.dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
             comparing = perf_counter()
             if not isinstance(anchored, JobSet):
                 # before the run, so that what a source tells of its last replay is of this one
@@ -165,11 +159,11 @@ def replay_log(
             ledger = engine.run()
             loop_s = perf_counter() - looping
             isolating = perf_counter()
-            isolated = isolated_jct_s(events, anchored, policy, settings) if with_fairness else None
-            isolated_s = perf_counter() - isolating if with_fairness else 0.0
+            isolated = isolated_jct_s(events, anchored, policy, settings) if run_settings.fairness else None
+            isolated_s = perf_counter() - isolating if run_settings.fairness else 0.0
             idealising = perf_counter()
-            ideal = ideal_jct_s(events, anchored, policy, settings) if with_ideal else None
-            ideal_s = perf_counter() - idealising if with_ideal else 0.0
+            ideal = ideal_jct_s(events, anchored, policy, settings) if run_settings.ideal else None
+            ideal_s = perf_counter() - idealising if run_settings.ideal else 0.0
             comparing = perf_counter()
             if with_known and isinstance(anchored, JobSet):
                 known = known_total(events, anchored, policy, settings)
@@ -187,12 +181,14 @@ def replay_log(
             compared_s += perf_counter() - comparing
             bounding = perf_counter()
             bound = None
-            if with_bound and isinstance(anchored, JobSet):
+            if run_settings.bound and no_baselines is None and isinstance(anchored, JobSet):
+                all_finished = engine.outcomes.by_status["finished"] == len(anchored)
                 bound = upper_bound(
                     events, anchored, settings.max_parallel,
                     decides_in_rounds=Trigger.ROUND in policy.wakes_on,
                     gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
                     with_finish=engine.outcomes.last_finish_us is not None,
+                    finished_us=engine.outcomes.last_finish_us if all_finished else None,
                 )  # fmt: skip
             bound_s = perf_counter() - bounding
             summary = summary_of(events, engine, ledger, measured, known, bound, no_baselines, isolated, ideal)
@@ -219,7 +215,7 @@ def replay_log(
                 tables,
                 session=Session(
                     started=started,
-                    files=called.pop("files", files),
+                    files=called.pop("files", {}),
                     seconds=seconds,
                     slowest_decision=engine.log.slowest,
                     peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -308,4 +304,5 @@ def warm_up(policy: Policy | None = None) -> None:
     )
     curve = TabulatedCurve((0, 1, 2, 3), (0.0, 1.0, 1.5, 3.0))
     jobs = JobSet(ElasticJob(name, 0, 1, 3, 1.0, 1.0, 60.0, curve) for name in ("x", "y", "z"))
-    replay_log(events, jobs, policy, settings=ReplaySettings(max_parallel=2), with_efficiency=False, with_bound=False)
+    policy = policy or BFTrainerPolicy()
+    run_replay(events, jobs, policy, ReplaySettings(max_parallel=2), RunSettings(efficiency=False, bound=False))

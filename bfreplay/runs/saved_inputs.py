@@ -9,7 +9,7 @@ from typing import TypedDict
 from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT, fixed_cluster
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
@@ -75,7 +75,7 @@ def jobs_of(
     if jobs is None or isinstance(jobs, str | Path):
         jobs_file = _file(run, "jobs", jobs)
         if jobs is None and not allow_code and is_source_name(jobs_file):
-            with placed(run.folder / RUN.more_documents[0] if run.folder else "", "files"):
+            with locate_errors(run.folder / RUN.more_documents[0] if run.folder else "", "files"):
                 JOB_SOURCES.refuse_code(str(jobs_file), "jobs")
         has_curves = curves is not None or "curves" in run.session.files
         jobs = load_workload(jobs_file, _file(run, "curves", curves) if has_curves else None, allow_code=allow_code)

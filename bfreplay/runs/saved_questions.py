@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus
@@ -104,7 +104,7 @@ class Poser:
 def _objective_of(run: RunResult, recorded: str, given: str | None, allow_code: bool) -> Objective:
     """Objective of the run, made of the spec that the user gave, or of that in its record."""
     if given is None:
-        with placed((run.folder or Path()) / RUN.record_file, "config.policy.objective", "spec"):
+        with locate_errors((run.folder or Path()) / RUN.record_file, "config.policy.objective", "spec"):
             # a run without a folder was made in this process, by what the user named
             return objective_of(recorded, allow_code=allow_code or run.folder is None)
     made = objective_of(given)

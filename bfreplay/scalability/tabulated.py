@@ -39,6 +39,11 @@ class TabulatedCurve:
     values: tuple[float, ...]
     name: str = ""
 
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        most = max(self.values)
+        return f"<TabulatedCurve{name}: {len(self.nodes)} points up to {self.nodes[-1]:,} nodes, at most {most:.6g}>"
+
     def __init__(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> None:
 
         def refused(problem: str, expected: str, **more: Any) -> InputError:

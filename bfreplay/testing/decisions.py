@@ -113,14 +113,14 @@ def replayed_decisions() -> tuple[AllocationProblem, ...]:
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
     from bfreplay.policies import BFTrainerPolicy
     from bfreplay.replay import ReplaySettings
-    from bfreplay.runs import replay_log
+    from bfreplay.runs import RunSettings, run_replay
 
     log = load_events(sample_events_path())
     day = log.between(log.window_start_us, log.window_start_us + 86_400_000_000)
     solver = _Keeping()
-    replay_log(
-        day, load_jobs(sample_jobs_path()), BFTrainerPolicy(120.0, solver), ReplaySettings(2), with_efficiency=False,
-        with_bound=False, with_tables=False,
+    run_replay(
+        day, load_jobs(sample_jobs_path()), BFTrainerPolicy(120.0, solver), ReplaySettings(2),
+        RunSettings(efficiency=False, bound=False, tables=False),
     )  # fmt: skip
     return tuple(solver.problems[:: len(solver.problems) // 12])
 

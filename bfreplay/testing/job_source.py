@@ -16,7 +16,7 @@ import pytest
 
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
+from bfreplay.runs import RunSettings, run_replay
 from bfreplay.testing.logs import SECOND, toggling_log
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
@@ -261,8 +261,13 @@ class JobSourceContract:
         log = toggling_log(self.n_nodes, min(200, length_s // 4), length_s, start_us=START_US)
         folders = [tmp_path / "one", tmp_path / "other"]
         for folder in folders:
-            run = replay_log(
-                log, self.make(), EqualSharePolicy(), ReplaySettings(max_parallel=6), with_efficiency=False, out=folder
+            run = run_replay(
+                log,
+                self.make(),
+                EqualSharePolicy(),
+                ReplaySettings(max_parallel=6),
+                RunSettings(efficiency=False),
+                out=folder,
             )  # a ledger that does not close has raised
             assert run.summary["ledger"]["samples"] > 0, "nothing was trained"
         files = sorted(path.name for path in folders[0].iterdir())

@@ -17,7 +17,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.replay.decision_checks import checked_answer, why_infeasible
-from bfreplay.runs import replay_log
+from bfreplay.runs import RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.testing.logs import SECOND, toggling_log
@@ -252,10 +252,10 @@ class PolicyContract:
         settings = ReplaySettings(max_parallel=3, semantics=semantics)
         if in_rounds and semantics is Semantics.PUBLISHED:
             with pytest.raises(InputError, match="decides in rounds"):
-                replay_log(events, jobs, self.make(), settings)
+                run_replay(events, jobs, self.make(), settings, RunSettings())
             return
         # a ledger that does not close raises
-        one, other = (replay_log(events, jobs, self.make(), settings).summary for _ in range(2))
+        one, other = (run_replay(events, jobs, self.make(), settings, RunSettings()).summary for _ in range(2))
         assert one == other
         assert one["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 

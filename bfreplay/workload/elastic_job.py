@@ -87,6 +87,12 @@ class ElasticJob:
     requested_nodes: int | None = None
     expected_s: float | None = None
 
+    def __repr__(self) -> str:
+        model = f" ({self.model})" if self.model is not None else ""
+        costs = f"scale up {self.scale_up_cost_s:g} s, down {self.scale_down_cost_s:g} s"
+        bounds = f"{self.min_nodes:,} to {self.max_nodes:,} nodes"
+        return f"<ElasticJob {self.name}{model}: {bounds}, {self.work_samples:.6g} samples, {costs}>"
+
     def __post_init__(self) -> None:
         if not self.name:
             raise InputError("a job has no name", column="name", value=self.name, expected="a unique name")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
 from bfreplay.errors import InputError
 from bfreplay.workload.elastic_job import ElasticJob
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Pair = tuple[str, str, int, str]
 """Model of one job, model of the other, number of shared nodes, node type."""
@@ -123,6 +126,12 @@ class JobSet(Sequence[ElasticJob]):
     def __repr__(self) -> str:
         names = ", ".join(job.name for job in self.jobs[:3])
         return f"<JobSet: {len(self.jobs)} jobs: {names}{', ...' if len(self.jobs) > 3 else ''}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a job, in order of submission; curves are objects."""
+        import pandas as pd
+
+        return pd.DataFrame([{each.name: getattr(job, each.name) for each in fields(job)} for job in self.jobs])
 
     @overload
     def __getitem__(self, index: int) -> ElasticJob: ...

@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from bfreplay import replay_log
 from bfreplay.bounds import upper_bound
-from bfreplay.bounds.fluid import earliest_end_us, most_admissions, most_samples
+from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
 from bfreplay.bounds.job_classes import Horizon, job_classes
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.bounds.one_job import most_of_one
 from tests.examples import examples
@@ -98,7 +98,7 @@ def test_as_many_jobs_can_be_admitted_as_the_program_says_or_more(drawn, max_par
         done = sum(finite[: max(len(finite) - may_be_open, 0)])
         if _most_by_program(first, max_parallel, _HORIZON) >= done:
             possible = admitted
-    assert most_admissions(jobs, max_parallel, _HORIZON) >= possible
+    assert most_admitted(jobs, max_parallel, _HORIZON) >= possible
 
 
 def test_jobs_without_end_may_fill_all_places_and_one_that_ends_comes_in_when_one_is_left():
@@ -106,11 +106,11 @@ def test_jobs_without_end_may_fill_all_places_and_one_that_ends_comes_in_when_on
     horizon = Horizon.of(log(2, [], 100, idle_first=(0, 1)))
     endless = [job(f"endless{k}", work=math.inf, rates=(0.0, 1.0)) for k in range(3)]
     short = [job(f"short{k}", work=5.0, rates=(0.0, 1.0)) for k in range(3)]
-    assert most_admissions([endless[0], *short], 2, horizon) == 4
-    assert most_admissions(endless, 2, horizon) == 2
+    assert most_admitted([endless[0], *short], 2, horizon) == 4
+    assert most_admitted(endless, 2, horizon) == 2
     # exactly as many endless jobs as places, behind one that is done: all of them are admitted
-    assert most_admissions([short[0], *endless[:2]], 2, horizon) == 3
-    assert most_admissions([short[0], *endless], 2, horizon) == 3
+    assert most_admitted([short[0], *endless[:2]], 2, horizon) == 3
+    assert most_admitted([short[0], *endless], 2, horizon) == 3
 
 
 def test_a_last_endless_job_that_is_admitted_counts_in_the_bound():
@@ -118,7 +118,7 @@ def test_a_last_endless_job_that_is_admitted_counts_in_the_bound():
     idle = log(2, [], 100, idle_first=(0, 1))
     jobs = [job("short", work=5.0, rates=(0.0, 1.0)), job("slow", work=math.inf, rates=(0.0, 1.0)),
             job("fast", work=math.inf, rates=(0.0, 50.0))]  # fmt: skip
-    run = replay_log(idle, JobSet(jobs), BFTrainerPolicy(60.0), ReplaySettings(2), with_efficiency=False)
+    run = replay_log(idle, JobSet(jobs), BFTrainerPolicy(60.0), ReplaySettings(2), efficiency=False)
     assert run.summary["ledger"]["samples"] == pytest.approx(5 + 100 + 95 * 50)
     assert run.summary["bound"]["share"] <= 1
     assert upper_bound(idle, JobSet(jobs), 2).samples == pytest.approx(5 + 99 + 99 * 50, rel=0.05)

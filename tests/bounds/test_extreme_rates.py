@@ -7,10 +7,10 @@ import math
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.bounds import Effort, upper_bound
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 
@@ -28,7 +28,7 @@ def test_no_rates_or_works_make_the_bound_fail(rates):
             for k in range(2)
         )
         run = replay_log(
-            _EVENTS, jobs, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), with_efficiency=False,
+            _EVENTS, jobs, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), efficiency=False,
             with_tables=False,
         )  # fmt: skip
         searched = upper_bound(_EVENTS, jobs, max_parallel, effort=Effort.THOROUGH, evaluations=6)

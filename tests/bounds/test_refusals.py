@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.bounds import Kind, reason_without_bound, upper_bound
 from bfreplay.datasets.log.events import with_node_types
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import regret
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, Policy, Round, Trigger
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.runs.summary_text import render
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation, JobSet
@@ -27,7 +27,7 @@ _SHARED = "jobs may share nodes: two on one node can process more than either al
 
 
 def _run(events, jobs, policy, max_parallel=4, **options):
-    return replay_log(events, JobSet(jobs), policy, ReplaySettings(max_parallel), with_efficiency=False, **options)
+    return replay_log(events, JobSet(jobs), policy, ReplaySettings(max_parallel), efficiency=False, **options)
 
 
 def test_jobs_that_may_share_nodes_have_neither_a_bound_nor_dedicated_nodes():

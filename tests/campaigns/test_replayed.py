@@ -38,8 +38,8 @@ def replayed(made, seed=0, policy=None, max_parallel=6):
         made,
         policy or EqualSharePolicy(),
         ReplaySettings(max_parallel=max_parallel),
-        with_efficiency=False,
-        with_bound=False,
+        efficiency=False,
+        bound=False,
     )
     return run.summary, {name: table.to_pylist() for name, table in run.tables.items()}
 
@@ -133,9 +133,7 @@ def test_a_small_campaign_in_the_driver_and_in_a_replay_on_still_nodes_are_one(t
     still = NodeEvents.from_arrays(
         [f"n{k}" for k in range(4)], np.full(4, NodeState.IDLE, dtype=np.int8), [], [], [], 0, end_us
     )
-    run = replay_log(
-        still, made, EqualSharePolicy(), ReplaySettings(max_parallel=4), with_efficiency=False, with_bound=False
-    )
+    run = replay_log(still, made, EqualSharePolicy(), ReplaySettings(max_parallel=4), efficiency=False, bound=False)
     rows = run.tables["reports"].to_pylist()
     answers = [(t.report.job, t.report.samples, t.verdict.score) for t in driven.answers]
     assert sorted(answers, key=str) == sorted([(r["job"], r["samples"], r["score"]) for r in rows], key=str)

@@ -26,7 +26,8 @@ def submitted_at(driven):
 def reports(driven):
     """(trial's number, seconds, score) of each report."""
     return [
-        (int(answer.report.job.split("-")[1]), answer.report.time_us // SECOND, answer.verdict.score) for answer in driven.answers
+        (int(answer.report.job.split("-")[1]), answer.report.time_us // SECOND, answer.verdict.score)
+        for answer in driven.answers
     ]
 
 

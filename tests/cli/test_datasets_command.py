@@ -163,7 +163,7 @@ def test_all_leaves_out_what_nobody_serves_and_says_so(folder, server, monkeypat
     monkeypatch.setattr(entries, "CATALOGUE", entries.CATALOGUE.with_name("both.toml"))
     result = run("fetch", "--all")
     assert result.exit_code == 0, result.output
-    assert "unserved is left out" in result.stderr
+    assert "unserved is skipped" in result.stderr
     assert result.stdout == f"{folder / 'small.swf'}\n"
 
 

@@ -133,7 +133,7 @@ def test_an_output_that_is_there_is_kept(folder):
         (["swf", "log.swf", "--window", "2021-01-01", "2021-02-01"], "outside the log"),
         (["swf", "log.swf", "--full-window", "--window", "1", "2"], "cannot both be"),
         (["swf", "log.swf", "--min-gap", "-1"], "min_gap_s is out of range"),
-        (["slurm", "jobs.psv", "--tz", "Paris"], "no such time zone"),
+        (["slurm", "jobs.psv", "--tz", "Paris"], "unknown time zone"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_reason(folder, arguments, words):
@@ -263,7 +263,7 @@ def test_the_inventory_may_be_all_that_is_wanted(folder):
     report = json.loads(run("slurm", "jobs.psv", *options, "--inventory", "nodes.txt").stdout)
     assert report["facts"]["nodes"] == 2
     assert report["facts"]["node_hours"] == {"idle": 2.0, "busy": 4.0}
-    assert report["facts"]["nodes left out"].endswith("such as cn2: 2 uses by jobs not counted")
+    assert report["facts"]["nodes skipped"].endswith("such as cn2: 2 uses by jobs not counted")
     refused = run("slurm", "jobs.psv", *options)
     assert refused.exit_code == 2
     assert "give --inventory FILE" in refused.output

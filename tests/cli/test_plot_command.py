@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from bfreplay import replay_log
 from bfreplay.cli import main
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import FIGURES, figure_named
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 

@@ -104,7 +104,7 @@ def test_help_has_examples_and_all_defaults():
     said = CliRunner().invoke(main, ["regret", "--help"])
     assert said.exit_code == 0
     text = " ".join(said.stdout.replace("│", " ").split())
-    for words in ("bfreplay regret run", "default: thorough", "default: 600", "default: where it was"):
+    for words in ("bfreplay regret run", "default: thorough", "default: 350", "default: where it was"):
         assert words in text
 
 

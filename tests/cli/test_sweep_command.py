@@ -34,7 +34,8 @@ def test_a_person_gets_the_table_and_where_it_lies(files):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "4 runs, none failed."
-    assert lines[2].split() == ["t_fwd", "samples", "status"]
+    assert lines[2].split() == ["t_fwd", "status"]
+    assert lines[7].startswith("The same in all runs: samples ")
     assert [line.split()[0] for line in lines[3:7]] == ["10", "20", "30", "40"]
     assert lines[-1].split() == ["Table", str(files / "out" / "results.parquet")]
     again = _sweep("sweep.toml", "--out", "out", "--quiet")

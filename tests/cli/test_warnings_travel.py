@@ -32,7 +32,7 @@ t-fwd = [60, 120]
 VERDICT = "The idle nodes of this log cannot be believed: "
 WARNING = (
     "1 x jobs needed more nodes than were free; they got the nodes that were free, and the others as they became free "
-    "(2.5 node-hours, 60.0% of the idle ones)"
+    "(2.50 node-hours, 60.0% of the idle ones)"
 )
 
 
@@ -137,5 +137,7 @@ def test_a_page_says_it_in_its_answer_and_first_of_what_to_bear_in_mind(folder, 
     run("report", *runs.split(), "-o", "page.html", "--force")
     page = (folder / "page.html").read_text()
     answer = page[page.index('id="answer-title"') :]
-    assert answer.index("<strong data-verbatim>The idle nodes of this log cannot be believed") < answer.index("<aside")
-    assert "as they became free (2.5 node-hours" in answer[answer.index("Bear in mind") :][:1_500]
+    assert answer.index("<strong data-verbatim>The idle nodes of this log cannot be believed") < answer.index(
+        'class="cards"'
+    )
+    assert "as they became free (2.50 node-hours" in answer[answer.index("<aside") :][:1_500]

@@ -41,7 +41,7 @@ def test_numbers_have_as_many_digits_as_they_need():
 def test_a_spec_is_read_from_the_text_that_it_writes():
     spec = ClusterSpec((("v100", 4), ("k80", 2)))
     assert spec.text == "v100=4,k80=2"
-    assert ClusterSpec.parsed(spec.text) == spec
+    assert ClusterSpec.parse(spec.text) == spec
     assert spec.n_nodes == 6
     assert fixed_cluster(spec).nodes == fixed_cluster(spec.text).nodes
 
@@ -55,7 +55,7 @@ def test_a_spec_is_read_from_the_text_that_it_writes():
         ("v100=", "is unusable", ""), ("v100=1000001", "is unusable", "1000001"),
         ("v100=" + "9" * 30, "unusable", "9" * 30),
         ("=4", "name of a node type is unusable", ""), ("big gpu=4", "name of a node type is unusable", "big gpu"),
-        ("v100=4,v100=2", "'v100' is there twice", "v100=4,v100=2"),
+        ("v100=4,v100=2", "'v100' is given twice", "v100=4,v100=2"),
         ("a=600000,b=600000", "number of nodes is above", 1_200_000),
     ],
 )  # fmt: skip

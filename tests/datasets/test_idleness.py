@@ -276,3 +276,25 @@ def test_the_summit_log_has_its_published_figures(shared: Path) -> None:
     assert idleness.censored.open_at_end == 148
     # Quartiles of the length of an idle interval: 162 s, 475 s, 1,397 s.
     assert idleness.idle_interval_length_s[2:5] == (162, 475, 1_397)
+
+
+def test_the_worked_example_of_the_page_holds():
+    """Four hours of four nodes, as docs/describe.md draws them."""
+    rows = [
+        (HOUR // 2, 0, IDLE),
+        (HOUR, 0, BUSY),
+        (HOUR, 1, IDLE),
+        (HOUR, 2, IDLE),
+        (2 * HOUR, 0, IDLE),
+        (3 * HOUR, 1, BUSY),
+        (3 * HOUR, 2, BUSY),
+        (3 * HOUR, 3, DOWN),
+    ]
+    it = characterise(log([BUSY] * 4, rows, 4 * HOUR), "Europe/Paris")
+    assert (it.idle_node_hours, it.mean_idle_nodes) == (6.5, 1.625)
+    longer = {row.label: row for row in it.longer_idle_intervals}["30 min"]
+    assert (longer.count, longer.node_hours, longer.mean_nodes, longer.censored) == (3, 6.0, 1.5, 1)
+    assert (round(longer.share, 3), round(longer.censored_share, 3)) == (0.923, 0.308)
+    assert [(w.nodes, w.share_of_time, w.stretches) for w in it.widths] == [(1, 0.875, 1), (2, 0.5, 1), (4, 0.0, 0)]
+    assert [(large.label, large.per_day) for large in it.reclaim_bursts.large][-1] == ("1/2", 12.0)
+    assert it.week.by_hour[1:5] == (0.5, 2.0, 3.0, 1.0)  # in Paris it was 1:00 when the window began

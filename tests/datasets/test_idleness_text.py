@@ -32,7 +32,7 @@ def figures(rows: list[tuple[int, int, int]], n_nodes: int = 2, hours: int = 48,
 
 
 def figures_between(first: int, last: int) -> Idleness:
-    """Of TWO_INTERVALS from that hour to that one."""
+    """Return figures of TWO_INTERVALS from one hour to another."""
     time, node, state = (np.array([row[k] for row in TWO_INTERVALS], np.int64) for k in range(3))
     events = NodeEvents.from_arrays(["n0", "n1"], [1, 1], time, node, state, 0, 48 * HOUR)
     return characterise(events.between(first * HOUR, last * HOUR))
@@ -60,8 +60,8 @@ def test_every_figure_has_its_unit() -> None:
         "no node idle        93.8% of the time",
         "pool events         3 (0.1 an hour)",
         "transitions         4 (2 joins, 2 reclaims)",
-        "complete idle intervals     2",
-        "cut idle intervals          0 by the window (0 start, 0 end, 0 both), 0.0 node-hours",
+        "complete intervals  2",
+        "censored intervals  0 by the window (0 start, 0 end, 0 both), 0 node-hours",
         "node-time           idle 4.2%, busy 95.8%",
     ]
 
@@ -108,8 +108,9 @@ def test_no_line_is_wider_than_100_columns_and_none_ends_in_spaces(text: str) ->
 def test_the_first_paragraph_answers_in_plain_sentences() -> None:
     # idle nodes: 2 from 1 to 2 h, 1 from 2 to 4 h; an idle interval of 1 h and one of 3 h
     assert sentences(figures(TWO_INTERVALS, hours=8)) == [
-        "On average 0.5 of 2 nodes are idle, 25.0% of all node-time: 4 idle node-hours in 8.0 h.",
-        "Of these 4 idle node-hours, 100.0% are in idle intervals longer than 10 min, as if 0.5 nodes were dedicated; "
+        "On average 0.500 of 2 nodes are idle, 25.0% of all node-time: 4 idle node-hours in 8.0 h.",
+        "Of these 4 idle node-hours, 100.0% are in idle intervals longer than 10 min, as if 0.500 nodes were "
+        "dedicated; "
         "75.0% are in idle intervals longer than 1 h, as if 0.375 nodes were.",
         "At least 1 node is idle 37.5% of the time, for 3.0 h at a stretch on average (median 3.0 h, longest 3.0 h).",
         "Nodes are taken back 6 times a day, 1 at once at the median and 1 at the most; at least half of the idle "
@@ -141,7 +142,7 @@ def test_one_of_a_thing_is_singular() -> None:
     whole = figures([(1, 0, 0)], hours=24)  # all but a microsecond
     assert sentences(whole)[0].startswith("On average 1 of 2 nodes is idle")
     assert "longer than 10 min, as if 1 node was dedicated" in sentences(whole)[1]
-    assert sentences(figures([(HOUR, 0, 0)], n_nodes=1, hours=2))[0].startswith("On average 0.5 of 1 node is idle")
+    assert sentences(figures([(HOUR, 0, 0)], n_nodes=1, hours=2))[0].startswith("On average 0.500 of 1 node is idle")
     assert sentences(figures([], n_nodes=1)) == ["The only node is never idle in 2.000 days."]
 
 
@@ -163,8 +164,8 @@ def test_the_paragraph_names_the_busiest_and_the_idlest_hour_and_day_where_all_a
     rows = [(34 * HOUR, 0, 0), (35 * HOUR, 1, 0), (36 * HOUR, 0, 1), (36 * HOUR, 1, 1)]
     text = sentences(figures(rows, hours=7 * 24, source_timezone="Europe/Paris"))[-1]
     assert text == (
-        "Over the day (Europe/Paris), most are idle from 12:00 to 13:00 (0.286), fewest from 00:00 to 01:00 (0.0); "
-        "over the week, most on Friday (0.125), fewest on Monday (0.0)."
+        "Over the day (Europe/Paris), most are idle from 12:00 to 13:00 (0.286), fewest from 00:00 to 01:00 (0); "
+        "over the week, most on Friday (0.125), fewest on Monday (0)."
     )
     assert "over the week" not in sentences(figures(rows, hours=6 * 24))[-1]
     assert "Over the day" not in sentences(figures(rows, hours=6 * 24))[2]
@@ -285,7 +286,7 @@ def test_numbers_are_written_with_the_digits_that_people_need() -> None:
     assert [cell(x) for x in (None, 0.0, 0.01, 0.05, 12.34, 99.96, 1_234.5)] == [
         "-", "0.0", "<0.1", "0.1", "12.3", "100.0", "1,234",
     ]  # fmt: skip
-    assert [few(x) for x in (None, 0.0, 0.0123, 12.34, 1_234.5)] == ["-", "0.0", "0.0123", "12.3", "1,234"]
+    assert [few(x) for x in (None, 0.0, 0.0123, 12.34, 1_234.5)] == ["-", "0", "0.0123", "12.3", "1,234"]
     assert [span(x) for x in (0.5, 10, 119, 120, 7_199, 7_200, 172_800)] == [
         "0.5 s", "10 s", "119 s", "2.0 min", "120 min", "2.0 h", "2.0 d",
     ]  # fmt: skip

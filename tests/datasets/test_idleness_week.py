@@ -16,7 +16,7 @@ MONDAY, THURSDAY, SATURDAY, SUNDAY = 0, 3, 5, 6
 
 
 def week_of(start, end, rows=(), initial=(BUSY, BUSY), zone=None, **metadata):
-    """Of a log of nodes a and b; rows are (UTC time, node, state)."""
+    """Return the week of a log of nodes a and b; rows are (UTC time, node, state)."""
     times, nodes, states = zip(*rows, strict=True) if rows else ((), (), ())
     events = NodeEvents.from_arrays(
         ["a", "b"], initial, np.array([parse_time_us(time) for time in times], np.int64),

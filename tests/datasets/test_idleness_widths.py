@@ -1,4 +1,4 @@
-"""How many nodes are idle at once and for how long, against numbers worked out by hand."""
+"""Number of nodes idle at once and its duration, against numbers worked out by hand."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_several_curves_stand_in_one_table_and_parquet_may_hold_numbers(tmp_path
         ("nodes,samples_per_s\n1,nan\n2,3\n", "no rate", 1, "samples_per_s", None),
         ("nodes,samples_per_s\n1,10\n2.5,3\n", "no node count", 2, "nodes", 2.5),
         ("nodes,samples_per_s\n0,10\n2,3\n", "no node count", 1, "nodes", 0.0),
-        ("nodes,samples_per_s\n1,10\n2,fast\n", "no number", 2, "samples_per_s", "fast"),
+        ("nodes,samples_per_s\n1,10\n2,fast\n", "not a number", 2, "samples_per_s", "fast"),
         ("nodes,samples_per_s\n1,10\n2,\n", "is empty here", 2, "samples_per_s", None),
         ("nodes,samples_per_s\n4,10\n4,11\n", "too few node counts", "1 to 2", "nodes", [4]),
         ("nodes,samples_per_s,repeat\n1,10,1\n1,11,1\n2,9,1\n", "the same repeat", 2, "repeat", "1"),

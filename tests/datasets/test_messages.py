@@ -1,4 +1,4 @@
-"""What a stranger reads who gives a wrong file: the sentence names the cause, and what to do."""
+"""Messages for wrong files: the sentence names the cause and the fix."""
 
 import gzip
 import json
@@ -316,7 +316,7 @@ def test_a_window_takes_times_of_every_form(three_nodes, start):
     "start", ["noon", True, None, 0.5, float("nan"), pd.NaT, pd.Timestamp("1970-01-01T00:00:10.000000001")]
 )
 def test_a_bound_that_is_no_time_is_refused(three_nodes, start):
-    assert "the start of the window is no time" in refused(three_nodes.between, start, 20 * SECOND).problem
+    assert "the start of the window is not a time" in refused(three_nodes.between, start, 20 * SECOND).problem
 
 
 # the file beside a CSV log

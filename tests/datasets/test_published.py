@@ -100,7 +100,7 @@ def test_a_cut_archive_is_refused(tmp_path):
     [
         (matrix([[0, 1], [1, 2], [1, 1]]), "neither 0 nor 1", 2, "a", 2),
         (matrix([[0, 1], [np.nan, 1], [1, 1]], dtype=float), "neither 0 nor 1", 2, "b", None),
-        (matrix([["x", 1]] * 3, dtype=object), "something else than numbers", None, "b", "object"),
+        (matrix([["x", 1]] * 3, dtype=object), "values that are not numbers", None, "b", "object"),
         (
             matrix(GOOD, times=pd.DatetimeIndex(["2021-02-10", "2021-02-12", "2021-02-11"])),
             "do not increase",
@@ -117,7 +117,7 @@ def test_a_cut_archive_is_refused(tmp_path):
         ),
         (matrix(GOOD, columns=("a", "a")), "two nodes", None, "node", "a"),
         (matrix(GOOD, columns=(1, 2)), "not named after a node", None, "1", 1),
-        (pd.DataFrame({"x": [1, 2]}), "no node-state matrix", None, None, None),
+        (pd.DataFrame({"x": [1, 2]}), "not a node-state matrix", None, None, None),
     ],
 )
 def test_a_faulty_matrix_names_row_and_node(tmp_path, frame, problem, row, column, value):

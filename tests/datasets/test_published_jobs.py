@@ -60,7 +60,7 @@ def test_two_tables_become_jobs_with_shared_curves(tmp_path):
             "Tsub",
         ),
         ({"bounds": {"Jmin": [1.0, 5.0]}}, "Jbnd.pkl", "above max_nodes", 2, "min_nodes"),
-        ({"bounds": {"Jmin": [1.0, 1.5]}}, "Jbnd.pkl", "no whole number", 2, "Jmin"),
+        ({"bounds": {"Jmin": [1.0, 1.5]}}, "Jbnd.pkl", "not a whole number", 2, "Jmin"),
         ({"bounds": {"Pmax": ["many", 1.0]}}, "Jbnd.pkl", "no numbers", None, "Pmax"),
         ({"bounds": {"Tsub": [1, 2]}}, "Jbnd.pkl", "holds no times", None, "Tsub"),
         ({"curves": {"Ps": [[0, 10.0, 19.0, 35.0], [5, 10.0, 19.0, 35.0]]}}, "JNPs.pkl", "start at zero", 2, "Ps"),

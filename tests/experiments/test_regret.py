@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import bfreplay.experiments.regret as regret_module
+from bfreplay import replay_log
 from bfreplay.bounds import Effort, Kind, UpperBound
-from bfreplay.datasets import load_events
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.experiments.regret import Regret, regret, render
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.saved_inputs import MissingInputsError
 from bfreplay.workload import Orders
 from tests.replay.test_job_sources import Scripted, reporting
@@ -57,7 +57,7 @@ def there(tmp_path: Path) -> Path:
 def _run(there: Path, policy, *, jobs="jobs.csv", out=None, max_parallel=2, unlimited_work=True) -> RunResult:
     return replay_log(
         there / "events.csv", there / jobs, policy, ReplaySettings(max_parallel), unlimited_work=unlimited_work,
-        with_efficiency=False, out=None if out is None else there / out,
+        efficiency=False, out=None if out is None else there / out,
     )  # fmt: skip
 
 
@@ -111,10 +111,8 @@ def test_runs_that_share_their_inputs_share_a_bound_found_once(there, n_bounds):
 def test_other_jobs_fewer_at_once_or_another_window_have_bounds_of_their_own(there, n_bounds):
     whole = _run(there, BFTrainerPolicy(120.0))
     part = replay_log(
-        load_events(there / "events.csv").between(*_minutes(whole, 5, 15)), there / "jobs.csv", None, ReplaySettings(2),
-        unlimited_work=True, with_efficiency=False, session={"files": {
-            "events": str(there / "events.csv"), "jobs": str(there / "jobs.csv"),
-        }},
+        there / "events.csv", there / "jobs.csv", window=tuple(map(iso_utc, _minutes(whole, 5, 15))), max_parallel=2,
+        unlimited_work=True, efficiency=False,
     )  # fmt: skip
     runs = [
         whole, part, _run(there, None, max_parallel=1), _run(there, None, unlimited_work=False),
@@ -152,7 +150,7 @@ def test_a_run_of_a_job_source_is_refused_before_anything_is_searched(there, n_b
     plain = _run(there, None)
     campaign = replay_log(
         log(2, [(50, 1, True)], 100, idle_first=(0,)), Scripted([Orders(submit=(reporting("a", 100.0),))]),
-        EqualSharePolicy(), with_efficiency=False, out=there / "campaign",
+        EqualSharePolicy(), efficiency=False, out=there / "campaign",
     )  # fmt: skip
     assert campaign.summary["bound"] is None
     with pytest.raises(InputError) as caught:
@@ -179,7 +177,7 @@ def test_inputs_that_were_moved_are_named_and_others_refused(there):
 
 
 def test_a_run_made_in_memory_alone_does_not_say_where_its_inputs_are():
-    run = replay_log(log(1, [], 100, idle_first=(0,)), [job()], with_efficiency=False)
+    run = replay_log(log(1, [], 100, idle_first=(0,)), [job()], efficiency=False)
     with pytest.raises(MissingInputsError, match="does not say where its events are"):
         regret([run])
 

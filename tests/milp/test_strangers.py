@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality, SolverStatus, solver_entries, solver_of
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.verify import objective_of, violation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.milp import faulty_backends, faulty_formulations
 from tests.milp.small_problems import problem_of_two
@@ -116,7 +116,7 @@ def test_a_replay_counts_the_answers_of_a_back_end_whose_status_is_text():
 
     solver = MilpSolver("choices", SaysText(), referee=ExactSolver(), isolated=False)
     idle = log(2, [(50, 1, True)], 100, idle_first=(0,))
-    run = replay_log(idle, JobSet([job()]), BFTrainerPolicy(60.0, solver), with_efficiency=False)
+    run = replay_log(idle, JobSet([job()]), BFTrainerPolicy(60.0, solver), efficiency=False)
     assert run.summary["fallbacks"] == {"wrong": 2}
     assert run.table("decisions").to_pydict()["solver_status"] == ["optimal", "optimal"]  # of the fallback
     assert run.table("decisions").to_pydict()["rejected_solver_status"] == ["error", "error"]
@@ -174,6 +174,16 @@ def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
     theirs = entries["broken"]
     assert "cannot be imported" in theirs.problem
     assert "cannot be imported" in entries["formulation broken"].problem
+
+
+def test_a_back_end_that_is_installed_and_cannot_be_imported_does_not_work_here(tmp_path, monkeypatch):
+    package = tmp_path / "highspy"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('libhighs.so: no such file\\nsecond line')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = next(entry for entry in solver_entries() if entry.name == "highs")
+    assert found.problem == "ImportError: libhighs.so: no such file second line"
+    assert found.version == ""
 
 
 @pytest.mark.parametrize("name", ["exact", "cbc"])

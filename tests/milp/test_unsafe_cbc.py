@@ -82,8 +82,8 @@ def test_a_whole_replay_survives_it_and_trains_as_much_as_with_the_exact_solver(
     jobs = bfreplay.load_jobs(bfreplay.sample_jobs_path())
     with IsolatedBackend(NAIVE, python=python, grace_s=0.5) as worker:
         solver = MilpSolver("counts_sos2", NAIVE, worker=worker, referee=ExactSolver(), time_limit_s=0.5)
-        run = bfreplay.replay_log(log, jobs, BFTrainerPolicy(120.0, solver), with_efficiency=False, with_bound=False)
-    exact = bfreplay.replay_log(log, jobs, with_efficiency=False, with_bound=False)
+        run = bfreplay.replay_log(log, jobs, BFTrainerPolicy(120.0, solver), efficiency=False, bound=False)
+    exact = bfreplay.replay_log(log, jobs, efficiency=False, bound=False)
     assert run.summary["n_decisions"] == exact.summary["n_decisions"]
     assert sum(run.summary["fallbacks"].values()) > 0
     assert set(run.summary["decisions"]) <= {"proven", "proven_by_fallback", "proven_trivially"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyCapabilities, PolicyState
@@ -12,7 +13,6 @@ from bfreplay.policies.bftrainer import problem_of
 from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_of
 from bfreplay.policies.look_ahead import LookAheadPolicy
 from bfreplay.policies.objectives.catalogue import objective_of
-from bfreplay.runs import replay_log
 from tests.policies.small_states import state_of
 from tests.replay.tiny import job, log
 
@@ -221,7 +221,7 @@ class Patient(EqualSharePolicy):
 
 def test_a_strangers_policy_gets_its_own_parameters_and_the_run_tells_them():
     policy = policy_of(f"{__name__}:Patient(nodes=3, mood=wild)", t_fwd_s=60.0, solver=ExactSolver())
-    run = replay_log(log(5, [], 100, idle_first=(0,)), [job()], policy, with_efficiency=False, with_bound=False)
+    run = replay_log(log(5, [], 100, idle_first=(0,)), [job()], policy, efficiency=False, bound=False)
     assert run.record["config"]["policy"] == {"name": "patient", "nodes": 3, "mood": "wild"}
     assert policy.seen == 5
 

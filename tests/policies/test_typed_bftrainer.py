@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
 from bfreplay.milp import solver_of
@@ -20,7 +21,6 @@ from bfreplay.policies import BFTrainerPolicy, Decision, Placement, Policy, Poli
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.typed import placed, typed_problem
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.throughputs import read_throughputs
 from tests.examples import examples
@@ -245,7 +245,7 @@ def test_gavels_workload_runs_to_its_end_with_every_decision_proven(shared, elas
     jobs = generated_jobs(table, 25, seed=1, multi_gpu=True, elastic=elastic, jobs_per_hour=4.0)
     result = replay_log(
         fixed_cluster("v100=8,p100=8,k80=8"), jobs, BFTrainerPolicy(360, objective=objective),
-        ReplaySettings(max_parallel=100, until_done=True), with_efficiency=False, with_bound=False,
+        ReplaySettings(max_parallel=100, until_done=True), efficiency=False, bound=False,
     )  # fmt: skip
     decisions = result.table("decisions").to_pydict()
     assert set(decisions["quality"]) == {"proven"}

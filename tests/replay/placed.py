@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import ANY_TRIGGER, Decision, Placement, Policy, PolicyCapabilities, PolicyState, Round, Trigger
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 from tests.replay.tiny import SECOND, log
@@ -146,7 +147,7 @@ def run(
     """Replay without what it is compared with."""
     return replay_log(
         events, JobSet(jobs, colocation=colocation), policy, ReplaySettings(record_nodes=True, **settings),
-        with_efficiency=False, with_bound=False,
+        efficiency=False, bound=False,
     )  # fmt: skip
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, NodeState, load_events, load_jobs, write_events
 from bfreplay.milp.named_solvers import solver_of
 from bfreplay.policies import Decision, Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 from tests.replay.second_engine import Job, Log, Rules, check, check_tables
@@ -75,7 +76,7 @@ class Case:
     solver: str = "exact"
     unlimited_work: bool = False
     via_files: bool = False
-    with_bound: bool = False
+    bound: bool = False
     random_state: int = 0
     options: dict[str, float] = field(default_factory=dict)
 
@@ -174,7 +175,7 @@ def case_of(seed: int) -> Case:
         solver=solver,
         unlimited_work=bool(rng.random() < 0.1 and not in_rounds),
         via_files=bool(rng.random() < 0.15),
-        with_bound=bool(rng.random() < 0.2),
+        bound=bool(rng.random() < 0.2),
         random_state=int(rng.integers(1000)),
         options={"round_s": float(rng.choice([30.0, 120.0, 360.0]))} if in_rounds else {},
     )  # fmt: skip
@@ -204,8 +205,8 @@ def run(case: Case, folder: Path) -> RunResult:
         record_nodes=True,
     )
     return replay_log(
-        events, jobs, _policy(case), settings, unlimited_work=case.unlimited_work, with_efficiency=case.with_bound,
-        with_bound=case.with_bound,
+        events, jobs, _policy(case), settings, unlimited_work=case.unlimited_work, efficiency=case.bound,
+        bound=case.bound,
     )  # fmt: skip
 
 

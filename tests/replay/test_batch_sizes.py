@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import BFTrainerPolicy, Decision, Policy, PolicyState, Round
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Adaptation, ElasticJob, JobSet
 from tests.replay.placed import of_job
@@ -48,14 +48,14 @@ def test_a_job_goes_on_along_the_curve_of_its_new_batch_size(semantics):
     # one node: 200 samples at 10/s, 200 at 20/s. The published clock looks only at pool events: here every second
     events = log(2, [(t, 1, t % 2 == 1) for t in range(1, 40)], 40, [0])
     settings = ReplaySettings(semantics=semantics)
-    result = replay_log(events, JobSet([changing_job()]), Recorder(), settings, with_efficiency=False)
+    result = replay_log(events, JobSet([changing_job()]), Recorder(), settings, efficiency=False)
     assert finish_s(result) == pytest.approx(30.0, abs=1e-5)
     assert result.summary["ledger"]["samples"] == pytest.approx(400)
 
 
 def test_the_policy_is_asked_when_a_batch_size_changes_and_sees_the_new_curve():
     policy = Recorder()
-    result = replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), policy, with_efficiency=False)
+    result = replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), policy, efficiency=False)
     assert policy.seen == [(0.0, [16], [10.0]), (20.0, [32], [20.0])]
     assert result.table("decisions")["trigger"].to_pylist() == ["pool+arrival", "batch_size", "completion"]
 
@@ -64,7 +64,7 @@ def test_the_exact_allocator_moves_nodes_to_the_job_that_became_faster():
     """Three nodes. Both jobs make 10 a node, so that the third node goes to the first of them; from 200 samples on, b
     makes 20 on one node and only 8 more on the second, where a makes 10 more: b has one, and a two."""
     jobs = JobSet([changing_job("b"), job("a", rates=(0.0, 10.0, 20.0), work=1e6)])
-    result = replay_log(log(3, [], 60, [0, 1, 2]), jobs, BFTrainerPolicy(600), with_efficiency=False)
+    result = replay_log(log(3, [], 60, [0, 1, 2]), jobs, BFTrainerPolicy(600), efficiency=False)
     rate = dict(
         zip(*(result.table("decisions")[k].to_pylist() for k in ("trigger", "rate_samples_per_s")), strict=True)
     )
@@ -75,14 +75,14 @@ def test_the_exact_allocator_moves_nodes_to_the_job_that_became_faster():
 def test_a_job_that_was_paused_with_its_new_batch_size_keeps_it():
     # the node is away from 25 to 30 s: 200 samples by 20 s, 100 more by 25 s, the last 100 from 30 s on
     events = log(1, [(25, 0, False), (30, 0, True)], 60, [0])
-    assert finish_s(replay_log(events, JobSet([changing_job()]), Recorder(), with_efficiency=False)) == 35.0
+    assert finish_s(replay_log(events, JobSet([changing_job()]), Recorder(), efficiency=False)) == 35.0
 
 
 def test_a_policy_may_set_batch_sizes_itself_and_credit_samples():
     policy = Recorder({0: Round(until_us=10_000_000), 1: Round(batch_size=np.array([32]), credit=np.array([50.0]))})
     policy.sets_batch_sizes = True
     policy.wakes_on = policy.wakes_on | 8
-    result = replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), policy, with_efficiency=False)
+    result = replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), policy, efficiency=False)
     # 100 samples by 10 s, 50 for nothing, 250 at 20/s; no change at 200 samples, which would ask again
     assert finish_s(result) == 22.5
     assert len(policy.seen) == 2
@@ -98,7 +98,7 @@ def test_a_policy_may_set_batch_sizes_itself_and_credit_samples():
 )
 def test_impossible_batch_sizes_and_credits_are_refused(wrong):
     with pytest.raises(BfreplayError, match=r"batch sizes|credit"):
-        replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), Recorder({0: wrong}), with_efficiency=False)
+        replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), Recorder({0: wrong}), efficiency=False)
 
 
 @pytest.mark.parametrize(("sets", "size"), [(True, 64), (False, 32)])
@@ -106,12 +106,12 @@ def test_a_batch_size_without_a_curve_or_from_a_policy_that_sets_none_is_refused
     policy = Recorder({0: Round(batch_size=np.array([size]))})
     policy.sets_batch_sizes = sets
     with pytest.raises(BfreplayError, match=f"the batch size {size}, which it may not have"):
-        replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), policy, with_efficiency=False)
+        replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), policy, efficiency=False)
 
 
 def test_curves_that_change_cannot_be_learnt():
     with pytest.raises(InputError, match="cannot be learnt"):
-        replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), LearningPolicy(Recorder()), with_efficiency=False)
+        replay_log(log(1, [], 60, [0]), JobSet([changing_job()]), LearningPolicy(Recorder()), efficiency=False)
 
 
 def test_the_upper_bound_holds_for_jobs_that_become_faster():

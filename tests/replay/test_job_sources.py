@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies import Decision, EqualSharePolicy, PolicyState
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
 from tests.examples import examples
@@ -55,9 +56,7 @@ def reporting(name: str, *at: float, work: float = 400.0, **more: Any) -> Elasti
 
 
 def replayed(events: NodeEvents, source: JobSource, max_parallel: int = 10) -> RunResult:
-    return replay_log(
-        events, source, EqualSharePolicy(), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
-    )
+    return replay_log(events, source, EqualSharePolicy(), ReplaySettings(max_parallel), efficiency=False, bound=False)
 
 
 def idle_for(seconds: float, n_nodes: int = 4) -> NodeEvents:
@@ -267,7 +266,7 @@ def test_a_job_does_not_age_while_its_source_pauses_it():
         {("waits", 40.0): Verdict(pause=True)},
     )  # admitted at 0 s, pauses at 1 s, goes on at 31 s
     policy = Watch()
-    run = replay_log(idle_for(60), source, policy, with_efficiency=False, with_bound=False)
+    run = replay_log(idle_for(60), source, policy, efficiency=False, bound=False)
     assert policy.seen == [(0.0, [0.0]), (31.0, [30.0])]
     assert by_name(run)["waits"]["admitted"].timestamp() == 0
 
@@ -283,7 +282,7 @@ def test_the_pauses_of_a_job_add_up():
         {("waits", samples): Verdict(pause=True) for samples in (40.0, 80.0)},
     )  # fmt: skip
     policy = Watch()
-    replay_log(idle_for(60), source, policy, with_efficiency=False, with_bound=False)
+    replay_log(idle_for(60), source, policy, efficiency=False, bound=False)
     assert policy.seen == [(0.0, [0.0]), (31.0, [30.0]), (52.0, [50.0])]
 
 
@@ -483,7 +482,7 @@ class _Dice:
 @given(events=logs(), seed=st.integers(0, 10_000), max_parallel=st.integers(1, 5))
 def test_the_books_close_and_repeat_whatever_a_source_does(events: NodeEvents, seed: int, max_parallel: int):
     one, other = (
-        replay_log(events, _Dice(seed), settings=ReplaySettings(max_parallel), with_efficiency=False, with_bound=False)
+        replay_log(events, _Dice(seed), settings=ReplaySettings(max_parallel), efficiency=False, bound=False)
         for _ in range(2)
     )  # a ledger that does not close has raised
     assert one.record == other.record

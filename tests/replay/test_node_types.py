@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import EqualSharePolicy, Trigger
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 from tests.replay.placed import Scripted, Step, intervals, node_seconds, of_job, run, typed_job, typed_log
@@ -149,7 +149,7 @@ def test_node_time_on_each_type_adds_up_without_tables_too():
     policy = Scripted(Step({0: [0]}, until_s=10), Step({0: [2, 3]}))
     result = replay_log(
         typed_log(V100_AND_P100, 20), JobSet([typed_job()]), policy, ReplaySettings(),
-        with_efficiency=False, with_bound=False, with_tables=False,
+        efficiency=False, bound=False, with_tables=False,
     )  # fmt: skip
     assert node_seconds(result, "allocated") == 10 + 20
     assert result.summary["ledger"]["samples"] == pytest.approx(100 + 80)

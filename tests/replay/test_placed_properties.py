@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeState
 from bfreplay.policies import ANY_TRIGGER, Decision, Placement, Policy, PolicyCapabilities, PolicyState, Round, Trigger
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.active import charged_us
-from bfreplay.runs import replay_log
 from bfreplay.workload import Colocation, JobSet
 from tests.examples import examples
 from tests.replay.placed import typed_job, typed_log
@@ -171,7 +171,7 @@ def test_random_decisions_leave_the_ledger_in_order(case):
 
     def replayed():
         policy = RandomPlacer(seed, wakes_on, jobs.colocation is not None)
-        return replay_log(events, jobs, policy, options, with_efficiency=False, with_bound=False)
+        return replay_log(events, jobs, policy, options, efficiency=False, bound=False)
 
     result = replayed()  # a ledger that does not close has raised
     end_us = result.record["config"]["window_end_us"]

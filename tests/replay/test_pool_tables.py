@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.idleness.idle_intervals import SPECTRUM_OVER_US
@@ -30,7 +31,7 @@ from bfreplay.replay.pool_tables import (
 )
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.tables import CHUNK_ROWS, MemorySink, ParquetSink, RowTable
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.workload import ElasticJob, JobSet, Orders, Verdict
 from tests.examples import examples
 from tests.replay.test_job_sources import Scripted, reporting
@@ -45,7 +46,7 @@ def replayed(
     policy: Policy | None = None,
     options: ReplaySettings | None = None,
 ) -> RunResult:
-    return replay_log(events, JobSet(jobs), policy, options, with_efficiency=False, with_bound=False)
+    return replay_log(events, JobSet(jobs), policy, options, efficiency=False, bound=False)
 
 
 def idle_intervals(run: RunResult) -> list[tuple[float, ...]]:
@@ -122,7 +123,7 @@ def test_a_pause_ends_the_holding_and_not_the_idle_interval():
         ],
         {("waits", 40.0): Verdict(1.0, pause=True)},
     )
-    run = replay_log(log(1, [], 20, idle_first=[0]), source, with_efficiency=False, with_bound=False)
+    run = replay_log(log(1, [], 20, idle_first=[0]), source, efficiency=False, bound=False)
     assert idle_intervals(run) == [(16, 1, 1, 1, 20, 8)]
 
 
@@ -135,7 +136,7 @@ def test_a_log_without_an_idle_node_has_no_idle_interval_and_one_row_of_nothing(
 
 @pytest.mark.parametrize("jobs", [Scripted([]), JobSet([job(submit_s=99)])], ids=["no job", "a job to come later"])
 def test_nodes_idle_for_the_whole_window_are_cut_and_without_jobs_free(jobs):
-    run = replay_log(log(3, [], 20, idle_first=range(3)), jobs, with_efficiency=False, with_bound=False)
+    run = replay_log(log(3, [], 20, idle_first=range(3)), jobs, efficiency=False, bound=False)
     assert idle_intervals(run) == [(16, 3, 3, 0, 60, 0)]
     assert pool(run) == [(0, 3)]
 
@@ -155,7 +156,7 @@ def test_the_pool_is_written_on_when_all_jobs_are_done():
 def test_a_folder_holds_what_memory_holds(tmp_path):
     events = log(2, [(10, 1, True), (15, 0, False)], 20, idle_first=[0])
     kept = replayed(events, [job()])
-    replay_log(events, JobSet([job()]), out=tmp_path / "run", with_efficiency=False, with_bound=False)
+    replay_log(events, JobSet([job()]), out=tmp_path / "run", efficiency=False, bound=False)
     saved = RunResult.load(tmp_path / "run")
     for name, schema in (("pool", POOL), ("idle_intervals", IDLE_INTERVALS)):
         assert kept.table(name).schema == schema
@@ -167,7 +168,7 @@ def test_a_folder_holds_what_memory_holds(tmp_path):
 
 def test_a_replay_that_keeps_no_tables_keeps_none_of_these():
     run = replay_log(
-        log(1, [], 9, [0]), JobSet([job()]), with_tables=False, with_efficiency=False, with_bound=False
+        log(1, [], 9, [0]), JobSet([job()]), with_tables=False, efficiency=False, bound=False
     )  # fmt: skip
     assert run.tables == {}
     run_tables = RunTables.nowhere()

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.examples import examples
 from tests.replay.tiny import job_sets, logs
@@ -43,8 +44,8 @@ def _run(
         jobs,
         made,
         ReplaySettings(max_parallel, semantics, seed, record_nodes=True),
-        with_efficiency=False,
-        with_bound=False,
+        efficiency=False,
+        bound=False,
     )
 
 
@@ -179,6 +180,6 @@ def test_every_exact_decision_is_proven_and_the_counters_add_up(events, jobs, po
 @given(events=logs(), jobs=job_sets(), max_parallel=st.integers(1, 4))
 def test_continuous_progress_never_falls(events, jobs, max_parallel):
     result = replay_log(
-        events, jobs, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
+        events, jobs, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), efficiency=False, bound=False
     )
     assert np.all(np.array(result.table("decisions")["samples_since_last"]) >= -1e-6)

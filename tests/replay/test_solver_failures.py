@@ -7,10 +7,10 @@ import signal
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
-from bfreplay.runs import replay_log
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, load_events, load_jobs
 from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.policies import gavel_policy
 from bfreplay.workload import Colocation, JobSet, JobSource
@@ -94,7 +95,7 @@ def packed_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     replay_log(
         fixed_cluster("v100=2,p100=1"), JobSet(jobs, colocation=together),
         gavel_policy("max_min_fairness_packed")(GavelOptions(round_s=60.0, restart_s=5.0)),
-        ReplaySettings(until_done=True), with_fairness=True, out=folder,
+        ReplaySettings(until_done=True), fairness=True, out=folder,
     )  # fmt: skip
     return RunResult.load(folder)
 

@@ -32,8 +32,8 @@ def test_the_exact_text_has_every_digit(value, text):
         (0, "count", "0 nodes"),
         (4_734, "count", "4,734 nodes"),
         (1.0, "amount", "1 node"),
-        (1.004, "amount", "1 node"),
-        (1.5, "amount", "1.5 nodes"),
+        (1.004, "amount", "1.00 nodes"),
+        (1.5, "amount", "1.50 nodes"),
     ],
 )
 def test_the_word_is_singular_where_a_person_reads_1(value, kind, text):

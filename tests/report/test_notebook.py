@@ -9,10 +9,11 @@ from html.parser import HTMLParser
 import pyarrow.parquet as pq
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import FIGURES, NothingToShowError
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.run_records import changed, setting
@@ -99,8 +100,8 @@ def test_the_table_has_the_numbers_of_the_run(run):
     ledger = run.summary["ledger"]["node_hours"]
     assert found["idle node-hours"] == "0.0167"
     assert ledger["idle"] == pytest.approx(1 / 60)
-    assert found["share of the idle node-hours useful"] == "25.0 %"
-    assert found["share of the idle node-hours unallocated"] == "75.0 %"
+    assert found["share of the idle node-hours useful"] == "25 %"
+    assert found["share of the idle node-hours unallocated"] == "75 %"
     assert found["length of the window"] == "60 s"
     assert found["decisions"] == str(run.summary["n_decisions"])
     assert found["jobs finished"] == "1"
@@ -121,9 +122,9 @@ def test_the_table_is_whole_in_itself_and_shows_text_as_it_is(run, tmp_path):
 
 
 def test_odd_runs_have_a_table(run):
-    never = replay_log(log(1, [], 60), JobSet([job("a")]), EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    never = replay_log(log(1, [], 60), JobSet([job("a")]), EqualSharePolicy(), efficiency=False, bound=False)
     found = rows(never._repr_html_())
-    assert found["idle node-hours"] == "0.0"
+    assert found["idle node-hours"] == "0"
     assert "share of the idle node-hours useful" not in found
     assert not {"nan", "None"} & set(found.values())
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
+from bfreplay.runs import RunSettings, run_replay
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
@@ -51,7 +52,7 @@ def test_the_dedicated_nodes_rescale_with_the_policys_own_forward_looking_time()
     jobs = JobSet([job("a"), job("b", submit_s=1, up_s=50)])
     events = log(4, [], 20, idle_first=range(4))
     for policy, t_fwd_s in ((BFTrainerPolicy(33.0), 33.0), (EqualSharePolicy(), 44.0)):
-        result = replay_log(events, jobs, policy, ReplaySettings(2), dedicated_t_fwd_s=44.0)
+        result = run_replay(events, jobs, policy, ReplaySettings(2), RunSettings(dedicated_t_fwd_s=44.0))
         assert result.summary["efficiency"]["t_fwd_s"] == t_fwd_s
 
 
@@ -85,6 +86,6 @@ def test_the_dedicated_nodes_run_in_continuous_time_whatever_clock_the_run_follo
 
 
 def test_without_efficiency_there_is_no_u():
-    result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), with_efficiency=False, with_bound=False)
+    result = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), efficiency=False, bound=False)
     assert result.u is None
     assert result.summary["efficiency"] is None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bfreplay import replay_log
 from bfreplay.datasets import load_jobs
 from bfreplay.datasets.bundled import sample_jobs_path
-from bfreplay.runs import replay_log
 from bfreplay.runs.run_warnings import extrapolation_warnings, shown_warnings
 from bfreplay.runs.summary_text import render
 from bfreplay.scalability import Amdahl, CommunicationWeak, MeasuredLaw, TabulatedCurve

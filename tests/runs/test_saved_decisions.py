@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, write_events, write_jobs
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
@@ -22,7 +23,7 @@ from bfreplay.milp.verify import objective_of
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState, Trigger
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.saved_decisions import decision_at, recorded_decisions
 from bfreplay.workload import JobSet
 from tests.examples import examples
@@ -109,7 +110,7 @@ def test_every_decision_of_any_run_is_posed_again_as_it_was(
     part = events if window is None else events.between(window[0] * SECOND, window[1] * SECOND)
     run = replay_log(
         part, jobs, witness, ReplaySettings(max_parallel, semantics, seed),
-        unlimited_work=unlimited_work, with_efficiency=False, with_bound=False,
+        unlimited_work=unlimited_work, efficiency=False, bound=False,
     )  # fmt: skip
     check_all(run, events, jobs, witness.asked)
 
@@ -121,7 +122,7 @@ def test_a_job_whose_end_is_predicted_late_by_rounding_ends_with_the_events_of_i
     jobs = JobSet([job("short", work=work, rates=(0.0, rate)), job("long", rates=(0.0, 0.01, 0.02))])
     events = log(3, [(when_s, 1, True), (when_s, 2, True), (5, 1, False)], 10, idle_first=[0])
     witness = Witness(BFTrainerPolicy(T_FWD_S))
-    run = replay_log(events, jobs, witness, with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, witness, efficiency=False, bound=False)
     times = run.table("decisions")["time"].cast("int64").to_pylist()
     assert times[:2] == [0, round(when_s * SECOND)]
     assert run.table("decisions")["trigger"].to_pylist()[1] == "pool+completion"
@@ -132,7 +133,7 @@ def test_a_decision_at_the_very_end_of_the_window_is_recorded_although_nobody_ho
     events = log(3, [(10, 1, True), (20, 2, True)], 20, idle_first=[0])
     jobs = JobSet([job("a"), job("b")])
     witness = Witness(BFTrainerPolicy(T_FWD_S))
-    run = replay_log(events, jobs, witness, with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, witness, efficiency=False, bound=False)
     assert run.table("decisions")["time"].cast("int64").to_pylist() == [0, 10 * SECOND, 20 * SECOND]
     assert run.table("decisions")["counts"].to_pylist()[-1] == witness.asked[-1][2].tolist()
     check_all(run, events, jobs, witness.asked)
@@ -142,7 +143,7 @@ def test_a_job_left_below_its_minimum_is_posed_with_what_it_holds():
     events = log(3, [(10, 1, False), (30, 1, True)], 40, idle_first=[0, 1, 2])
     jobs = JobSet([job("wide", min_nodes=2, rates=(0.0, 0.0, 20.0)), job("small", rates=(0.0, 10.0))])
     witness = Witness(_waking(Trigger.ARRIVAL | Trigger.COMPLETION))  # sleeps through the reclaim
-    run = replay_log(events, jobs, witness, with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, witness, efficiency=False, bound=False)
     check_all(run, events, jobs, witness.asked)
     at_reclaim = recorded_decisions(run, [decision_at(run, 10 * SECOND)], events=events, jobs=jobs)[0]
     assert at_reclaim.problem.current.tolist() == at_reclaim.counts.tolist()
@@ -158,7 +159,7 @@ def test_a_run_whose_solver_failed_is_posed_again_without_it(fallback):
         "choices", "tests.milp.faulty_backends:CrashesEverySecondTime", fallback=fallback, referee=ExactSolver()
     )
     witness = Witness(BFTrainerPolicy(T_FWD_S, solver))
-    run = replay_log(events, jobs, witness, with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, witness, efficiency=False, bound=False)
     assert run.summary["fallbacks"]
     check_all(run, events, jobs, witness.asked)
 
@@ -166,7 +167,7 @@ def test_a_run_whose_solver_failed_is_posed_again_without_it(fallback):
 def test_what_is_told_about_a_decision():
     events = log(4, [(10, 1, True), (20, 2, True)], 60, idle_first=[0])
     jobs = JobSet([job("a", up_s=3), job("b")])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     second, first = recorded_decisions(run, [1, 0], events=events, jobs=jobs)
     assert (first.index, second.index) == (0, 1)
     assert second.job_names == ("a", "b")
@@ -182,7 +183,7 @@ def test_what_is_told_about_a_decision():
 
 def test_another_look_ahead_gives_the_decision_another_worth():
     events, jobs = log(2, [], 60, idle_first=[0, 1]), JobSet([job()])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     of_run, doubled = (
         recorded_decisions(run, [0], events=events, jobs=jobs, t_fwd_s=t_fwd_s)[0] for t_fwd_s in (None, 2 * T_FWD_S)
     )
@@ -198,7 +199,7 @@ def saved(tmp_path: Path) -> RunResult:
     write_events(log(2, [(10, 1, True), (20, 0, False), (20, 1, False), (30, 1, True)], 60, [0]), tmp_path / "log.csv")
     write_jobs(JobSet([job("a", up_s=3), job("b")]), tmp_path / "jobs.csv")
     replay_log(
-        tmp_path / "log.csv", tmp_path / "jobs.csv", BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False,
+        tmp_path / "log.csv", tmp_path / "jobs.csv", BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False,
         out=tmp_path / "run",
     )  # fmt: skip
     return RunResult.load(tmp_path / "run")
@@ -257,7 +258,7 @@ def test_files_of_other_content_are_refused(saved, tmp_path, name, what):
 
 def test_a_policy_without_look_ahead_needs_one(tmp_path):
     events, jobs = log(2, [], 60, idle_first=[0, 1]), JobSet([job()])
-    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
     with pytest.raises(InputError, match="--t-fwd"):
         recorded_decisions(run, [0], events=events, jobs=jobs)
     with pytest.raises(InputError, match="not a positive number"):
@@ -300,7 +301,7 @@ def test_a_run_of_counts_alone_is_not_enough_when_the_policy_placed_the_nodes():
             return Decision(np.array([1]), placement=Placement((np.array([2]),)))
 
     events = log(4, [(10, 0, False), (20, 3, True)], 60, idle_first=[0, 1, 2])
-    run = replay_log(events, JobSet([job()]), FromTheEnd(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, JobSet([job()]), FromTheEnd(), efficiency=False, bound=False)
     assert recorded_decisions(run, [0], events=events, jobs=JobSet([job()]), t_fwd_s=60)
     with pytest.raises(InputError, match="n_jobs_preempted is 1, recorded 0") as caught:
         recorded_decisions(run, [2], events=events, jobs=JobSet([job()]), t_fwd_s=60)

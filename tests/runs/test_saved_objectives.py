@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets import write_events, write_jobs
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, Policy, PolicyState, Trigger
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.explain.why_these_nodes import explain_decision
 from bfreplay.runs.saved_decisions import decision_at, recorded_decisions, recorded_jobs
 from bfreplay.runs.saved_inputs import MissingInputsError, jobs_of
@@ -85,7 +86,7 @@ def test_questions_are_those_of_any_objective_on_the_curves_that_were_believed(
     )
     asked = Asked(objective, wakes_on)
     policy = asked if share is None else LearningPolicy(asked, share, noise, seed=3, measure_s=5.0)
-    run = replay_log(events, jobs, policy, ReplaySettings(max_parallel), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, policy, ReplaySettings(max_parallel), efficiency=False, bound=False)
     check_all(run, events, jobs, asked.questions)
 
 
@@ -97,7 +98,7 @@ def test_questions_are_those_of_any_objective_on_the_curves_that_were_believed(
 def test_questions_about_the_trials_of_a_source_are_posed_again(events, n, objective, max_parallel, share):
     source, asked = LittleHalving(n, up_s=2.0, down_s=1.0), Asked(objective)
     policy = asked if share is None else LearningPolicy(asked, share, measure_s=2.0)
-    run = replay_log(events, source, policy, ReplaySettings(max_parallel), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, policy, ReplaySettings(max_parallel), efficiency=False, bound=False)
     for each in check_all(run, events, source, asked.questions):
         assert set(each.job_names) <= {f"t{k}" for k in range(n)}
 
@@ -116,7 +117,7 @@ def test_nothing_is_learnt_from_what_the_policy_slept_through(changes, n_idle):
     events = log(4, changes, 60, idle_first=range(n_idle))
     jobs = JobSet([job("a", rates=rates), job("b", rates=(0.0, 9.0)), job("c", rates=(0.0, 5.0), submit_s=50)])
     asked = Asked("own", Trigger.ARRIVAL | Trigger.COMPLETION)
-    run = replay_log(events, jobs, LearningPolicy(asked, measure_s=5.0), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, LearningPolicy(asked, measure_s=5.0), efficiency=False, bound=False)
     found = check_all(run, events, jobs, asked.questions)
     assert len(found) > len(asked.questions) == 2
     nodes = len(rates) - 1
@@ -127,9 +128,9 @@ def test_a_policy_that_learns_is_explained_by_what_it_believed():
     events = log(4, [(20, 2, True), (40, 3, True)], 60, idle_first=[0, 1])
     jobs = JobSet([job("a", rates=(0.0, 10.0, 11.0, 11.5, 12.0))])
     run = replay_log(
-        events, jobs, LearningPolicy(BFTrainerPolicy(T_FWD_S), measure_s=5.0), with_efficiency=False, with_bound=False
+        events, jobs, LearningPolicy(BFTrainerPolicy(T_FWD_S), measure_s=5.0), efficiency=False, bound=False
     )
-    known = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    known = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     believed = explain_decision(run, "a", 20 * SECOND, events=events, jobs=jobs)
     true = explain_decision(known, "a", 20 * SECOND, events=events, jobs=jobs)
     assert (believed.is_believed, true.is_believed) == (True, False)
@@ -140,7 +141,7 @@ def test_a_policy_that_learns_is_explained_by_what_it_believed():
 
 def test_a_run_made_before_objectives_could_be_chosen_has_the_jobs_own():
     events, jobs = log(4, [(20, 2, True)], 60, idle_first=[0, 1]), JobSet([job("a"), job("b")])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     (new,) = recorded_decisions(run, [1], events=events, jobs=jobs)
     del run.record["config"]["policy"]["objective"]
     (old,) = recorded_decisions(run, [1], events=events, jobs=jobs)
@@ -151,7 +152,7 @@ def test_nodes_held_and_reclaimed_are_told_apart_from_what_was_decided_on():
     events = log(4, [(10, 0, False), (10, 3, True), (20, 1, False), (20, 2, False), (20, 3, False), (30, 1, True)],
                  60, idle_first=[0, 1, 2])  # fmt: skip
     jobs = JobSet([job("a", rates=(0.0, 10.0, 20.0)), job("b", rates=(0.0, 9.0, 18.0))])
-    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
     assert run.decisions["n_idle"].tolist() == [3, 3, 0, 1]
     found = recorded_decisions(run, [0, 1, 3], events=events, jobs=jobs, t_fwd_s=T_FWD_S)
     assert [each.held.tolist() for each in found] == [[0, 0], found[0].counts.tolist(), [0, 0]]
@@ -178,7 +179,7 @@ def test_what_a_trial_lost_before_its_pause_is_not_reclaimed_when_it_goes_on():
     # a node is reclaimed from it at 1 s, and another one, that is free, at the instant at which it goes on
     events = log(3, [(1, 0, False), (20, 2, False)], 30, idle_first=[0, 1, 2])
     source = PausedAtFirst()
-    run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, EqualSharePolicy(), efficiency=False, bound=False)
     index = decision_at(run, 20 * SECOND)
     assert run.decisions["n_reclaimed"][index] == 1
     (found,) = recorded_decisions(run, [index], events=events, jobs=source, t_fwd_s=T_FWD_S)
@@ -190,7 +191,7 @@ def test_what_a_trial_lost_before_its_pause_is_not_reclaimed_when_it_goes_on():
 
 def test_jobs_of_a_source_are_made_again():
     events, source = log(4, [], 60, range(4)), LittleHalving(5, up_s=2.0)
-    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     jobs = recorded_jobs(run, events=events, jobs=source)
     assert sorted(jobs) == [f"t{k}" for k in range(5)]
     assert jobs["t3"].scale_up_cost_s == 2.0
@@ -199,15 +200,15 @@ def test_jobs_of_a_source_are_made_again():
 
 def test_a_source_that_decides_otherwise_is_found_out():
     events = log(4, [], 60, range(4))
-    run = replay_log(events, LittleHalving(5), BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, LittleHalving(5), BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     with pytest.raises(InputError, match="does not repeat the run"):
         recorded_decisions(run, [1], events=events, jobs=LittleHalving(4))
 
 
 def test_a_set_is_not_taken_for_a_source_nor_a_source_for_a_set():
     events, source, jobs = log(4, [], 60, range(4)), LittleHalving(), JobSet([job("a")])
-    of_source = replay_log(events, source, with_efficiency=False, with_bound=False)
-    of_set = replay_log(events, jobs, with_efficiency=False, with_bound=False)
+    of_source = replay_log(events, source, efficiency=False, bound=False)
+    of_set = replay_log(events, jobs, efficiency=False, bound=False)
     with pytest.raises(InputError, match="a source of jobs, such as a campaign"):
         jobs_of(of_source, jobs)
     with pytest.raises(InputError, match="expected: a set of jobs"):
@@ -218,9 +219,7 @@ def test_a_set_is_not_taken_for_a_source_nor_a_source_for_a_set():
 def test_a_set_of_jobs_is_read_without_its_log(tmp_path):
     write_events(log(2, [], 60, [0]), tmp_path / "log.csv")
     write_jobs(JobSet([job("a"), job("b")]), tmp_path / "jobs.csv")
-    replay_log(
-        tmp_path / "log.csv", tmp_path / "jobs.csv", with_efficiency=False, with_bound=False, out=tmp_path / "run"
-    )
+    replay_log(tmp_path / "log.csv", tmp_path / "jobs.csv", efficiency=False, bound=False, out=tmp_path / "run")
     (tmp_path / "log.csv").unlink()
     run = RunResult.load(tmp_path / "run")
     assert sorted(recorded_jobs(run)) == ["a", "b"]
@@ -246,7 +245,7 @@ def test_a_source_that_was_named_by_its_class_is_made_again(tmp_path, monkeypatc
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "my_trials", raising=False)
     write_events(log(4, [], 60, range(4)), tmp_path / "log.csv")
-    replay_log(tmp_path / "log.csv", "my_trials:Mine", with_efficiency=False, with_bound=False, out=tmp_path / "run")
+    replay_log(tmp_path / "log.csv", "my_trials:Mine", efficiency=False, bound=False, out=tmp_path / "run")
     run = RunResult.load(tmp_path / "run")
     assert sorted(recorded_jobs(run, jobs="my_trials:Mine")) == ["t0", "t1", "t2"]
     assert recorded_decisions(run, [0], jobs="my_trials:Mine")[0].job_names == ("t0", "t1", "t2")

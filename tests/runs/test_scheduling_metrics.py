@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
 from bfreplay.experiments.parity.recorded.gavel_simulations import RecordedPolicy, RecordedShares, record_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.runs.summary_text import render
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.policies import gavel_policy
@@ -75,7 +75,7 @@ def test_prices_are_those_given_then_the_known_ones_and_a_type_without_a_price_l
 def test_the_record_has_the_prices_that_were_counted_with():
     result = run(typed_log("v100 tpu", 10), [typed_job()], Scripted(Step({0: [0]})), prices={"v100": 3.6})
     assert result.record["config"]["prices"] == {"v100": 3.6}
-    untold = replay_log(log(1, [], 10, [0]), JobSet([job()]), with_efficiency=False, with_bound=False)
+    untold = replay_log(log(1, [], 10, [0]), JobSet([job()]), efficiency=False, bound=False)
     assert not untold.record["config"]["prices"]
     assert untold.summary["scheduling"]["cost"] is None
     assert untold.summary["policy"] is None
@@ -129,8 +129,8 @@ def test_a_replay_without_tables_tells_the_same():
     events, jobs, settings = typed_log("v100 p100", 100), JobSet(two_jobs()), ReplaySettings()
     told = [
         replay_log(
-            events, jobs, Scripted(EACH_ITS_OWN), settings, with_efficiency=False, with_bound=False,
-            with_tables=with_tables, with_fairness=True,
+            events, jobs, Scripted(EACH_ITS_OWN), settings, efficiency=False, bound=False,
+            with_tables=with_tables, fairness=True,
         ).summary["scheduling"]
         for with_tables in (False, True)
     ]  # fmt: skip
@@ -149,8 +149,8 @@ def narrow_job(name, **options):
 
 def with_fairness(events, jobs, policy, **settings):
     return replay_log(
-        events, JobSet(jobs), policy, ReplaySettings(**settings), with_efficiency=False, with_bound=False,
-        with_fairness=True,
+        events, JobSet(jobs), policy, ReplaySettings(**settings), efficiency=False, bound=False,
+        fairness=True,
     )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def test_the_isolated_policy_has_the_options_of_the_policy_that_is_measured():
 
 def test_a_source_has_no_fairness():
     with pytest.raises(InputError, match="there is no fairness to measure"):
-        replay_log(log(1, [], 100, [0]), LittleHalving(), EqualSharePolicy(), with_fairness=True)
+        replay_log(log(1, [], 100, [0]), LittleHalving(), EqualSharePolicy(), fairness=True)
 
 
 def test_a_policy_that_sums_itself_up_by_no_mapping_is_refused():

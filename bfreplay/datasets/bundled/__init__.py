@@ -1,4 +1,4 @@
-"""A small synthetic log and job set that ship with bfreplay: everything can be tried without any data.
+"""A small synthetic log and job set that ship with bfreplay, to try everything without any data.
 
 256 nodes for 4 days and 40 jobs, both of seed 0. ``python -m bfreplay.datasets.bundled`` makes the files again.
 """
@@ -19,22 +19,22 @@ _JOBS_FILE = "sample-jobs.csv"
 
 
 def sample_events_path() -> Path:
-    """Path of the bundled log: 256 synthetic nodes, four days."""
+    """Return the path of the bundled log: 256 synthetic nodes, four days."""
     return _path(_EVENTS_FILE)
 
 
 def sample_jobs_path() -> Path:
-    """Path of the bundled job set: 40 made-up elastic jobs with times relative to the start of the log."""
+    """Return the path of the bundled job set: 40 made-up elastic jobs with times relative to the start of the log."""
     return _path(_JOBS_FILE)
 
 
 def make_sample_events() -> NodeEvents:
-    """Make the log of the bundled file anew."""
+    """Generate the bundled log again."""
     return synthetic_machine(n_nodes=256, days=4.0, seed=0)
 
 
 def make_sample_jobs() -> JobSet:
-    """Make the jobs of the bundled file anew."""
+    """Generate the bundled jobs again."""
     return synthetic_jobs(n_jobs=40, seed=0, days=4.0)
 
 

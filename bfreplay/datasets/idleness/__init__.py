@@ -1,6 +1,6 @@
-"""What a log says of idle nodes: how much, in idle intervals of what length, in bursts of what size."""
+"""Statistics of the idle nodes of a log: amount, idle intervals, bursts."""
 
-from bfreplay.datasets.idleness.characterise import characterise
+from bfreplay.datasets.idleness.characterise import characterise, describe
 from bfreplay.datasets.idleness.figures import Idleness
 
-__all__ = ["Idleness", "characterise"]
+__all__ = ["Idleness", "characterise", "describe"]

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.idleness.quantiles import Quantiles, named, quantiles
+from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile, quantiles
 from bfreplay.datasets.times import DAY_US
 from bfreplay.documents import Json, picked
 
 BURST_SHARES: tuple[tuple[int, int], ...] = ((1, 10), (1, 4), (1, 2))
-"""Shares of the idle nodes, as numerator and denominator, that a burst may reach."""
+"""Shares of the idle nodes that a burst may reach, as numerator and denominator."""
 
 
 @dataclass(frozen=True, slots=True)
 class LargeBursts:
-    """Bursts of at least ``share`` of the idle nodes (written as in ``label``: ``"1/10"``): how many in the window."""
+    """Bursts of at least ``share`` of the idle nodes (as text in ``label``: ``"1/10"``)."""
 
     label: str
     share: float
@@ -27,18 +27,18 @@ class LargeBursts:
 
     @property
     def per_day(self) -> float:
-        """Such bursts per day of the window."""
+        """Bursts per day of the window."""
         return self.count * DAY_US / self.window_us
 
     @property
     def mean_nodes(self) -> float:
-        """Mean nodes in such a burst; 0 when there is none."""
+        """Mean nodes in a burst; 0 if there is none."""
         return self.nodes / self.count if self.count else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Nodes that change at one time stamp.
+    """Bursts of nodes that change at one time stamp.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Bursts:
     at_least
         (n, time stamps with at least n nodes) for n = 1, 2, 4, ... up to the largest burst.
     large
-        Bursts by their share of the idle nodes: reclaims of those right before, joins of those right after.
+        Bursts by their share of the idle nodes: for reclaims right before, for joins right after.
     """
 
     count: int
@@ -57,11 +57,11 @@ class Bursts:
     large: tuple[LargeBursts, ...]
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return {
             "events": self.count,
             "mean_nodes": self.mean_nodes,
-            "nodes": named(self.nodes),
+            "nodes": by_percentile(self.nodes),
             "at_least": [{"nodes": nodes, "events": count} for nodes, count in self.at_least],
             "of_idle_nodes": [
                 {"at_least": of.label, "share": of.share, "events": of.count, **picked(of, "per_day", "mean_nodes")}
@@ -71,7 +71,7 @@ class Bursts:
 
 
 def bursts(changed: NDArray[np.int64], idle: NDArray[np.int64], window_us: int) -> Bursts:
-    """Bursts of ``changed`` nodes at each pool event, ``(E,)``, where ``idle`` of ``(E,)`` nodes are at stake."""
+    """Return the bursts of ``changed`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
     is_burst = changed > 0
     size, of = changed[is_burst], idle[is_burst]
     ordered = np.sort(size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 
 import numpy as np
 
@@ -20,29 +21,59 @@ from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week
 from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.load import load_events
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.named_inputs import restrict
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
+
+
+def describe(
+    events: NodeEvents | str | PathLike[str], *, window: tuple[str, str] | None = None, tz: str | None = None
+) -> Idleness:
+    """Describe the idle nodes of a log.
+
+    Parameters
+    ----------
+    events
+        The log, its file, or ``"sample"``.
+    window
+        Part of the log: two ISO-8601 times (UTC) or epoch seconds.
+    tz
+        IANA name of the time zone for hours and weekdays; by default that of the log's source where it is known, else
+        UTC.
+
+    Returns
+    -------
+    Idleness
+        Its repr is the text of ``bfreplay describe``; ``to_dict()`` is what that prints with ``--json``.
+
+    Raises
+    ------
+    InputError
+        The log, the window or the time zone cannot be used.
+    """
+    log = events if isinstance(events, NodeEvents) else load_events(events)
+    return characterise(restrict(log, window), tz)
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
     """Measure the idle nodes of ``events`` in one pass over its batches; memory grows with nodes and idle intervals.
 
-    A node counts as idle in state ``IDLE`` only; a change between two other states (busy to down, say) is no event
-    here.
+    A node counts as idle in state ``IDLE`` only; a change between two other states (busy to down) is not an
+    event.
 
     Parameters
     ----------
     events
         The log.
     time_zone
-        IANA name of the zone whose clocks tell hour and weekday; by default that of the log's source where it is
-        known by such a name, else UTC.
+        IANA name of the zone for hour and weekday; by default that of the log's source if it is such a name, else UTC.
 
     Raises
     ------
     InputError
-        The window has no length, or there is no node: nothing can be averaged. Or more node-time than 64 bits can
-        count in microseconds (292,000 node-years). Or the time zone is not known, or the log has no calendar.
+        The window has no length or the log no node; there is more node-time than 64 bits can count in microseconds
+        (292,000 node-years); the time zone is unknown, or given for a log with relative times.
     """
     clock = choose_zone(time_zone, events.metadata)
     n_nodes = len(events.nodes)
@@ -103,7 +134,7 @@ def _events_per_hour(seen: Observed) -> Quantiles:
 
 
 def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:
-    """Return what the import noted, if it is about this window: a part of the log has other figures."""
+    """Return the figures of the import if they are of this window: a part of the log has others."""
     imported = events.metadata.notes.get("ingest")
     if not isinstance(imported, Mapping):
         return ()

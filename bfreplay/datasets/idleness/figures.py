@@ -1,13 +1,14 @@
-"""The figures that describe the idle nodes of a log.
+"""Figures that describe the idle nodes of a log.
 
-A *idle interval* is one node being idle without a break, a *pool event* a time stamp at which at least one node joins
+An *idle interval* is one node being idle without a break, a *pool event* a time stamp at which at least one node joins
 the idle nodes or is reclaimed from them, a *burst* the nodes that join (or are reclaimed) at one such time stamp.
-Everything is counted in integer microseconds; hours and seconds appear only in what is shown.
+Everything is counted in integer microseconds; hours and seconds appear only in output.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.idle_intervals import (
@@ -18,27 +19,31 @@ from bfreplay.datasets.idleness.idle_intervals import (
 )
 from bfreplay.datasets.idleness.observe import LongestIdleInterval
 from bfreplay.datasets.idleness.pool import Timeline, Width
-from bfreplay.datasets.idleness.quantiles import Quantiles, named
+from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile
 from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 from bfreplay.documents import Json, picked
+from bfreplay.registry import built_in
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the log says of itself and a reader of the figures must know.
+    """Origin and warnings of the log, needed to judge the figures.
 
     Parameters
     ----------
     cluster, time_origin, node_inventory
         As in ``EventsMetadata``.
     log_warnings
-        Warnings about the log, and the rule that chose the nodes where the source gave only counts: lengths of idle
+        Warnings about the log, and the rule that chose the nodes if the source gave only counts: lengths of idle
         intervals then follow from the rule.
     idle_hours_by_rule
-        Idle node-hours of the window under each treatment of jobs that need more nodes than are free, in order of their
-        names; empty where there are none, or where the import could not tell.
+        Idle node-hours of the window under each rule for oversubscription, in order of the names; empty if no job needs
+        more nodes than are free, or the import could not compute them.
     """
 
     cluster: str | None
@@ -50,7 +55,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class StateTime:
-    """Node-time in one state, of ``total_us`` in all."""
+    """Node-time in one state, out of ``total_us``."""
 
     state: str
     node_us: int
@@ -76,7 +81,7 @@ class Idleness:
     window_start_us, window_end_us
         The window, microseconds since the epoch, UTC.
     n_nodes, nodes_ever_idle
-        Nodes in the log, and those idle at any instant of the window.
+        Nodes in the log, and nodes idle at any instant of the window.
     idle_node_us
         Integral of idle nodes over the window, in node-microseconds: the lengths of all idle intervals together.
     idle_nodes
@@ -86,9 +91,9 @@ class Idleness:
     n_pool_events, joins, reclaims
         Time stamps with a change after the opening snapshot; nodes that became idle; nodes taken back.
     idle_nodes_per_event
-        Quantiles over pool events of the idle nodes right after each: what an allocator decides about.
+        Quantiles over pool events of the idle nodes right after each: the pool of a decision.
     events_per_hour
-        Quantiles over the whole hours since the window start (a last part of an hour is left out).
+        Quantiles over the whole hours since the window start (without a last part of an hour).
     gap_s
         Quantiles of the seconds from one pool event to the next.
     idle intervals, idle_interval_length_s, idle_interval_bins
@@ -98,7 +103,7 @@ class Idleness:
     join_bursts, reclaim_bursts
         Nodes joining and nodes reclaimed per time stamp.
     origin
-        What the log says of itself.
+        Origin and warnings of the log.
     states
         Node-time in each state, in the order of ``NodeState``.
     longer_idle_intervals, idle_interval_spectrum
@@ -108,9 +113,9 @@ class Idleness:
         One idle interval a node: first all nodes that are idle from edge to edge of the window (``cut`` is
         ``"both"``), then the three with the longest idle intervals.
     widths
-        For 1, 2, 4, ... nodes: how often and for how long at least so many are idle.
+        For 1, 2, 4, ... nodes: how often and for how long at least that many are idle.
     week
-        Idle nodes by hour and weekday; ``None`` for a log whose times are relative.
+        Idle nodes by hour and weekday; ``None`` for a log with relative times.
     timeline
         Idle nodes over the window in about as many parts as a picture has columns of pixels.
     """
@@ -143,6 +148,21 @@ class Idleness:
     week: Week | None
     timeline: Timeline
 
+    def __repr__(self) -> str:
+        text: str = built_in("bfreplay.datasets.idleness.idleness_text:render")(self)
+        return text.rstrip()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Idle nodes over time: one row for each of the equal parts of the window, with fewest, mean and most."""
+        import pandas as pd
+
+        parts = self.timeline
+        return pd.DataFrame({
+            "start": pd.to_datetime(parts.edges_us[:-1], unit="us", utc=True),
+            "least": parts.least, "mean": parts.mean, "most": parts.most,
+            "idle_node_us": parts.node_us, "idle_node_hours": [node_us / HOUR_US for node_us in parts.node_us],
+        })  # fmt: skip
+
     @property
     def duration_s(self) -> float:
         """Length of the window."""
@@ -174,26 +194,26 @@ class Idleness:
         return self.n_pool_events * HOUR_US / (self.window_end_us - self.window_start_us)
 
     def to_dict(self) -> dict[str, Json]:
-        """Every figure, JSON-ready: plain numbers and strings, units in the names.
+        """Return the figures JSON-ready: plain numbers and strings, units in the names.
 
-        ``idle_interval_spectrum`` and ``timeline``, which only pictures need, are left out.
+        ``idle_interval_spectrum`` and ``timeline``, which only pictures need, are omitted.
         """
         return {
             "window_start": iso_utc(self.window_start_us),
             "window_end": iso_utc(self.window_end_us),
             **picked(self, "duration_s", "n_nodes", "nodes_ever_idle", "idle_node_us", "idle_node_hours"),
             **picked(self, "mean_idle_nodes", "idle_share"),
-            "idle_nodes": named(self.idle_nodes),
+            "idle_nodes": by_percentile(self.idle_nodes),
             "share_without_idle": self.share_without_idle,
             "pool_events": self.n_pool_events,
             **picked(self, "joins", "reclaims", "transitions"),
-            "idle_nodes_per_event": named(self.idle_nodes_per_event),
+            "idle_nodes_per_event": by_percentile(self.idle_nodes_per_event),
             "mean_events_per_hour": self.mean_events_per_hour,
-            "events_per_hour": named(self.events_per_hour),
-            "gap_s": named(self.gap_s),
+            "events_per_hour": by_percentile(self.events_per_hour),
+            "gap_s": by_percentile(self.gap_s),
             "idle_intervals": {
                 "complete": self.idle_intervals,
-                "length_s": named(self.idle_interval_length_s),
+                "length_s": by_percentile(self.idle_interval_length_s),
                 "bins": [each.to_dict() for each in self.idle_interval_bins],
             },
             "censored_idle_intervals": self.censored.to_dict(),

@@ -1,4 +1,4 @@
-"""Idle intervals by their length: one node idle without a break."""
+"""Idle intervals by length: one node idle without a break."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONGER_THAN: tuple[tuple[str, int], ...] = (
     ("12 h", 43_200),
     ("1 day", 86_400),
 )
-"""Label and seconds of each length that an idle interval may exceed."""
+"""Label and seconds of each threshold length."""
 
 SPECTRUM_OVER_US = np.array([0, *(round(US * 2 ** (k / 2)) for k in range(46))], np.int64)
 """Lower edges of the B fine bins, ``(B,)``: two a doubling, from 0 and 1 s to 69 days.
@@ -43,7 +43,7 @@ SPECTRUM_OVER_US = np.array([0, *(round(US * 2 ** (k / 2)) for k in range(46))],
 Bin k holds lengths over ``SPECTRUM_OVER_US[k]`` and up to ``SPECTRUM_OVER_US[k + 1]``; the last one all above its edge.
 """
 SPECTRUM_OVER_US.flags.writeable = False
-_LAST_UP_TO_US = US * 2**23  # 97 days: upper edge of the last bin where no idle interval is longer
+_LAST_UP_TO_US = US * 2**23  # 97 days: upper edge of the last bin if no idle interval is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class IdleIntervalBin:
         return self.node_us / HOUR_US
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return picked(self, "label", "up_to_s", "count", "node_hours")
 
 
@@ -76,16 +76,16 @@ class CensoredIdleIntervals:
 
     @property
     def count(self) -> int:
-        """All of them; an idle interval that spans the whole window is counted once."""
+        """Number of them; an idle interval that spans the whole window counts once."""
         return self.open_at_start + self.open_at_end + self.open_at_both
 
     @property
     def node_hours(self) -> float:
-        """Idle node-time in them, inside the window."""
+        """Idle node-hours in them, inside the window."""
         return self.node_us / HOUR_US
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return picked(self, "count", "open_at_start", "open_at_end", "open_at_both", "node_hours")
 
 
@@ -98,9 +98,9 @@ class LongerIdleIntervals:
     label, over_s
         The length that they exceed.
     count, node_us
-        The idle intervals, and the whole idle node-time in them.
+        Number of idle intervals, and the whole idle node-time in them.
     cut, censored_node_us
-        Those of them that are cut by an edge of the window.
+        Censored idle intervals among them.
     idle_node_us, window_us
         All idle node-time, and the length of the window.
     """
@@ -121,21 +121,21 @@ class LongerIdleIntervals:
 
     @property
     def share(self) -> float:
-        """Share of all idle node-time; 0 when there is none."""
+        """Share of all idle node-time; 0 if there is none."""
         return self.node_us / self.idle_node_us if self.idle_node_us else 0.0
 
     @property
     def censored_share(self) -> float:
-        """Share of all idle node-time that lies in those of them that are cut; a part of ``share``."""
+        """Share of all idle node-time in the censored ones among them; a part of ``share``."""
         return self.censored_node_us / self.idle_node_us if self.idle_node_us else 0.0
 
     @property
     def mean_nodes(self) -> float:
-        """Mean number of nodes that are in such an idle interval: as if so many were dedicated."""
+        """Mean number of nodes in such an idle interval, as if dedicated."""
         return self.node_us / self.window_us
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return picked(
             self, "label", "over_s", "count", "node_hours", "share", "mean_nodes", "censored", "censored_share"
         )
@@ -146,9 +146,8 @@ class IdleIntervalSpectrum:
     """All idle intervals by length in B fine bins, cut ones with the length seen.
 
     Bin k holds lengths over ``edges_us[k]`` and up to ``edges_us[k+1]``: two bins a doubling, from the first that
-    holds any to the last. No idle interval, no bin. Only the very last can have more than a factor of the root of two
-    in it, when idle intervals are longer than 97 days, and the first when they are at most a second (its lower edge is
-    then 0).
+    holds any to the last. No bins without idle intervals. Bins span at most a factor of the root of two, except
+    the last for idle intervals over 97 days, and the first for idle intervals up to a second (its lower edge is 0).
     """
 
     edges_us: tuple[int, ...]
@@ -157,7 +156,7 @@ class IdleIntervalSpectrum:
 
 
 def idle_interval_bins(ordered_us: NDArray[np.int64]) -> tuple[IdleIntervalBin, ...]:
-    """Ascending lengths of complete idle intervals in `IDLE_INTERVAL_BINS`."""
+    """Sort ascending lengths of complete idle intervals into `IDLE_INTERVAL_BINS`."""
     bins, first = [], 0
     for label, up_to_s in IDLE_INTERVAL_BINS:
         last = len(ordered_us) if up_to_s is None else int(np.searchsorted(ordered_us, up_to_s * US, side="right"))
@@ -169,7 +168,7 @@ def idle_interval_bins(ordered_us: NDArray[np.int64]) -> tuple[IdleIntervalBin, 
 def longer_idle_intervals(
     ordered_us: NDArray[np.int64], censored_us: NDArray[np.int64], idle_node_us: int, window_us: int
 ) -> tuple[LongerIdleIntervals, ...]:
-    """Idle intervals longer than each of `LONGER_THAN`: ascending lengths of complete ones, and those of cut ones."""
+    """Return the idle intervals longer than each of `LONGER_THAN`; lengths of complete ones must ascend."""
     rows = []
     for label, over_s in LONGER_THAN:
         complete = ordered_us[np.searchsorted(ordered_us, over_s * US, side="right") :]
@@ -184,7 +183,7 @@ def longer_idle_intervals(
 
 
 def idle_interval_spectrum(ordered_us: NDArray[np.int64], censored_us: NDArray[np.int64]) -> IdleIntervalSpectrum:
-    """Sort all idle intervals, those of length zero left out, into fine bins of their length."""
+    """Sort all idle intervals of positive length into fine bins."""
     length = np.sort(np.concatenate([ordered_us, censored_us[censored_us > 0]]))
     if not len(length):
         return IdleIntervalSpectrum((), (), ())

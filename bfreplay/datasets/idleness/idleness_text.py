@@ -1,4 +1,4 @@
-"""Idleness as plain text for people: a paragraph, then tables with units and thousands separators."""
+"""Idleness as plain text: a paragraph, then tables with units and thousands separators."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.wording import aligned, amount, count
 
 WIDTH = 100
-"""Columns that no line exceeds, unless a name of the log's own is longer."""
+"""Widest line, unless a name in the log is longer."""
 
 _BAR_WIDTH = 24
 _NAMES_WIDTH = 74
 
 HEADLINE_S = 600
-"""The first length of an idle interval that the paragraph speaks of; the second is an hour."""
+"""First length of an idle interval in the paragraph; the second is an hour."""
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _DAY_NAMES = dict(
@@ -32,8 +32,8 @@ _DAY_NAMES = dict(
 def render(idleness: Idleness) -> str:
     """Lay out ``idleness`` as text of at most 100 columns, ending in a newline.
 
-    Bars in the table of idle intervals show each bin's share of the idle node-hours. A dash stands for what there is
-    nothing of: a quantile of no values, an hour that the window does not cover.
+    Bars in the table of idle intervals show each bin's share of the idle node-hours. A dash means no
+    value: a quantile of nothing, an hour outside the window.
     """
     it = idleness
     warnings = [f"Warning: {each}" for each in it.origin.log_warnings.sentences(most=None)]
@@ -73,19 +73,19 @@ def _facts(it: Idleness) -> list[str]:
 
 
 def _throughout(it: Idleness) -> str:
-    """As many names as a line has room for."""
+    """List the nodes idle throughout, as many as fit into a line."""
     names = [each.node for each in it.longest_idle_intervals if each.censored == "both"]
     if not names:
         return "no node"
-    said, shown = f"{count(len(names), 'node')}: {names[0]}", 1
-    while shown < len(names) and len(said) + len(names[shown]) <= _NAMES_WIDTH:
-        said += f", {names[shown]}"
+    listed, shown = f"{count(len(names), 'node')}: {names[0]}", 1
+    while shown < len(names) and len(listed) + len(names[shown]) <= _NAMES_WIDTH:
+        listed += f", {names[shown]}"
         shown += 1
-    return said if shown == len(names) else f"{said}, ..."
+    return listed if shown == len(names) else f"{listed}, ..."
 
 
 def _longest_table(it: Idleness) -> list[list[str]]:
-    """Of nodes that are not idle all the time; no table where there is no idle interval."""
+    """Lay out the longest idle intervals of nodes not idle all the time; empty without idle intervals."""
     idle_intervals = [each for each in it.longest_idle_intervals if each.censored != "both"]
     rows: list[tuple[str, ...]] = [("longest intervals, one a node", "from", "to", "length", "censored")]
     for each in idle_intervals:
@@ -145,7 +145,7 @@ def _hours(first: int, last: int) -> str:
 
 
 def _gaps(hours_in: Sequence[int]) -> list[tuple[int, int]]:
-    """Each run of hours of the day between those given, as its first hour and the one after its last."""
+    """Return each gap between the given hours of the day, as its first hour and the one after its last."""
     return [(before + 1, after) for before, after in pairwise([-1, *hours_in, 24]) if after > before + 1]
 
 
@@ -194,28 +194,28 @@ def _idle_interval_table(it: Idleness) -> list[str]:
 
 
 def sentences(it: Idleness) -> list[str]:
-    """How much is idle, in how long idle intervals, how wide, how bursty, and when."""
+    """Describe in sentences how much is idle: lengths of idle intervals, widths, bursts, times of day."""
     if not it.idle_node_us:
         nodes = (
             "The only node is never idle" if it.n_nodes == 1 else f"None of {it.n_nodes:,} nodes is idle at any time"
         )
         return [f"{nodes} in {days(it.duration_s)}."]
     mean = few(it.mean_idle_nodes)
-    said = [
+    text = [
         f"On average {mean} of {count(it.n_nodes, 'node')} {'is' if mean == '1' or it.n_nodes == 1 else 'are'} idle, "
         f"{it.idle_share:.1%} of all node-time: {_idle_node_hours(it)} in {days(it.duration_s)}.",
-        *_oversubscribed(it),
+        *_oversubscription(it),
         _length(it),
         _breadth(it),
     ]
     if it.reclaims:
-        said.append(_reclaims(it))
+        text.append(_reclaims(it))
     when = _when(it)
-    return [*said, when] if when else said
+    return [*text, when] if when else text
 
 
-def _oversubscribed(it: Idleness) -> list[str]:
-    """Give the range of idle nodes, where it depends on how jobs above the machine are treated."""
+def _oversubscription(it: Idleness) -> list[str]:
+    """Give the range of idle nodes if it depends on the treatment of oversubscription."""
     hours_by_rule = [value for _, value in it.origin.idle_hours_by_rule]
     if not hours_by_rule:
         return []
@@ -231,9 +231,9 @@ def _oversubscribed(it: Idleness) -> list[str]:
 def _length(it: Idleness) -> str:
     by_length = {each.over_s: each for each in it.longer_idle_intervals}
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
-    these = "this" if few(it.idle_node_hours) == "1" else "these"
+    determiner = "this" if few(it.idle_node_hours) == "1" else "these"
     text = (
-        f"Of {these} {_idle_node_hours(it)}, {short.share:.1%} are in idle intervals longer than "
+        f"Of {determiner} {_idle_node_hours(it)}, {short.share:.1%} are in idle intervals longer than "
         f"{short.label}, as if {_nodes(short)} dedicated; "
         f"{long.share:.1%} are in idle intervals longer than {long.label}, "
         f"as if {_nodes(long)}."
@@ -247,8 +247,8 @@ def _length(it: Idleness) -> str:
 
 
 def _idle_node_hours(it: Idleness) -> str:
-    said = few(it.idle_node_hours)
-    return f"{said} idle node-hour{'' if said == '1' else 's'}"
+    hours = few(it.idle_node_hours)
+    return f"{hours} idle node-hour{'' if hours == '1' else 's'}"
 
 
 def _nodes(idle_intervals: LongerIdleIntervals) -> str:
@@ -257,7 +257,7 @@ def _nodes(idle_intervals: LongerIdleIntervals) -> str:
 
 
 def _breadth(it: Idleness) -> str:
-    """Of the most nodes that are idle at least half of the time; of one node where not even that is."""
+    """Describe the largest number of nodes idle at least half of the time; one node if none is."""
     wide = [each for each in it.widths if each.share_of_time >= 0.5]
     width = wide[-1] if wide else it.widths[0]
     text = f"At least {count(width.nodes, 'node')} {'is' if width.nodes == 1 else 'are'} idle "
@@ -285,7 +285,7 @@ def _often(times: int, it: Idleness) -> str:
 
 
 def _when(it: Idleness) -> str:
-    """Speak of hours only where all are covered, of weekdays likewise."""
+    """Describe the hours of the day, and the weekdays, if the window covers all of them."""
     if it.week is None:
         return "The times of the log are relative, so it has no hour of the day."
     by_hour, by_day = _all(it.week.by_hour), _all(it.week.by_weekday)
@@ -310,27 +310,27 @@ def _hour(hour: int) -> str:
 
 
 def _all(means: Sequence[float | None]) -> list[float]:
-    """The means where none is missing, else nothing."""
+    """Return the means if none is missing, else nothing."""
     known = [mean for mean in means if mean is not None]
     return known if len(known) == len(means) else []
 
 
 def few(value: float | None) -> str:
-    """``-`` for nothing; whole from 100 on, else as ``amount``."""
+    """Format a number: ``-`` for ``None``, whole from 100 on, else as ``amount``."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 100 else amount(value)
 
 
 def cell(value: float | None) -> str:
-    """``-`` for nothing; whole from 100 on, else with one decimal, so that a column can be read down."""
+    """Format a number for a column: ``-`` for ``None``, whole from 100 on, else with one decimal."""
     if value is None or value >= 100:
         return few(value)
     return f"{value:.1f}" if value >= 0.05 or value == 0 else "<0.1"
 
 
 def days(seconds: float) -> str:
-    """Days with three decimals, but ``1 day``; less than a day in its natural unit."""
+    """Format days with three decimals, but ``1 day``; less than a day in its natural unit."""
     if seconds == _DAY_S:
         return "1 day"
     return f"{seconds / _DAY_S:,.3f} days" if seconds >= _DAY_S else span(seconds)

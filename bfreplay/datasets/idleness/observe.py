@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from bfreplay.errors import InputError
 _IDLE = int(NodeState.IDLE)
 
 LONGEST = 3
-"""Nodes whose longest idle interval is named."""
+"""Number of nodes whose longest idle interval is listed."""
 
 
 Cut = Literal["start", "end", "both"]
@@ -28,7 +28,7 @@ Cut = Literal["start", "end", "both"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What one pass over a log sees.
+    """Result of one pass over a log.
 
     Parameters
     ----------
@@ -37,13 +37,13 @@ class Observed:
     state_us
         Node-microseconds in each state, ``(len(NodeState),) int64``.
     nodes_ever_idle
-        Nodes that are idle at any instant of the window.
+        Nodes idle at any instant of the window.
     complete_us, cut_at_start_us, cut_at_end_us, cut_at_both_us
         Lengths of idle intervals inside the window, int64: ``complete_us`` ascending, with both ends seen; the others
         are cut by the start of the window, by its end, by both.
     longest_us, longest_since_us, longest_is_open
-        Of each of N nodes the longest idle interval, the first of equals, ``(N,)``: its length (0: none), when it
-        began, whether it lasts to the end of the window.
+        Longest idle interval of each of N nodes, the first of equals, ``(N,)``: its length (0: none), its start, and
+        whether it lasts to the end of the window.
     """
 
     pool: PoolSeries
@@ -59,7 +59,7 @@ class Observed:
 
 
 def observe(events: NodeEvents) -> Observed:
-    """Read ``events`` once; memory grows with nodes and idle intervals. See `check_node_time` for what overflows."""
+    """Read ``events`` once; memory grows with nodes and idle intervals. See `check_node_time` for overflow."""
     start_us, end_us, n_nodes = int(events.window_start_us), int(events.window_end_us), len(events.nodes)
     batches = iter(events.batches())
     state = next(batches).state.astype(np.int8)  # the snapshot, a row for each node in the order of the nodes
@@ -70,19 +70,16 @@ def observe(events: NodeEvents) -> Observed:
     longest_us, longest_since = np.zeros(n_nodes, np.int64), np.full(n_nodes, start_us, np.int64)
     complete, cut_at_start = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     stamps, joins, reclaims = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    nodes = _Nodes(state, idle_since, ever_idle, longest_us, longest_since)
     for batch in batches:
-        rows = len(batch)
-        length, cut = np.empty(rows, np.int64), np.empty(rows, np.bool_)
-        stamp, joined, reclaimed = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
-        n_intervals, n_stamps = _scan(
-            batch.time_us, batch.node, batch.state, start_us, end_us, state, idle_since, ever_idle, state_us,
-            longest_us, longest_since, length, cut, stamp, joined, reclaimed,
-        )  # fmt: skip
-        length, cut = length[:n_intervals], cut[:n_intervals]
+        seen = _Seen.of(len(batch))
+        rows = _Rows(batch.time_us, batch.node, batch.state)
+        n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, seen)
+        length, cut = seen.length[:n_intervals], seen.cut[:n_intervals]
         complete.append(length[~cut])
         cut_at_start.append(length[cut])
-        for kept, seen in ((stamps, stamp), (joins, joined), (reclaims, reclaimed)):
-            kept.append(seen[:n_stamps].copy())
+        for kept, each in ((stamps, seen.stamp), (joins, seen.joined), (reclaims, seen.reclaimed)):
+            kept.append(each[:n_stamps].copy())
     since = idle_since[state == _IDLE]
     from_start = since == start_us
     seen_us = np.where(state == _IDLE, end_us - idle_since, 0)
@@ -121,31 +118,55 @@ def check_node_time(start_us: int, end_us: int, n_nodes: int) -> None:
         )
 
 
+class _Rows(NamedTuple):
+    """Rows of a log."""
+
+    time_us: NDArray[np.int64]
+    node: NDArray[np.int32]
+    after: NDArray[np.int8]
+
+
+class _Nodes(NamedTuple):
+    """Tallies of every node."""
+
+    state: NDArray[np.int8]
+    idle_since: NDArray[np.int64]
+    ever_idle: NDArray[np.bool_]
+    longest_us: NDArray[np.int64]
+    longest_since: NDArray[np.int64]
+
+
+class _Seen(NamedTuple):
+    """Idle intervals that end, and pool events, in a batch."""
+
+    length: NDArray[np.int64]
+    cut: NDArray[np.bool_]
+    stamp: NDArray[np.int64]
+    joined: NDArray[np.int64]
+    reclaimed: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n: int) -> _Seen:
+        """Room for those of ``n`` rows."""
+        return cls(
+            np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64),
+            np.empty(n, np.int64),
+        )  # fmt: skip
+
+
 @compiled
 def _scan(
-    time_us: NDArray[np.int64],
-    node: NDArray[np.int32],
-    after: NDArray[np.int8],
-    start_us: int,
-    end_us: int,
-    state: NDArray[np.int8],
-    idle_since: NDArray[np.int64],
-    ever_idle: NDArray[np.bool_],
-    state_us: NDArray[np.int64],
-    longest_us: NDArray[np.int64],
-    longest_since: NDArray[np.int64],
-    length: NDArray[np.int64],
-    cut: NDArray[np.bool_],
-    stamp: NDArray[np.int64],
-    joined: NDArray[np.int64],
-    reclaimed: NDArray[np.int64],
+    rows: _Rows, start_us: int, end_us: int, nodes: _Nodes, state_us: NDArray[np.int64], seen: _Seen
 ) -> tuple[int, int]:
     """Advance the tallies over one batch; return how many idle intervals ended and how many pool events there were.
 
     Fills ``length`` and ``cut`` (cut by the window start) for each idle interval, and ``stamp``, ``joined``,
     ``reclaimed`` for each pool event; keeps the longest idle interval of each node. ``state_us`` counts each node's
-    present state to the end of the window, so that a change moves what is left from one state to the other.
+    present state to the end of the window, so that a change moves the rest from one state to the other.
     """
+    time_us, node, after = rows
+    state, idle_since, ever_idle, longest_us, longest_since = nodes
+    length, cut, stamp, joined, reclaimed = seen
     n_intervals, n_stamps, row, n_rows = 0, 0, 0, len(node)
     while row < n_rows:
         now = time_us[row]
@@ -188,7 +209,7 @@ class LongestIdleInterval:
     node
         Its name.
     start_us, end_us
-        From when to when, as far as the window shows.
+        Start and end, as far as the window shows.
     cut
         The edge of the window that cuts it; ``None`` for a complete idle interval.
     """
@@ -200,11 +221,11 @@ class LongestIdleInterval:
 
     @property
     def length_s(self) -> float:
-        """Its length, a lower bound where it is cut."""
+        """Length in seconds, a lower bound if censored."""
         return (self.end_us - self.start_us) / US
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         start, end = iso_utc(self.start_us), iso_utc(self.end_us)
         return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "censored": self.censored}
 
@@ -240,7 +261,7 @@ class PoolSizes:
 def longest_idle_intervals(nodes: Sequence[str], seen: Observed) -> tuple[LongestIdleInterval, ...]:
     """Return all nodes idle throughout the window, then the `LONGEST` nodes with the longest idle intervals.
 
-    The longest first; of equal ones the earliest, then the first in the order of ``nodes``.
+    Longest first; ties by start, then by the order of ``nodes``.
     """
     window_start_us = seen.pool.start_us
     throughout = seen.longest_is_open & (seen.longest_since_us == window_start_us)

@@ -1,4 +1,4 @@
-"""The number of idle nodes as a step function of time, and how long it is at least 1, 2, 4, ... nodes."""
+"""Number of idle nodes as a step function of time, and the time with at least 1, 2, 4, ... idle nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, named, quantiles
+from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, by_percentile, quantiles
 from bfreplay.datasets.times import US
 from bfreplay.documents import Json, picked
 
@@ -17,7 +17,7 @@ TIMELINE_COLUMNS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Idle nodes over C equal parts of the window, so that a picture drops no peak and no trough.
+    """Idle nodes over C equal parts of the window, so that a picture keeps every peak and trough.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class PoolSeries:
         joined: NDArray[np.int64],
         reclaimed: NDArray[np.int64],
     ) -> PoolSeries:
-        """Sum up ``(E,)`` changes after ``n_idle`` nodes at the start."""
+        """Accumulate ``(E,)`` changes after ``n_idle`` nodes at the start."""
         time_us = np.concatenate([np.array([start_us], np.int64), stamp])
         idle = n_idle + np.concatenate([np.zeros(1, np.int64), np.cumsum(joined - reclaimed)])
         reached = np.concatenate([np.zeros(1, np.int64), np.cumsum(idle[:-1] * np.diff(time_us))])
@@ -93,13 +93,13 @@ class PoolSeries:
         return self.time_us[1:]
 
     def time_at(self, n_nodes: int) -> NDArray[np.int64]:
-        """Microseconds with exactly 0, 1, ..., ``n_nodes`` idle nodes, ``(n_nodes+1,)``."""
+        """Return the microseconds with exactly 0, 1, ..., ``n_nodes`` idle nodes, ``(n_nodes+1,)``."""
         time_at = np.zeros(n_nodes + 1, np.int64)
         np.add.at(time_at, self.idle, np.diff(self.time_us, append=self.end_us))
         return time_at
 
     def node_us_to(self, time_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Integral of idle nodes from the start of the window to each of these times, node-microseconds."""
+        """Return the integral of idle nodes from the start of the window to each of these times, node-microseconds."""
         i = np.searchsorted(self.time_us, time_us, side="right") - 1
         reached: NDArray[np.int64] = self.reached_us[i] + self.idle[i] * (time_us - self.time_us[i])
         return reached
@@ -124,23 +124,23 @@ class PoolSeries:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """The stretches of time in which at least ``nodes`` nodes are idle without a break.
+    """Stretches of time in which at least ``nodes`` nodes are idle without a break.
 
-    Which nodes they are may change on the way: a stretch is what a job that needs so many nodes, and may move when
-    one of them is reclaimed, would run.
+    The nodes may change on the way: a stretch is the time that a job of this width could run, if it may move when a
+    node is reclaimed.
 
     Parameters
     ----------
     nodes
-        At least so many idle.
+        Least number of idle nodes.
     time_us
         Length of all stretches together.
     window_us
         Length of the window.
     stretches, cut
-        How many there are, and how many of them (0, 1 or 2) are cut by an edge of the window.
+        Number of stretches, and of those (0, 1 or 2) cut by an edge of the window.
     length_s
-        Quantiles of their lengths. A cut one counts with the length seen, a lower bound.
+        Quantiles of their lengths; censored ones count with the length seen, a lower bound.
     """
 
     nodes: int
@@ -157,26 +157,26 @@ class Width:
 
     @property
     def mean_s(self) -> float | None:
-        """Mean length of a stretch; ``None`` when there is none."""
+        """Mean length of a stretch; ``None`` if there is none."""
         return self.time_us / self.stretches / US if self.stretches else None
 
     @property
     def median_s(self) -> float | None:
-        """Median length of a stretch; ``None`` when there is none."""
+        """Median length of a stretch; ``None`` if there is none."""
         return self.length_s[MEDIAN] if self.length_s else None
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return {
             **picked(self, "nodes", "share_of_time", "stretches"),
             "censored_stretches": self.censored,
             "mean_stretch_s": self.mean_s,
-            "stretch_s": named(self.length_s),
+            "stretch_s": by_percentile(self.length_s),
         }
 
 
 def widths(pool: PoolSeries, n_nodes: int) -> tuple[Width, ...]:
-    """One `Width` for each power of two up to the machine's ``n_nodes``."""
+    """Return one `Width` for each power of two up to the machine's ``n_nodes``."""
     return tuple(_width(pool, 1 << k) for k in range(n_nodes.bit_length()))
 
 
@@ -187,7 +187,7 @@ def _width(pool: PoolSeries, nodes: int) -> Width:
     begin, end = bounds[change[::2]], bounds[change[1::2]]
     is_cut = (change[::2] == 0).astype(np.int64) + (change[1::2] == len(pool.idle))
     length = end - begin
-    lasts = length > 0  # one that begins with the very end of the window is none
+    lasts = length > 0  # a stretch that begins at the end of the window does not count
     ordered = np.sort(length[lasts])
     return Width(
         nodes=nodes,

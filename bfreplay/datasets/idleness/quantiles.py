@@ -14,12 +14,12 @@ MEDIAN = PERCENTS.index(50)
 """Place of the median in a `Quantiles`."""
 
 Quantiles = tuple[float, ...]
-"""Values at `PERCENTS`; empty when there is nothing to rank. Each is a value that occurred: the smallest one that
-at least that share of the weight does not exceed."""
+"""Values at `PERCENTS`; empty without values. Each is a value that occurred: the smallest one that at least
+that share of the weight does not exceed."""
 
 
 def quantiles(ordered: NDArray[np.int64], weight: NDArray[np.int64] | None = None, unit: int = 1) -> Quantiles:
-    """Quantiles of ascending values with whole-number weights (1 each by default), divided by ``unit``."""
+    """Return quantiles of ascending values with whole-number weights (1 each by default), divided by ``unit``."""
     reached = np.arange(1, len(ordered) + 1) if weight is None else np.cumsum(weight)
     total = int(reached[-1]) if len(reached) else 0
     if total == 0:
@@ -28,6 +28,6 @@ def quantiles(ordered: NDArray[np.int64], weight: NDArray[np.int64] | None = Non
     return tuple(float(ordered[np.searchsorted(reached, n)]) / unit for n in needed)
 
 
-def named(values: Sequence[float]) -> dict[str, float]:
-    """``{"p0": ..., "p5": ..., ...}``; empty when there is nothing to rank."""
+def by_percentile(values: Sequence[float]) -> dict[str, float]:
+    """Return quantiles by name, ``{"p0": ..., "p5": ..., ...}``; empty without values."""
     return {f"p{percent}": value for percent, value in zip(PERCENTS, values, strict=False)}

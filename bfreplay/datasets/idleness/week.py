@@ -29,13 +29,13 @@ class Week:
     Parameters
     ----------
     time_zone
-        IANA name of the zone whose clocks tell the hour.
+        IANA name of the zone of the hours.
     unknown_zone
-        What the log gives as the zone of its source when no zone is known by that name, so that UTC was taken.
+        Zone of the log's source if it is not a known name, so that UTC was used.
     covered_us, node_us
-        7 weekdays (Monday first) of 24 hours: how much of the window lies there, and the integral of idle nodes over
-        it. A cell that the window covers only in part weighs as much as is covered. The hour that is skipped when
-        clocks go forward is short, the one that comes twice when they go back is long.
+        7 weekdays (Monday first) of 24 hours: time of the window in each, and the integral of idle nodes
+        over it. A cell weighs as much as the window covers of it. The hour that is skipped when clocks go forward is
+        short, the one that is repeated when they go back is long.
     """
 
     time_zone: str
@@ -45,7 +45,7 @@ class Week:
 
     @property
     def mean(self) -> tuple[tuple[float | None, ...], ...]:
-        """Mean idle nodes of each cell, 7 x 24; ``None`` where the window covers nothing."""
+        """Mean idle nodes of each cell, 7 x 24; ``None`` if the window covers nothing of it."""
         return tuple(_means(*rows) for rows in zip(self.node_us, self.covered_us, strict=True))
 
     @property
@@ -62,7 +62,7 @@ class Week:
         return _means([sum(day) for day in self.node_us], [sum(day) for day in self.covered_us])
 
     def to_dict(self) -> dict[str, Json]:
-        """JSON-ready; ``null`` for the mean of what is not covered."""
+        """Return JSON-ready values; ``null`` for the mean of cells that are not covered."""
         return {
             "time_zone": self.time_zone,
             "unknown_time_zone": self.unknown_zone,
@@ -75,15 +75,15 @@ class Week:
 
 
 def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, tzinfo, str | None] | None:
-    """Name and clock of the zone in which a log is described, and a name in its metadata that is no zone.
+    """Return name and clock of the zone to describe a log in, and a name in its metadata that is not a zone.
 
-    ``time_zone`` if it is given, else the zone of the log's source if it is an IANA name, else UTC. ``None`` for a
-    log whose times are relative: it has no hour of the day.
+    ``time_zone`` if given, else the zone of the log's source if it is an IANA name, else UTC. ``None`` for a log with
+    relative times: it has no hour of the day.
 
     Raises
     ------
     InputError
-        ``time_zone`` is not known, or given for a log whose times are relative.
+        ``time_zone`` is unknown, or given for a log with relative times.
     """
     if metadata.time_origin == "relative":
         if time_zone is None:
@@ -91,7 +91,7 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
         raise InputError(
             "a time zone is given, but the times of the log are relative: it has no hour of the day",
             value=time_zone,
-            fix="leave the time zone out",
+            fix="omit the time zone",
         )
     name = metadata.source_timezone if time_zone is None else time_zone
     zone = _zone(name)
@@ -103,12 +103,12 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
         "no time zone is known by that name",
         value=time_zone,
         expected="an IANA name such as Europe/Paris, America/New_York or UTC",
-        fix="correct the name; where a right one is not known, the machine has no time zone data: pip install tzdata",
+        fix="correct the name; if it is right, the machine lacks time zone data: pip install tzdata",
     )
 
 
 def week(pool: PoolSeries, name: str, zone: tzinfo, unknown_zone: str | None = None) -> Week:
-    """Idle nodes by hour and weekday of ``zone``, whose name is ``name``."""
+    """Return the idle nodes by hour and weekday of ``zone``, called ``name``."""
     covered, node_us = np.zeros(7 * 24, np.int64), np.zeros(7 * 24, np.int64)
     for start, end, offset in equal_offsets(pool.start_us, pool.end_us, zone):
         first, last = (start + offset) // HOUR_US, (end + offset - 1) // HOUR_US
@@ -130,9 +130,9 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[int, int, int]]:
-    """Cut a window where the clocks of ``zone`` are changed: start, end, offset from UTC in microseconds.
+    """Split a window where the clocks of ``zone`` change: start, end, offset from UTC in microseconds.
 
-    A change that is undone within the same day would not be seen; no zone has one.
+    A change that is undone within a day would be missed; no zone has one.
     """
     begin = at = start_us
     offset = _offset_us(at, zone)
@@ -151,7 +151,7 @@ def _offset_us(time_us: int, zone: tzinfo) -> int:
     moment: datetime = EPOCH + timedelta(microseconds=time_us)
     offset = moment.astimezone(zone).utcoffset()
     if offset is None:
-        raise TypeError(f"{zone!r} tells no offset from UTC")
+        raise TypeError(f"{zone!r} has no offset from UTC")
     return offset // MICROSECOND
 
 

@@ -1,4 +1,4 @@
-"""Which readers there are, and which of them a file is for."""
+"""Catalogue of readers, and the recognition of files."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ READERS = Registry(
 )
 
 
-def reader_named(name: str) -> LogReader:
-    """Return the reader that a user named.
+def find_reader(name: str) -> LogReader:
+    """Return the reader of a name.
 
     Raises
     ------
     InputError
-        There is none of this name.
+        No reader has this name.
     """
     reader: LogReader = READERS.make(name, allow_code=True)
     return reader
 
 
-def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
-    """Return the reader that ``files`` are for, those that it is to read, and why, each reason once.
+def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
+    """Return the reader for ``files``, the files that it is to read, and the reasons, each once.
 
-    Readers are asked in their written order; a file is the first one's that claims it. Files that nobody knows are left
-    out if they were not named but lie in a folder or an archive with others that are known.
+    Readers are asked in order; a file belongs to the first one that recognises it. Unrecognised files in a
+    folder or an archive with recognised ones are skipped.
 
     Raises
     ------
     InputError
-        A named file that nobody knows, no file that anybody knows, or files of several schedulers.
+        An unrecognised named file, no recognised file at all, or files of several schedulers.
     """
     found: LogReader | None = None
     known: list[LogFile] = []
@@ -71,13 +71,13 @@ def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list
                 f"the files are of two schedulers: the first of {found.name}, this one of {reader.name}",
                 value=reason,
                 expected="files of one scheduler",
-                fix=f"import them one by one, or say which reader is to read all: bfreplay ingest {found.name} ...",
+                fix=f"import them one by one, or name one reader for all: bfreplay ingest {found.name} ...",
             )
         found = reader
         known.append(file)
         reasons.setdefault(reason, []).append(file.name.rsplit("/", 1)[-1])
     if found is None:
-        raise unknown or InputError("there is no file to read", expected="at least one file")
+        raise unknown or InputError("no file to read", expected="at least one file")
     why = [
         f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {found.name}, because {reason}"
         for reason, names in reasons.items()
@@ -86,14 +86,14 @@ def recognised(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list
 
 
 def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
-    """Return the files that a reader is to read: those that were named, and of the others those that it recognises.
+    """Return the files that a reader is to read: named ones, and others that it recognises.
 
     All of them, if it recognises none.
 
     Raises
     ------
     InputError
-        One of them is no log at all, such as a spreadsheet or text in UTF-16.
+        A file is not a log, for example a spreadsheet or text in UTF-16.
     """
     is_known = {file: reader.recognise(file) is not None for file in files}
     kept = [file for file in files if file.is_named or is_known[file]] or list(files)
@@ -109,7 +109,7 @@ def refuse_events(file: LogFile) -> None:
     Raises
     ------
     InputError
-        It says so, and which commands take it as it is.
+        The message names the commands that read it as it is.
     """
     start = file.head()
     if start.startswith(_PICKLE):
@@ -120,7 +120,7 @@ def refuse_events(file: LogFile) -> None:
         is_events = {"time", "node"} <= columns and bool({"state", "idle"} & columns)
     if is_events:
         raise file.error(
-            "this is a log of node events already: nothing has to be made of it",
+            "this is a log of node events already: it needs no import",
             value=", ".join(sorted(columns)),
             expected="a scheduler's log of jobs",
             fix="give it to the other commands as it is: bfreplay describe FILE; bfreplay replay FILE --jobs JOBS",
@@ -128,7 +128,7 @@ def refuse_events(file: LogFile) -> None:
 
 
 def _columns(file: LogFile) -> set[str]:
-    """Names of the columns of a table, in its first line or its Parquet schema; empty for anything else."""
+    """Return the column names of a table, from its first line or its Parquet schema; empty for anything else."""
     if file.head().startswith(_PARQUET):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -136,13 +136,13 @@ def _columns(file: LogFile) -> set[str]:
         try:
             return set(pq.read_schema(file.path).names)
         except (pa.ArrowException, OSError):
-            return set()  # damaged: the reader that is to read it says how
+            return set()  # damaged: its reader reports the fault
     return {name.strip() for name in (file.head_lines() or [""])[0].split(",")}
 
 
 def _reader_of(file: LogFile) -> tuple[LogReader, str]:
     for name in READERS.names():
-        reader = reader_named(name)
+        reader = find_reader(name)
         reason = reader.recognise(file)
         if reason is not None:
             return reader, reason

@@ -1,7 +1,7 @@
-"""The clock of all formats: local times of a log to UTC, though a wall clock shows some times twice, and some never.
+"""Local times of a log to UTC, for all formats: a wall clock shows some times twice, and some never.
 
-A format makes a ``Clock`` of its own, which reads its texts and says what is in them; what a zone makes of them, and
-which of two times is meant, is settled here.
+Each format has a ``Clock`` that reads its texts. This module converts them from a zone to UTC and resolves ambiguous
+times.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_
 from bfreplay.errors import InputError
 
 Candidates = tuple[int, ...]
-"""UTC microseconds that a local time may mean, ascending: one, two, or none (the zone skips it)."""
+"""Possible UTC microseconds of a local time, ascending: one, two, or none (the zone skips it)."""
 
 At = tuple[str, int | None, str]
-"""Where a time stands, for the report: file, line, and what is shown of it."""
+"""Place of a time for the report: file, line, text."""
 
 _T = TypeVar("_T")
 _CHANGES = (0, 0)
@@ -38,13 +38,13 @@ def named_zone(name: str) -> ZoneInfo:
     Raises
     ------
     InputError
-        There is no such zone.
+        Unknown zone.
     """
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InputError(
-            "there is no such time zone",
+            "unknown time zone",
             column="--tz",
             value=name,
             expected="an IANA name such as UTC, Europe/Paris or America/Chicago",
@@ -53,9 +53,9 @@ def named_zone(name: str) -> ZoneInfo:
 
 
 def no_timezone(file: str, export: str) -> InputError:
-    """Return the error for a log in local times of which nobody said the zone."""
+    """Return the error for a log in local times of an unknown zone."""
     return InputError(
-        "the times in this log have no zone, so nobody can tell when they were",
+        "the times in this log have no zone",
         file=file,
         expected="the zone of the machine where the log was written",
         fix=f"give it: --tz Europe/Paris (or --tz UTC); better, export in UTC: {export}",
@@ -63,7 +63,7 @@ def no_timezone(file: str, export: str) -> InputError:
 
 
 def wall_clock_us(text: str) -> int | None:
-    """Microseconds since 1970-01-01 00:00 on the same clock of ``YYYY-MM-DD[T ]HH:MM:SS[.ffffff]``; else ``None``."""
+    """Return microseconds since 1970-01-01 00:00 on the clock of ``YYYY-MM-DD[T ]HH:MM:SS[.ffffff]``; else ``None``."""
     match = _STAMP.fullmatch(text)
     if match is None:
         return None
@@ -76,12 +76,12 @@ def wall_clock_us(text: str) -> int | None:
 
 
 def offset_us(zone: str) -> int:
-    """Microseconds that ``Z``, ``UTC``, ``+02``, ``+0200`` or ``+02:00`` is ahead of UTC.
+    """Return the microseconds that ``Z``, ``UTC``, ``+02``, ``+0200`` or ``+02:00`` is ahead of UTC.
 
     Raises
     ------
     ValueError
-        No clock is so far from UTC.
+        The offset is too large for any clock.
     """
     if zone in ("Z", "z", "UTC"):
         return 0
@@ -101,14 +101,14 @@ def _day_us(text: str) -> int | None:
 
 
 class LocalClock:
-    """A wall clock of a zone, asked what UTC was."""
+    """Wall clock of a zone, converted to UTC."""
 
     def __init__(self, zone: ZoneInfo) -> None:
         self.zone = zone
         self._of_hour: dict[int, tuple[int, ...]] = {}
 
     def utc_us(self, wall_us: int) -> Candidates:
-        """UTC microseconds at which the clock shows ``wall_us`` (see ``wall_clock_us``).
+        """Return the UTC microseconds at which the clock shows ``wall_us`` (see ``wall_clock_us``).
 
         One time; two, the earlier first, in the hour that is repeated when summer time ends; none in the hour that is
         skipped when it begins.
@@ -117,7 +117,7 @@ class LocalClock:
         offsets = self._of_hour.get(hour)
         if offsets is None:
             first, last = (self._offsets_at(time_us) for time_us in (hour * HOUR_US, (hour + 1) * HOUR_US - 1))
-            # an hour in which the clock is not changed has one offset at both of its ends
+            # an hour without a clock change has one offset at both ends
             offsets = self._of_hour[hour] = first if first == last and len(first) == 1 else _CHANGES
         if offsets is _CHANGES:
             offsets = self._offsets_at(wall_us)
@@ -125,7 +125,7 @@ class LocalClock:
 
     def _offsets_at(self, wall_us: int) -> tuple[int, ...]:
         if not FIRST_TIME_US + DAY_US < wall_us < LAST_TIME_US - DAY_US:
-            return (0,)  # the edge of the calendar, where no log is
+            return (0,)  # the edge of the calendar, without logs
         naive = (EPOCH + timedelta(microseconds=wall_us)).replace(tzinfo=None)
         found = []
         for fold in (0, 1):
@@ -137,17 +137,19 @@ class LocalClock:
         return tuple(dict.fromkeys(sorted(found, reverse=True)))
 
 
-def settled(start: Candidates, end: Candidates, elapsed_us: int | None, slack_us: int = US) -> list[tuple[int, int]]:
-    """Possible pairs of a start and an end: the end is not before the start, and they lie ``elapsed_us`` apart.
+def possible_pairs(
+    start: Candidates, end: Candidates, elapsed_us: int | None, slack_us: int = US
+) -> list[tuple[int, int]]:
+    """Return the possible pairs of start and end: the end not before the start, ``elapsed_us`` apart.
 
     Parameters
     ----------
     start, end
         Candidates from ``LocalClock.utc_us``.
     elapsed_us
-        Running time as the log gives it; ``None`` where it does not.
+        Running time in the log; ``None`` if it has none.
     slack_us
-        By how much clocks that count whole seconds may differ.
+        Tolerance for clocks that count whole seconds.
     """
     pairs = [(s, e) for s in start for e in end if e >= s]
     if elapsed_us is not None:
@@ -156,26 +158,26 @@ def settled(start: Candidates, end: Candidates, elapsed_us: int | None, slack_us
 
 
 class Clock:
-    """A zone, and which of two times is meant that nothing else settles.
+    """Zone of local times, and the rule for ambiguous ones.
 
     Parameters
     ----------
     zone
-        Name of the zone of times that say none; ``None``: nobody said.
+        Name of the zone of times without one; ``None``: unknown.
     fold
-        Which is meant of two times that nothing else settles: ``"reject"``, ``"earlier"`` or ``"later"``.
+        Rule for ambiguous times that nothing else resolves: ``"reject"``, ``"earlier"`` or ``"later"``.
 
     Raises
     ------
     InputError
-        There is no such zone.
+        Unknown zone.
 
     Attributes
     ----------
     folded_warning
-        What the report says of times that were settled by ``fold``.
+        Warning about times resolved by ``fold``.
     counts
-        How many times were understood in which way: ``"settled"``, ``"folded"``, and what the format adds.
+        Number of times by how they were resolved: ``"settled"``, ``"folded"``, and kinds of the format.
     """
 
     folded_warning: ClassVar[str]
@@ -188,36 +190,36 @@ class Clock:
         self.counts: Counter[str] = Counter()
 
     def by_fold(self, possible: Sequence[_T], at: At) -> _T:
-        """Return the first or the last of several times, which are in order; it is warned of."""
+        """Return the first or the last of several times in order, with a warning."""
         self.counts["folded"] += 1
         self._report.warn(self.folded_warning, *at)
         return possible[0] if self._fold == "earlier" else possible[-1]
 
 
 class IntervalClock(Clock, ABC):
-    """Tells start and end of what has both, beside its running time.
+    """Clock for intervals with start, end and running time.
 
     Attributes
     ----------
     skipped_warning
-        What the report says of times that the zone skips.
+        Warning about times that the zone skips.
     """
 
     skipped_warning: ClassVar[str]
 
     @abstractmethod
     def ambiguous(self, at: At) -> InputError:
-        """Return the error for times that can be several, where ``fold`` is ``"reject"``."""
+        """Return the error for ambiguous times, if ``fold`` is ``"reject"``."""
 
     def settle(
         self, start: Candidates, end: Candidates | None, elapsed_us: int | None, at: At, slack_us: int = US
     ) -> tuple[int, int | None] | None:
-        """Which start and end are meant; ``end`` ``None`` stays so. ``None``: the zone skips one of them.
+        """Resolve start and end; an ``end`` of ``None`` stays ``None``. Returns ``None`` if the zone skips one of them.
 
         Parameters
         ----------
         elapsed_us, slack_us
-            See ``settled``.
+            See ``possible_pairs``.
 
         Raises
         ------
@@ -233,8 +235,8 @@ class IntervalClock(Clock, ABC):
         if end is None:
             pairs = [(time_us, None) for time_us in start]
         else:
-            pairs = settled(start, end, elapsed_us, slack_us) or settled(start, end, None)
-            if not pairs:  # it ends before it starts, whatever was meant: the record says so
+            pairs = possible_pairs(start, end, elapsed_us, slack_us) or possible_pairs(start, end, None)
+            if not pairs:  # it ends before it starts in any case: the record warns of it
                 return start[0], end[-1]
         if len(pairs) == 1:
             self.counts["settled"] += 1

@@ -1,8 +1,8 @@
-"""The reader of delimited text, for all formats: rows with the lines they stand on, under a header or named columns.
+"""Reader of delimited text, for all formats: rows with their line numbers, under a header or named columns.
 
-A row that is broken takes no other with it. There are two dialects: tables of one's own (``CsvTable``), whose quoted
-cells may run over lines; and the tables of Slurm's commands (``rows_below_headers``), in which a row is a line, a
-header may stand in the middle, and a separator too many belongs to the column of free text.
+A broken row spoils no other. There are two dialects: general tables (``CsvTable``), whose quoted cells may span lines;
+and the tables of Slurm's commands (``rows_below_headers``), in which a row is a line, a header may occur in the middle,
+and an extra separator belongs to the column of free text.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Place = tuple[str, int]
 """File and line."""
 
 MOST_LINES = 200
-"""A quoted field that runs over more lines than this is a quote that somebody forgot to close."""
+"""A quoted field over more lines than this is an unclosed quote."""
 
-_OPEN = "unexpected end of data"  # how the csv module says that a quote is still open
+_OPEN = "unexpected end of data"  # message of the csv module for an open quote
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: its first line (from 1), its cells (``None``: not as many as there are columns), its text."""
+    """Row: its first line (from 1), its cells (``None``: not as many as columns), its text."""
 
     line: int
     cells: list[str] | None
@@ -51,10 +51,10 @@ class Row:
 
 
 def rows_of(lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int) -> Iterator[Row]:
-    """Split lines into rows of ``n_columns`` cells; blank lines are passed over.
+    """Split lines into rows of ``n_columns`` cells; blank lines are ignored.
 
-    Quoted fields may run over lines. A quote that does not close, or only by swallowing what are rows themselves,
-    spoils the line it stands on and no other.
+    Quoted fields may span lines. A quote that does not close, or only by swallowing other rows, spoils only its own
+    line.
     """
     ahead: deque[tuple[int, str]] = deque()
     while True:
@@ -70,19 +70,19 @@ def rows_of(lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int) ->
             try:
                 cells = split(text, delimiter)
             except csv.Error as error:
-                cells = _joined(text, ahead, lines, delimiter, n_columns) if str(error) == _OPEN else None
+                cells = _join_lines(text, ahead, lines, delimiter, n_columns) if str(error) == _OPEN else None
         yield Row(line, cells if cells is not None and len(cells) == n_columns else None, text)
 
 
 def split(text: str, delimiter: str) -> list[str]:
-    """Split one row into cells; ``csv.Error`` where quotes are not as they should be."""
+    """Split one row into cells; ``csv.Error`` for wrong quotes."""
     return next(csv.reader([text], delimiter=delimiter, strict=True), [])
 
 
-def _joined(
+def _join_lines(
     text: str, ahead: deque[tuple[int, str]], lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int
 ) -> list[str] | None:
-    """Read on until the open quote closes; ``None``, with nothing taken from ``ahead``, if that gives no row."""
+    """Read on until the open quote closes; ``None``, with ``ahead`` unchanged, if that gives no row."""
     for taken in range(1, MOST_LINES):
         if len(ahead) < taken:
             more = next(lines, None)
@@ -110,12 +110,12 @@ def _joined(
 
 
 def delimiter_of(text: str) -> str:
-    """The separator that splits a header into most columns; a comma if none does."""
+    """Return the separator that splits a header into most columns; a comma if none does."""
     return max(DELIMITERS, key=text.count)
 
 
 def names_in(text: str, delimiter: str) -> list[str]:
-    """Column names of a header line; empty if it cannot be split."""
+    """Return the column names of a header line; empty if it cannot be split."""
     try:
         return [name.strip() for name in split(text.removeprefix("\ufeff"), delimiter)]
     except csv.Error:
@@ -123,7 +123,7 @@ def names_in(text: str, delimiter: str) -> list[str]:
 
 
 def first_line(file: LogFile) -> str:
-    """First line with something on it that is no ``#`` comment; empty if there is none in the first 64 KiB."""
+    """Return the first line that is neither blank nor a ``#`` comment; empty if the first 64 KiB have none."""
     for text in file.head_lines():
         if text.strip() and not text.startswith("#"):
             return text.removeprefix("\ufeff")
@@ -131,12 +131,12 @@ def first_line(file: LogFile) -> str:
 
 
 def check_text(file: LogFile) -> None:
-    """Raise ``InputError`` for what is no text in UTF-8."""
+    """Raise ``InputError`` for content other than UTF-8 text."""
     head = file.head()
     refuse_other_kind(head, file.name, "CSV or TSV in UTF-8, or Parquet")
     if b"\x00" in head:
         raise file.error(
-            "the file is no text",
+            "the file is not text",
             value=head[:20],
             expected="CSV or TSV in UTF-8, or Parquet",
             fix="export the table as CSV or Parquet (a spreadsheet: save it as CSV)",
@@ -144,12 +144,12 @@ def check_text(file: LogFile) -> None:
 
 
 class CsvTable:
-    """A CSV file with its header, or with names given for its columns.
+    """CSV file with a header, or with given column names.
 
     Raises
     ------
     InputError
-        It is no text, or has no header.
+        The content is not text, or has no header.
     """
 
     def __init__(self, file: LogFile, delimiter: str | None, columns: Sequence[str] | None) -> None:
@@ -158,7 +158,7 @@ class CsvTable:
         header = first_line(file)
         self.delimiter = delimiter_of(header) if delimiter is None else delimiter
         self._has_header = columns is None
-        # "a, b, c": whoever pads the header pads the rows
+        # "a, b, c": padded headers have padded rows
         self.is_padded = columns is None and header.count(f"{self.delimiter} ") > 1
         self.names = tuple(names_in(header, self.delimiter) if columns is None else columns)
         if not self.names:
@@ -173,9 +173,9 @@ class CsvTable:
         self.last_line = 0
 
     def rows(self) -> Iterator[Row]:
-        """Rows below the header. Comments (``#``) above it are passed over.
+        """Yield the rows below the header; ``#`` comments above it are ignored.
 
-        Afterwards ``is_cut`` says whether the last line, ``last_line``, has no end.
+        Afterwards ``is_cut`` is true if the last line, ``last_line``, has no end.
         """
         lines = self._lines()
         for line, text in lines:
@@ -184,33 +184,33 @@ class CsvTable:
                 yield from rows_of(below, self.delimiter, len(self.names))
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """As ``LogFile.lines``, and remember how the last one ends."""
+        """Yield lines as ``LogFile.lines``, and remember how the last one ends."""
         for number, text, is_whole in self.file.lines_with_ends():
             if not is_whole:
                 self.is_cut, self.last_line = True, number
             yield number, text
 
     def is_header(self, row: Row) -> bool:
-        """Whether the row is the header again, as where files were joined."""
+        """Return whether the row is the header again, as in joined files."""
         return self._has_header and row.text.removeprefix("\ufeff") == self._header
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a table that a command of Slurm's prints.
+    """Columns of a table printed by a Slurm command.
 
     Attributes
     ----------
     names
-        In lower case, in order.
+        Names in lower case, in order.
     delimiter
-        What separates the cells.
+        Separator of cells.
     is_trailing
-        A separator stands at the end of each line too (``sacct -p``).
+        True if lines end with a separator (``sacct -p``).
     free
-        First and last of the columns whose text may hold a separator.
+        First and last column whose text may contain a separator.
     numbered
-        Column of the job's number, in which no header has a digit first; -1 if there is none.
+        Column of the job number, in which no header starts with a digit; -1 if absent.
     """
 
     names: tuple[str, ...]
@@ -232,14 +232,14 @@ class Layout:
         return cls(lower, delimiter, is_trailing, (free[0], free[-1]) if free else None, numbered)
 
     def index(self, *names: str) -> int:
-        """Position of the first of these columns that is there, -1 if none is."""
+        """Return the position of the first of these columns that exists, -1 if none does."""
         return next((self.names.index(name) for name in names if name in self.names), -1)
 
     def cells(self, line: str) -> list[str] | None:
-        """Cells of a line, as many as columns; ``None`` if it cannot be told which is which.
+        """Return the cells of a line, as many as columns; ``None`` if they cannot be assigned.
 
-        A separator too many belongs to the column of free text, if there is one; where there are several, those and
-        what is between them become unreadable cells, and the others are told from both ends.
+        An extra separator belongs to the column of free text, if there is one; with several, these and the columns
+        between them become unreadable cells, and the others are counted from both ends.
         """
         found = _cells(line, self.delimiter)
         if found is None:
@@ -257,11 +257,11 @@ class Layout:
         return found[:first] + joined + found[last + 1 + extra :]
 
     def check_names_once(self, used: Sequence[str], file: LogFile) -> None:
-        """Raise ``InputError`` if a column that matters is there twice."""
+        """Raise ``InputError`` if a needed column occurs twice."""
         for name in used:
             if self.names.count(name) > 1:
                 raise file.error(
-                    "a column is there twice",
+                    "a column occurs twice",
                     column=name,
                     value=self.delimiter.join(self.names),
                     expected="each column once",
@@ -279,7 +279,7 @@ def _cells(line: str, delimiter: str) -> list[str] | None:
 
 
 def header_of(line: str, delimiter: str | None) -> Layout | None:
-    """Layout that a header line gives, by the separator under which it has most names; ``None`` without a separator."""
+    """Return the layout of a header line, by the separator that gives most names; ``None`` without a separator."""
     layouts = []
     for candidate in (delimiter,) if delimiter else OF_COMMANDS:
         names = _cells(line.lstrip("\ufeff"), candidate) or []
@@ -290,13 +290,13 @@ def header_of(line: str, delimiter: str | None) -> Layout | None:
 
 
 def find_header(file: LogFile, delimiter: str | None, is_header: Callable[[Layout], bool]) -> Layout | None:
-    """Layout that one of the first 20 lines gives; ``None`` if none is a header of the kind that is looked for."""
+    """Return the layout of a header of the wanted kind among the first 20 lines; ``None`` without one."""
     layouts = (header_of(line, delimiter) for line in file.head_lines()[:20])
     return next((layout for layout in layouts if layout is not None and is_header(layout)), None)
 
 
 def text_lines(file: LogFile, report: ImportReport) -> Iterator[tuple[int, str]]:
-    """Number from 1 and text of each line that is not blank; a last line without its end is warned of."""
+    """Yield number (from 1) and text of each line that is not blank; warn of a last line without its end."""
     for number, text, is_whole in file.lines_with_ends():
         if text and not text.isspace():
             yield number, text
@@ -312,14 +312,14 @@ def rows_below_headers(
     used: Sequence[str],
     layout: Layout | None = None,
 ) -> Iterator[tuple[int, str, list[str], Layout]]:
-    """Number, text, cells and columns of each row of a table that a command of Slurm's printed.
+    """Yield number, text, cells and columns of each row of a table printed by a Slurm command.
 
-    Exports that were put one after the other have a header in the middle, with columns of their own.
+    Concatenated exports have a header in the middle, with other columns.
 
     Parameters
     ----------
     used
-        Columns that matter, which must not be there twice.
+        Needed columns, which must not occur twice.
     layout
         Columns of the rows before any header; ``None``: such lines are skipped.
     """

@@ -9,12 +9,12 @@ from functools import lru_cache
 from bfreplay.checks import LONGEST_NAME
 
 NO_NODES = frozenset({"", "none assigned", "(null)", "none", "n/a", "unknown", "-"})
-"""What schedulers write where there are no nodes, in lower case."""
+"""Texts of schedulers for no nodes, in lower case."""
 
 MOST_NODES = 1_000_000
-"""A list that expands to more is a mistake, not a machine."""
+"""Largest list: one that expands to more is a mistake."""
 
-_BLANKS = " "  # Python counts control characters among them; a tab in a list is a mistake
+_BLANKS = " "  # for Python these include control characters; a tab in a list is a mistake
 _SEPARATOR = "\x01"
 _MOST_SHOWN = 80
 
@@ -25,17 +25,17 @@ _NUMBERS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?", re.ASCII)
 
 
-@lru_cache(maxsize=512)  # lists of thousands of names: no more
+@lru_cache(maxsize=512)  # lists of thousands of names
 def expand_nodes(text: str) -> tuple[str, ...]:
-    """Names of the nodes in a list; empty for what means no nodes.
+    """Return the names of the nodes in a list; empty for texts that mean no nodes.
 
     Zero padding is kept, several brackets multiply (``r[1-2]i[0-1]``), adjacent ones too (``tux[1-2][3-4]``).
 
     Raises
     ------
     ValueError
-        It is no node list: a bracket left open (a list cut by a narrow column), an empty part, a range that runs
-        backwards, a name that no node has.
+        Not a node list: an open bracket (a list cut by a narrow column), an empty part, a descending range, or a name
+        that no node can have.
     """
     text = text.strip(_BLANKS)
     if text.lower() in NO_NODES:
@@ -44,30 +44,30 @@ def expand_nodes(text: str) -> tuple[str, ...]:
         raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
     names: dict[str, None] = {}
     for part in _parts(text):
-        names.update(dict.fromkeys(_expanded(part)))
+        names.update(dict.fromkeys(_expand(part)))
         if len(names) > MOST_NODES:
             raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
     return tuple(names)
 
 
 def each_a_name(names: Collection[str], what: str = "node") -> tuple[str, ...]:
-    """Return names that are to be single ones; ``ValueError`` for a list, or for what is no name of a ``what``."""
+    """Return names that must be single ones; ``ValueError`` for a list or an invalid name of a ``what``."""
     for name in names:
         if expand_nodes(name) != (name,):
-            raise ValueError(f"{name!r} is no name of a {what}")
+            raise ValueError(f"{name!r} is not the name of a {what}")
     return tuple(names)
 
 
 def numbers_in(parts: Iterable[str]) -> list[int]:
-    """Numbers in parts such as ``7`` and ``0-3``, in order; ``ValueError`` for others, and for more than a machine."""
+    """Return the numbers in parts such as ``7`` and ``0-3``, in order; ``ValueError`` for others, and for too many."""
     found: list[int] = []
     for part in parts:
         match = _NUMBERS.fullmatch(part)
         if match is None:
-            raise ValueError(f"{part!r} is no number or range")
+            raise ValueError(f"{part!r} is not a number or range")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first or last - first >= MOST_NODES - len(found):
-            raise ValueError(f"{part!r} runs backwards or is too long")
+            raise ValueError(f"{part!r} is descending or too long")
         found.extend(range(first, last + 1))
     return found
 
@@ -80,7 +80,7 @@ def _parts(text: str) -> list[str]:
             parts.append(part)
             part = ""
         elif token in ("[", "]"):
-            raise ValueError("a bracket is open or closed without its other half: the list may have been cut")
+            raise ValueError("a bracket has no partner: the list may have been cut")
         else:
             part += token
     parts.append(part)
@@ -90,48 +90,48 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def _expanded(part: str) -> list[str]:
+def _expand(part: str) -> list[str]:
     if "[" not in part:
         if len(part) > LONGEST_NAME or not _NAME.fullmatch(part):
-            raise ValueError(f"{_shown(part)} is no name of a node")
+            raise ValueError(f"{_excerpt(part)} is not the name of a node")
         return [part]
     _check_fields(part)
     from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-    # fields of adjacent brackets multiply, which NodeSet refuses: a separator that no name has stands between them
+    # adjacent brackets multiply, which NodeSet refuses: put a separator between them that no name has
     try:
         names = [str(name).replace(_SEPARATOR, "") for name in NodeSet(part.replace("][", f"]{_SEPARATOR}["))]
     except NodeSetException as error:
-        raise ValueError(f"{_shown(part)} is no list of nodes: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{_excerpt(part)} is not a list of nodes: {' '.join(str(error).split())}") from None
     if not _NAME.fullmatch(names[0]):
-        raise ValueError(f"{names[0]!r} is no name of a node")
+        raise ValueError(f"{names[0]!r} is not the name of a node")
     return names
 
 
 def _check_fields(part: str) -> None:
-    """Refuse what the library would read as something else (groups, set operators) or expand without end."""
+    """Refuse parts that the library would read otherwise (groups, set operators) or expand without end."""
     size, length = 1, 0
     for token in _TOKEN.findall(part):
         if not token.startswith("["):
             if not _TEXT.fullmatch(token):
-                raise ValueError(f"{_shown(part)} is no list of nodes")
+                raise ValueError(f"{_excerpt(part)} is not a list of nodes")
             length += len(token)
             continue
         width = digits = 0
         for field in token[1:-1].split(","):
             match = _RANGE.fullmatch(field)
             if match is None:
-                raise ValueError(f"{_shown(part)} is no list of nodes: {_shown(field)} is no range")
+                raise ValueError(f"{_excerpt(part)} is not a list of nodes: {_excerpt(field)} is not a range")
             digits = max(digits, len(match[1]), len(match[2] or ""))
             if length + digits > LONGEST_NAME:
-                raise ValueError(f"{_shown(part)} is a list of names of more than {LONGEST_NAME} characters")
+                raise ValueError(f"{_excerpt(part)} is a list of names of more than {LONGEST_NAME} characters")
             first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
             width += max(0, last - first) // max(step, 1) + 1
         size *= width
         length += digits
         if size > MOST_NODES:
-            raise ValueError(f"{_shown(part)} is a list of more than {MOST_NODES:,} nodes")
+            raise ValueError(f"{_excerpt(part)} is a list of more than {MOST_NODES:,} nodes")
 
 
-def _shown(part: str) -> str:
+def _excerpt(part: str) -> str:
     return repr(part if len(part) <= _MOST_SHOWN else part[:_MOST_SHOWN] + "...")

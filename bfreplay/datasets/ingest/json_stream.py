@@ -1,4 +1,4 @@
-"""Records of a long JSON file one at a time, in memory that neither its length nor its nesting can blow up."""
+"""Records of a long JSON file one at a time, in bounded memory for any length and nesting."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from bfreplay.documents import DEEPEST, is_too_deep
 from bfreplay.errors import InputError
 
 LONGEST_RECORD = 1 << 26
-"""Characters: a record that does not end within is no record."""
+"""Most characters of a record."""
 
 _CHUNK = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def records(file: LogFile, array: str, export: str, *, are_several: bool = False) -> Iterator[tuple[int, Any]]:
-    """Yield the elements of ``{"array": [...]}``, each with its number from 1; other keys are passed over.
+    """Yield the elements of ``{"array": [...]}``, each with its number from 1; other keys are ignored.
 
-    Whole numbers are ``int``, others finite ``float``. Bytes that are no UTF-8 become surrogates.
+    Whole numbers are ``int``, others finite ``float``. Bytes that are not UTF-8 become surrogates.
 
     Parameters
     ----------
     export
-        The command that writes a right file, for messages.
+        Command that writes a correct file, for messages.
     are_several
-        Documents may follow each other; the elements of all are numbered in one series.
+        True if several documents may follow each other; their elements are numbered in one series.
 
     Raises
     ------
     InputError
-        It is no JSON, is cut, is nested more than 64 deep, has a number of thousands of digits or one that is too large
-        for a float, or a record of more than 64 Mi characters; it has no such array.
+        The text is not JSON, cut, or nested more than 64 deep; a number has thousands of digits or is too large for a
+        float; a record has more than 64 Mi characters; or the array is missing.
     """
     number = 0
     has_array = False
@@ -53,7 +53,7 @@ def records(file: LogFile, array: str, export: str, *, are_several: bool = False
                 if not are_several and text.next_character() is not None:
                     raise _BrokenJsonError("something follows the document")
         except _BrokenJsonError as error:
-            raise _broken(file, number, str(error), export) from None
+            raise _parse_error(file, number, str(error), export) from None
     if not has_array:
         raise file.error(
             f'there is no list "{array}" in this JSON', expected=f'{{"{array}": [...]}}', fix=f"export again: {export}"
@@ -66,7 +66,7 @@ def top_level_number(file: LogFile, key: str, export: str) -> int | None:
     Raises
     ------
     InputError
-        As ``records`` does for what is no JSON.
+        Invalid JSON, as for ``records``.
     """
     with file.binary() as stream:
         text = _Text(stream.read)
@@ -75,21 +75,21 @@ def top_level_number(file: LogFile, key: str, export: str) -> int | None:
                 if name == key and not is_listed and type(value) is int:
                     return value
         except _BrokenJsonError as error:
-            raise _broken(file, 0, str(error), export) from None
+            raise _parse_error(file, 0, str(error), export) from None
     return None
 
 
 class _BrokenJsonError(Exception):
-    """What was being parsed is no JSON, and why."""
+    """Reason why a text is not JSON."""
 
 
 _NO_ELEMENT = object()
 
 
 def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
-    """Key and value of each member of the outermost object; of a list its elements one by one, marked ``True``.
+    """Yield key and value of each member of the outermost object; a list element by element, marked ``True``.
 
-    Before the elements comes ``_NO_ELEMENT``, so that empty lists show.
+    ``_NO_ELEMENT`` comes before the elements, so that empty lists show.
     """
     if text.next_character() != "{":
         text.value()
@@ -101,11 +101,11 @@ def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
     while True:
         key = text.value()
         if not isinstance(key, str):
-            raise _BrokenJsonError("a key of an object is no string")
+            raise _BrokenJsonError("a key of an object is not a string")
         text.take(":")
         if text.next_character() == "[":
             yield key, _NO_ELEMENT, True
-            for element in _listed(text):
+            for element in _elements(text):
                 yield key, element, True
         else:
             yield key, text.value(), False
@@ -113,7 +113,7 @@ def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
             return
 
 
-def _listed(text: _Text) -> Iterator[Any]:
+def _elements(text: _Text) -> Iterator[Any]:
     text.skip()
     if text.next_character() == "]":
         text.skip()
@@ -125,7 +125,7 @@ def _listed(text: _Text) -> Iterator[Any]:
 
 
 class _Text:
-    """A document as text, of which a part is in memory."""
+    """Document as text, partly in memory."""
 
     def __init__(self, read: Any) -> None:
         self._read = read
@@ -134,7 +134,7 @@ class _Text:
         self._buffer, self._at, self._is_whole = "", 0, False
 
     def next_character(self) -> str | None:
-        """Return the first character that is no space, without taking it; ``None`` at the end."""
+        """Return the first character that is not a space, without consuming it; ``None`` at the end."""
         while True:
             match = _SPACE.match(self._buffer, self._at)
             self._at = self._at if match is None else match.end()
@@ -145,11 +145,11 @@ class _Text:
             self._more()
 
     def skip(self) -> None:
-        """Take that character."""
+        """Consume that character."""
         self._at += 1
 
     def take(self, expected: str) -> str:
-        """Take the first character that is no space, which must be one of ``expected``."""
+        """Consume the first character that is not a space; it must be one of ``expected``."""
         found = self.next_character()
         if found is None or found not in expected:
             raise _BrokenJsonError(f"{' or '.join(expected)} is missing")
@@ -157,7 +157,7 @@ class _Text:
         return found
 
     def value(self) -> Any:
-        """Take a value of any kind."""
+        """Consume and return a value of any kind."""
         self.next_character()
         while True:
             try:
@@ -168,7 +168,7 @@ class _Text:
             except RecursionError:
                 _too_deep()
             except ValueError as error:
-                # as int() says of thousands of digits, and _finite and _no_constant of what they refuse
+                # errors of int() for thousands of digits, and of _finite and _no_constant
                 raise _BrokenJsonError(str(error).partition(";")[0]) from None
             else:
                 if end + 2 < len(self._buffer) or self._is_whole:  # a number may go on: 1 with .5, 1 with e+5
@@ -180,7 +180,7 @@ class _Text:
 
     def _more(self) -> None:
         rest = self._buffer[self._at :]
-        # as much again as there is: a record that is parsed in vain costs no more than twice its length
+        # read as much again: parsing a partial record costs at most twice its length
         data = self._read(max(_CHUNK, len(rest)))
         self._is_whole = not data
         self._buffer, self._at = rest + self._decoder.decode(data, self._is_whole), 0
@@ -194,14 +194,14 @@ def _finite(text: str) -> float:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _too_deep() -> NoReturn:
     raise _BrokenJsonError(f"nested more than {DEEPEST} deep") from None
 
 
-def _broken(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
+def _parse_error(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
     return file.error(
         f"this JSON is broken or cut: {reason}",
         row=f"after record {records_read}" if records_read else None,

@@ -1,4 +1,4 @@
-"""Files as sites have them: plain or compressed, alone, in folders, in tar or zip archives, read as streams."""
+"""Log files, plain or compressed, alone, in folders, in tar or zip archives, read as streams."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ Progress = Callable[[int], None]
 
 
 class LogFile:
-    """One file of a log, compressed or not, read as often as wanted.
+    """File of a log, compressed or not, read as often as wanted.
 
     Parameters
     ----------
     path
         The file on disk.
     name
-        What messages call it: the path as the user gave it; for a member of an archive ``"archive.tar:member"``.
+        Name in messages: the path as given; for a member of an archive ``"archive.tar:member"``.
     progress
-        Told how many bytes (as on disk) have been read since the last call.
+        Called with the bytes (on disk) read since the last call.
     is_named
-        Whether the user named this file; others lie in a folder or an archive that was named.
+        True if the user named this file, false if it lies in a named folder or archive.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class LogFile:
         return self.path.stat().st_size
 
     def head(self) -> bytes:
-        """First bytes of the content, decompressed: at most 64 KiB."""
+        """Return the first bytes of the content, decompressed: at most 64 KiB."""
         if self._head is None:
-            with self._opened(None) as stream:
-                self._head = self._guarded(stream.read, HEAD_BYTES)
+            with self._open(None) as stream:
+                self._head = self._guard(stream.read, HEAD_BYTES)
         return self._head
 
     def head_lines(self) -> list[str]:
-        """First lines, as ``lines`` gives them; the last one only if it is whole."""
+        """Return the first lines, as ``lines``; the last one only if it is whole."""
         head = self.head()
         lines = [line.rstrip("\r") for line in head.decode("utf-8", "surrogateescape").split("\n")]
         if lines and (not lines[-1] or (len(head) == HEAD_BYTES and len(lines) > 1)):
@@ -79,21 +79,21 @@ class LogFile:
         return lines
 
     def binary(self) -> IO[bytes]:
-        """Open the content, decompressed; use as a context. A cut or damaged file raises ``InputError`` on reading."""
-        return cast(IO[bytes], _Guarded(self._opened(self._progress), self))
+        """Open the content, decompressed, as a context. A cut or damaged file raises ``InputError`` on reading."""
+        return cast(IO[bytes], _Guarded(self._open(self._progress), self))
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Line number from 1, and the line without its end (LF or CR LF). Bytes that are no UTF-8 become surrogates.
+        """Yield line number (from 1) and line without its end (LF or CR LF). Bytes other than UTF-8 become surrogates.
 
         Raises
         ------
         InputError
             The file is cut or damaged, or a line is longer than 16 MiB.
         """
-        with self._opened(self._progress) as stream:
+        with self._open(self._progress) as stream:
             number = 0
             while True:
-                line = self._guarded(stream.readline, LONGEST_LINE)
+                line = self._guard(stream.readline, LONGEST_LINE)
                 if not line:
                     return
                 number += 1
@@ -102,11 +102,11 @@ class LogFile:
                 yield number, line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
 
     def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
-        """Whole lines of the content, about ``size`` bytes at a time."""
-        with self._opened(self._progress) as stream:
+        """Yield whole lines of the content, about ``size`` bytes at a time."""
+        with self._open(self._progress) as stream:
             rest = b""
             while True:
-                block = self._guarded(stream.read, size)
+                block = self._guard(stream.read, size)
                 if not block:
                     break
                 cut = block.rfind(b"\n") + 1
@@ -121,7 +121,7 @@ class LogFile:
                 yield rest
 
     def lines_with_ends(self) -> Iterator[tuple[int, str, bool]]:
-        """As ``lines``, only faster, and whether each line has its end: the last one may have been cut."""
+        """Yield lines as ``lines``, but faster, and whether each has its end: the last one may have been cut."""
         number = 0
         for block in self.blocks():
             *lines, rest = block.decode("utf-8", "surrogateescape").split("\n")
@@ -132,15 +132,15 @@ class LogFile:
                 yield number + 1, rest.rstrip("\r"), False
 
     def error(self, problem: str, **parts: Any) -> InputError:
-        """Return the error for something in this file; ``parts`` as of ``InputError``."""
+        """Return an error about this file; ``parts`` as in ``InputError``."""
         return InputError(problem, file=self.name, **parts)
 
     def wrong_start(self, problem: str, *, value: str | None = None, expected: str, fix: str) -> InputError:
-        """Return the error for a file that does not begin as it should; ``value`` ``None``: its first line."""
+        """Return the error for a file with a wrong beginning; ``value`` ``None``: its first line."""
         value = (self.head_lines() or [""])[0] if value is None else value
         return self.error(problem, row="line 1", value=value, expected=expected, fix=fix)
 
-    def _opened(self, progress: Progress | None) -> IO[bytes]:
+    def _open(self, progress: Progress | None) -> IO[bytes]:
         raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
         start = raw.peek(8)
         if start.startswith(_GZIP):
@@ -155,13 +155,13 @@ class LogFile:
             return cast(IO[bytes], BufferedReader(pa.CompressedInputStream(raw, "zstd"), _BUFFER))
         return cast(IO[bytes], raw)
 
-    def _guarded(self, read: Callable[[int], bytes], size: int) -> bytes:
+    def _guard(self, read: Callable[[int], bytes], size: int) -> bytes:
         try:
             return read(size)
         except _DAMAGED as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
 
-    def _damaged(self, error: BaseException) -> InputError:
+    def _damage_error(self, error: BaseException) -> InputError:
         return self.error(
             f"the file is cut or damaged: {' '.join(str(error).split()) or type(error).__name__}",
             expected="a whole file, plain or compressed with gzip, bzip2, xz or zstd",
@@ -170,7 +170,7 @@ class LogFile:
 
 
 class _Counted(FileIO):
-    """A file that tells how much of it has been read."""
+    """Binary stream that reports how much has been read."""
 
     def __init__(self, path: Path, progress: Progress | None) -> None:
         super().__init__(path)
@@ -184,7 +184,7 @@ class _Counted(FileIO):
 
 
 class _Guarded:
-    """A binary stream whose damage is an ``InputError``; with what parsers of streams call."""
+    """Binary stream that raises ``InputError`` for damage, with the methods that stream parsers call."""
 
     def __init__(self, stream: IO[bytes], file: LogFile) -> None:
         self._stream, self._file = stream, file
@@ -196,28 +196,28 @@ class _Guarded:
         self.close()
 
     def read(self, size: int = -1) -> bytes:
-        return self._file._guarded(self._stream.read, size)
+        return self._file._guard(self._stream.read, size)
 
     def readline(self, size: int = -1) -> bytes:
-        return self._file._guarded(self._stream.readline, size)
+        return self._file._guard(self._stream.readline, size)
 
     def close(self) -> None:
         self._stream.close()
 
 
 class OpenedLog(ExitStack):
-    """The files behind what a user named: files as they are, folders as the files in them, archives as their members.
+    """Files behind the given paths: files as they are, folders as their files, archives as their members.
 
     Use as a context: members of archives lie in a temporary folder until its end.
 
     Attributes
     ----------
     files
-        In the order given; those of a folder or an archive by name.
+        In the order given; files of a folder or an archive by name.
     sources
-        The files on disk that were named (or lie in the folders that were), with their digests.
+        The named files on disk, or those in named folders, with their digests.
     n_bytes
-        Size of all ``files`` as they will be read.
+        Total size of ``files`` on reading.
     """
 
     def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
@@ -234,7 +234,7 @@ class OpenedLog(ExitStack):
             raise
         if not self.files:
             raise InputError(
-                "there is nothing to read: the archive has no files",
+                "the archive has no files",
                 file=on_disk[0][0],
                 expected="files of a log",
                 fix="check the archive",
@@ -268,7 +268,7 @@ class OpenedLog(ExitStack):
                         expected=f"at most {most_bytes:,} bytes in all, from the size of the archive",
                         fix="do not trust this file; or unpack it yourself, and give the folder",
                     )  # fmt: skip
-                # a name of our own: what an archive calls its members decides nothing on this disk
+                # our own file names: an archive must not choose paths on this disk
                 unpacked = self._folder / f"{self._n_unpacked}"
                 self._n_unpacked += 1
                 with naming(unpacked), unpacked.open("wb") as target:
@@ -277,12 +277,12 @@ class OpenedLog(ExitStack):
         except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
             if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
                 raise
-            raise file._damaged(error) from error
+            raise file._damage_error(error) from error
         return sorted(members, key=lambda member: member.name)
 
 
 def _tar_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """Name, claimed size and content of each file in a tar archive that is not empty."""
+    """Yield name, claimed size and content of each non-empty file in a tar archive."""
     with LogFile(file.path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isfile() and member.size else None
@@ -291,7 +291,7 @@ def _tar_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
 
 
 def _zip_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """Name, claimed size and content of each file in a zip archive that is not empty."""
+    """Yield name, claimed size and content of each non-empty file in a zip archive."""
     with zipfile.ZipFile(file.path) as archive:
         for member in archive.infolist():
             if member.file_size:
@@ -307,7 +307,7 @@ def _files_of(path: Path) -> list[Path]:
     files = [file for file in files if file.stat().st_size]
     if not files:
         raise InputError(
-            "there is no file in this folder", file=path, expected="a folder with log files", fix="check the path"
+            "this folder has no files", file=path, expected="a folder with log files", fix="check the path"
         )
     for file in files:
         check_is_file(file)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bfreplay.datasets.ingest.catalogue import AUTO, readable_by, reader_named, recognised, refuse_events
+from bfreplay.datasets.ingest.catalogue import AUTO, find_reader, readable_by, recognise_files, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile, OpenedLog
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
@@ -15,23 +15,23 @@ from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.errors import InputError
 
-NO_LOG_FILE = "a file in a folder or an archive is no log that this reader knows; it was left out"
+NO_LOG_FILE = "a file in a folder or an archive is not recognised by this reader; it was skipped"
 
 Progress = Callable[[int, int], None]
-"""Told bytes read so far, and bytes in all."""
+"""Called with bytes read so far, and total bytes."""
 
 _HEADERS = frozenset({"nodelist", "node", "nodes", "nodename", "hostname", "hostnames", "host", "hosts", "name"})
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """A scheduler's log after reading, before rules are applied: the same log under several rules is read once.
+    """Scheduler log after reading and before the rules, so that a log under several rules is read once.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class ReadLog:
     sources
         Files that were read.
     why
-        For ``auto``: why each file was taken for what it was.
+        For ``auto``: the reason for the reader of each file.
     """
 
     record: ScheduleRecord
@@ -52,17 +52,17 @@ class ReadLog:
 
     @property
     def is_assigned(self) -> bool:
-        """Whether nodes have to be chosen by rule, since the log has only numbers of them."""
+        """True if nodes are assigned by rule, because the log has only counts."""
         return self.record.n_counted > 0
 
-    def built(self, rules: OccupancyRules | None = None) -> BuiltLog:
-        """Node events under ``rules``; see ``build_events``. Its errors name the (first) file."""
+    def build(self, rules: OccupancyRules | None = None) -> BuiltLog:
+        """Build the node events under ``rules``; see ``build_events``. Errors name the first file."""
         try:
             return build_events(self.record, rules, self.sources)
         except InputError as error:
             if error.file is not None or not self.sources:
                 raise
-            raise located(error, self.sources[0].name, error.row) from error
+            raise with_location(error, self.sources[0].name, error.row) from error
 
 
 def read_log(
@@ -84,23 +84,23 @@ def read_log(
     reader
         ``"slurm"``, ``"pbs"``, ...; ``"auto"`` looks at the files; or ``package.module:Class`` of your own.
     options
-        What the log does not say.
+        Facts that the log lacks.
     inventory
-        A file with the names of all nodes, used or not.
+        File with the names of all nodes, used or not.
     inventory_only
-        Whether only these nodes are wanted: others that the log names are left out, and jobs hold them unseen.
+        True to keep only these nodes; others in the log are skipped, and jobs hold them unseen.
     outages
-        Tables of when nodes were out of use (columns node, start, end, state), beside the log of any scheduler.
+        Tables of outages (columns node, start, end, state), with the log of any scheduler.
     progress
-        Called with bytes read and bytes in all.
+        Called with bytes read and total bytes.
 
     Raises
     ------
     InputError
-        A file cannot be used; the message says where and how to go on.
+        A file cannot be used; the message says where and how to fix it.
     """
     if not paths:
-        raise InputError("there is no file to read", expected="at least one file")
+        raise InputError("no file to read", expected="at least one file")
     options = ReadOptions() if options is None else options
     done, total = 0, 0
 
@@ -111,7 +111,7 @@ def read_log(
             progress(min(done, total), total)
 
     if inventory_only and inventory is None:
-        raise InputError("--inventory-only needs the names of the nodes that are wanted", fix="give --inventory FILE")
+        raise InputError("--inventory-only needs the names of the nodes to keep", fix="give --inventory FILE")
     record = ScheduleRecord(node_names=options.node_names)
     if inventory is not None:
         record.give_inventory(read_inventory(inventory), inventory_only)
@@ -124,21 +124,21 @@ def read_log(
         for file in opened.files:
             refuse_events(file)
         if reader == AUTO:
-            chosen, files, why = recognised(opened.files)
+            chosen, files, why = recognise_files(opened.files)
             record.report.facts["recognised"] = why
         else:
-            chosen, why = reader_named(reader), []
+            chosen, why = find_reader(reader), []
             files = readable_by(chosen, opened.files)
         for file in opened.files:
             if file not in files:
                 record.report.warn(NO_LOG_FILE, file.name)
         chosen.read(files, record, options)
         if outage_files:
-            from bfreplay.datasets.ingest.table.outages import read_outages  # csv, pyarrow: if needed
+            from bfreplay.datasets.ingest.table.outages import read_outages  # imports csv or pyarrow if needed
 
             for file in outage_files:
                 read_outages(file, record, options)
-            record.report.facts.pop("outages", None)  # what a reader says of logs without them
+            record.report.facts.pop("outages", None)  # set by readers of logs without local times
         elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
             record.report.facts["--tz"] = "has no effect on this log, which has no local times"
         sources = opened.sources
@@ -159,16 +159,16 @@ def ingest(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> tuple[NodeEvents, ImportReport]:
-    """Read a scheduler's log and make node events of it, with the report of what was kept and what not.
+    """Read a scheduler's log and convert it to node events, with an import report.
 
     Parameters
     ----------
     paths, reader, options, inventory, inventory_only, outages, progress
         As ``read_log``.
     rules
-        How intervals become states; ``None``: the defaults.
+        Rules for node states; ``None``: the defaults.
     strict
-        Refuse a log that leaves warnings.
+        Refuse a log with warnings.
 
     Raises
     ------
@@ -178,21 +178,21 @@ def ingest(
     log = read_log(
         paths, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages, progress=progress
     )
-    built = log.built(rules)
+    built = log.build(rules)
     if strict:
         built.report.refuse_warnings()
     return built.events, built.report
 
 
 def read_inventory(path: Path) -> tuple[str, ...]:
-    """Names of all nodes: a name or a node list (``cn[001-128]``) a line; ``#`` begins a comment.
+    """Read the names of all nodes: a name or a node list (``cn[001-128]``) per line; ``#`` begins a comment.
 
-    What ``sinfo -N -h -o %N``, ``scontrol show hostnames`` or a node list by hand gives. Repeated names count once.
+    Output of ``sinfo -N -h -o %N`` or ``scontrol show hostnames``, or written by hand. Repeated names count once.
 
     Raises
     ------
     InputError
-        A line is no list of nodes, or there is none.
+        A line is not a list of nodes, or the file has no node.
     """
     check_is_file(path)
     names: dict[str, None] = {}
@@ -200,11 +200,11 @@ def read_inventory(path: Path) -> tuple[str, ...]:
         text = line.split("#", 1)[0].strip()
         try:
             if text.lower() in _HEADERS:
-                raise ValueError("it is the head of a column")
+                raise ValueError("it is a column header")
             names.update(dict.fromkeys(expand_nodes(text)))
         except ValueError as error:
             raise InputError(
-                f"this is no node or list of nodes: {error}",
+                f"this is not a node or list of nodes: {error}",
                 file=path,
                 row=f"line {number}",
                 value=text,

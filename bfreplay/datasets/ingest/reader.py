@@ -1,4 +1,4 @@
-"""What a reader of one scheduler's logs is, and the options that it is given."""
+"""Protocol of a reader of one scheduler's logs, and its options."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options of readers; each reader uses those that its format needs.
+    """Options of readers; each reader uses the ones that its format needs.
 
     Parameters
     ----------
     timezone
-        Zone of local times in the log (IANA name, e.g. ``"Europe/Paris"``), ``None`` when nobody said.
+        Zone of local times in the log (IANA name, e.g. ``"Europe/Paris"``), ``None`` if not known.
     dst_fold
-        What to make of a local time that occurs twice when summer time ends and that nothing else settles:
+        Rule for a local time that occurs twice at the end of summer time and that nothing else resolves:
         ``"reject"``, ``"earlier"`` or ``"later"``.
     n_nodes, procs_per_node
-        Nodes of the machine, processors of each, where the log gives only counts.
+        Nodes of the machine, processors of each, if the log gives only counts.
     columns
         Names of the columns of a table without a header, in order.
     delimiter
-        What separates its columns.
+        Separator of its columns.
     mapping
         Role -> column name, for tables of any make: ``{"start": "start_time", "elapsed": "dur:min", ...}``; the role
         ``nodes`` may be ``ALL`` in a table of outages.
     time_unit
-        Of numbers in start and end of such tables: ``"s"``, ``"ms"``, ``"us"``, ``"ns"``.
+        Unit of numbers in start and end of such tables: ``"s"``, ``"ms"``, ``"us"``, ``"ns"``.
     time_format
-        How times in such tables are written, in the terms of ``datetime.strptime``, where they are not ISO-8601.
+        Format of times in such tables as of ``datetime.strptime``, if not ISO-8601.
     missing_wait_is_zero
         SWF: a job without a waiting time started when it was submitted.
     node_names
-        How names of nodes are read, in jobs, outages and inventory: ``"as-is"``, ``"short"`` (without the domain),
-        ``"lower"`` or ``"short-lower"``. A log that spells nodes in several ways has them several times otherwise.
+        Form of node names in jobs, outages and inventory: ``"as-is"``, ``"short"`` (without the domain),
+        ``"lower"`` or ``"short-lower"``. Otherwise a log that spells a node in several ways has several nodes.
     reservations
-        Whether reservations other than for maintenance take nodes away: ``"idle"`` (no) or ``"reserved"`` (yes).
+        State of nodes in reservations other than for maintenance: ``"idle"`` or ``"reserved"``.
     """
 
     timezone: str | None = None
@@ -59,25 +59,25 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """How to get the log out of a scheduler: a command for a shell on the cluster, and what it gives."""
+    """Export of a scheduler's log: a shell command for the cluster, and its output."""
 
     command: str
     gives: str
 
 
 class LogReader(Protocol):
-    """Reads the logs of one scheduler, of all kinds that it writes, into a ``ScheduleRecord``.
+    """Reader of all kinds of logs of one scheduler into a ``ScheduleRecord``.
 
     Attributes
     ----------
     name
-        What a user types: ``"slurm"``.
+        Name on the command line: ``"slurm"``.
     title
-        What it reads, for ``--help`` and messages: ``"Slurm: sacct -P, sacct --json, sacctmgr show event, sinfo"``.
+        Formats, for ``--help`` and messages: ``"Slurm: sacct -P, sacct --json, sacctmgr show event, sinfo"``.
     exports
-        The exact commands to run on the cluster, best first.
+        Exact commands to run on the cluster, best first.
 
-    A reader of a format without local times may have ``reads_local_times = False``: the report then says that ``--tz``
+    A reader of a format without local times may have ``reads_local_times = False``: the report then notes that ``--tz``
     has no effect.
     """
 
@@ -86,18 +86,18 @@ class LogReader(Protocol):
     exports: Sequence[Export]
 
     def recognise(self, file: LogFile) -> str | None:
-        """Say why ``file`` looks like one of this scheduler's ("line 1 has the columns ..."), ``None`` if it does not.
+        """Return why ``file`` looks like this scheduler's ("line 1 has the columns ..."), ``None`` if it does not.
 
-        Looks at ``file.head()`` only. Never raises for content that is something else.
+        Reads ``file.head()`` only. Never raises for other content.
         """
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
-        """Read ``files`` (one or several, of any kinds that the scheduler writes, in any order) into ``record``.
+        """Read ``files`` (one or several, of any kinds, in any order) into ``record``.
 
-        What can be skipped is counted in ``record.report``; memory does not grow with the length of the files.
+        Skipped rows are counted in ``record.report``; memory does not grow with the length of the files.
 
         Raises
         ------
         InputError
-            The files cannot be used, naming file and line, what was expected, and how to go on.
+            The files cannot be used; the message names file and line, what was expected, and the fix.
         """

@@ -1,4 +1,4 @@
-"""Curves in files: their points as text, lists of pairs or two lists; files of curves are written here too."""
+"""Curves in files: points as text, lists of pairs or two lists; and the writer of curve files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[float]]:
-    """Node counts and values of the points in a cell.
+    """Return node counts and values of the points in a cell.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
     Raises
     ------
     InputError
-        It is none of these, or holds something else than numbers.
+        Another form, or values that are not numbers.
     """
     if as_columns:
         nodes, values = cell
         if not isinstance(nodes, list) or not isinstance(values, list):
-            raise InputError("the points are no lists", value=cell, expected="nodes = [0, 1, …] and values = [0.0, …]")
+            raise InputError("the points are not lists", value=cell, expected="nodes = [0, 1, …] and values = [0.0, …]")
         return [number_of(node, "nodes") for node in nodes], [number_of(value, "values") for value in values]
     pairs = [pair.split(INLINE_CURVE) for pair in cell.split()] if isinstance(cell, str) else cell
     if not isinstance(pairs, Sequence):
@@ -47,17 +47,17 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
     for given in pairs:
         pair = list(given.values()) if isinstance(given, dict) else given
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InputError("a point of a curve is no pair of nodes and value", value=given, expected=_EXPECTED)
+            raise InputError("a point of a curve is not a pair of nodes and value", value=given, expected=_EXPECTED)
         nodes.append(number_of(pair[0], "nodes"))
         values.append(number_of(pair[1], "values"))
     return nodes, values
 
 
 def inline_text(curve: Curve) -> str:
-    """Return a curve as it stands in a cell, exact.
+    """Return a curve as the exact text of a cell.
 
     Points are ``"0:0.0 1:7115.3"``, a law is ``"amdahl(rate_1=2831.0, serial=0.02)"``; a curve that is neither is
-    written as points at every node count that it is defined at.
+    written as points at every node count where it is defined.
     """
     if isinstance(curve, Law | MeasuredLaw):
         return law_text(curve)
@@ -70,12 +70,12 @@ def inline_text(curve: Curve) -> str:
 
 
 class CurveShelf:
-    """Every curve made so far; job sets have many jobs and few curves.
+    """Cache of curves: job sets have many jobs and few curves.
 
     Parameters
     ----------
     allow_code
-        Whether laws in the files may be code to import, ``package.module:Class``.
+        True if laws in the files may be code to import, ``package.module:Class``.
     """
 
     def __init__(self, *, allow_code: bool = False) -> None:
@@ -84,7 +84,7 @@ class CurveShelf:
         self._curves: dict[tuple[str, tuple[float, ...], tuple[float, ...]], TabulatedCurve] = {}
 
     def curve(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> TabulatedCurve:
-        """Return the curve through these points; InputError if they make none."""
+        """Return the curve through these points; InputError if they are invalid."""
         key = (name, tuple(nodes), tuple(values))
         if key not in self._curves:
             self._curves[key] = TabulatedCurve(nodes, values, name)
@@ -113,12 +113,12 @@ def write_curves(
     remarks
         Lines of comment before a curve, by its name.
     overwrite
-        Replace a file that is there.
+        Replace an existing file.
 
     Raises
     ------
     OutputExistsError
-        The file is there and ``overwrite`` is false.
+        The file exists and ``overwrite`` is false.
     InputError
         Another ending, or a curve that is neither a law nor points.
     """

@@ -1,4 +1,4 @@
-"""Scalability laws as they stand in files: ``amdahl(rate_1=2831.0, serial=0.02)``, or a table with the key ``law``."""
+"""Scalability laws in files: ``amdahl(rate_1=2831.0, serial=0.02)``, or a table with the key ``law``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXAMPLE = "a law such as amdahl(rate_1=2831, serial=0.02)"
 
 
 def is_law(cell: Any) -> bool:
-    """Whether a cell holds a law, as text or as a table; it may still be a wrong one."""
+    """Return whether a cell holds a law, as text or as a table, valid or not."""
     if isinstance(cell, Mapping):
         return LAW_KEY in cell
     return isinstance(cell, str) and "(" in cell
@@ -33,18 +33,18 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
         ``"amdahl(rate_1=2831, serial=0.02)"`` (commas, spaces or both between the parameters), or
         ``{"law": "amdahl", "rate_1": 2831, "serial": 0.02}``. Either may have ``measured`` as well.
     allow_code
-        Whether the law may be code to import, ``package.module:Class``.
+        True if the law may be code to import, ``package.module:Class``.
 
     Raises
     ------
     InputError
-        No such law, or one that may not be imported; a parameter that is unknown, missing, there twice, no number or
+        An unknown law, or one that may not be imported; a parameter that is unknown, missing, repeated, not a number or
         out of range.
     """
     if isinstance(cell, Mapping):
         name, given = cell[LAW_KEY], {str(key): value for key, value in cell.items() if key != LAW_KEY}
         if not isinstance(name, str):
-            raise InputError("the name of the law is no text", column=LAW_KEY, value=name, expected='law = "amdahl"')
+            raise InputError("the name of the law is not text", column=LAW_KEY, value=name, expected='law = "amdahl"')
     else:
         name, given = _parts(cell)
     law = law_named(name, allow_code=allow_code)
@@ -120,21 +120,21 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
             )
         if key in given:
             raise InputError(
-                f"the parameter {key!r} of the law {name} is there twice", column=key, value=text, fix="drop one"
+                f"the parameter {key!r} of the law {name} is given twice", column=key, value=text, fix="drop one"
             )
         given[key] = value
     return name, given
 
 
 def number_of(value: Any, column: str) -> float:
-    """Return the number given as number or text; InputError for anything else."""
+    """Return a number given as number or text; InputError for anything else."""
     try:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError
         return float(value)
     except (ValueError, OverflowError):
         raise InputError(
-            "this is no number", column=column, value=value, expected="a number", fix=_number_fix(value)
+            "this is not a number", column=column, value=value, expected="a number", fix=_number_fix(value)
         ) from None
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text
 from bfreplay.datasets.jobs.rows import COLUMNS, REQUEST_COLUMNS, JobRows, check_columns
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.named_inputs import is_bundled
+from bfreplay.datasets.named_inputs import is_bundled, resolve_sample
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, iso_utc
 from bfreplay.defaults import BUNDLED
@@ -32,25 +32,26 @@ def load_jobs(
     path
         ``.csv``, ``.parquet`` or ``.toml`` (one ``[[job]]`` table a job); the published ``…-Jbnd-….pkl``; a trace of
         Gavel or Shockwave, ``.trace`` (see ``bfreplay.systems.gavel.trace``); or one of ElasticFlow, ``.csv``.
+        ``"sample"``: the bundled jobs.
 
         Columns: ``name``; ``submit_time`` (ISO-8601 UTC or seconds since 1970) or ``submit_after_s`` (seconds after
-        the start of the replay window), at most one of the two, 0 s after where there is neither; ``min_nodes``,
+        the start of the replay window), at most one of the two, by default 0 s after; ``min_nodes``,
         ``max_nodes``, ``scale_up_cost_s``, ``scale_down_cost_s``; ``work_samples`` (``inf``: never ends); ``curve``.
         Optional: ``objective_curve``, ``weight``, ``deadline`` (ISO-8601) or ``deadline_after_s`` (seconds after the
         job's own submit time), ``node_types`` (separated by ``;``), ``model``, ``requested_nodes`` and ``expected_s``
-        (what its user asks for without rescaling, and expects it to take there). Seconds are rounded to microseconds.
-        In TOML a job may have ``count`` and ``submit_every_s``: it is then repeated as NAME-0000, NAME-0001, ….
+        (the request without rescaling, and the run time expected there). Seconds are rounded to microseconds.
+        In TOML a job with ``count`` and ``submit_every_s`` is repeated as NAME-0000, NAME-0001, ….
 
         A curve is points, ``0:0 1:7115.3 2:13071.7`` (lists of pairs in Parquet and TOML), a law,
         ``amdahl(rate_1=2831, serial=0.02)`` (a table with the key ``law`` in TOML), or the name of a curve.
     curves
         Named curves: ``.csv`` or ``.parquet`` with ``curve, nodes, value``, or ``.toml`` with ``[curves.NAME]`` tables:
         ``nodes`` and ``values``, or ``law`` and its parameters.
-        A jobs TOML may hold its own. For a published job set: the ``…-JNPs-….pkl``, which it needs. For a trace of
-        Gavel or Shockwave: its throughput file, ``.json`` or ``.json.gz``, which it needs; for one of ElasticFlow: its
-        folder of throughput tables; ``sample`` for made-up throughputs.
+        A jobs TOML may hold its own. A published job set needs the ``…-JNPs-….pkl``. A trace of
+        Gavel or Shockwave needs its throughput file, ``.json`` or ``.json.gz``; one of ElasticFlow its folder of
+        throughput tables; ``sample`` stands for made-up throughputs.
     allow_code
-        Import laws that the files name as ``package.module:Class``. Say so of files that you trust.
+        Import laws that the files name as ``package.module:Class``: only for files that you trust.
 
     Returns
     -------
@@ -60,9 +61,9 @@ def load_jobs(
     Raises
     ------
     InputError
-        Something in the files cannot be used; the message names file, row, column and value.
+        A value in the files cannot be used; the message names file, row, column and value.
     """
-    file = Path(path)
+    file = resolve_sample(Path(path), "jobs")
     curves_file = None if curves is None else Path(curves)
     check_is_file(file)
     ending = ending_of(file, JOB_TABLE_READERS)
@@ -73,11 +74,11 @@ def load_jobs(
                 return jobs
     if curves_file is not None:
         if is_bundled(curves_file):
-            raise _throughputs_refused(file, curves_file, f"the made-up throughputs ({BUNDLED})")
+            raise _throughputs_error(file, curves_file, f"the made-up throughputs ({BUNDLED})")
         check_is_file(curves_file)
         _check_both_published(file, curves_file)
         if ending_of(curves_file, (".json", ".json.gz")) is not None:
-            raise _throughputs_refused(file, curves_file, "a throughput file (.json)")
+            raise _throughputs_error(file, curves_file, "a throughput file (.json)")
     if _is_published(file):
         if curves_file is None:
             raise InputError(
@@ -98,7 +99,7 @@ def load_jobs(
     for name, curve in named_curves(table, shelf).items():
         if name in known:
             raise InputError(
-                f"curve {name!r} stands in the jobs file and in the curves file",
+                f"curve {name!r} is in the jobs file and in the curves file",
                 file=file,
                 row=f"[curves.{name}]",
                 value=name,
@@ -108,7 +109,7 @@ def load_jobs(
     rows = JobRows(table, known, shelf)
     of_table = rows.jobs()
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
-    with placed(file, None):
+    with locate_errors(file, None):
         return JobSet(of_table, rows.submit_is_relative, [(source.name, source.sha256) for source in sources])
 
 
@@ -135,7 +136,7 @@ def _check_both_published(file: Path, curves_file: Path) -> None:
         )
 
 
-def _throughputs_refused(file: Path, curves_file: Path, what: str) -> InputError:
+def _throughputs_error(file: Path, curves_file: Path, what: str) -> InputError:
     return InputError(
         f"{what} can be used with a trace or workload of a published system only",
         file=curves_file,
@@ -157,12 +158,12 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
     path
         A name ending in ``.csv``.
     overwrite
-        Replace a file that is there.
+        Replace an existing file.
 
     Raises
     ------
     OutputExistsError
-        The file is there and ``overwrite`` is false.
+        The file exists and ``overwrite`` is false.
     InputError
         Another ending, a node type with a semicolon, a submit time outside the years 1 to 9999, or a job with several
         throughput curves: by node type, or by batch size.
@@ -173,7 +174,7 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
     relative = jobs.submit_is_relative
     unused: tuple[str, ...] = ("submit_time", "deadline") if relative else ("submit_after_s", "deadline_after_s")
     rows = [_cells(job, relative) for job in jobs]
-    # what only some files have is left out where no job has it: other programs may read these files
+    # optional columns are written only if a job has them: other programs may read these files
     unused += tuple(name for name in REQUEST_COLUMNS if not any(row[name] for row in rows))
     columns = [name for name in COLUMNS if name not in unused]
     with written_whole([file], overwrite) as (temporary,), temporary.open("w", encoding="utf-8", newline="") as stream:
@@ -188,7 +189,7 @@ def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
         raise InputError(
             f"job {job.name!r}: several throughput curves cannot be written", column="throughput",
             value=job.model or job.name, expected="one curve for each job",
-            fix="keep the trace or the text that the jobs were made of",
+            fix="keep the trace or the spec of the jobs",
         )  # fmt: skip
     if any(";" in kind or kind != kind.strip() for kind in job.node_types):
         raise InputError(

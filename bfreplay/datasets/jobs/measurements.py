@@ -12,7 +12,7 @@ from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE
 from bfreplay.datasets.jobs.law_cells import number_of
 from bfreplay.datasets.jobs.tables import JobTable
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -35,20 +35,19 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     ----------
     path
         ``.csv`` or ``.parquet`` with the columns ``nodes`` and ``samples_per_s`` (of all nodes together), one row a
-        measurement. Optional: ``repeat``, any label, different for each measurement of one count; ``curve``, the name
+        measurement. Optional: ``repeat``, a label, different for each measurement of one count; ``curve``, the name
         of the curve, for several in one file.
 
     Returns
     -------
     dict
-        Measurements by name of the curve, in the order of the file; without the column ``curve`` they are named after
-        the file.
+        Measurements by name of the curve, in the order of the file; without the column ``curve``, the name of the file.
 
     Raises
     ------
     InputError
-        Other columns; cells that are empty, no numbers or out of range; one repeat twice; or a curve of fewer than two
-        node counts.
+        Other columns; cells that are empty, not numbers or out of range; a duplicate repeat; or a curve of fewer than
+        two node counts.
     """
     file = Path(path)
     check_is_file(file)
@@ -60,7 +59,7 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
     first_row: dict[tuple[str, float, str], int | str] = {}
     for row, cells in table.rows:
-        with placed(file, row):
+        with locate_errors(file, row):
             curve = _curve_name(table, cells)
             count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
             check_measurement(count, rate)
@@ -75,14 +74,14 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
                     column="repeat",
                     value=cells.get("repeat"),
                     expected="a label of its own for each measurement of a count",
-                    fix="drop the row that is there twice, or number the repeats",
+                    fix="delete the duplicate row, or number the repeats",
                 )
             first_row[label] = row
         by_curve.setdefault(curve, []).append((count, rate, row))
     measured = {}
     for curve, of_curve in by_curve.items():
         counts, rates, rows = map(list, zip(*of_curve, strict=True))
-        with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
+        with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
             measured[curve] = Measurements(counts, rates, curve, rows)
     return measured
 
@@ -115,11 +114,11 @@ def _check_columns(table: JobTable) -> None:
 
 
 def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
-    """Which unknown columns hold the missing ones, by the words that people use for them; ``None`` for no guess."""
+    """Guess from usual words which unknown columns are the missing ones; ``None`` without a guess."""
     meant = {name: column for name in unknown for column in missing if _means(name, column)}
     if len(set(meant.values())) < len(meant):
         return None
-    if len(missing) == len(unknown) == len(meant) + 1:  # of two columns the other is the other
+    if len(missing) == len(unknown) == len(meant) + 1:  # with two columns, the one left is the other one
         (rest,) = (name for name in unknown if name not in meant)
         meant[rest] = next(column for column in missing if column not in meant.values())
     pairs = ", ".join(f"{name!r} to {column!r}" for name, column in meant.items())
@@ -140,7 +139,7 @@ def _curve_name(table: JobTable, cells: Mapping[str, Cell]) -> str:
             "the name of a curve has a colon or a parenthesis",
             column="curve",
             value=name,
-            expected="a name without them: points and laws are told by them",
+            expected="a name without them: they mark points and laws",
             fix="rename the curve",
         )
     return name

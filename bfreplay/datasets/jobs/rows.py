@@ -1,4 +1,4 @@
-"""Rows of a job table as jobs, with errors that name row, column and value."""
+"""Jobs from rows of a job table, with errors that name row, column and value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bfreplay.datasets.hints import kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
 from bfreplay.datasets.jobs.tables import JobTable
-from bfreplay.datasets.located import placed
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, parse_time_us, seconds_to_us, time_error
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -28,7 +28,7 @@ REQUIRED_COLUMNS = (
     "curve",
 )
 REQUEST_COLUMNS = ("requested_nodes", "expected_s")
-"""What a user asks a scheduler for that cannot rescale."""
+"""Columns of the request to a scheduler that cannot rescale."""
 
 COLUMNS = (
     "name",
@@ -51,8 +51,8 @@ _FIXES = {
     "name": "give the job a name",
     "min_nodes": "give 1 or more",
     "max_nodes": "give min_nodes or more",
-    "scale_up_cost_s": "give the seconds that the job stands still, 0 if none",
-    "scale_down_cost_s": "give the seconds that the job stands still, 0 if none",
+    "scale_up_cost_s": "give the seconds of the pause, 0 if none",
+    "scale_down_cost_s": "give the seconds of the pause, 0 if none",
     "work_samples": "give the samples to process, or inf for a job that never ends; drop a job without work",
     "weight": "give a weight above 0, 1 for an ordinary job; drop a job that is not to run",
 }
@@ -65,7 +65,7 @@ def check_columns(table: JobTable) -> None:
     Raises
     ------
     InputError
-        With the nearest known name for an unknown one.
+        The message suggests the nearest known name.
     """
     kind = kind_of_table(table.columns)
     if kind not in (None, "a job set"):
@@ -107,7 +107,7 @@ def check_columns(table: JobTable) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JobRows:
-    """The jobs of a table whose columns were checked; ``known`` are the curves that cells may name."""
+    """Jobs of a table with checked columns; ``known`` are the curves that cells may name."""
 
     table: JobTable
     known: Mapping[str, Curve]
@@ -115,17 +115,17 @@ class JobRows:
 
     @property
     def submit_is_relative(self) -> bool:
-        """Submit times count from the start of the replay window."""
+        """True if submit times count from the start of the replay window."""
         return "submit_time" not in self.table.columns
 
     def jobs(self) -> list[ElasticJob]:
-        """All jobs in the order of the file; InputError for the first bad cell, or a name that is there twice."""
+        """Return all jobs in the order of the file; InputError for the first bad cell or a duplicate name."""
         jobs: list[ElasticJob] = []
         row_of: dict[str, int | str] = {}
         for row, cells in self.table.rows:
             reader = _Row(self, row, cells)
-            with placed(self.table.file, row):
-                for job in reader.repeated(reader.job()):
+            with locate_errors(self.table.file, row):
+                for job in reader.repeat(reader.job()):
                     if job.name in row_of:
                         raise InputError(
                             f"two jobs are called {job.name!r} (the other one: row {row_of[job.name]})",
@@ -141,7 +141,7 @@ class JobRows:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Makes jobs of a row; who calls its methods says of their errors where they happened."""
+    """Converts a row to jobs; the caller of its methods adds the location to their errors."""
 
     rows: JobRows
     row: int | str
@@ -173,11 +173,11 @@ class _Row:
         except InputError as error:
             if error.file is not None:
                 raise
-            # what the reader can do, where the job itself does not say it and the column does
+            # the value of the column, if the job itself does not give it
             column = _JOB_COLUMN_OF.get(error.column or "", error.column)
             raise error.changed(column=column, fix=error.fix or _FIXES.get(column or "")) from error
 
-    def repeated(self, job: ElasticJob) -> Iterator[ElasticJob]:
+    def repeat(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:
             if "submit_every_s" in self.cells:
                 raise self._error(
@@ -207,7 +207,7 @@ class _Row:
     def _submit_us(self) -> int:
         if not self.rows.submit_is_relative:
             submit_us = self._time_us("submit_time")
-            if not in_calendar(submit_us):  # no log is there: another unit is meant
+            if not in_calendar(submit_us):  # before any log: another unit is meant
                 raise time_error(self.cells["submit_time"], OUTSIDE_CALENDAR, column="submit_time")
             return submit_us
         if "submit_after_s" not in self.cells:
@@ -242,7 +242,7 @@ class _Row:
 
     def _curve(self, column: str) -> Curve:
         cell = self._cell(column)
-        with placed(self.rows.table.file, self.row, column, curve=True):
+        with locate_errors(self.rows.table.file, self.row, column, curve=True):
             if isinstance(cell, str) and (
                 cell.strip() in self.rows.known or not (is_law(cell) or INLINE_CURVE in cell)
             ):
@@ -283,11 +283,11 @@ class _Row:
     def _text(self, column: str) -> str:
         cell = self._cell(column)
         if not isinstance(cell, str):
-            raise self._error(f"the {column} is no text", column, "text", "put it in quotes")
+            raise self._error(f"the {column} is not text", column, "text", "put it in quotes")
         return cell
 
     def _min_nodes(self, throughput: Curve) -> int:
-        """The user's bound; where none is given, the smallest count that the curve was measured at."""
+        """Return the given bound; without one, the smallest count at which the curve was measured."""
         measured = measured_counts(throughput)
         if "min_nodes" in self.cells or measured is None:
             return self._whole("min_nodes")
@@ -295,7 +295,7 @@ class _Row:
             raise self._error(
                 f"max_nodes is below {measured[0]:,}, the smallest node count that the curve was measured at",
                 "max_nodes",
-                f"{measured[0]:,} or more where min_nodes is left out",
+                f"{measured[0]:,} or more without min_nodes",
                 "raise max_nodes, or give min_nodes",
             )
         return measured[0]
@@ -305,7 +305,7 @@ class _Row:
         kinds = cell.split(";") if isinstance(cell, str) else cell
         if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
             raise self._error(
-                "the node types are no text", "node_types", "names separated by ;", 'write gpu;fat, or ["gpu"]'
+                "the node types are not text", "node_types", "names separated by ;", 'write gpu;fat, or ["gpu"]'
             )
         return tuple(kind.strip() for kind in kinds if kind.strip())
 
@@ -316,7 +316,7 @@ class _Row:
         number = self._number(column)
         if not number.is_integer():
             raise self._error(
-                f"the {column} is no whole number", column, "a whole number", "round it to a whole number"
+                f"the {column} is not a whole number", column, "a whole number", "round it to a whole number"
             )
         return int(number)
 
@@ -333,7 +333,7 @@ class _Row:
             return seconds_to_us(self.cells[column], exact=False)
         except ValueError as error:
             raise self._error(
-                f"this is no number of seconds: {error}", column, "finite seconds", "give seconds"
+                f"this is not a number of seconds: {error}", column, "finite seconds", "give seconds"
             ) from error
 
     def _error(self, problem: str, column: str, expected: str, fix: str) -> InputError:

@@ -1,4 +1,4 @@
-"""Job and curve tables as rows of cells, whatever the file format."""
+"""Job and curve tables as rows of cells, from any file format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.jobs.law_cells import LAW_KEY, is_law, law_of
-from bfreplay.datasets.located import located, placed
+from bfreplay.datasets.located import locate_errors, with_location
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, text_lines
 from bfreplay.errors import InputError
@@ -24,14 +24,14 @@ _CURVE_KEYS = ("nodes", "values", "law")
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """What a file of jobs or curves holds.
+    """Content of a file of jobs or curves.
 
     Parameters
     ----------
     file
         The file.
     rows
-        (label for messages, cells by column) of each job; empty cells are left out.
+        (label for messages, cells by column) of each job, without empty cells.
     columns
         Every column or key of the table, in order.
     curves
@@ -44,17 +44,17 @@ class JobTable:
     curves: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
 
     def error(self, problem: str, **parts: Any) -> InputError:
-        """Return the error for columns that cannot be used; they are its value where ``parts`` have no other."""
+        """Return the error for unusable columns, which are its value unless ``parts`` have another."""
         return InputError(problem, file=self.file, **{"value": list(self.columns), **parts})
 
 
 def read_csv_table(file: Path) -> JobTable:
-    """Rows of a CSV file, all cells text.
+    """Read the rows of a CSV file, all cells as text.
 
     Raises
     ------
     InputError
-        No UTF-8, no header, a column twice, or a row with more or fewer cells than the header.
+        Not UTF-8, no header, a duplicate column, or a row with more or fewer cells than the header.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
@@ -76,9 +76,7 @@ def read_csv_table(file: Path) -> JobTable:
     refuse_other_separators(columns, file)
     for i, name in enumerate(columns):
         if name in columns[:i]:
-            raise InputError(
-                "a column is there twice", file=file, column=name, value=lines[0], fix="drop one of the two"
-            )
+            raise InputError("a column occurs twice", file=file, column=name, value=lines[0], fix="drop one of the two")
     rows = []
     for row, cells in enumerate(lines[1:], start=1):
         if len(cells) != len(columns):
@@ -95,12 +93,12 @@ def read_csv_table(file: Path) -> JobTable:
 
 
 def read_parquet_table(file: Path) -> JobTable:
-    """Rows of a Parquet file; times come as ``datetime``, lists as lists.
+    """Read the rows of a Parquet file; times come as ``datetime``, lists as lists.
 
     Raises
     ------
     InputError
-        The file is no Parquet or damaged, or has times finer than a microsecond.
+        The file is not Parquet or damaged, or has times finer than a microsecond.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -126,12 +124,12 @@ def read_parquet_table(file: Path) -> JobTable:
 
 
 def read_toml(file: Path) -> dict[str, Cell]:
-    """Return what a TOML file holds.
+    """Read a TOML file.
 
     Raises
     ------
     InputError
-        No such file, no UTF-8, no TOML, or one that is too large or nested too deeply.
+        The file is missing, not UTF-8, not TOML, too large or nested too deeply.
     """
     check_is_file(file)
     check_toml_size(file)
@@ -144,17 +142,17 @@ def read_toml(file: Path) -> dict[str, Cell]:
             f"the file cannot be read as TOML: {error}",
             file=file,
             expected="tables such as [campaign] or [[job]], and lines such as trials = 20",
-            fix="correct the line; text stands in double quotes, numbers do not",
+            fix="correct the line; text is in double quotes, numbers are not",
         ) from error
 
 
 def read_toml_table(file: Path) -> JobTable:
-    """``[[job]]`` tables and ``[curves.NAME]`` tables of a TOML file.
+    """Read the ``[[job]]`` and ``[curves.NAME]`` tables of a TOML file.
 
     Raises
     ------
     InputError
-        No TOML, or something else at its top level.
+        Not TOML, or another key at the top level.
     """
     document = read_toml(file)
     jobs, curves = document.pop("job", []), document.pop("curves", {})
@@ -170,10 +168,10 @@ def read_toml_table(file: Path) -> JobTable:
             else "write [[job]], singular and in double brackets, before each job",
         )
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
-        raise InputError("job is no array of tables", file=file, column="job", expected="[[job]] before each job")
+        raise InputError("job is not an array of tables", file=file, column="job", expected="[[job]] before each job")
     if not isinstance(curves, dict) or not all(isinstance(curve, dict) for curve in curves.values()):
         raise InputError(
-            "curves is no table of tables",
+            "curves is not a table of tables",
             file=file,
             column="curves",
             expected="[curves.NAME] with nodes and values, or with a law",
@@ -190,12 +188,12 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
     ------
     InputError
         Keys other than ``nodes`` and ``values``, or ``law`` and its parameters; points or
-        parameters that make no curve.
+        parameters that form no valid curve.
     """
     curves: dict[str, Curve] = {}
     for name, cells in table.curves.items():
         label = f"[curves.{name}]"
-        with placed(table.file, label, LAW_KEY if is_law(cells) else None):
+        with locate_errors(table.file, label, LAW_KEY if is_law(cells) else None):
             checks.name("curve", name, "curves")
             if is_law(cells):
                 curves[name] = shelf.law(law_of(cells, allow_code=shelf.allow_code))
@@ -207,12 +205,12 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
 
 
 def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
-    """Curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
+    """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
 
     Raises
     ------
     InputError
-        Other columns, cells that are no numbers, or points that make no curve.
+        Other columns, cells that are not numbers, or points that form no valid curve.
     """
     table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
     if table.curves:
@@ -220,7 +218,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     wanted = ("curve", "nodes", "value")
     if set(table.columns) != set(wanted):
         raise table.error(
-            "the columns are not those of a table of curves",
+            "these are not the columns of a table of curves",
             column=next(
                 (name for name in (*wanted, *table.columns) if (name in wanted) != (name in table.columns)), None
             ),
@@ -235,7 +233,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
         try:
             (node,), (value,) = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
         except InputError as error:
-            raise located(
+            raise with_location(
                 error, file, row, "value" if error.column == "values" else error.column, curve=True
             ) from error
         points.setdefault(str(cells["curve"]), []).append((row, node, value))
@@ -257,7 +255,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
                 expected="a name without colons, which separate nodes and values in points",
                 fix="rename the curve",
             )
-        with placed(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
+        with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
             curves[name] = shelf.curve(nodes, values, name)
     return curves
 

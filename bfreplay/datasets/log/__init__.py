@@ -1,1 +1,1 @@
-"""The neutral log: node states over a window of time, read in checked batches; from and to files."""
+"""The neutral log: node states over a window of time, read in checked batches, from and to files."""

@@ -27,7 +27,7 @@ _WRITTEN_COLUMNS = ("time", "node", "state", "cause")
 
 
 def read_csv(path: Path) -> NodeEvents:
-    """Return a log over a CSV file; its metadata come from ``<name>.meta.json`` where that is there.
+    """Return a log over a CSV file; its metadata come from ``<name>.meta.json`` if that exists.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def _header(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise not_utf8(path) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
-        raise _damaged(path, error, 0) from error
+        raise _read_error(path, error, 0) from error
     if any("\0" in name for name in columns):
         raise not_utf8(path)
     if not columns:
@@ -95,10 +95,10 @@ def _record_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
                 yield batch
                 done += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error, done) from error
+        raise _read_error(path, error, done) from error
 
 
-def _damaged(path: Path, error: Exception, rows: int) -> InputError:
+def _read_error(path: Path, error: Exception, rows: int) -> InputError:
     text = " ".join(str(error).split())
     if "Empty CSV" in text:
         return empty_log(path)
@@ -127,9 +127,9 @@ def _damaged(path: Path, error: Exception, rows: int) -> InputError:
 
 
 def write_csv(events: NodeEvents, path: Path, gzipped: bool) -> None:
-    """Write the rows of a log to ``path``, which is replaced if it is there; see also ``write_sidecar``.
+    """Write the rows of a log to ``path``, replacing it if it exists; see also ``write_sidecar``.
 
-    Times are ISO-8601 UTC, with six decimals where they are no whole second. The bytes depend on the log only.
+    Times are ISO-8601 UTC, with six decimals if not whole seconds. The bytes depend on the log only.
     """
     with path.open("wb") as raw:
         if gzipped:
@@ -165,7 +165,7 @@ def _write_rows(events: NodeEvents, stream: IO[bytes] | gzip.GzipFile) -> None:
 
 
 def iso_texts(time_us: NDArray[np.int64]) -> NDArray[np.str_]:
-    """Return times as ISO-8601 UTC, shape ``(E,)``, with six decimals where they are no whole second."""
+    """Return times as ISO-8601 UTC, shape ``(E,)``, with six decimals if not whole seconds."""
     stamps = time_us.astype("datetime64[us]")
     texts = np.datetime_as_string(stamps.astype("datetime64[s]"), unit="s")
     is_whole = time_us % 1_000_000 == 0

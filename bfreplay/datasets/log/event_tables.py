@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bfreplay.checks import is_name, near_name, unusable_name
 from bfreplay.datasets.arrow_columns import Column
 from bfreplay.datasets.hints import did_you_mean, kind_of_table, refuse_other_separators
-from bfreplay.datasets.located import first_marked
+from bfreplay.datasets.located import first_true
 from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents, check_nodes
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.passes import UNSET, time_runs_backwards
@@ -43,7 +43,7 @@ class LogHeader:
         return cls(events.nodes, events.window_start_us, events.window_end_us, events.metadata)
 
     def to_text(self, indent: int | None = None) -> str:
-        """JSON: the metadata plus ``window_start``, ``window_end``, ``n_nodes`` and ``nodes``."""
+        """Return JSON: the metadata plus ``window_start``, ``window_end``, ``n_nodes`` and ``nodes``."""
         document = self.metadata.to_json() | {
             "window_start": iso_utc(self.window_start_us),
             "window_end": iso_utc(self.window_end_us),
@@ -62,26 +62,26 @@ class LogHeader:
         Raises
         ------
         InputError
-            The text is no JSON, or lacks the window or the nodes.
+            The text is not JSON, or lacks the window or the nodes.
         """
         try:
             document = parse_json(text)
         except ValueError as error:
-            raise _unlike_written(file, f"the metadata of the log are no JSON: {error}") from error
+            raise _metadata_error(file, f"the metadata of the log are not JSON: {error}") from error
         if not isinstance(document, Mapping):
-            raise _unlike_written(file, "the metadata of the log are no JSON object")
+            raise _metadata_error(file, "the metadata of the log are not a JSON object")
         metadata = EventsMetadata.from_json(document, file)
         start_us, end_us = (_window_time(document, key, file) for key in ("window_start", "window_end"))
         nodes = document.get("nodes")
         if not isinstance(nodes, list):
             problem = "the metadata of the log do not list its nodes"
-            raise _unlike_written(file, problem, column="nodes", value=nodes, expected="a list of names")
+            raise _metadata_error(file, problem, column="nodes", value=nodes, expected="a list of names")
         check_nodes(nodes, file)
         return cls(tuple(nodes), start_us, end_us, metadata)
 
 
 def sidecar_path(path: Path) -> Path:
-    """Where the metadata of a CSV log stand: ``log.csv`` -> ``log.csv.meta.json``."""
+    """Return the path of the metadata of a CSV log: ``log.csv`` -> ``log.csv.meta.json``."""
     return path.with_name(path.name + SIDECAR_SUFFIX)
 
 
@@ -90,11 +90,11 @@ def _window_time(document: Mapping[str, Json], key: str, file: Path) -> int:
         return parse_time_us(document[key])
     except (KeyError, ValueError) as error:
         problem, value = f"the metadata of the log lack a readable {key}", document.get(key)
-        raise _unlike_written(file, problem, column=key, value=value, expected="an ISO-8601 time") from error
+        raise _metadata_error(file, problem, column=key, value=value, expected="an ISO-8601 time") from error
 
 
-def _unlike_written(file: Path, problem: str, **parts: Any) -> InputError:
-    """Return the error for metadata that ``write_events`` does not write."""
+def _metadata_error(file: Path, problem: str, **parts: Any) -> InputError:
+    """Return the error for metadata that ``write_events`` did not write."""
     return InputError(problem, file=file, fix="write the log again", **parts)
 
 
@@ -122,13 +122,13 @@ class TableSource(EventSource):
     Parameters
     ----------
     file, metadata_file, alternating
-        As of every source; ``alternating`` has a column ``idle`` instead of ``state``.
+        As in ``EventSource``; an ``alternating`` table has a column ``idle`` instead of ``state``.
     has_snapshot
-        The first rows give the state of every node; otherwise nodes are busy before their first row.
+        The first rows give the state of every node; otherwise nodes are busy until their first row.
     nodes
         Sorted inventory.
     record_batches
-        Opens the file and reads its columns in pieces of about so many rows.
+        Opens the file and reads its columns in pieces of about the given number of rows.
     """
 
     file: Path
@@ -137,15 +137,15 @@ class TableSource(EventSource):
     record_batches: RecordBatches
 
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
-        """Shape ``(N,)``: to be given by the snapshot, or busy."""
+        """Return the states before the first row, ``(N,)``: unset where a snapshot follows, else busy."""
         return np.full(n_nodes, UNSET if self.has_snapshot else NodeState.BUSY, dtype=np.int8)
 
-    def written(self, state: int) -> object:
+    def state_text(self, state: int) -> object:
         """Return a state as the table writes it."""
         return state == NodeState.IDLE if self.alternating else STATE_WORDS[state]
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
-        """One pass over the file."""
+        """Yield the rows of the file, in one pass."""
         index_of = {name: i for i, name in enumerate(self.nodes)}
         first_row = 1
         for batch in self.record_batches(rows):
@@ -171,17 +171,17 @@ class TableSource(EventSource):
 
 
 def read_columns(columns: Sequence[str]) -> list[str]:
-    """Return which of a table's columns are read."""
+    """Return the columns of a table that are read."""
     return [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
 
 
 def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
-    """Which of the two forms a table has, from its column names.
+    """Return whether a table has the two-state form, from its column names.
 
     Raises
     ------
     InputError
-        Columns are missing, unknown, twice there, or of both forms.
+        Columns are missing, unknown, duplicate, or of both forms.
     """
     named = [name for name in columns if not name.startswith("__index_level_")]
     for form, is_two_state in ((NEUTRAL_COLUMNS, False), (TWO_STATE_COLUMNS, True)):
@@ -199,12 +199,12 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
         for text in (
             f"missing: {', '.join(missing)}" if missing else "",
             f"unknown: {', '.join(map(repr, unknown))}" if unknown else "",
-            "a column is there twice" if len(set(named)) < len(named) else "",
+            "a column occurs twice" if len(set(named)) < len(named) else "",
         )
         if text
     )
     raise InputError(
-        f"the columns are not those of a log ({problem})",
+        f"these are not the columns of a log ({problem})",
         file=file,
         column=(missing or unknown or named)[0],
         value=named,
@@ -254,12 +254,12 @@ def table_events(
 ) -> NodeEvents:
     """Return a log over the table in ``file``; without a header, one pass finds its nodes and its window.
 
-    ``metadata_file`` is the file beside it that the header came from, which is then one of the log's sources.
+    ``metadata_file`` is the file that the header came from; it is then one of the log's sources.
     """
     is_two_state = is_two_state_table(columns, file)
     sources: tuple[SourceFile, ...] = (SourceFile.of(file),)
     if header is None:
-        header = _surveyed(file, record_batches, form_name + (", two-state" if is_two_state else ""), sources)
+        header = _survey(file, record_batches, form_name + (", two-state" if is_two_state else ""), sources)
         has_snapshot = False
     else:
         has_snapshot = not is_two_state
@@ -274,7 +274,7 @@ def table_events(
         record_batches=record_batches,
     )
     if header.window_start_us == header.window_end_us:
-        # what is wrong with a row says more than that the log covers no time
+        # an error of a row is more useful than an empty window
         from bfreplay.datasets.log.passes import checked_batches  # numba
 
         window = (header.window_start_us, header.window_end_us)
@@ -285,8 +285,8 @@ def table_events(
     )
 
 
-def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
-    """Nodes seen and first and last time, from one pass over two columns."""
+def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
+    """Find the nodes and the first and last time, in one pass over two columns."""
     seen: set[str] = set()
     first_us: int | None = None
     last_us = 0
@@ -309,7 +309,7 @@ def _surveyed(file: Path, record_batches: RecordBatches, form_name: str, sources
             is_missing = name in (None, "")
             raise node.missing_value(i) if is_missing else unusable_name("node", str(name), "node", file, row + i)
         before = times[:1] if first_us is None else np.array([last_us])
-        backwards = first_marked(times < np.concatenate((before, times[:-1])))
+        backwards = first_true(times < np.concatenate((before, times[:-1])))
         if backwards is not None:
             before_us = int(times[backwards - 1]) if backwards else last_us
             raise time_runs_backwards(int(times[backwards]), before_us, file, row + backwards)

@@ -15,7 +15,7 @@ from bfreplay import checks
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk
-from bfreplay.datasets.log.states import EventBatch, NodeState
+from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
 from bfreplay.datasets.times import in_calendar, iso_utc, parse_time_us
 from bfreplay.errors import InputError
 
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    import pandas as pd
+
 DEFAULT_BATCH_ROWS = 131_072
 
 
 class NodeEvents:
-    """A log of node states over a window of time, read in batches as often as wanted.
+    """Log of node states over a window of time, read in batches as often as wanted.
 
     A log from a file is not held in memory: each pass reads it again, and checks it on the way.
     Make one with ``load_events``, ``from_arrays`` or ``between``.
@@ -37,13 +39,13 @@ class NodeEvents:
     nodes
         Names of all nodes, sorted; this is the node order everywhere.
     window_start_us, window_end_us
-        What the log covers, microseconds since the epoch (UTC).
+        Time that the log covers, microseconds since the epoch (UTC).
     metadata
-        Where the log came from.
+        Origin of the log.
     node_types
-        Which node is of which type; all of one where the metadata names none.
+        Type of each node; one type for all if the metadata names none.
     sources
-        The files that are read on each pass, with their digests, for the record of a run.
+        The files that are read on each pass, with their digests, for the run record.
     """
 
     def __init__(
@@ -110,9 +112,9 @@ class NodeEvents:
         time_us, node, state
             The rows, shape ``(E,)`` each, sorted by time; ``node`` indexes ``nodes`` as given.
         window_start_us, window_end_us
-            What the log covers; no row may lie outside.
+            Time that the log covers; no row may lie outside.
         metadata, sources
-            Where it came from.
+            Origin of the log.
         node_types
             Type of each node, N names; types are in the order in which they first appear.
 
@@ -120,7 +122,7 @@ class NodeEvents:
         ------
         InputError
             Shapes that do not fit, an index or state out of range, names that are not unique.
-            What only a pass can find is raised by the pass.
+            Errors of rows are raised by the pass that reads them.
         """
         names = np.array(nodes, dtype=object)
         order = np.array(sorted(range(len(names)), key=lambda i: names[i]), dtype=np.int64)
@@ -147,19 +149,19 @@ class NodeEvents:
         """Return checked events in order; memory is O(nodes + rows).
 
         The first batch has exactly one row for each node: its state at ``window_start_us``, events of
-        that instant included. The others have ``window_start_us < time <= window_end_us``.
+        that instant included. Later batches have ``window_start_us < time <= window_end_us``.
 
         Parameters
         ----------
         rows
-            About how many rows a batch has; one time stamp is never split, so it may have more.
+            Approximate rows in a batch; one time stamp is never split, so it may have more.
 
         Raises
         ------
         InputError
-            The first row that cannot be: time runs backwards, a second row for one node and time,
-            a node that becomes idle while idle, a row outside the log's window, and whatever the
-            file format can get wrong. Rows after ``window_end_us`` are not looked at.
+            The first invalid row: time runs backwards, a second row for one node and time, a node that
+            becomes idle while idle, a row outside the window, or a defect of the file format. Rows after
+            ``window_end_us`` are not checked.
         """
         from bfreplay.datasets.log.passes import checked_batches  # numba: not before a log is read
 
@@ -171,6 +173,22 @@ class NodeEvents:
             rows,
         )
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row an event: ``time`` (UTC), ``node`` and ``state``, the state of every node at the start first.
+
+        It holds the whole window in memory: ``between`` first for a part of a large log.
+        """
+        import pandas as pd
+
+        batches = list(self.batches())
+        columns = ("time_us", "node", "state")
+        time_us, node, state = (np.concatenate([getattr(each, name) for each in batches]) for name in columns)
+        return pd.DataFrame({
+            "time": pd.to_datetime(time_us, unit="us", utc=True),
+            "node": pd.Categorical.from_codes(node, pd.Index(self.nodes)),
+            "state": pd.Categorical.from_codes(state, pd.Index(STATE_WORDS)),
+        })  # fmt: skip
+
     def between(self, start: int | str | datetime, end: int | str | datetime) -> NodeEvents:
         """Return the same log restricted to a window; the snapshot is then the state at its start.
 
@@ -178,18 +196,18 @@ class NodeEvents:
         ----------
         start, end
             Microseconds since 1970-01-01 UTC as whole numbers (like ``window_start_us``); or ISO-8601 texts,
-            ``datetime`` or ``pandas.Timestamp``, in UTC where they have no zone. A text that is a number is seconds.
+            ``datetime`` or ``pandas.Timestamp``, in UTC if they have no zone. A text that is a number is seconds.
 
         Raises
         ------
         InputError
-            The window is empty, or reaches outside this one, or a bound is no time.
+            The window is empty, or reaches outside this one, or a bound is not a time.
         """
         start_us, end_us = _bound_us("start", start), _bound_us("end", end)
         inside = self.window_start_us <= start_us < end_us <= self.window_end_us
         if not inside:
             raise InputError(
-                "the window asked for is empty"
+                "the window is empty"
                 if start_us >= end_us
                 else "the window reaches outside the log"
                 if start_us < self.window_end_us and end_us > self.window_start_us
@@ -207,7 +225,7 @@ class NodeEvents:
 def _nodes_by_type(nodes: Sequence[str], node_types: Sequence[str]) -> dict[str, list[str]]:
     if len(node_types) != len(nodes):
         raise InputError(
-            "there is not one type for each node",
+            "the number of types differs from the number of nodes",
             column="node_types",
             value=len(node_types),
             expected=f"{len(nodes)} names",
@@ -219,7 +237,7 @@ def _nodes_by_type(nodes: Sequence[str], node_types: Sequence[str]) -> dict[str,
 
 
 def _bound_us(which: str, value: Any) -> int:
-    """Microseconds of a bound of ``between``: whole numbers are that already, the rest is parsed."""
+    """Return a bound of ``between`` in microseconds: whole numbers as they are, anything else parsed."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
     try:
@@ -230,7 +248,7 @@ def _bound_us(which: str, value: Any) -> int:
         return parse_time_us(value)
     except ValueError as error:
         raise InputError(
-            f"the {which} of the window is no time: {error}",
+            f"the {which} of the window is not a time: {error}",
             value=value,
             expected="ISO-8601 such as 2021-02-10T00:48:48Z, a datetime, or whole microseconds since 1970-01-01 UTC",
             fix="write the time as ISO-8601 text",
@@ -282,19 +300,19 @@ def with_node_types(log: NodeEvents, by_type: Mapping[str, Sequence[str]]) -> No
     Parameters
     ----------
     log
-        One that tells no types apart.
+        A log without node types.
     by_type
         Names of the nodes of each type, each node once.
 
     Raises
     ------
     InputError
-        The log has types already, or a node has none or two.
+        The log has types already, or a node has no type or two.
     """
     if log.node_types.is_told_apart:
         raise InputError(
-            "the log says itself of which types its nodes are", column="node_types", value=", ".join(by_type),
-            expected=", ".join(log.node_types.names), fix="leave --node-type out",
+            "the log has node types already", column="node_types", value=", ".join(by_type),
+            expected=", ".join(log.node_types.names), fix="omit --node-type",
         )  # fmt: skip
     typed = copy.copy(log)
     typed.metadata = replace(log.metadata, node_types={name: list(nodes) for name, nodes in by_type.items()})

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.named_inputs import resolve_sample
 from bfreplay.datasets.readers_by_ending import EVENT_READERS, ending_of, reader_for
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
@@ -20,20 +21,20 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
     path
         ``.parquet``, ``.csv`` or ``.csv.gz`` with the columns ``time``, ``node``, ``state`` (or the two-state form
         ``time``, ``node``, ``idle``), or a published node-state matrix as ``.pkl`` or ``.tar.gz``.
-        Times without a zone are UTC. CSV times are ISO-8601 or seconds since 1970.
+        Times without a zone are UTC. CSV times are ISO-8601 or seconds since 1970. ``"sample"``: the bundled log.
 
     Notes
     -----
     A file that ``write_events`` wrote carries its window and all its nodes; a CSV has them in ``<name>.meta.json``
-    beside it, which is read whenever it is there and is then one of the ``sources``. Of any other file one pass
-    finds them: the nodes are those seen, busy before their first row, and the window is from the first row to the last.
+    beside it, which is read if it exists and is then one of the ``sources``. For any other file one pass finds them:
+    the nodes with rows, busy before their first row, and the window from the first row to the last.
 
     Raises
     ------
     InputError
-        The file cannot be used; the message says where and how to mend it.
+        The file cannot be used; the message says where and how to fix it.
     """
-    file = Path(path)
+    file = resolve_sample(Path(path), "events")
     events: NodeEvents = reader_for(file, EVENT_READERS)(file)
     return events
 
@@ -46,28 +47,28 @@ def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool 
     events
         The log; the file starts with the state of every node at the start of its window.
     path
-        ``.parquet`` (window, nodes and metadata inside), or ``.csv`` / ``.csv.gz`` (those in ``<name>.meta.json``).
+        ``.parquet`` (window, nodes and metadata inside), or ``.csv`` / ``.csv.gz`` (the same in ``<name>.meta.json``).
     overwrite
-        Replace a file that is there. The new one takes its name only when it is complete.
+        Replace an existing file. The new one takes its name only when it is complete.
 
     Raises
     ------
     OutputExistsError
-        The file is there and ``overwrite`` is false.
+        The file exists and ``overwrite`` is false.
     InputError
-        The ending of the name is none of these, or the log has a fault.
+        Another ending of the name, or a fault in the log.
     """
     file = Path(path)
     _WRITERS[writable_ending(file)](events, file, overwrite)
 
 
 def writable_ending(file: Path) -> str:
-    """Return which of the endings that logs can be written to a name has.
+    """Return the ending of a name, one of the formats in which logs can be written.
 
     Raises
     ------
     InputError
-        None of them.
+        Another ending.
     """
     ending = ending_of(file, _WRITERS)
     if ending is None:

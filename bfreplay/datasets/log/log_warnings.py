@@ -23,7 +23,7 @@ MOST_SHOWN = 3
 
 
 class Verdict(StrEnum):
-    """How far the idle nodes of a log can be believed, worst first."""
+    """Verdict on the idle nodes of a log, worst first."""
 
     NOT_CREDIBLE = "cannot be believed"
     UNCERTAIN = "may be wrong"
@@ -40,9 +40,9 @@ class LogWarning:
     sentence, count
         The finding, and how many rows, jobs or nodes it concerns.
     node_hours
-        Idle time that may be wrong because of it, in node-hours; ``None`` where that is not known.
+        Idle time that may be wrong because of it, in node-hours; ``None`` if not known.
     share
-        The same as a share of the idle node-hours of the whole log, above 1 where they are more; ``None`` likewise.
+        The same as a share of the idle node-hours of the whole log, above 1 if there are more; ``None`` likewise.
     """
 
     sentence: str
@@ -58,17 +58,17 @@ class LogWarning:
 
 @dataclass(frozen=True, slots=True)
 class LogWarnings:
-    """Everything to bear in mind about a log.
+    """Warnings about a log, and the rule that assigned its nodes.
 
     Parameters
     ----------
     warnings
-        Largest first; those of unknown amount last. They may overlap, as the same node-hours can be in warning for two
-        reasons: their sum is an upper limit.
+        Largest first, unknown amounts last. Two warnings may concern the same node-hours: the sum of the amounts is an
+        upper limit.
     idle_node_hours
-        Idle node-hours of the whole log, whatever part of it is replayed; ``None`` where they are not known.
+        Idle node-hours of the whole log, whatever part of it is replayed; ``None`` if not known.
     node_assignment
-        The rule that chose nodes where the source gave only counts, with its seed; ``None`` where the source has them.
+        The rule that chose nodes if the source gave only counts, with its seed; ``None`` if the source names them.
     """
 
     warnings: tuple[LogWarning, ...] = ()
@@ -77,7 +77,7 @@ class LogWarnings:
 
     @classmethod
     def of_metadata(cls, metadata: Mapping[str, Any], file: Path | None = None) -> LogWarnings:
-        """Read the metadata of a log as JSON has it; logs of earlier versions have warnings without amounts.
+        """Read the metadata of a log from JSON; logs of earlier versions have warnings without amounts.
 
         Raises
         ------
@@ -103,16 +103,16 @@ class LogWarnings:
 
     @property
     def most_node_hours(self) -> float:
-        """Sum of the known amounts: no more node-hours than that are in warning because of them."""
+        """Sum of the known amounts: an upper limit of the node-hours concerned."""
         return sum(each.node_hours or 0.0 for each in self.warnings)
 
     @property
     def verdict(self) -> Verdict | None:
-        """How far the idle nodes can be believed; ``None`` without warnings.
+        """Verdict on the idle nodes; ``None`` without warnings.
 
-        They cannot be believed if one warning alone concerns half of the idle node-hours, or all together as many as
-        there are. They may be wrong if all together concern a tenth. Otherwise the effect is small, or not known where
-        a warning has no amount.
+        They cannot be believed if one warning concerns half of the idle node-hours, or all together as many as there
+        are. They may be wrong if all together concern a tenth. Otherwise the effect is small, or not known if a
+        warning has no amount.
         """
         if not self.warnings:
             return None
@@ -129,7 +129,7 @@ class LogWarnings:
         return sum(each.node_hours is None for each in self.warnings)
 
     def verdict_sentence(self) -> str:
-        """The verdict with its reason; empty without warnings."""
+        """Return the verdict with its reason; empty without warnings."""
         most, idle = self.most_node_hours, self.idle_node_hours
         known = "" if not self._n_unknown else " of a known amount"
         extent = f"warnings of its import{known} concern at most {amount(most)} node-hours"
@@ -148,7 +148,7 @@ class LogWarnings:
         }[self.verdict]
 
     def sentences(self, most: int | None = MOST_SHOWN) -> list[str]:
-        """The verdict, the ``most`` largest warnings (``None``: all), and how nodes were assigned; empty if nothing."""
+        """Return the verdict, the ``most`` largest warnings (``None``: all), and the assignment of nodes."""
         sentences = [self.verdict_sentence(), *map(str, self.warnings[:most])] if self.warnings else []
         if most is not None and len(self.warnings) > most:
             sentences.append(f"and {len(self.warnings) - most:,} more: 'bfreplay describe' lists all")
@@ -161,7 +161,7 @@ class LogWarnings:
         return sentences
 
     def to_json(self) -> dict[str, Json]:
-        """Plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours of the log."""
+        """Return plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours."""
         verdict = None if self.verdict is None else str(self.verdict)
         warnings = [asdict(each) for each in self.warnings]
         return {

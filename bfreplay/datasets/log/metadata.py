@@ -1,4 +1,4 @@
-"""EventsMetadata: where a log came from and what was done to it on the way."""
+"""EventsMetadata: origin of a log, and the changes made on the way."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that was read: its name without the folder, in printable characters, and the SHA-256 of its bytes."""
+    """Source file: its name without the folder, in printable characters, and the SHA-256 of its bytes."""
 
     name: str
     sha256: str
 
     @classmethod
     def of(cls, path: Path) -> SourceFile:
-        """Name and digest of the file at ``path``; it is read once, in blocks."""
+        """Return name and digest of the file at ``path``; it is read once, in blocks."""
         with path.open("rb") as stream:
             return cls(printable(path.name), hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
 class EventsMetadata:
-    """What travels with a log besides its rows.
+    """Metadata of a log.
 
     Parameters
     ----------
     cluster
-        Name of the machine, ``None`` when nobody said.
+        Name of the machine, ``None`` if not known.
     source_format
-        What the log was made from, e.g. ``"slurm sacct"``, ``"node-state matrix"``.
+        Format of the source, e.g. ``"slurm sacct"``, ``"node-state matrix"``.
     source_files
         The original files.
     source_timezone
@@ -46,17 +46,17 @@ class EventsMetadata:
     time_origin
         ``"epoch"``, or ``"relative"`` for a log without a calendar (it then starts at 1970-01-01).
     node_inventory
-        ``"metadata"`` when the list of nodes is known, ``"seen"`` when only nodes with rows are in it.
+        ``"metadata"`` if the list of nodes is known, ``"seen"`` if only nodes with rows are in it.
     allocator
-        Name and seed of the allocator that chose the nodes where the source gave only counts.
+        Name and seed of the allocator that chose the nodes if the source gave only counts.
     skipped
-        Rows of the source that were left out: reason -> how many.
+        Rows of the source that were skipped: reason -> count.
     notes
         Anything else, e.g. the generator of a synthetic log and its parameters (JSON values only).
     node_types
-        Names of the nodes of each type, in a log that tells types apart; each node once.
+        Names of the nodes of each type, if the log has types; each node once.
     schema_version
-        Of the neutral schema; this code writes and reads 1.
+        Version of the neutral schema; this code writes and reads 1.
     """
 
     cluster: str | None = None
@@ -83,30 +83,30 @@ class EventsMetadata:
 
     @property
     def assignment(self) -> str | None:
-        """``"lowest-id"``, ``"random, seed 3"``: the rule that chose nodes; ``None`` where the source says them all."""
+        """Rule that chose nodes, such as ``"random, seed 3"``; ``None`` if the source names them all."""
         return assignment_words(self.allocator)
 
     @property
     def log_warnings(self) -> LogWarnings:
-        """Everything to bear in mind about the log; InputError where the report of its import is damaged."""
+        """Warnings about the log; InputError if the report of its import is damaged."""
         return LogWarnings.of_metadata({"notes": self.notes, "allocator": self.allocator})
 
     def to_json(self) -> dict[str, Json]:
-        """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
+        """Return plain dicts, lists, strings and numbers, ready for ``json.dumps``."""
         document = asdict(self)
         document["source_files"] = [asdict(source) for source in self.source_files]
         if not self.node_types:
-            del document["node_types"]  # most logs tell no types apart
+            del document["node_types"]  # most logs have no types
         return document
 
     @classmethod
     def from_json(cls, document: Mapping[str, Json], file: Path | None = None) -> EventsMetadata:
-        """Inverse of :meth:`to_json`; keys it does not know are left alone, what no terminal shows is escaped.
+        """Inverse of :meth:`to_json`; unknown keys are ignored, unprintable characters are escaped.
 
         Raises
         ------
         InputError
-            Another schema version, or values that are no metadata.
+            Another schema version, or invalid values.
         """
         document = printable_json(dict(document))
         version = document.get("schema_version")
@@ -139,12 +139,12 @@ class EventsMetadata:
 
 
 def _check_types(node_types: Any, file: Path | None) -> None:
-    """Raise ``InputError`` for what is no mapping of types to lists of nodes."""
+    """Raise ``InputError`` unless ``node_types`` maps types to lists of nodes."""
     is_mapping = isinstance(node_types, Mapping)
     for members in node_types.values() if is_mapping else ():
         is_mapping &= isinstance(members, list) and all(isinstance(node, str) for node in members)
     if not is_mapping:
         raise InputError(
-            "the node types of the log are no lists of nodes", file=file, column="node_types", value=node_types,
+            "the node types of the log are not lists of nodes", file=file, column="node_types", value=node_types,
             expected='each type with the names of its nodes: {"v100": ["n0", "n1"]}', fix="write the log again",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which node is of which type, in a log that tells types apart."""
+"""Node types of a log."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bfreplay import checks
 from bfreplay.errors import InputError
 
 ANY_TYPE = "any"
-"""Name of the one node type of logs that do not tell types apart."""
+"""Name of the one node type of logs without types."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeTypes:
-    """The types of N nodes.
+    """Types of N nodes.
 
     Parameters
     ----------
     names
-        T names, in the order in which whoever made the log listed them.
+        T names, in the order of the log.
     of_node : (N,) int16
         Position in ``names`` of each node's type.
     """
@@ -33,12 +33,12 @@ class NodeTypes:
 
     @classmethod
     def of(cls, nodes: Sequence[str], by_type: Mapping[str, Sequence[str]], file: Path | None = None) -> NodeTypes:
-        """Types of ``nodes`` (sorted names), from the names of the nodes of each type; one type where none is given.
+        """Return the types of ``nodes`` (sorted names) from the names of each type; one type if none is given.
 
         Raises
         ------
         InputError
-            A node without a type or with two, or a type of nodes that there are not.
+            A node without a type or with two, or a type of unknown nodes.
         """
         if not by_type:
             return cls((ANY_TYPE,), np.zeros(len(nodes), dtype=np.int16))
@@ -58,17 +58,17 @@ class NodeTypes:
             node = nodes[int(np.flatnonzero(of_node < 0)[0])]
             raise InputError(
                 f"node {node!r} has no type", file=file, column="node_types", value=list(by_type),
-                expected="each node of the log once", fix="name its type, or leave all types out",
+                expected="each node of the log once", fix="name its type, or omit all types",
             )  # fmt: skip
         return cls(tuple(by_type), of_node)
 
     @property
     def is_told_apart(self) -> bool:
-        """Whether the log names types at all."""
+        """True if the log names types."""
         return self.names != (ANY_TYPE,)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many nodes there are of each type."""
+        """Number of nodes of each type."""
         found = np.bincount(self.of_node, minlength=len(self.names))
         return {name: int(n) for name, n in zip(self.names, found, strict=True)}

@@ -26,9 +26,9 @@ def read_parquet(path: Path) -> NodeEvents:
     Raises
     ------
     InputError
-        The file is no Parquet, cut or damaged, empty, or has other columns.
+        The file is not Parquet, cut or damaged, empty, or has other columns.
     """
-    with _opened(path) as parquet:
+    with _open(path) as parquet:
         columns, texts = parquet.schema_arrow.names, text_columns(parquet.schema_arrow)
         text = (parquet.schema_arrow.metadata or {}).get(PARQUET_KEY)
         if parquet.metadata.num_rows == 0:
@@ -38,23 +38,23 @@ def read_parquet(path: Path) -> NodeEvents:
     return table_events(path, columns, partial(_record_batches, path, read, texts), header, "parquet")
 
 
-def _opened(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
+def _open(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
     try:
         # buffered pages and no read-ahead: memory stays that of one batch, however long the file is
         return pq.ParquetFile(path, read_dictionary=as_dictionary, buffer_size=1 << 20, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error, rows=0) from error
+        raise _read_error(path, error, rows=0) from error
 
 
 def _record_batches(path: Path, columns: list[str], texts: list[str], rows: int) -> Iterator[Any]:
     done = 0
-    with _opened(path, texts) as parquet:
+    with _open(path, texts) as parquet:
         batches = parquet.iter_batches(batch_size=rows, columns=columns, use_threads=False)
         while True:
             try:
                 batch = next(batches, None)
             except (pa.ArrowException, OSError) as error:
-                raise _damaged(path, error, done) from error
+                raise _read_error(path, error, done) from error
             if batch is None:
                 return
             refuse_swollen_texts(batch, path)
@@ -65,7 +65,7 @@ def _record_batches(path: Path, columns: list[str], texts: list[str], rows: int)
             done += batch.num_rows
 
 
-def _damaged(path: Path, error: Exception, rows: int) -> InputError:
+def _read_error(path: Path, error: Exception, rows: int) -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError("there is no such file", file=path, fix="check the path")
     with path.open("rb") as stream:
@@ -87,7 +87,7 @@ def _damaged(path: Path, error: Exception, rows: int) -> InputError:
 
 
 def write_parquet(events: NodeEvents, path: Path) -> None:
-    """Write a log in the neutral schema to ``path``, which is replaced if it is there."""
+    """Write a log in the neutral schema to ``path``, replacing it if it exists."""
     schema = pa.schema(
         [
             ("time", pa.timestamp("us", tz="UTC")),
@@ -111,21 +111,21 @@ def write_parquet(events: NodeEvents, path: Path) -> None:
 
 
 def _row_groups(batches: Iterator[EventBatch]) -> Iterator[tuple[EventBatch, Any]]:
-    """Return the snapshot together with the first events, then a row group a batch, none of them tiny."""
+    """Yield the snapshot together with the first events, then one row group a batch, none of them tiny."""
     held: list[EventBatch] = []
     n_held = n_snapshot = 0
     for batch in batches:
         if not held and n_snapshot == 0:
             n_snapshot = len(batch)
         elif n_held + len(batch) > DEFAULT_BATCH_ROWS + n_snapshot:
-            yield _joined(held), np.arange(n_held) < n_snapshot
+            yield _join(held), np.arange(n_held) < n_snapshot
             held, n_held, n_snapshot = [], 0, -1
         held.append(batch)
         n_held += len(batch)
-    yield _joined(held), np.arange(n_held) < n_snapshot
+    yield _join(held), np.arange(n_held) < n_snapshot
 
 
-def _joined(batches: list[EventBatch]) -> EventBatch:
+def _join(batches: list[EventBatch]) -> EventBatch:
     return EventBatch(
         np.concatenate([batch.time_us for batch in batches]),
         np.concatenate([batch.node for batch in batches]),

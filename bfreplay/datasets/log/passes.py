@@ -1,4 +1,4 @@
-"""One checked pass over a log: rows of a source in, sorted batches with a snapshot before them out."""
+"""One checked pass over a log: from rows of a source to a snapshot and sorted batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.datasets.located import first_marked
+from bfreplay.datasets.located import first_true
 from bfreplay.datasets.log.sources import EventSource, RowChunk
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
@@ -30,21 +30,21 @@ def apply_events(
     states: NDArray[np.int8],
     alternating: bool,
 ) -> tuple[int, int]:
-    """Carry events sorted by (time, node) into ``states`` and stop at the first that cannot be.
+    """Apply events sorted by (time, node) to ``states`` and stop at the first invalid one.
 
     Parameters
     ----------
     time_us, node, state
         The events, shape ``(E,)``.
     states
-        State of each node before them, shape ``(N,)``; changed in place. ``UNSET`` where none is known yet.
+        State of each node before them, shape ``(N,)``; changed in place. ``UNSET`` if not known yet.
     alternating
         A node can only go from idle to not idle and back (the two-state form).
 
     Returns
     -------
     tuple
-        What is wrong (``VALID`` for nothing) and the index of the event it is wrong at.
+        The fault (``VALID`` for none) and the index of its event.
     """
     for i in range(time_us.shape[0]):
         n = node[i]
@@ -80,18 +80,18 @@ def checked_batches(
     window_us: tuple[int, int],
     rows: int,
 ) -> Iterator[EventBatch]:
-    """Snapshot at the start of the window, then its events; see ``NodeEvents.batches``.
+    """Yield the snapshot at the start of the window, then its events; see ``NodeEvents.batches``.
 
     Parameters
     ----------
     nodes
         Sorted inventory, N names.
     source
-        Where the rows come from.
+        Source of the rows.
     log_us, window_us
-        First and last instant of the log, and of the part of it that is wanted.
+        First and last instant of the log, and of the part to read.
     rows
-        About how many rows to hold at a time.
+        Approximate rows to hold at a time.
     """
     if rows < 1:
         raise InputError("a batch needs at least one row", value=rows, expected="rows >= 1")
@@ -122,8 +122,8 @@ def _whole_times(source: EventSource, rows: int, n_nodes: int, end_us: int) -> I
     held: RowChunk | None = None
     for chunk in source.chunks(rows):
         for begin in range(0, len(chunk.time_us), rows):
-            held = _joined(held, _part(chunk, begin, begin + rows))
-            before = first_marked(held.time_us[1:] < held.time_us[:-1])
+            held = _join(held, _part(chunk, begin, begin + rows))
+            before = first_true(held.time_us[1:] < held.time_us[:-1])
             if before is not None:
                 before_us, now_us = held.time_us[before : before + 2].tolist()
                 raise time_runs_backwards(now_us, before_us, source.file, held.first_row + before + 1)
@@ -146,7 +146,7 @@ def _part(chunk: RowChunk, begin: int, end: int) -> RowChunk:
     return RowChunk(chunk.time_us[part], chunk.node[part], chunk.state[part], chunk.first_row + begin)
 
 
-def _joined(held: RowChunk | None, chunk: RowChunk) -> RowChunk:
+def _join(held: RowChunk | None, chunk: RowChunk) -> RowChunk:
     if held is None or not len(held.time_us):
         return chunk
     return RowChunk(
@@ -158,7 +158,7 @@ def _joined(held: RowChunk | None, chunk: RowChunk) -> RowChunk:
 
 
 def _sorted_by_node(chunk: RowChunk, n_nodes: int) -> tuple[RowChunk, NDArray[np.int64] | None]:
-    """Sort the rows of each time stamp by node; also where each row was, ``None`` if nothing moved."""
+    """Sort the rows of each time stamp by node; return also the original positions, ``None`` if nothing moved."""
     instant = np.zeros(len(chunk.time_us), dtype=np.int64)
     np.cumsum(chunk.time_us[1:] > chunk.time_us[:-1], out=instant[1:])
     key = instant * n_nodes + chunk.node
@@ -181,7 +181,7 @@ def _apply(
         return
     i += part.start
     node, at = nodes[int(chunk.node[i])], iso_utc(int(chunk.time_us[i]))
-    column, value = "idle" if source.alternating else "state", source.written(int(chunk.state[i]))
+    column, value = "idle" if source.alternating else "state", source.state_text(int(chunk.state[i]))
     if problem == TWICE:
         column, value = "node", node
         sentence = f"node {node!r} has two rows at {at}"
@@ -189,7 +189,7 @@ def _apply(
         fix = "keep the last of the two rows"
     elif problem == IDLE_ALREADY:
         sentence = f"node {node!r} becomes idle at {at} but is idle already"
-        expected = "a row that takes the node back between two rows that free it"
+        expected = "a row that reclaims the node between two rows that free it"
         fix = "drop the repeated row, or restore the missing one before it"
     else:
         sentence = f"node {node!r} is reclaimed at {at} but was never idle"
@@ -217,7 +217,7 @@ def _snapshot(
 
 
 def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int]) -> None:
-    i = first_marked((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
+    i = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
     if i is not None:
         raise InputError(
             "a row lies outside the window of its log",

@@ -1,4 +1,4 @@
-"""Where the rows of a log come from: one pass over them, in file order, decoded but not yet checked."""
+"""Sources of the rows of a log: one pass in file order, decoded but not yet checked."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class EventSource(ABC):
     file: Path | None = None
     """File that messages name; ``None`` for a log in memory."""
     metadata_file: Path | None = None
-    """File beside it that gave nodes and window, for messages; ``None`` where there is none."""
+    """Metadata file that gave nodes and window, for messages; ``None`` without one."""
     alternating: bool = False
-    """Whether the form has two states only, so that a state cannot follow itself."""
+    """True if the form has two states only, so that a state cannot follow itself."""
 
     @property
     def other_log_hint(self) -> str:
-        """What to add to a fix where a file beside the log gave its nodes and window."""
+        """Addition to the fix of a message, if a metadata file gave nodes and window."""
         return "" if self.metadata_file is None else f"; delete {self.metadata_file.name} if it belongs to another log"
 
     @abstractmethod
     def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
-        """State of each node before the first row, shape ``(N,)``; -1 where the first rows must give it."""
+        """Return the state of each node before the first row, shape ``(N,)``; -1 if the first rows must give it."""
 
     @abstractmethod
     def chunks(self, rows: int) -> Iterator[RowChunk]:
-        """One pass over the rows, in pieces of about ``rows``."""
+        """Yield the rows in pieces of about ``rows``, in one pass."""
 
-    def written(self, state: int) -> object:
+    def state_text(self, state: int) -> object:
         """Return a state as the source writes it, for messages: the word of the neutral schema."""
         return STATE_WORDS[state]
 
@@ -68,5 +68,5 @@ class MemorySource(EventSource):
         return self.start.copy()
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
-        """Everything at once: it is in memory anyway."""
+        """Yield everything at once: it is in memory anyway."""
         yield self.rows

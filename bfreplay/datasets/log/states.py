@@ -26,7 +26,7 @@ STATE_WORDS: tuple[str, ...] = tuple(state.name.lower() for state in NodeState)
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """A run of consecutive events, sorted by (time, node); no time stamp is split over two batches.
+    """Consecutive events, sorted by (time, node); no time stamp is split over two batches.
 
     E events: ``time_us (E,) int64`` (UTC), ``node (E,) int32`` (index into ``NodeEvents.nodes``),
     ``state (E,) int8`` (``NodeState`` after the event).

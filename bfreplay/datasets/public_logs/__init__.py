@@ -1,7 +1,7 @@
-"""Public scheduler logs by name: what they are good for, and a hash-checked way to get them."""
+"""Public scheduler logs by name: a catalogue, and hash-checked downloads."""
 
 from bfreplay.datasets.public_logs.entries import DownloadError, LogFile, PublicLog, catalogue, public_log
-from bfreplay.datasets.public_logs.fetching import Progress, data_folder, fetch, fetch_all, fetched
+from bfreplay.datasets.public_logs.fetching import Progress, data_folder, fetch, fetch_all, fetch_state
 
 __all__ = [
     "DownloadError",
@@ -12,6 +12,6 @@ __all__ = [
     "data_folder",
     "fetch",
     "fetch_all",
-    "fetched",
+    "fetch_state",
     "public_log",
 ]

@@ -1,4 +1,4 @@
-"""The catalogue as plain text for people."""
+"""Catalogue of public logs as plain text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INDENT = 13
 
 
 def size(n_bytes: int) -> str:
-    """``404 kB``, ``3.6 MB``."""
+    """Format a size: ``404 kB``, ``3.6 MB``."""
     for unit, length in (("MB", 1_000_000), ("kB", 1_000)):
         if n_bytes >= length:
             return f"{n_bytes / length:.3g} {unit}"
@@ -23,12 +23,12 @@ def size(n_bytes: int) -> str:
 
 
 def window(log: PublicLog) -> str:
-    """``2012-02-03 to 2012-10-17``."""
+    """Format the days of a log: ``2012-02-03 to 2012-10-17``."""
     return f"{log.start} to {log.end}" if log.start and log.end else "relative times"
 
 
 def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
-    """One line a log, with whether it is there; the folder below."""
+    """Lay out one line per log with its state, and the folder below."""
     head = ("name", "format", "jobs", "nodes", "window", "class", "size", "fetched")
     cells = [head]
     for log, state in rows:
@@ -42,7 +42,7 @@ def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
 
 
 def render_info(log: PublicLog, state: str, folder: Path) -> str:
-    """Everything about one log."""
+    """Lay out everything about one log."""
     facts = [
         ("format", log.format),
         ("class", f"{log.quality}: {QUALITIES[log.quality]}"),
@@ -69,14 +69,14 @@ def render_info(log: PublicLog, state: str, folder: Path) -> str:
         if file.content_sha256 != file.sha256:
             details.append(f"content: {count(file.content_bytes, 'byte')}, sha256 {file.content_sha256}")
         details += file.addresses or ["no address serves it as it is"]
-        lines += [f"{'':<{_INDENT}}{detail}" for detail in details]  # not wrapped: to be copied
+        lines += [f"{'':<{_INDENT}}{detail}" for detail in details]  # not wrapped: for copying
     command = ingest_command(log, folder)
     lines += ["", "Node events from it:", f"  {command}" if command else "  no command: see what it is bad for"]
     return "\n".join(lines)
 
 
 def ingest_command(log: PublicLog, folder: Path) -> str | None:
-    """Return the command of the catalogue with its files where they are."""
+    """Return the ingest command of the catalogue, with the paths of the files."""
     if log.ingest is None:
         return None
     names = {file.name for file in log.files}

@@ -1,4 +1,4 @@
-"""Logs from the network, by pooch, with a check of their content."""
+"""Downloads of logs by pooch, with a check of their content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONNECT_S = 10.0
 READ_S = 30.0
 _CHUNK = 1 << 16
 
-# Uncompressed on the way: the announced length is then that of the file, and a cut-off transfer is noticed.
+# Uncompressed in transit: the announced length is that of the file, so a cut-off transfer is noticed.
 _HEADERS = {"User-Agent": f"bfreplay/{__version__}", "Accept-Encoding": "identity"}
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -30,12 +30,12 @@ Form = Literal["as it is", "plain", "gzip"]
 
 
 class Download:
-    """Tries the addresses of a file one after the other; a host that cannot be reached is tried once.
+    """Downloader that tries the addresses of a file in turn; a host that cannot be reached is tried once.
 
     Parameters
     ----------
     progress
-        Called with the file and the bytes that have come.
+        Called with the file and the bytes received.
     """
 
     def __init__(self, progress: Callable[[LogFile, int], None] | None = None) -> None:
@@ -53,7 +53,7 @@ class Download:
         raise NotSuppliedError(file, reasons or [f"no address serves it as it is: {file.about or 'see its page'}"])
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
-        """Tell of all that could not be downloaded at once, and how to go on by hand."""
+        """Return one error for all failed downloads, with the steps to get the files by hand."""
         names = " ".join(log.name for log, _ in failures)
         return DownloadError(
             f"{headline(failures, asked)}\n"
@@ -62,7 +62,7 @@ class Download:
         )
 
     def _attempt(self, address: str, file: LogFile, path: Path) -> str | None:
-        """Why it did not work; ``None`` if it did."""
+        """Download from one address; return the reason for a failure, ``None`` for success."""
         import requests
         from pooch import HTTPDownloader
 
@@ -77,23 +77,23 @@ class Download:
             )
             download(address, str(path), None)
         except _TooLongError:
-            return f"what comes is longer than the log ({count(watch.most, 'byte')}): it is something else"
+            return f"the download is longer than the log ({count(watch.most, 'byte')}): it is something else"
         except requests.exceptions.HTTPError as error:
             answer = error.response
             return f"the server answers {answer.status_code} {answer.reason}" if answer is not None else str(error)
         except requests.exceptions.RequestException as error:
-            if _never_connected(error):
+            if _failed_to_connect(error):
                 self._unreachable.add(host)
                 return f"{host} cannot be reached: {_why(error)}"
             came = _size(path)
-            said = f"the transfer broke off after {count(came, 'byte')}" if came else "nothing came"
-            return f"{said}: {_why(error)}"
-        except ValueError as error:  # of a length in the answer that is no number
-            return f"the answer of the server makes no sense: {error}"
-        form = recognised(file, path)
+            reason = f"the transfer broke off after {count(came, 'byte')}" if came else "nothing came"
+            return f"{reason}: {_why(error)}"
+        except ValueError as error:  # the length in the answer is not a number
+            return f"invalid answer of the server: {error}"
+        form = find_form(file, path)
         if form is None:
             return (
-                f"what came is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
+                f"the download is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
                 f" instead of {file.sha256}"
             )
         bring_into_form(file, path, form)
@@ -101,11 +101,11 @@ class Download:
 
 
 class _TooLongError(Exception):
-    """More bytes come than the log has in any form."""
+    """The download is longer than the log in any form."""
 
 
 class _Watch:
-    """What pooch takes for a progress bar. The file is measured: the counts that pooch gives are of whole chunks."""
+    """Progress bar for pooch. It measures the file, as pooch counts whole chunks."""
 
     def __init__(self, file: LogFile, path: Path, progress: Callable[[LogFile, int], None] | None) -> None:
         self.total = 0
@@ -122,10 +122,10 @@ class _Watch:
             self._progress(self._file, size)
 
     def reset(self) -> None:
-        """Nothing to do: no count is kept."""
+        """Do nothing: no count is kept."""
 
     def close(self) -> None:
-        """Nothing to do: nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def _size(path: Path) -> int:
@@ -133,40 +133,40 @@ def _size(path: Path) -> int:
 
 
 def _root(error: Exception) -> Any:
-    """What requests has wrapped: urllib3's reason, if there is one."""
+    """Return the reason of urllib3 that requests has wrapped, if there is one."""
     inner = error.args[0] if error.args else error
     return getattr(inner, "reason", None) or inner
 
 
-def _never_connected(error: Exception) -> bool:
+def _failed_to_connect(error: Exception) -> bool:
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
 
     return isinstance(_root(error), ConnectTimeoutError | NewConnectionError | ProxyError)
 
 
 def _why(error: Exception) -> str:
-    """The cause in a few words."""
+    """Describe the cause in a few words."""
     from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
     root = _root(error)
     if isinstance(root, NameResolutionError):
         return "its name cannot be looked up; is there a network?"
-    # a refusal counts as a time-out too in urllib3's classes
+    # in urllib3's classes a refusal is a time-out too
     if isinstance(root, ConnectTimeoutError) and not isinstance(root, NewConnectionError):
         return f"no answer within {CONNECT_S:g} s"
     cause = getattr(root, "__cause__", None)
-    said = getattr(cause, "strerror", None) or (root.args[0] if isinstance(root, Exception) and root.args else root)
-    return " ".join(str(said).split()) or type(error).__name__
+    reason = getattr(cause, "strerror", None) or (root.args[0] if isinstance(root, Exception) and root.args else root)
+    return " ".join(str(reason).split()) or type(error).__name__
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def recognised(file: LogFile, path: Path) -> Form | None:
-    """How the file at ``path`` holds ``file``: byte by byte, or its content plain or compressed; ``None`` if not."""
+def find_form(file: LogFile, path: Path) -> Form | None:
+    """Return the form of ``file`` at ``path``: identical, or its content plain or compressed; else ``None``."""
     size = path.stat().st_size
     if size in (file.bytes, file.content_bytes):
         digest = sha256(path)
@@ -180,7 +180,7 @@ def recognised(file: LogFile, path: Path) -> Form | None:
 
 
 def could_hold(file: LogFile, path: Path) -> bool:
-    """Whether sizes allow it: a quick look before ``recognised``, for folders full of other things."""
+    """Return whether the sizes allow it: a quick check before ``find_form`` in folders with many files."""
     size = path.stat().st_size
     if size in (file.bytes, file.content_bytes):
         return True
@@ -193,8 +193,8 @@ def could_hold(file: LogFile, path: Path) -> bool:
 
 
 def in_its_form(file: LogFile, path: Path) -> bool:
-    """Whether ``path`` is ``file`` and compressed as its name says."""
-    form = recognised(file, path)
+    """Return whether ``path`` is ``file``, compressed as its name says."""
+    form = find_form(file, path)
     return form == "as it is" or (form == "gzip" and _named_gzip(file))
 
 
@@ -226,7 +226,7 @@ def _is_gzip(path: Path) -> bool:
 
 
 def _unpacked_sha256(path: Path, length: int) -> str | None:
-    """SHA-256 of the content; ``None`` if it is damaged or longer than ``length`` bytes (unpacking stops there)."""
+    """Return the SHA-256 of the content; ``None`` if damaged or over ``length`` bytes (unpacking stops there)."""
     digest, left = hashlib.sha256(), length
     try:
         with gzip.open(path, "rb") as stream:

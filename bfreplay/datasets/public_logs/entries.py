@@ -1,4 +1,4 @@
-"""What the catalogue knows of a log, and where its files come from."""
+"""Entries of the catalogue: facts about a log, and the sources of its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bfreplay.wording import count
 CATALOGUE = Path(str(files("bfreplay.datasets.public_logs") / "catalogue.toml"))
 
 QUALITIES = {"A": "node lists", "B": "counts only", "C": "states"}
-"""What a log says of nodes: which ones each job had; only how many; or their states without jobs."""
+"""Information about nodes: the nodes of each job; only their number; or node states without jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class LogFile:
     name
         Its name in the data folder.
     bytes, sha256
-        Of the file under that name.
+        Size and digest of the file.
     content_bytes, content_sha256
-        Of what it holds if it is compressed; otherwise the same as ``bytes`` and ``sha256``.
+        Size and digest of its content if it is compressed; otherwise the same as ``bytes`` and ``sha256``.
     addresses
-        Where it can be downloaded, best first; none if nobody serves it as it is.
+        URLs for download, best first; none if the file is not served as it is.
     about
-        What it is, where a log has several files or the file differs from the published one.
+        Description, if a log has several files or the file differs from the published one.
     """
 
     name: str
@@ -51,28 +51,28 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class PublicLog:
-    """One log of the catalogue: one or more files that belong together.
+    """Log of the catalogue: one or more files that belong together.
 
     Parameters
     ----------
     name, title
-        For the command line; for people.
+        Name on the command line; title for readers.
     format
-        As ``bfreplay ingest`` calls it; ``"table"`` where it has no format of its own.
+        Format of ``bfreplay ingest``; ``"table"`` if it has none of its own.
     quality
         A key of ``QUALITIES``.
     jobs, nodes
-        Rows of jobs and nodes of the machine; ``None`` where there are none or nobody knows.
+        Rows of jobs and nodes of the machine; ``None`` if absent or not known.
     start, end
-        First and last day with a job or an outage; ``None`` where times are relative.
+        First and last day with a job or an outage; ``None`` if times are relative.
     clock
-        What its times are.
+        Kind of its times.
     good_for, bad_for, traps
-        Which questions it answers, which not, and what is wrong or odd in it.
+        Questions that it answers, questions that it does not, and its errors and oddities.
     licence, acknowledge, citation, page
-        Terms, whom to thank, what to cite, and the page it comes from.
+        Terms, acknowledgement, citation, and the page of its origin.
     ingest
-        Command that makes node events of it, run where the files are; ``None`` if nothing sensible comes out.
+        Command that converts it to node events, in the folder of the files; ``None`` without a useful result.
     """
 
     name: str
@@ -96,22 +96,22 @@ class PublicLog:
 
     @property
     def bytes(self) -> int:
-        """Size of all its files."""
+        """Size of all its files in bytes."""
         return sum(file.bytes for file in self.files)
 
     @property
     def downloadable(self) -> bool:
-        """Whether every file has an address."""
+        """True if every file has an address."""
         return all(file.addresses for file in self.files)
 
     def to_dict(self) -> dict[str, Json]:
-        """As JSON wants it: dates as ISO text."""
+        """Return JSON-ready values, dates as ISO text."""
         dates = {key: day.isoformat() if day else None for key, day in (("start", self.start), ("end", self.end))}
         return asdict(self) | dates
 
 
 def catalogue() -> tuple[PublicLog, ...]:
-    """Every known log, in the order of the catalogue."""
+    """Return every log, in the order of the catalogue."""
     return read_catalogue(CATALOGUE)
 
 
@@ -121,7 +121,7 @@ def public_log(name: str) -> PublicLog:
     Raises
     ------
     InputError
-        No log has this name; the message lists what there is and the nearest of it.
+        No log has this name; the message lists the names and suggests the nearest.
     """
     known = {log.name: log for log in catalogue()}
     if name not in known:
@@ -152,16 +152,16 @@ def _file(table: dict[str, Any]) -> LogFile:
 
 
 class DownloadError(BfreplayError):
-    """A public log could not be downloaded; the message names the addresses and says how to go on by hand."""
+    """A public log could not be downloaded; the message names the addresses and the steps to get it by hand."""
 
 
 class NotSuppliedError(Exception):
-    """One file could not be had.
+    """One file could not be obtained.
 
     Parameters
     ----------
     file
-        Which.
+        The file.
     reasons
         One line for each attempt.
     """
@@ -173,7 +173,7 @@ class NotSuppliedError(Exception):
 
 
 def headline(failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> str:
-    """``"1 of 2 public logs could not be fetched, ..."`` and, indented, which files and why."""
+    """Return ``"1 of 2 public logs could not be fetched, ..."`` and, indented, the files and reasons."""
     if asked == 1:
         lines = ["the public log could not be fetched"]
     elif len(failures) == asked:

@@ -1,4 +1,4 @@
-"""Public logs into the data folder, each whole or not at all."""
+"""Fetching of public logs into the data folder, each whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bfreplay.outputs import make_folder, remove_empty, written_whole
 FOLDER_VARIABLE = "BFREPLAY_DATA"
 
 Progress: TypeAlias = Callable[[LogFile, int], None]
-"""Called with a file and how many of its bytes have come."""
+"""Called with a file and the number of bytes received."""
 
 
 def data_folder() -> Path:
-    """Where fetched logs are kept: ``$BFREPLAY_DATA``, or the user's cache folder of this system."""
+    """Return the folder of fetched logs: ``$BFREPLAY_DATA``, or the user's cache folder of this system."""
     chosen = os.environ.get(FOLDER_VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
@@ -31,13 +31,13 @@ def data_folder() -> Path:
 
 
 def is_right(file: LogFile, folder: Path) -> bool:
-    """Whether ``file`` is in ``folder`` under its name, with the right content."""
+    """Return whether ``file`` is in ``folder`` under its name, with the right content."""
     path = folder / file.name
     return path.is_file() and download.in_its_form(file, path)
 
 
-def fetched(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
-    """Whether ``log`` is in ``folder``; hashes are checked."""
+def fetch_state(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
+    """Return the state of ``log`` in ``folder``; hashes are checked."""
     states = [is_right(file, folder) for file in log.files]
     if all(states):
         return "yes"
@@ -54,16 +54,16 @@ def fetch(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Path, ...]:
-    """Get one log; what is there already and right is not fetched again.
+    """Fetch one log; files that exist with the right content are not fetched again.
 
     Parameters
     ----------
     log
         A name of the catalogue, or an entry.
     folder
-        Where to put it; ``data_folder()`` if not given. It is made if it is not there.
+        Target folder, by default ``data_folder()``; created if missing.
     source
-        A folder that holds the files under any names. Nothing is downloaded then.
+        A folder that holds the files under any names; nothing is downloaded.
     overwrite
         Replace a file of the right name and wrong content.
     progress
@@ -79,7 +79,7 @@ def fetch(
     InputError
         No such log, or not in ``source``.
     OutputExistsError
-        A file of that name with other content is there, and ``overwrite`` is false.
+        A file of that name has other content, and ``overwrite`` is false.
     DownloadError
         No address gave the right bytes. Nothing of this log was written.
     """
@@ -95,7 +95,7 @@ def fetch_all(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, tuple[Path, ...]]:
-    """Get several logs, as ``fetch``; one that fails does not keep the others from coming.
+    """Fetch several logs, as ``fetch``; a failure does not stop the others.
 
     Returns
     -------
@@ -105,8 +105,8 @@ def fetch_all(
     Raises
     ------
     InputError, OutputExistsError, DownloadError
-        As ``fetch``. Names and files that are there are checked before anything is written; what cannot be had is
-        told together after all others have come.
+        As ``fetch``. Names and existing files are checked before anything is written; failures are reported together
+        at the end.
     """
     entries = {log.name: log for log in (public_log(each) if isinstance(each, str) else each for each in logs)}
     target = data_folder() if folder is None else Path(folder)
@@ -126,11 +126,11 @@ def fetch_all(
 
 
 def _refuse_wrong_files(paths: Sequence[Path]) -> None:
-    there = [path for path in paths if path.exists()]
-    if there:
-        of = [f"  {path}{f' (sha256 {download.sha256(path)})' if path.is_file() else ''}" for path in there]
+    existing = [path for path in paths if path.exists()]
+    if existing:
+        lines = [f"  {path}{f' (sha256 {download.sha256(path)})' if path.is_file() else ''}" for path in existing]
         raise OutputExistsError(
-            "\n".join(["there already, but not as published, so nothing was fetched:", *of])
+            "\n".join(["files exist with other content than published, so nothing was fetched:", *lines])
             + "\n  fix:      move it away, or replace it by --force (in Python: overwrite=True)"
         )
 
@@ -149,17 +149,17 @@ def _place(files: Sequence[LogFile], target: Path, supply: Download | LocalFolde
 
 
 class LocalFolder:
-    """Finds files by name, here or at their addresses, compressed or not; then by hash, whatever they are called.
+    """Folder that finds files by name, here or at their addresses, compressed or not; then by hash.
 
     Parameters
     ----------
     folder
-        Where to look. Folders in it are not looked into.
+        The folder, without its subfolders.
 
     Raises
     ------
     InputError
-        It is no folder.
+        It is not a folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -171,18 +171,18 @@ class LocalFolder:
         """Copy ``file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
         for found in self._candidates(file):
-            form = download.recognised(file, found)
+            form = download.find_form(file, found)
             if form is not None:
                 shutil.copyfile(found, path)
                 download.bring_into_form(file, path, form)
                 return
-            others.append(f"{found.name} there is another file (sha256 {download.sha256(found)})")
+            others.append(f"{found.name} in it is another file (sha256 {download.sha256(found)})")
         wanted = f"neither a file of its name nor one with sha256 {file.sha256} or {file.content_sha256}"
-        where = [f"it can be had at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
+        where = [f"available at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
         raise NotSuppliedError(file, [*others, wanted, *where])
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
-        """Tell of all files that are not in the folder at once."""
+        """Return one error for all files that are not in the folder."""
         return InputError(
             headline(failures, asked),
             file=self._folder,
@@ -190,7 +190,7 @@ class LocalFolder:
         )
 
     def _candidates(self, file: LogFile) -> Iterator[Path]:
-        """Files of a fitting name, then those of a fitting size."""
+        """Yield files with a matching name, then files with a matching size."""
         present = {
             each.name: each for each in sorted(self._folder.iterdir()) if each.is_file() and os.access(each, os.R_OK)
         }
@@ -201,7 +201,7 @@ class LocalFolder:
 
 
 def _names(file: LogFile) -> list[str]:
-    """Names that it has here or at its addresses, with and without ``.gz``; each once."""
+    """Return its names here or at its addresses, with and without ``.gz``, each once."""
     names = [file.name, *(PurePosixPath(address).name for address in file.addresses)]
     both = [other for name in names for other in (name, name.removesuffix(".gz"), f"{name.removesuffix('.gz')}.gz")]
     return list(dict.fromkeys(both))

@@ -1,1 +1,1 @@
-"""The published program's pickles, read without running what a pickle says."""
+"""The published program's pickles, read without running their code."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.located import first_marked
+from bfreplay.datasets.located import first_true
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
@@ -26,7 +26,7 @@ _US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def read_published_events(path: str | PathLike[str]) -> NodeEvents:
-    """Read a node-state matrix: one row an instant (index of times, UTC), one column a node, 0 busy and 1 idle.
+    """Read a node-state matrix: one row per instant (index of times, UTC), one column per node, 0 busy and 1 idle.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
     Raises
     ------
     InputError
-        Not such a matrix, or a pickle that names anything but arrays and DataFrames.
+        Another content, or a pickle that names anything but arrays and DataFrames.
     """
     file = Path(path)
     frame = _archived_frame(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else pickled_frame(file)
@@ -123,20 +123,20 @@ def _not_one_pickle(file: Path, found: str) -> InputError:
         file=file,
         value=found,
         expected="exactly one member whose name ends in .pkl",
-        fix="unpack it and give the .pkl that you mean",
+        fix="unpack it and give the right .pkl",
     )
 
 
 def _row_times(frame: PickledFrame, file: Path) -> NDArray[np.int64]:
     if frame.index.dtype.kind != "M" or not len(frame.index) or not len(frame.columns):
         raise InputError(
-            "the pickle is no node-state matrix: its rows are not labelled with times, or there are none",
+            "the pickle is not a node-state matrix: its rows have no times, or there are no rows",
             file=file,
             value=f"{len(frame.index)} rows x {len(frame.columns)} columns, index {frame.index.dtype}",
             expected="an index of times (rows) and node names (columns); job tables are read by load_jobs",
         )
     times = times_us(frame.index, file, "index")
-    i = first_marked(times[1:] <= times[:-1])
+    i = first_true(times[1:] <= times[:-1])
     if i is not None:
         raise InputError(
             "the times of the rows do not increase",
@@ -151,14 +151,14 @@ def _row_times(frame: PickledFrame, file: Path) -> NDArray[np.int64]:
 
 
 def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
-    """Microseconds since the epoch of ``datetime64`` values, shape ``(R,)``; InputError where there are none."""
+    """Return microseconds since the epoch of ``datetime64`` values, shape ``(R,)``; InputError for other values."""
     if times.dtype.kind != "M":
         raise InputError(
             "a column holds no times", file=file, column=column, value=str(times.dtype), expected="datetime64"
         )
     ticks = times.astype(times.dtype.newbyteorder("=")).view(np.int64)
     unit = np.datetime_data(times.dtype)[0]
-    i = first_marked(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
+    i = first_true(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
     if i is not None:
         raise InputError(
             "a time is missing or finer than a microsecond",
@@ -176,13 +176,13 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
 def _transitions(
     frame: PickledFrame, names: list[str], file: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Row, node and new state of every change, node by node, and the first row; a few nodes in memory at a time."""
+    """Return row, node and new state of every change, by node, and the first row; few nodes in memory at a time."""
     initial = np.zeros(len(names), dtype=np.bool_)
     rows, nodes, states = [], [], []
     for placement, values in frame.blocks:
         if values.dtype.kind not in "biuf":
             raise InputError(
-                "the node-state matrix holds something else than numbers",
+                "the node-state matrix holds values that are not numbers",
                 file=file,
                 column=names[int(placement[0])],
                 value=str(values.dtype),

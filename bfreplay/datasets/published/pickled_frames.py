@@ -21,10 +21,10 @@ _TIME_UNITS = ("s", "ms", "us", "ns")
 
 
 class _NotAFrameError(Exception):
-    """Something in the tree is not what a DataFrame has there."""
+    """A part of the tree does not belong to a DataFrame."""
 
 
-# what a tree that was not made by pickling a DataFrame can raise on the way
+# errors that a tree of anything but a DataFrame can raise
 _MALFORMED = (
     _NotAFrameError,
     ValueError,
@@ -39,7 +39,7 @@ _MALFORMED = (
 
 @dataclass(frozen=True, slots=True)
 class PickledFrame:
-    """A DataFrame as arrays.
+    """DataFrame as arrays.
 
     C columns, R rows: ``columns`` and ``index`` are the labels, shapes ``(C,)`` and ``(R,)``; each of ``blocks`` is
     (columns it holds, shape ``(B,)``; their values, shape ``(B, R)``).
@@ -50,7 +50,7 @@ class PickledFrame:
     blocks: tuple[tuple[NDArray[np.int64], NDArray[Any]], ...]
 
     def column(self, name: str) -> NDArray[Any]:
-        """Values of the column called ``name``, shape ``(R,)``; KeyError if there is none."""
+        """Return the values of the column ``name``, shape ``(R,)``; KeyError for an unknown name."""
         position = self.columns.tolist().index(name) if name in self.columns.tolist() else -1
         for placement, values in self.blocks:
             found = np.flatnonzero(placement == position)
@@ -61,12 +61,12 @@ class PickledFrame:
 
 
 def load_frame(stream: IO[bytes], file: Path) -> PickledFrame:
-    """Return the DataFrame in a pickle; nothing that the pickle names is run.
+    """Read the DataFrame in a pickle, without running its code.
 
     Raises
     ------
     InputError
-        Forbidden names, a damaged pickle, or one of something else.
+        Forbidden names, a damaged pickle, or another object.
     """
     tree = pickled.load_records(stream, file)
     try:
@@ -81,7 +81,7 @@ def load_frame(stream: IO[bytes], file: Path) -> PickledFrame:
 
 
 def cell_list(cell: Any) -> list[Any]:
-    """Values of a cell that holds a list or a one-dimensional array; TypeError for anything else."""
+    """Return the values of a cell with a list or one-dimensional array; TypeError for anything else."""
     if isinstance(cell, pickled.ArrayRecord | pickled.BufferRecord):
         values: list[Any] = _array(cell).tolist()
     elif isinstance(cell, list | tuple):
@@ -89,12 +89,12 @@ def cell_list(cell: Any) -> list[Any]:
     else:
         raise TypeError("the cell holds no list")
     if any(isinstance(item, bool) or not isinstance(item, int | float) for item in values):
-        raise TypeError("the list holds something else than numbers")
+        raise TypeError("the list holds values that are not numbers")
     return values
 
 
 def _frame(tree: Any) -> PickledFrame:
-    state = _expect(tree, pickled.FrameRecord, "the pickled object is no DataFrame").state
+    state = _expect(tree, pickled.FrameRecord, "the pickled object is not a DataFrame").state
     manager = _expect(state.get("_mgr", state.get("_data")), pickled.ManagerRecord, "it has no blocks")
     if manager.arguments:
         parts, axes = manager.arguments
@@ -107,7 +107,7 @@ def _frame(tree: Any) -> PickledFrame:
     arrays = [_array(values) for values, _ in blocks]
     n_columns = _length(columns_axis)
     if n_columns > sum(array.shape[0] for array in arrays):
-        raise _NotAFrameError("a column is missing or there twice")
+        raise _NotAFrameError("a column is missing or occurs twice")
     read = []
     for array, (_, placement) in zip(arrays, blocks, strict=True):
         columns = _placement(placement, n_columns)
@@ -121,7 +121,7 @@ def _frame(tree: Any) -> PickledFrame:
         raise _NotAFrameError("its columns differ in length")
     placed = np.sort(np.concatenate([columns for columns, _ in read])) if read else np.empty(0)
     if not np.array_equal(placed, np.arange(n_columns)):
-        raise _NotAFrameError("a column is missing or there twice")
+        raise _NotAFrameError("a column is missing or occurs twice")
     return PickledFrame(_labels(columns_axis, n_columns), _labels(index_axis, n_rows), tuple(read))
 
 
@@ -138,7 +138,7 @@ def _placement(item: Any, n_columns: int) -> NDArray[np.int64]:
 
 
 def _index_parts(item: Any) -> tuple[Any, Mapping[str, Any]]:
-    kind, parts = _expect(item, pickled.IndexRecord, "an axis is no index").arguments
+    kind, parts = _expect(item, pickled.IndexRecord, "an axis is not an index").arguments
     if parts.get("tz") is not None:
         raise _NotAFrameError("its times have a zone; convert them to UTC and drop the zone")
     return kind, parts
@@ -172,19 +172,19 @@ def _array(item: Any) -> NDArray[Any]:
     return reader(item)
 
 
-def _reconstructed(record: pickled.Record) -> NDArray[Any]:
+def _reconstruct(record: pickled.Record) -> NDArray[Any]:
     _, shape, dtype, is_fortran, data = record.state
-    return _filled(data, dtype, shape, "F" if is_fortran else "C")
+    return _fill(data, dtype, shape, "F" if is_fortran else "C")
 
 
 def _from_buffer(record: pickled.Record) -> NDArray[Any]:
     data, dtype, shape, order = record.arguments
     if order not in ("C", "F"):
         raise _NotAFrameError("an array has an unknown order")
-    return _filled(data, dtype, shape, order)
+    return _fill(data, dtype, shape, order)
 
 
-def _filled(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
+def _fill(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
     if not isinstance(shape, tuple) or any(type(size) is not int or size < 0 for size in shape):
         raise _NotAFrameError("an array has no proper shape")
     size = math.prod(shape)
@@ -205,7 +205,7 @@ def _filled(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
 
 
 def _bytes(item: Any) -> bytes | bytearray:
-    """Bytes that are there as such, or in one of the two older forms."""
+    """Return bytes, given as such or in one of the two older forms."""
     if isinstance(item, pickled.BytesRecord):
         if not item.arguments:
             return b""
@@ -275,11 +275,11 @@ def _texts(record: pickled.Record) -> NDArray[Any]:
 
 def _scalar(record: pickled.Record) -> Any:
     dtype, data = record.arguments
-    return _filled(data, dtype, (1,), "C")[0].item()
+    return _fill(data, dtype, (1,), "C")[0].item()
 
 
 _ARRAY_READERS: Mapping[type, Callable[[Any], NDArray[Any]]] = {
-    pickled.ArrayRecord: _reconstructed,
+    pickled.ArrayRecord: _reconstruct,
     pickled.BufferRecord: _from_buffer,
     pickled.DatetimeRecord: _datetimes,
     pickled.TextRecord: _texts,

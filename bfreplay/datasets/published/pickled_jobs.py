@@ -1,4 +1,4 @@
-"""The published BFTrainer job sets: two pickled tables, bounds and curves."""
+"""Published BFTrainer job sets: two pickled tables, bounds and curves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.jobs.curve_points import CurveShelf
-from bfreplay.datasets.located import first_marked, placed
+from bfreplay.datasets.located import first_true, locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.published.matrix import pickled_frame, times_us
 from bfreplay.datasets.published.pickled_frames import PickledFrame, cell_list
@@ -38,12 +38,12 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
     -------
     JobSet
         The model is the part of a name after its first ``-``, if any; a job whose ``Os`` equals its ``Ps``
-        has no objective curve of its own. Equal curves are one object.
+        has no separate objective curve. Equal curves are one object.
 
     Raises
     ------
     InputError
-        Columns are missing, the tables do not fit each other, or a value makes no sense.
+        Columns are missing, the tables do not match, or a value is invalid.
     """
     bounds_file, curves_file = Path(bounds), Path(curves)
     table = _job_table(bounds_file, _BOUNDS_COLUMNS, "the bounds (…-Jbnd-….pkl)")
@@ -52,7 +52,7 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
     _check_same_index(names, [str(name) for name in points.index], curves_file)
     submit_us = times_us(table.column("Tsub"), bounds_file, "Tsub")
     other_us = times_us(points.column("Tsub"), curves_file, "Tsub")
-    i = first_marked(submit_us != other_us)
+    i = first_true(submit_us != other_us)
     if i is not None:
         raise InputError(
             f"job {names[i]!r} has another submit time in the curves than in the bounds",
@@ -69,7 +69,7 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
     for i, name in enumerate(names):
         throughput = _curve(points, "Ps", i, shelf, curves_file)
         objective = _curve(points, "Os", i, shelf, curves_file)
-        with placed(bounds_file, i + 1):
+        with locate_errors(bounds_file, i + 1):
             job = ElasticJob(
                 name=name,
                 submit_us=int(submit_us[i]),
@@ -83,7 +83,7 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
                 model=name.partition("-")[2] or None,
             )
         jobs.append(job)
-    with placed(bounds_file, None):
+    with locate_errors(bounds_file, None):
         sources = [SourceFile.of(file) for file in (bounds_file, curves_file)]
         return JobSet(jobs, sources=[(source.name, source.sha256) for source in sources])
 
@@ -111,7 +111,7 @@ def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
             raise InputError(
                 f"the curves have {len(curves)} jobs but the bounds {len(bounds)}"
                 if name is None
-                else "the curves are not those of the bounds: their job names differ",
+                else "the curves do not match the bounds: their job names differ",
                 file=file,
                 row=i + 1,
                 column="index",
@@ -132,12 +132,12 @@ def _numbers(frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64
 
 def _whole(value: float, column: str) -> int:
     if not math.isfinite(value) or value != int(value):
-        raise InputError("a node count is no whole number", column=column, value=float(value), expected=">= 1")
+        raise InputError("a node count is not a whole number", column=column, value=float(value), expected=">= 1")
     return int(value)
 
 
 def _curve(points: PickledFrame, column: str, i: int, shelf: CurveShelf, file: Path) -> TabulatedCurve:
-    with placed(file, i + 1, column, curve=True):
+    with locate_errors(file, i + 1, column, curve=True):
         try:
             return shelf.curve(cell_list(points.column("Ns")[i]), cell_list(points.column(column)[i]))
         except TypeError as error:

@@ -1,8 +1,8 @@
 """Pickled DataFrames read without running anything they name.
 
-A pickle is a program that may call any function it names. Here the names of an explicit list, and no others, are
-accepted, and even those are not called: each stands for an inert :class:`Record` that only keeps the arguments
-it was given. What comes out is a tree of records, which ``pickled_frames`` turns into NumPy arrays, checking
+A pickle is a program that may call any function it names. Only the names of an explicit list are accepted, and even
+those are not called: each stands for an inert :class:`Record` that only keeps its arguments. The result is a tree of
+records, which ``pickled_frames`` turns into NumPy arrays, checking
 every size and type. pandas is not imported, so files of pandas 1, 2 and 3 read alike.
 """
 
@@ -19,7 +19,7 @@ from bfreplay.errors import InputError
 
 
 class Record:
-    """Arguments and state that a pickle gave to something; nothing was called."""
+    """Arguments and state of a call in a pickle that was not made."""
 
     arguments: tuple[Any, ...]
     state: Any
@@ -146,7 +146,7 @@ FIX_PICKLE = "export the table to Parquet or CSV where it was made, and give tha
 
 
 class _ClaimedBytes:
-    """A stream that refuses to read more bytes than it has left, before memory is taken for them."""
+    """Stream that refuses to read more bytes than it has left, before allocating them."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         start = stream.tell()
@@ -167,9 +167,9 @@ class _ClaimedBytes:
         return data
 
 
-# The one in Python: ten bytes make the one in C allocate 32 GB for its memo.
+# Python's own: ten bytes make the one in C allocate 32 GB for its memo.
 class _RecordUnpickler(pickle._Unpickler):
-    # pickle's own allocates and clears what a bytearray claims before it reads; bytes do as well here
+    # pickle allocates and clears the claimed size of a bytearray before reading; bytes do as well here
     dispatch: ClassVar = {**pickle._Unpickler.dispatch, BYTEARRAY8[0]: pickle._Unpickler.dispatch[BINBYTES8[0]]}
 
     def __init__(self, stream: IO[bytes], file: Path) -> None:
@@ -198,14 +198,14 @@ def load_records(stream: IO[bytes], file: Path) -> Any:
     Parameters
     ----------
     stream
-        Where to read it.
+        Stream of the pickle.
     file
-        What messages name.
+        Name for messages.
 
     Raises
     ------
     InputError
-        The pickle names something that is not allowed, is cut, or is no pickle.
+        The pickle names something forbidden, is cut, or is not a pickle.
     """
     try:
         return _RecordUnpickler(stream, file).load()
@@ -213,11 +213,11 @@ def load_records(stream: IO[bytes], file: Path) -> Any:
         raise
     except MemoryError as error:
         raise InputError(
-            "the pickle asks for more memory than there is", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
+            "the pickle needs more memory than available", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
         ) from error
     except Exception as error:  # a damaged pickle can make the unpickler raise nearly anything
         raise InputError(
-            f"the file is no readable pickle: {' '.join(str(error).split()) or type(error).__name__}",
+            f"the file is not a readable pickle: {' '.join(str(error).split()) or type(error).__name__}",
             file=file,
             expected=EXPECTED_PICKLE,
             fix="check that it is the right file and complete",

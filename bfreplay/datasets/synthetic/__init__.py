@@ -1,4 +1,4 @@
-"""A seeded synthetic machine and a job set that fits it; no site's data is in them."""
+"""Seeded synthetic machine and a job set that fits it, without data of any site."""
 
 from bfreplay.datasets.synthetic.elastic_jobs import synthetic_jobs
 from bfreplay.datasets.synthetic.machine import synthetic_machine

@@ -1,7 +1,7 @@
-"""A made-up campaign of elastic training jobs that fits a synthetic machine.
+"""Made-up campaign of elastic training jobs for a synthetic machine.
 
-No rate here was measured anywhere: all come from the small model of `rate_samples_per_s`, with round numbers that are
-of the right order for four-accelerator nodes.
+No rate was measured: all come from the small model of `rate_samples_per_s`, with round numbers of the right order for
+four-accelerator nodes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MAX_NODES = (8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class ModelFamily:
-    """How long one training step of a model takes.
+    """Duration of one training step of a model.
 
     Parameters
     ----------
     name
-        What is trained.
+        Name of the model.
     node_samples_per_s
-        Rate of one node by itself.
+        Rate of one node.
     samples_per_step
         Samples in one step: of each node if ``grows_with_nodes``, of the whole job if not.
     grows_with_nodes
@@ -42,7 +42,7 @@ class ModelFamily:
     exchange_s
         Seconds to all-reduce the gradients over the links inside a rack.
     cross_rack
-        Factor on ``exchange_s`` once the job spans racks: above 1 the curve dips there and is not concave.
+        Factor on ``exchange_s`` if the job spans racks: above 1 the curve dips there and is not concave.
     """
 
     name: str
@@ -64,7 +64,7 @@ FAMILIES = (
 
 
 def rate_samples_per_s(family: ModelFamily, nodes: int) -> float:
-    """Samples/s on ``nodes`` nodes: samples of a step / (computing + serial part + ring all-reduce).
+    """Return samples/s on ``nodes`` nodes: samples of a step / (computing + serial part + ring all-reduce).
 
     A ring all-reduce moves ``2 (n - 1) / n`` of the gradients over each link, and takes a little longer with each
     node of latency; both are slower by ``cross_rack`` beyond `RACK_NODES` nodes.
@@ -77,18 +77,18 @@ def rate_samples_per_s(family: ModelFamily, nodes: int) -> float:
 
 
 def synthetic_jobs(n_jobs: int = 40, seed: int = 0, days: float = 4.0, node_hours: float = 30.0) -> JobSet:
-    """Elastic training jobs with partly non-concave curves, submitted over the first half of ``days``.
+    """Return elastic training jobs with partly non-concave curves, submitted over the first half of ``days``.
 
     Parameters
     ----------
     n_jobs
-        How many; model families take turns.
+        Number of jobs; model families take turns.
     seed
         Same seed, same jobs.
     days
-        Length of the log that they are meant for.
+        Length of the log for which they are meant.
     node_hours
-        Typical work of a job in hours of one node by itself; each job draws 1/3 to 5/3 of it. The default 30 suits
+        Typical work of a job in hours of one node; each job draws 1/3 to 5/3 of it. The default 30 suits
         256 nodes with 8 % of them idle: 40 jobs need about 1,200 of 2,000 idle node-hours at perfect scaling.
 
     Returns

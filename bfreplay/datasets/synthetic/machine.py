@@ -1,4 +1,4 @@
-"""Made-up machines and jobs to try bfreplay on, to teach with and to test with; no site's data is in them."""
+"""Synthetic machine for trials, teaching and tests, without data of any site."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ def synthetic_machine(
     start: datetime = DEFAULT_START,
     model: MachineModel | None = None,
 ) -> NodeEvents:
-    """Log of a machine whose idle nodes behave like Summit's, scaled to ``n_nodes``.
+    """Return the log of a machine whose idle nodes behave like Summit's, scaled to ``n_nodes``.
 
     A day of simulated scheduling (`bfreplay.datasets.synthetic.scheduler`) goes by before the window starts. The log
     then shows what a poll each 10 s sees, without idle intervals below 70 s, as the published Summit log does. The
     model was fitted at 256 nodes to the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its
     rows is used. Below, seed 0 over 14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count
-    nodes one by one cannot carry over: 256 nodes have fewer and relatively coarser bursts, and more time with none
-    idle.
+    nodes one by one do not carry over: 256 nodes have fewer, relatively coarser bursts, and more time with none idle.
 
     =====================================================  ==================  ==================  ==================
     statistic                                              Summit              4,734 nodes         256 nodes
@@ -68,7 +67,7 @@ def synthetic_machine(
     start
         Start of the window, with a time zone.
     model
-        Numbers of the model, ``None`` for those fitted to Summit.
+        Parameters of the model; ``None``: fitted to Summit.
 
     Raises
     ------
@@ -127,7 +126,7 @@ def synthetic_machine(
 def _idle_intervals(
     time_s: NDArray[np.int64], node: NDArray[np.int64], freed: NDArray[np.bool_], model: MachineModel
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """When each idle interval begins and ends as polls see it, and its node; one that is open at the end never ends."""
+    """Return begin, end and node of each idle interval as polls see it; an interval open at the end never ends."""
     order = np.argsort(node, kind="stable")
     seen_s, node, freed = -(-time_s[order] // model.poll_s) * model.poll_s, node[order], freed[order]
     begins = np.flatnonzero(freed)

@@ -1,9 +1,9 @@
-"""A small batch scheduler whose unfilled nodes look like Summit's: the machine behind `synthetic_machine`.
+"""Small batch scheduler whose idle nodes look like Summit's: the simulation behind `synthetic_machine`.
 
 Two streams of jobs meet on one machine. *Wide* jobs wait in a queue that never runs dry, served first come first
 served: the machine drains for the one at the head, and that opens idle intervals. Jobs behind it, and a stream of
 *small* jobs that follows the working day, start early where their requested time lets them (EASY backfill). Most jobs
-end long before the time they asked for, which is why idle intervals stay although jobs are waiting.
+end long before their requested time, so idle intervals remain although jobs are waiting.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class JobStream:
     early_shape
         The job runs for its requested time x ``u ** early_shape``, 100 s at least.
     failing
-        Share of jobs that instead fail within 60 to 288 s of their start.
+        Share of jobs that fail within 60 to 288 s of their start.
     """
 
     least_share: float
@@ -48,7 +48,7 @@ class JobStream:
 
 @dataclass(frozen=True, slots=True)
 class MachineModel:
-    """Numbers of the model.
+    """Parameters of the model.
 
     The defaults were fitted by random search to statistics of the Summit log of February 2021 (quantiles of idle
     interval lengths and of idle nodes over time, burst sizes, autocorrelation of idle nodes), for 256 nodes.
@@ -66,14 +66,13 @@ class MachineModel:
     backfill_depth
         Jobs of each stream that one pass of the scheduler looks at.
     pass_delay_s
-        A pass comes 10 s after what caused it, plus this on average (exponential).
+        A pass comes 10 s after its cause, plus this on average (exponential).
     straggling, straggle_s
-        Share of a job's nodes that are still being cleaned up when the job is over, and the longest that takes.
+        Share of a job's nodes that are cleaned up after its end, and the longest time that takes.
     down_share
         Nodes that are down for the whole log. (Summit: 54 of 4,734 were never idle.)
     poll_s, least_hole_s
-        The log shows states at polls this far apart, and leaves out shorter idle intervals than ``least_hole_s``, as
-        Summit's.
+        The log shows states at polls this far apart, without idle intervals shorter than ``least_hole_s``, as Summit's.
 
     Raises
     ------
@@ -118,16 +117,16 @@ class _Job:
 
 
 class Scheduler:
-    """Simulates ``n_nodes`` nodes from an empty machine at second 0 until ``end_s``.
+    """Simulation of ``n_nodes`` nodes, from an empty machine at second 0 to ``end_s``.
 
     Parameters
     ----------
     n_nodes
         Nodes that are up, numbered from 0. Jobs get the free nodes of lowest number, so neighbours share a fate.
     model
-        What runs on them.
+        Parameters of the jobs.
     rng
-        The only source of chance.
+        The only source of randomness.
     """
 
     def __init__(self, n_nodes: int, model: MachineModel, rng: Generator) -> None:
@@ -138,14 +137,14 @@ class Scheduler:
         self._n_free = n_nodes
         self._wide = [self._draw(model.wide) for _ in range(model.waiting)]
         self._small: list[_Job] = []
-        self._running: dict[int, tuple[int, int]] = {}  # id -> when it must end, nodes
+        self._running: dict[int, tuple[int, int]] = {}  # id -> latest end, nodes
         self._heap: list[tuple[int, int, int, _Job | NDArray[np.int64] | None]] = []
         self._ids = 0
         self._pass_due = False
         self._changes: list[tuple[int, NDArray[np.int64], bool]] = []
 
     def run(self, end_s: int, hour_at_0: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Every change of a node in time order: second ``(E,)``, node ``(E,)``, is it free after it ``(E,)``."""
+        """Return every change of a node in time order: second ``(E,)``, node ``(E,)``, free afterwards ``(E,)``."""
         self._submit_small(end_s, hour_at_0)
         self._call_pass(0)
         while self._heap and self._heap[0][0] <= end_s:
@@ -178,7 +177,7 @@ class Scheduler:
         return _Job(width, requested_s, min(runs_s, requested_s))
 
     def _submit_small(self, end_s: int, hour_at_0: float) -> None:
-        """Poisson arrivals whose rate follows the day, by thinning."""
+        """Submit small jobs: Poisson arrivals whose rate follows the day, by thinning."""
         model = self._model
         sample = [self._draw(model.small) for _ in range(4_000)]
         mean_node_s = sum(job.width * job.runs_s for job in sample) / len(sample)
@@ -215,7 +214,7 @@ class Scheduler:
             self._push(now + job.runs_s + 10 + int(u_late * self._model.straggle_s), _ENDS, nodes[on_time:])
 
     def _schedule(self, now: int) -> None:
-        """One pass: the queue in order while its head fits, then EASY backfill behind the head's reservation."""
+        """Make one pass: the queue in order while its head fits, then EASY backfill behind the head's reservation."""
         while self._wide[0].width <= self._n_free:
             self._start(self._next_wide(0), now)
         if self._n_free == 0:

@@ -20,7 +20,7 @@ from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings
 from bfreplay.result_folders.lab import Sampling, Stratum
-from bfreplay.runs import replay_log
+from bfreplay.runs import RunSettings, run_replay
 from bfreplay.runs.run_record import RunRecord
 from bfreplay.workload import JobSet, JobSource
 
@@ -139,9 +139,9 @@ def sample_decisions(
     def replayed(number: int, chosen: frozenset[int]) -> tuple[_Watch, RunRecord]:
         watch = _Watch(settings.t_fwd_s, chosen)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
-        result = replay_log(
+        result = run_replay(
             events, jobs, watch, ReplaySettings(settings.max_parallel),
-            unlimited_work=settings.unlimited_work, with_efficiency=False, with_bound=False, with_tables=False,
+            RunSettings(unlimited_work=settings.unlimited_work, efficiency=False, bound=False, tables=False),
             progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us),
         )  # fmt: skip
         return watch, result.record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bfreplay.result_folders.comparison import CAUSES, CampaignDifference, RunDifference
-from bfreplay.wording import duration
+from bfreplay.wording import amount, duration
 
 _EQUAL = 1e-9
 _MOSTLY = 0.75
@@ -33,10 +33,8 @@ def answer_of(pair: RunDifference) -> str:
 
 
 def percent(share: float) -> str:
-    """``3.2``: two digits that count, without the sign."""
-    size = abs(share) * 100
-    decimals = 0 if size >= 100 else 1 if size >= 1 else 2 if size >= 0.1 or size == 0 else 3
-    return f"{size:,.{decimals}f}"
+    """Percent without the sign, such as ``3.21``."""
+    return amount(abs(share) * 100)
 
 
 def signed_percent(share: float) -> str:
@@ -50,7 +48,7 @@ def _samples(b: str, a: str, pair: RunDifference) -> str:
     if before <= 0.0 and after <= 0.0:
         return f"Neither {b} nor {a} processed any sample."
     if before <= 0.0:
-        return f"{b} processed {after:.4g} samples, {a} none."
+        return f"{b} processed {amount(after)} samples, {a} none."
     if samples.equal_by_construction:
         return f"{b} processed as many samples as {a}: all jobs were done in both. {_times(b, a, pair)}"
     if abs(difference) <= _EQUAL * before:

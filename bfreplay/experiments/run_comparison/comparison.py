@@ -1,7 +1,8 @@
-"""``compare_runs``: paired differences of finished replays of one log and one set of jobs."""
+"""``compare``: paired differences of finished replays of one log and one set of jobs."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -40,7 +41,7 @@ from bfreplay.experiments.run_comparison.job_differences import (
     pair_jobs,
     run_jobs,
 )
-from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
+from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, have_same_nodes, labels_of
 from bfreplay.result_folders.comparison import (
     Both,
     Causes,
@@ -72,9 +73,8 @@ _EQUAL = 1e-9
 _BY_CONSTRUCTION = "all jobs were done in both runs, so that both processed the same"
 
 
-def compare_runs(
-    runs: Sequence[RunResult | str | Path],
-    *,
+def compare(
+    *runs: RunResult | str | Path,
     bin: str | float = "1h",
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -84,6 +84,8 @@ def compare_runs(
     session: JsonObject | None = None,
 ) -> RunComparison:
     """Compare finished replays of the same jobs in the same window of the same log with the first of them.
+
+    Runs on a cluster are compared with runs on a log, or on another cluster, from the start of each.
 
     Parameters
     ----------
@@ -118,11 +120,18 @@ def compare_runs(
     labels = labels_of(len(loaded))
     check_paired(loaded, labels)
     config = loaded[0].record.config
-    end_us = max(run.record.config.window_end_us for run in loaded)  # they differ where runs end with their jobs
+    # lengths differ where runs end with their jobs, starts where one ran on a cluster
+    lengths_us = [run.record.config.window_end_us - run.record.config.window_start_us for run in loaded]
+    end_us = config.window_start_us + max(lengths_us)
     edges = bin_edges(config.window_start_us, end_us, bin_s)
     with new_folder(out, COMPARISON, overwrite=overwrite) as folder:
-        idle = best_known_idle(loaded, edges)
-        hours = [run_hours(run, edges, idle) for run in loaded]
+        idle = best_known_idle([run for run in loaded if have_same_nodes(loaded[0], run)], edges)
+        hours = [
+            run_hours(run, edges, idle)
+            if have_same_nodes(loaded[0], run)
+            else run_hours(run, edges + (run.record.config.window_start_us - config.window_start_us))
+            for run in loaded
+        ]
         sides = list(map(_Side, labels, loaded, hours))
         jobs = [run_jobs(run) for run in loaded]
         paired = [pair_jobs(jobs[0], each) for each in jobs[1:]]
@@ -176,6 +185,12 @@ class _Side:
     hours: RunHours
 
 
+def compare_runs(runs: Sequence[RunResult | str | Path], **options: Any) -> RunComparison:
+    """Compare runs as ``compare`` does; the old name, which goes with the next release."""
+    warnings.warn("compare_runs(runs, ...) is now compare(*runs, ...)", DeprecationWarning, stacklevel=2)
+    return compare(*runs, **options)
+
+
 def _difference(
     baseline: _Side, other: _Side, jobs: JobDifferences, *, resamples: int, seed: int
 ) -> tuple[RunDifference, Band]:
@@ -183,7 +198,8 @@ def _difference(
     rows, bands = [], {}
     last = [run.record.config.after_s(run.summary.last_finish_us) for run in (baseline.run, other.run)]
     over = Both(baseline=last[0], other=last[1])
-    n_bins = _bins_with_jobs(baseline.hours, over)
+    is_same = have_same_nodes(baseline.run, other.run)
+    n_bins = _bins_with_jobs(baseline.hours, over) if is_same else baseline.hours.edge_us.size - 1
     totals = Both(baseline=totals_of(baseline.run), other=totals_of(other.run))
     all_done = _equal_by_construction(baseline.run, other.run)
     for name in MEASURES:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.run_comparison.answer import signed_percent
+from bfreplay.experiments.run_comparison.pairing import LOG
 from bfreplay.result_folders.comparison import (
     CAUSES,
     ComparisonRecord,
@@ -56,10 +57,13 @@ def _runs(record: ComparisonRecord) -> list[str]:
     length = duration((config.window_end_us - config.window_start_us) / 1e6)
     cells = [["", *(run.run for run in record.runs)]]
     cells.append(["run", *(run.name or "in memory" for run in record.runs)])
-    cells += [[row.option, *(_or_dash(value, option_text) for value in row.values)] for row in record.options]
+    cells += [[row.option, *map(option_text, row.values)] for row in record.options]
     if not record.options:
         cells.append(["options", *(["the same"] * len(record.runs))])
-    return [f"Window  {start} to {end} ({length})", *aligned(cells)]
+    window = f"Window  {start} to {end} ({length})"
+    if any(row.option == LOG for row in record.options):
+        window += " of A; the bins of a run count from its own start"
+    return [window, *aligned(cells)]
 
 
 def _hours(pair: RunDifference, bin_s: int) -> list[str]:

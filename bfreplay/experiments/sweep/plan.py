@@ -12,7 +12,7 @@ from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.log_warnings import LogWarnings
-from bfreplay.datasets.named_inputs import or_bundled, place_of, restricted
+from bfreplay.datasets.named_inputs import place_of, resolve_sample, restrict
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import RunOptions
@@ -121,7 +121,7 @@ class _Checks:
     def inputs_of(self, options: RunOptions) -> tuple[NodeEvents, JobSet | JobSource]:
         """Log and jobs of a run that could start."""
         whole = replace(options, window=None)
-        log, jobs = restricted(self._inputs.log(whole), options.window), self._inputs.jobs(options)
+        log, jobs = restrict(self._inputs.log(whole), options.window), self._inputs.jobs(options)
         nodes, of_jobs = key_of(whole, "log"), key_of(options, "jobs")
         settings = settings_of(options, log, jobs)
         of_policy = (*(getattr(options, name) for name in _OF_A_POLICY), options.semantics, nodes)
@@ -142,10 +142,10 @@ class _Checks:
 
 def _absolute(options: RunOptions) -> RunOptions:
     """The same with absolute paths, so that it means the same to a worker that stands elsewhere."""
-    events, jobs = options.events, or_bundled(Path(options.jobs), "jobs")
+    events, jobs = options.events, resolve_sample(Path(options.jobs), "jobs")
     return replace(
         options,
-        events=None if events is None else or_bundled(Path(events), "events").absolute(),
+        events=None if events is None else resolve_sample(Path(events), "events").absolute(),
         jobs=options.jobs if is_source_name(options.jobs) else jobs.absolute(),
         curves=None if options.curves is None else place_of(options.curves),
     )

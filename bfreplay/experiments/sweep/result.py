@@ -108,6 +108,10 @@ class SweepResult(Result[SweepRecord]):
         """``results`` as a data frame."""
         return self.frame("results")
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of ``table``."""
+        return self.table.copy()
+
     timings = frame_of("timings", "What was measured of each finished run.")
 
     @property

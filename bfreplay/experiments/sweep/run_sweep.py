@@ -41,7 +41,7 @@ class SweepProgress:
     n_workers
         At work.
     left_s
-        Time left by the mean of the runs done since; ``None`` before there is one.
+        Time left by the mean of the runs done since; before there is one, by ``expected_run_s``, or ``None``.
     """
 
     n_runs: int
@@ -70,6 +70,7 @@ def sweep(
     retry_failed: bool = False,
     allow_code: bool = False,
     progress: Callable[[SweepProgress], None] | None = None,
+    expected_run_s: float | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> SweepResult:
     """Make every run of ``spec`` that is not in ``out`` yet, then the table of all.
@@ -91,6 +92,8 @@ def sweep(
         it themselves.
     progress
         Called when the runs start, and after each of them.
+    expected_run_s
+        Seconds that a run is expected to take, for ``progress`` before the first one is done.
     on_wait
         Called when there is no Dask worker yet, before waiting for one.
 
@@ -125,7 +128,7 @@ def sweep(
             if there.missing:
                 executor = _executor(plan, store, there.missing, processes, scheduler, on_wait)
                 try:
-                    _run(plan, store, there, executor, progress)
+                    _run(plan, store, there, executor, progress, expected_run_s)
                 finally:
                     executor.close()
         finally:
@@ -170,7 +173,7 @@ def _executor(
 
 def _run(
     plan: SweepPlan, store: Store, there: Outlook, executor: Executor,
-    progress: Callable[[SweepProgress], None] | None,
+    progress: Callable[[SweepProgress], None] | None, expected_run_s: float | None,
 ) -> None:  # fmt: skip
     n_finished = n_failed = 0
     seconds: list[float] = []
@@ -180,7 +183,8 @@ def _run(
             return
         left = len(there.missing) - n_finished - n_failed
         workers = max(1, min(executor.n_workers, left))
-        left_s = None if not seconds else sum(seconds) / len(seconds) * left / workers
+        run_s = sum(seconds) / len(seconds) if seconds else expected_run_s
+        left_s = None if run_s is None else run_s * left / workers
         n_reused = len(plan.runs) - len(there.missing)
         progress(SweepProgress(len(plan.runs), n_reused, n_finished, n_failed, executor.n_workers, left_s))
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.datasets.jobs.tables import read_toml
-from bfreplay.datasets.located import located
+from bfreplay.datasets.located import with_location
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTION_NAMES
 from bfreplay.experiments.run_options import RunOptions
@@ -343,7 +343,7 @@ class _Reader:
         try:
             return check()
         except InputError as error:
-            raise error if self._file is None else located(error, self._file, row) from error
+            raise error if self._file is None else with_location(error, self._file, row) from error
 
     def _error(self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str) -> InputError:
         return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)

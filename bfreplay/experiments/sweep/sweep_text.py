@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import pyarrow as pa
+import numpy as np
+import pyarrow.compute as pc
 
 from bfreplay.experiments.sweep.columns import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook
-from bfreplay.runs.metrics import COLUMNS, InSweep
+from bfreplay.runs.metrics import COLUMNS, texts_in_sweep, title_in_sweep, without_constants
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned, count, paragraphs
-
-_DEADLINES = ["deadlines_met", "deadlines_missed"]
 
 MOST_ROWS = 40
 """Longer tables are not printed."""
@@ -32,7 +29,7 @@ def render(result: SweepResult) -> str:
     said.append(f"{n_failed:,} failed" if n_failed else "none failed")
     blocks = [[*warning_lines(result.warnings), ", ".join(said) + "."]]
     if results.num_rows <= MOST_ROWS:
-        blocks.append(_table(results, result.record.columns, _shown(result)))
+        blocks.append(_table(result))
     if n_failed:
         first = next(row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED)
         note = result.folder / "failures" / f"{first['id']}.json"
@@ -57,29 +54,23 @@ def render_outlook(plan: SweepPlan, there: Outlook) -> str:
     return paragraphs(blocks)
 
 
-def _shown(result: SweepResult) -> dict[str, InSweep]:
-    """How columns of numbers are written, and their titles: those of logs, of clusters, or both."""
+def _table(result: SweepResult) -> list[str]:
+    """The options that vary and the metrics that differ, then a line about the metrics that do not."""
     ends = [not {"cluster", "measure"}.isdisjoint(run.options) for run in result.record.runs.values()]
-    shown = {"log": not all(ends), "cluster": any(ends)}
-    results = result.results
-    return {
-        name: metric.in_sweep
-        for name, metric in COLUMNS.items()
-        if metric.in_sweep is not None
-        and shown[metric.in_sweep.runs_of]
-        and results.column(name).null_count < results.num_rows
-        and (name != "deadlines_missed" or any(any(row.values()) for row in results.select(_DEADLINES).to_pylist()))
-    }
-
-
-def _table(results: pa.Table, columns: Sequence[str], shown: Mapping[str, InSweep]) -> list[str]:
+    results, columns = result.results, result.record.columns
+    is_done = pc.not_equal(results.column("status"), FAILED)
+    done = results.filter(is_done)
+    values = {name: done.column(name).to_pylist() for name in COLUMNS}
+    texts = texts_in_sweep(values, log=not all(ends), cluster=any(ends))
+    shown, same = without_constants(texts)
+    at = (np.cumsum(np.asarray(is_done)) - 1).tolist()
     rows = [
         [
             *(text_of(row[name]) for name in columns),
-            *("-" if row[name] is None else how.form.format(row[name]) for name, how in shown.items()),
+            *("-" if row["status"] == FAILED else each[k] for each in shown.values()),
             row["status"],
         ]
-        for row in results.select([*columns, *shown, "status"]).to_pylist()
+        for row, k in zip(results.select([*columns, "status"]).to_pylist(), at, strict=True)
     ]
-    titles = [*columns, *(how.title for how in shown.values()), "status"]
-    return aligned([titles, *rows], range(len(titles)))
+    titles = [*columns, *map(title_in_sweep, shown), "status"]
+    return [*aligned([titles, *rows], range(len(titles))), *filter(None, [same])]

@@ -23,6 +23,12 @@ ForwardTime = float | str
 USUAL_T_FWD: tuple[ForwardTime, ...] = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, AUTO)
 USUAL_MAX_PARALLEL = (5, 10, 20, 35, 70)
 
+MOST_POOL_EVENTS = 30_000
+"""Of a log on which all usual values are tried; on longer logs these:"""
+
+LONG_LOG_T_FWD: tuple[ForwardTime, ...] = (30.0, 120.0, 600.0, AUTO)
+LONG_LOG_MAX_PARALLEL = (10, 35, 70)
+
 _Value = TypeVar("_Value", bound="float | str")
 
 
@@ -49,8 +55,9 @@ class Grid:
 
 
 def grid_of(
-    t_fwd: Sequence[ForwardTime] | None, max_parallel: Sequence[int] | None, *, n_jobs: int | None, shortest_s: float
-) -> Grid:
+    t_fwd: Sequence[ForwardTime] | None, max_parallel: Sequence[int] | None, *, n_jobs: int | None, shortest_s: float,
+    n_pool_events: int = 0,
+) -> Grid:  # fmt: skip
     """Check what was given, put the usual values where nothing was, and cut.
 
     Parameters
@@ -61,6 +68,8 @@ def grid_of(
         More jobs at once than there are change nothing, so such numbers are cut to it; ``None`` where nobody knows.
     shortest_s
         Length of the shorter part of the log. Usual values of t_fwd beyond it are left out.
+    n_pool_events
+        Of the whole log: more than ``MOST_POOL_EVENTS``, and fewer usual values are tried.
 
     Raises
     ------
@@ -68,14 +77,22 @@ def grid_of(
         No values, a value twice, or one that no run could use.
     """
     notes = []
-    seconds = _checked("t_fwd", t_fwd, USUAL_T_FWD)
+    usual_t_fwd: Sequence[ForwardTime] = USUAL_T_FWD
+    usual_max_parallel: Sequence[int] = USUAL_MAX_PARALLEL
+    if n_pool_events > MOST_POOL_EVENTS and (t_fwd is None or max_parallel is None):
+        usual_t_fwd, usual_max_parallel = LONG_LOG_T_FWD, LONG_LOG_MAX_PARALLEL
+        notes.append(
+            f"The log has {n_pool_events:,} pool events, more than {MOST_POOL_EVENTS:,}: fewer values are tried by "
+            "default. --t-fwd and --max-parallel try others."
+        )
+    seconds = _checked("t_fwd", t_fwd, usual_t_fwd)
     fixed = sorted(each for each in seconds if not isinstance(each, str))
     if t_fwd is None:
         usable = [each for each in fixed if each <= shortest_s] or fixed[:1]
         if len(usable) < len(fixed):
             notes.append(f"Values of T_fwd above {usable[-1]:g} s were left out: a part of the log is shorter.")
         fixed = usable
-    numbers = sorted(_checked("max_parallel", max_parallel, USUAL_MAX_PARALLEL))
+    numbers = sorted(_checked("max_parallel", max_parallel, usual_max_parallel))
     if n_jobs is not None and numbers[-1] > n_jobs:
         left_out = ", ".join(str(each) for each in numbers if each > n_jobs)
         notes.append(f"There are {n_jobs:,} jobs, so {n_jobs:,} stands for more at once ({left_out}).")

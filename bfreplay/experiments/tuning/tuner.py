@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay import checks
+from bfreplay.datasets.idleness.observe import PoolSizes
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.experiments.option_checks import AUTO
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
@@ -75,7 +79,8 @@ def tune(
     events, jobs
         Files, as ``RunOptions`` takes them.
     t_fwd, max_parallel
-        Values to try, every combination of them; by default 10 s to 20 min and ``"auto"``, and 5 to 70 jobs.
+        Values to try, every combination of them; by default 10 s to 20 min and ``"auto"``, and 5 to 70 jobs, fewer
+        where the log has more than 30,000 pool events.
     train
         Share of the log that is tuned on, above 0 and below 1.
     tolerance
@@ -115,7 +120,9 @@ def tune(
         )  # fmt: skip
     parts = split(log.window_start_us, log.window_end_us, train)
     n_jobs = len(job_set) if isinstance(job_set, JobSet) else None
-    grid = grid_of(t_fwd, max_parallel, n_jobs=n_jobs, shortest_s=min(part.duration_s for part in parts))
+    pool_us = PoolSizes.of(log).time_us
+    shortest_s = min(part.duration_s for part in parts)
+    grid = grid_of(t_fwd, max_parallel, n_jobs=n_jobs, shortest_s=shortest_s, n_pool_events=pool_us.size - 1)
     runs = [
         replace(base, window=part.window, t_fwd=seconds, max_parallel=number)
         for part in parts
@@ -126,6 +133,7 @@ def tune(
         swept = sweep(
             runs, folder / SWEEP_FOLDER, processes=processes, scheduler=scheduler, retry_failed=True,
             progress=progress, on_wait=on_wait,
+            expected_run_s=None if progress is None else _expected_run_s(base, grid, pool_us),
         )  # fmt: skip
         surfaces = _surfaces(swept, grid, parts, unlimited_work=unlimited_work)
         found = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
@@ -155,6 +163,32 @@ def tune(
         if out is not None:
             write_whole(folder / TUNING.record_file, text)
     return Tuning(record, None if out is None else folder)
+
+
+_TIMED_S, _TIMED_EVENTS = 0.3, 250
+
+
+def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) -> float | None:
+    """Mean seconds of a run of the grid, by runs on the first pool events; ``None`` where these fail."""
+    fixed = [each for each in grid.t_fwd if each != AUTO]
+    seconds = 0.0
+    middle = fixed[len(fixed) // 2] if fixed else AUTO
+    for t_fwd, n_runs in ((middle, len(fixed)), (AUTO, len(grid.t_fwd) - len(fixed))):
+        n_events, took_s, is_loaded = min(_TIMED_EVENTS, pool_us.size - 1), 0.0, False
+        while n_runs:
+            window = iso_utc(int(pool_us[0])), iso_utc(int(pool_us[n_events]) + 1)
+            timed = replace(base, window=window, t_fwd=t_fwd, max_parallel=grid.max_parallel[-1])
+            try:
+                took_s = timed.run().session.seconds.total_s
+            except BfreplayError:
+                return None
+            if is_loaded:  # the first run loads code
+                if took_s >= _TIMED_S or n_events == pool_us.size - 1:
+                    break
+                n_events = min(8 * n_events, pool_us.size - 1)
+            is_loaded = True
+        seconds += n_runs * took_s / max(n_events, 1) * pool_us.size / len(PARTS)
+    return seconds / len(grid.t_fwd)
 
 
 def check_folder(out: str | Path) -> Path:

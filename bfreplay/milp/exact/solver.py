@@ -130,6 +130,9 @@ class ExactSolver:
     def __init__(self, published_limit: bool = False) -> None:
         self.published_limit = published_limit
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.name}>"
+
     @property
     def name(self) -> str:
         """``"exact"``, or ``"exact, published limit"``."""

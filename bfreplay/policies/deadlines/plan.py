@@ -126,6 +126,17 @@ class _Levels(NamedTuple):
     rates: Floats  # (L,)
 
 
+class _Begun(NamedTuple):
+    """A plan that is being made: free nodes, those that it leaves in ``k`` steps, its own ``m`` steps, all nodes."""
+
+    free: Steps
+    left: _Draft
+    k: int
+    plan: _Draft
+    m: int
+    total: float
+
+
 class _Draft(NamedTuple):
     """Steps in the making: how many of the arrays' entries are used is counted beside them."""
 
@@ -210,8 +221,9 @@ def minimum_share(
     for level in range(top + 1):
         since = _latest_start(left, k, window, levels, work, level)
         if since >= begin:
-            return _in_time(free, left, k, plan, m, window, levels, work, total, level, since)
-    return _late(free, left, k, plan, m, window, levels, work, total, top if forced == NOT_FORCED else forced)
+            return _in_time(_Begun(free, left, k, plan, m, total), window, levels, work, level, since)
+    last_level = top if forced == NOT_FORCED else forced
+    return _late(_Begun(free, left, k, plan, m, total), window, levels, work, last_level)
 
 
 @compiled
@@ -235,20 +247,9 @@ def _latest_start(left: _Draft, k: int, window: _Window, levels: _Levels, work: 
 
 
 @compiled
-def _in_time(
-    free: Steps,
-    left: _Draft,
-    k: int,
-    plan: _Draft,
-    m: int,
-    window: _Window,
-    levels: _Levels,
-    work: float,
-    total: float,
-    level: int,
-    since: float,
-) -> Plan:
+def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
     """The plan with a count that is enough ``since`` a step, and the next lower one before."""
+    free, left, k, plan, m, total = begun
     last = -1
     has = -1
     is_done = False
@@ -290,19 +291,9 @@ def _in_time(
 
 
 @compiled
-def _late(
-    free: Steps,
-    left: _Draft,
-    k: int,
-    plan: _Draft,
-    m: int,
-    window: _Window,
-    levels: _Levels,
-    work: float,
-    total: float,
-    last_level: int,
-) -> Plan:
+def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
     """The plan where no count is enough: as many nodes as there are, past the deadline; at last ``last_level``."""
+    free, left, k, plan, m, total = begun
     now, due = free.time[0], window.due
     for i in range(k - 1):
         if left.time[i] < window.begin or left.time[i + 1] > due:

@@ -163,13 +163,6 @@ def powers_of_two(axes: Axes, largest: int, room_for: int) -> None:
     axes.set_xlim(0.85, max(2, largest) * 1.18)
 
 
-def number(value: float) -> str:
-    """Whole from 100 on, else with one decimal; small ones with two digits, so that they do not look like nothing."""
-    if value == 0 or value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
-
-
 def plain_tick(value: float, _position: float) -> str:
     """``0.5``, ``2,000``: numbers on a linear axis."""
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:g}"

@@ -16,7 +16,7 @@ from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFi
 from bfreplay.report.figures.marks import Trace, line_on_page, named, numbered, said_of
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
-from bfreplay.wording import count
+from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,7 +121,7 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
         seconds = np.geomspace(mine.decide_s[0], mine.decide_s[-1], POINTS)
         seconds[[0, -1]] = mine.decide_s[[0, -1]]  # not a rounding error below
         x, y = seconds.tolist(), 100 * mine.within(seconds)
-        hover = f"{named(label, '%{y:.2f} %')} within %{{customdata}}"
+        hover = f"{named(label, '%{y:.3~r} %')} within %{{customdata}}"
         times = [*map(_milliseconds, x)]
         curve = line_on_page(named(label, "decisions"), x, y.tolist(), hover, line=mark.page_line, customdata=times)
         points = {
@@ -205,7 +205,7 @@ def _range(found: Mapping[str, DecisionTimes]) -> tuple[float, float]:
 
 
 def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:,.3g} ms" if seconds < 1 else f"{seconds:,.3g} s"
+    return f"{amount(1e3 * seconds)} ms" if seconds < 1 else f"{amount(seconds)} s"
 
 
 DECISION_TIMES: RunFigure[DecisionTimes] = RunFigure(

@@ -11,7 +11,7 @@ from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFi
 from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, in_lines, numbered, said_of, told
 from bfreplay.report.shown_values import Column, ShownTable, written
 from bfreplay.runs.summary_text import BOUND_WORDS
-from bfreplay.wording import duration
+from bfreplay.wording import amount, duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -207,7 +207,7 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     def bar(words: str, value: float, mark: Mark, more: str = "") -> _Bar:
         if by_time:
             return _Bar(words, value / 3_600, duration(value), mark)
-        return _Bar(words, value, f"{value:.4g}", mark, more)
+        return _Bar(words, value, amount(value), mark, more)
 
     bars = []
     for mark, label, mine in numbered(found):
@@ -247,7 +247,7 @@ def _merged(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list
 
 
 def _shares(mine: Efficiency) -> str:
-    u = None if mine.u is None else f"U {mine.u:.3f}"
+    u = None if mine.u is None else f"U {amount(mine.u)}"
     of_bound = None if mine.share is None else f"{written(mine.share, 'at-least')} of the bound"
     parts = ", ".join(filter(None, (u, of_bound)))
     return f" ({parts})" if parts else ""
@@ -267,9 +267,9 @@ def _told(label: str, mine: Efficiency) -> str:
         if mine.u is not None:
             parts.append("U is 1 by construction, so compare the times")
     else:
-        parts.append(f"{mine.samples:.4g} samples")
+        parts.append(f"{amount(mine.samples)} samples")
         if mine.u is not None:
-            parts.append(f"U {mine.u:.3f} against {nodes}")
+            parts.append(f"U {amount(mine.u)} against {nodes}")
         elif mine.dedicated_samples is not None:
             parts.append(f"U is undefined, because the same jobs process nothing on {nodes}")
         if mine.share is not None and mine.bound_kind is not None:

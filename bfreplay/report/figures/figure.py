@@ -24,6 +24,10 @@ class NothingToShowError(InputError):
     """A run holds nothing that this figure shows; the message says why, as a whole sentence."""
 
 
+class NotForThisRunError(NothingToShowError):
+    """The figure is of other kinds of runs, so that the page leaves it out."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageFigure:
     """A figure for the page, drawn there by Plotly.
@@ -32,12 +36,14 @@ class PageFigure:
     ----------
     traces
         Plotly's ``data``, as plain JSON. A colour is written ``"@name"``, a name of ``look.LIGHT``: the page puts in
-        that of its theme. Two keys are the page's own:
+        that of its theme. Three keys are the page's own:
 
         - ``"steps": {"series": name, "statistic": "least" | "mean" | "most"}`` on a scatter trace: the page fills
           ``x`` and ``y`` from that series, as fine as the part of the window that is looked at allows.
         - ``"rows": [name, ...]`` on a heat map: the page fills ``x``, ``y`` and ``z``, one row a series, the mean in
           each column.
+        - ``"holders": [name, ...]`` beside ``rows``: heights of the series are numbers of these names, from 1 on, and
+          the page fills in the one of the longest time in each column, by colour and by name.
     layout
         Plotly's ``layout``, colours likewise. Axes of time have ``"time": True``, and the page sets their type, range
         and ticks; figures with such an axis zoom together.
@@ -105,9 +111,12 @@ FIGURES = Registry(
     group="bfreplay.run_figures",
     needs=(),
     built_in={
+        "best-score": f"{_HERE}.best_score:BEST_SCORE",
+        "trials": f"{_HERE}.trials:TRIALS",
         "timeline": f"{_HERE}.timeline:TIMELINE",
         "node-hours": f"{_HERE}.node_hours:NODE_HOURS",
         "jobs": f"{_HERE}.job_timeline:JOBS",
+        "nodes": f"{_HERE}.node_gantt:NODES",
         "idle-intervals": f"{_HERE}.idle_intervals:IDLE_INTERVALS",
         "widths": f"{_HERE}.widths:WIDTHS",
         "rescales": f"{_HERE}.rescales:RESCALES",

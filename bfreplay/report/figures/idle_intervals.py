@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
-from bfreplay.report.shown_values import Column, ShownTable, percent
+from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import amount, count, duration, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,13 +160,13 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
     else:
         for mark, label, mine in numbered(found):
             held = [None if math.isnan(share) else 100 * share for share in mine.held_share.tolist()]
-            where, hover = _bins(mine), f"{label}: %{{y:.1f}} % held<br>%{{customdata}}"
+            where, hover = _bins(mine), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
             line = {**mark.page_line, "shape": "hv"}
             name, steps = named(label, _HELD), [*held, held[-1]]
             x = mine.edge_s.tolist()
             traces.append(line_on_page(name, x, steps, hover, line=line, customdata=[*where, where[-1]]))
     for words, mark, x, longer in _curves(found):
-        hover = f"{words}, longer than %{{customdata}}: %{{y:.1f}} %"
+        hover = f"{words}, longer than %{{customdata}}: %{{y:.3~r}} %"
         lengths = [*map(duration, x)]
         traces.append(line_on_page(words, x, longer, hover, yaxis="y2", line=mark.page_line, customdata=lengths))
     above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}

@@ -16,7 +16,6 @@ from bfreplay.report.figures.axes import (
     dress,
     log_tick,
     new_figure,
-    number,
     percent_tick,
     plain_tick,
     powers_of_two,
@@ -26,6 +25,7 @@ from bfreplay.report.figures.axes import (
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
+from bfreplay.wording import amount
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +131,7 @@ def draw_idle_over_time(idleness: Idleness) -> Drawing:
     axes.stairs(band.mean, days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
     axes.axhline(
         idleness.mean_idle_nodes, color=RED, linestyle=(0, (6, 2)), linewidth=1.4,
-        label=f"mean of the window: {number(idleness.mean_idle_nodes)} nodes",
+        label=f"mean of the window: {amount(idleness.mean_idle_nodes)} nodes",
     )  # fmt: skip
     axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
     right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
@@ -181,7 +181,7 @@ def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
     for side in middle.spines.values():
         side.set_visible(False)
     bar = figure.colorbar(mesh, ax=[middle, beside], fraction=0.05, pad=0.02, format=plain_tick)
-    bar.set_label(f"mean idle nodes (from {number(bottom)}, not 0)" if bottom else "mean idle nodes", fontsize=10)
+    bar.set_label(f"mean idle nodes (from {amount(bottom)}, not 0)" if bottom else "mean idle nodes", fontsize=10)
     bar.ax.tick_params(labelsize=9)
     _title(above, "Mean idle nodes by hour and weekday", idleness)
     return figure
@@ -268,7 +268,7 @@ def draw_bursts(idleness: Idleness) -> Drawing:
             places, [large.per_day for large in of.large], width=0.36, color=colour, hatch=hatch, edgecolor="white",
             linewidth=0.5,
         )  # fmt: skip
-        shares.bar_label(bars, labels=[number(large.per_day) for large in of.large], fontsize=8, padding=2)
+        shares.bar_label(bars, labels=[amount(large.per_day) for large in of.large], fontsize=8, padding=2)
     sizes.set_yscale("log")
     powers_of_two(sizes, largest, room_for=9)
     shares.set_xticks(

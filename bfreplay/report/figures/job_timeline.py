@@ -147,7 +147,7 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     top = max(mine.most for mine in found.values())
     tallest = 900 if len(found) == 1 else 420
     pixels = [min(max(18 * len(mine.rows), 120), tallest) for mine in found.values()]
-    domains = _domains(pixels)
+    parts = domains(pixels)
     most_steps = _MOST_STEPS // len(found)
     layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
     traces: list[Trace] = []
@@ -171,7 +171,7 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
             meta["row_places"] = [_places_of_row(row, mine.span.start_us, most) for row in mine.rows]
         if meta:
             traces[-1]["meta"] = meta
-        layout[layout_axis(k)] = {**ROWS, "fixedrange": True, "domain": domains[k], "tickfont": {"size": 11}}
+        layout[layout_axis(k)] = {**ROWS, "fixedrange": True, "domain": parts[k], "tickfont": {"size": 11}}
         if label:
             layout[layout_axis(k)]["title"] = {"text": label}
     return PageFigure(traces, layout, series, height=sum(pixels) + 110)
@@ -221,7 +221,7 @@ def _name_rows(axes: Axes, mine: JobTimeline, inches: float) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
+def domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
     """Parts of the height, from the top down."""
     share = (1 - gap * (len(pixels) - 1)) / sum(pixels)
     found, top = [], 1.0

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from bfreplay.report.figures.axes import dress, new_figure, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, named, said_of
-from bfreplay.report.shown_values import Column, ShownTable, percent
+from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
-from bfreplay.runs.metrics import HELD_NOTHING_MADE
-from bfreplay.wording import amount
+from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
+from bfreplay.wording import amount, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,10 +43,14 @@ _PALE = ("unallocated", "rescaling")
 
 @dataclass(frozen=True, slots=True)
 class NodeHours:
-    """Node time of one run in node-microseconds: ``part`` by the keys of ``PARTS``, which add up to ``idle > 0``."""
+    """Node time of one run in node-microseconds: ``part`` by the keys of ``PARTS``, which add up to ``idle > 0``.
+
+    Of a search that is over (``is_search``) it ends with the search.
+    """
 
     idle: int
     part: Mapping[str, int]
+    is_search: bool = False
 
     def hours(self, key: str) -> float:
         """Node-hours of a part."""
@@ -68,7 +72,12 @@ def node_hours(run: RunResult) -> NodeHours:
     ledger = run.summary.ledger
     if not ledger.idle_node_us:
         raise NothingToShowError("no node was idle at any time of the window, so there are no idle node-hours")
-    return NodeHours(ledger.idle_node_us, {part.key: ledger[part.key] for part in PARTS})
+    parts = {part.key: ledger[part.key] for part in PARTS}
+    idle_us = idle_until_done_us(run) if run.record.inputs.jobs.of_source else None
+    if not idle_us:
+        return NodeHours(ledger.idle_node_us, parts)
+    parts["unallocated_node_us"] -= ledger.idle_node_us - idle_us
+    return NodeHours(idle_us, parts, is_search=True)
 
 
 def draw(found: Mapping[str, NodeHours]) -> Figure:
@@ -161,8 +170,9 @@ def _left(mine: NodeHours, part: _Part) -> float:
 
 def _told(label: str, mine: NodeHours) -> str:
     share = {part.key: percent(mine.share(part.key)) for part in PARTS}
+    when = " during the search," if mine.is_search else ""
     text = (
-        f"Of {amount(mine.idle / NODE_US_PER_HOUR)} idle node-hours {share['useful_node_us']} were useful, "
+        f"Of {amount(mine.idle / NODE_US_PER_HOUR)} idle node-hours{when} {share['useful_node_us']} were useful, "
         f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were preempted, "
         f"{share['unallocated_node_us']} stayed unallocated"
     )

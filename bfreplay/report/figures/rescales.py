@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settled
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, in_lines, layout_axis, named, numbered, said_of
-from bfreplay.report.shown_values import Column, ShownTable, percent
-from bfreplay.wording import count
+from bfreplay.report.shown_values import Column, ShownTable
+from bfreplay.wording import amount, count, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -279,7 +279,7 @@ def _texts(label: str, mine: Rescales, measure: str) -> list[str]:
         noun, way = _NOUNS[measure]
         return [named(label, f"{count(value, noun)}{way}") for value in values]
     return [
-        named(label, f"{value:.4g} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
+        named(label, f"{amount(value)} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
         for value, share in zip(values, mine.share(measure).tolist(), strict=True)
     ]
 

@@ -24,6 +24,7 @@ from bfreplay.report.figures.marks import (
     run_number,
 )
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
+from bfreplay.report.shown_values import written
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.wording import count, duration
 
@@ -194,12 +195,12 @@ def over_time_page(found: list[Differences]) -> PageFigure:
         series[names["sum"]] = StepSeries.exact(edge, mine.cumulative)
         series[names["bin"]] = StepSeries.exact(mine.edge_us, mine.difference)
         line = _steps(names["sum"], f"{mine.run}: sum up to then", mark.page_line)
-        line["hovertemplate"] = f"{mine.run}, up to then: %{{y:+.3f}} % of A's samples<extra></extra>"
+        line["hovertemplate"] = f"{mine.run}, up to then: %{{y:+.3~r}} % of A's samples<extra></extra>"
         bars = {
             **_steps(names["bin"], f"{mine.run}: each bin", {"color": f"@{role}", "width": 1}, showlegend=False),
             "fill": "tozeroy",
             "yaxis": axis(k + 1),
-            "hovertemplate": f"{mine.run}, this bin: %{{y:+.4f}} % of A's samples<extra></extra>",
+            "hovertemplate": f"{mine.run}, this bin: %{{y:+.3~r}} % of A's samples<extra></extra>",
         }
         traces += [line, bars]
         top = 1 - (_SUM_HEIGHT + _GAP + k * (_BARS_HEIGHT + _GAP)) / room
@@ -363,8 +364,8 @@ def _say(axes: Axes, place: int, start: float, end: float, size: float) -> None:
 
 
 def _signed(value: float) -> str:
-    """``+12.34``, ``-0.012``; ``0`` for what is next to nothing."""
-    return "0" if abs(value) < _NEXT_TO_NOTHING else f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"
+    """``+12.3``, ``-0.0120``; ``0`` for what is next to nothing."""
+    return "0" if abs(value) < _NEXT_TO_NOTHING else written(value, "signed")
 
 
 def _signed_tick(value: float, _position: float) -> str:

@@ -12,10 +12,9 @@ from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, named, numbered, said_of, told
 from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
-from bfreplay.report.shown_values import percent
 from bfreplay.runs.explain.nodes_over_time import nodes_held
 from bfreplay.runs.explain.saved_tables import allocations_of
-from bfreplay.wording import count
+from bfreplay.wording import count, percent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,12 +41,15 @@ class Timeline:
         Nodes held by jobs.
     is_whole
         Whether ``idle`` covers the window.
+    search_end_us
+        End of a search that was over before the window, to which words keep.
     """
 
     span: Part
     idle: StepSeries
     held: StepSeries
     is_whole: bool = True
+    search_end_us: int | None = None
 
     def between(self, start_us: int, end_us: int) -> Timeline:
         """The same for a part of the window.
@@ -90,7 +92,9 @@ def timeline(run: RunResult) -> Timeline:
     nodes = nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
     held = StepSeries.exact(nodes.edge_us, nodes.count)
     idle = _idle_of(run.table("pool"), span.end_us) if run.has_table("pool") else _idle_of_decisions(run, span)
-    return Timeline(span, idle, held, (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us))
+    is_whole = (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us)
+    end_us = run.summary.last_finish_us if run.record.inputs.jobs.of_source else None
+    return Timeline(span, idle, held, is_whole, end_us if is_whole and end_us != span.start_us else None)
 
 
 def draw(found: Mapping[str, Timeline]) -> Figure:
@@ -155,9 +159,14 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
 
 def words(found: Mapping[str, Timeline]) -> str:
     """How many nodes were idle, and how many of them jobs held."""
+    found = {label: _search_of(each) for label, each in found.items()}
     sentences = [told(label, _told_idle(mine)) for label, mine in _with_own_idle(found).items()]
     sentences += [told(label, _told_held(mine)) for label, mine in found.items() if mine.idle.most.any()]
     return said_of(found, sentences)
+
+
+def _search_of(mine: Timeline) -> Timeline:
+    return mine if mine.search_end_us is None else mine.between(mine.span.start_us, mine.search_end_us)
 
 
 def _told_idle(mine: Timeline) -> str:
@@ -167,9 +176,10 @@ def _told_idle(mine: Timeline) -> str:
         return f"no node was idle at any time{as_far}"
     if least == most:
         return f"{count(int(most), 'node')} {'was' if most == 1 else 'were'} idle all the time{as_far}"
+    during = "" if mine.search_end_us is None else " during the search"
     mean = amount_of(mine.idle.mean_height, "node")
     verb = "was" if mean.endswith("node") else "were"
-    return f"{mean} {verb} idle on average, between {least:,.0f} and {most:,.0f}{as_far}"
+    return f"{mean} {verb} idle on average{during}, between {least:,.0f} and {most:,.0f}{as_far}"
 
 
 def _told_held(mine: Timeline) -> str:

@@ -22,8 +22,8 @@ from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFi
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.figures.timeline import timeline
-from bfreplay.report.shown_values import Column, ShownTable, percent
-from bfreplay.wording import amount, count
+from bfreplay.report.shown_values import Column, ShownTable
+from bfreplay.wording import amount, count, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,7 +129,7 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
     for words, mark, mine in _curves(found):
         x, y = mine.steps()
         line = {**mark.page_line, "shape": "vh", "width": 2 if mark.k else 5}
-        hover = f"{words}: %{{y:.2f}} % of the time at least %{{customdata}}"
+        hover = f"{words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
         nodes = [count(n, "node") for n in x]
         traces.append(line_on_page(words, x, y, hover, line=line, opacity=1.0 if mark.k else 0.5, customdata=nodes))
     powers = powers_up_to(_largest(found), _TICKS)

@@ -14,17 +14,17 @@ from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
 from bfreplay.runs.summary_text import BOUND_WORDS, policy_words
 
-_SENTENCES = ("used", "worth", "waited", "decided")
+_SENTENCES = ("worth", "waited", "decided")
 
 
 def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
-    """How much was used, what that was worth, what it was to those who wait for jobs, and how sure decisions are."""
+    """Return the worth of the samples, the waiting of the jobs, and the proofs of the decisions, a sentence each."""
     known = {
         each.__name__: each for each in (are_done, cluster_of, counted, is_about_scheduling, is_one, number, shown)
     }
     macros = template("answer.html.j2").make_module({**known, "BOUND_WORDS": BOUND_WORDS, "policy_words": policy_words})
     sentences = (getattr(macros, name)(run, facts) for name in _SENTENCES)
-    return [*not_credible([run]), *filter(None, sentences)]
+    return [*filter(None, sentences)]
 
 
 def not_credible(runs: Sequence[RunResult]) -> list[Markup]:

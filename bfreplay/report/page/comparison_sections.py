@@ -55,7 +55,8 @@ def _options_words(record: ComparisonRecord) -> str:
     options = [row.option for row in record.options]
     if not options:
         return "All options of the runs are the same."
-    return f"The runs differ in {', '.join(options)}; all other options, the log, the window and the jobs are the same."
+    same = "" if "log" in options else ", the log, the window"
+    return f"The runs differ in {', '.join(options)}; all other options{same} and the jobs are the same."
 
 
 def _jobs_words(pairs: Sequence[RunDifference]) -> str:
@@ -96,8 +97,8 @@ def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
     b, a = pair.run, pair.baseline
     columns = [
         Column("measure", "Sum over the window"),
-        Column("baseline", a, "number"),
-        Column("other", b, "number"),
+        Column("baseline", a, "amount"),
+        Column("other", b, "amount"),
         Column("difference", f"{b} - {a}", "signed"),
         Column("relative", f"of {a}'s", "percent"),
         Column("low", "95 % interval from", "signed"),
@@ -143,7 +144,7 @@ def total_table(record: ComparisonRecord) -> ShownTable:
     pairs = record.pairs
     totals = {pairs[0].baseline: pairs[0].totals.baseline}
     totals |= {pair.run: pair.totals.other for pair in pairs}
-    columns = (Column("total", "Total"), *(Column(run, run, "number") for run in totals))
+    columns = (Column("total", "Total"), *(Column(run, run, "amount") for run in totals))
     rows = [
         [words, *(each[name] for each in totals.values())]
         for name, words in TOTALS.items()

@@ -15,6 +15,7 @@ from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.outputs import is_there, written_whole
 from bfreplay.report.figures.marks import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
+from bfreplay.report.page.cards import Card, comparison_cards, have_same_jobs, run_cards, shown_until_s, warnings_card
 from bfreplay.report.page.cautions import cautions, ledger_check
 from bfreplay.report.page.sections import (
     FIRST_ROWS,
@@ -49,10 +50,14 @@ class Page:
     ----------
     title
         Of the page.
+    verdicts
+        Why the idle nodes cannot be believed, where that is so.
+    cards
+        Headline figures.
     answer
-        Sentences at the top.
-    figures_table
-        Key figures, a column a run.
+        Sentences below them.
+    figures_tables
+        Key figures, a column a run: the dozen that matter most, or differ, and the rest.
     cautions
         What to bear in mind; with the label of the run where there are several.
     ledger_checks
@@ -66,8 +71,10 @@ class Page:
     """
 
     title: str
+    verdicts: Sequence[Markup]
+    cards: Sequence[Card]
     answer: Sequence[Markup | str]
-    figures_table: PageTable
+    figures_tables: Sequence[PageTable]
     cautions: Sequence[tuple[str, Markup]]
     ledger_checks: Sequence[tuple[str, Markup]]
     sections: Sequence[Section]
@@ -112,6 +119,12 @@ def write_comparison_report(
     return _write(comparison_page([*map(_loaded, runs)], comparison), file, overwrite=overwrite)
 
 
+def write_side_by_side_report(runs: Mapping[str, RunResult], out: Path | str, *, overwrite: bool = False) -> Path:
+    """Write the page about runs on logs and on clusters, by their labels; arguments and errors as ``write_report``."""
+    file = check_report(out, overwrite=overwrite)
+    return _write(side_by_side_page(runs), file, overwrite=overwrite)
+
+
 def check_report(out: Path | str, *, overwrite: bool) -> Path:
     """Raise what writing a page to ``out`` would, before any work is done."""
     file = Path(out)
@@ -133,26 +146,55 @@ def one_run_page(run: RunResult) -> Page:
     return _page({"": run}, answer(run, key_figures(run)), sections)
 
 
+def side_by_side_page(runs: Mapping[str, RunResult]) -> Page:
+    """Return the page about labelled runs on logs and clusters with other jobs, which cannot be compared."""
+    return _page(runs, _left_out([*runs.values()]), _pictures(runs))
+
+
+def _have_same_nodes(runs: Sequence[RunResult]) -> bool:
+    return len({cluster_of(run.record) for run in runs}) == 1
+
+
+def _pictures(runs: Mapping[str, RunResult]) -> list[Section]:
+    """Return the sections of figures, without those over time where the runs have no time in common."""
+    has_time = _have_same_nodes([*runs.values()])
+    return [each for each in figure_sections(runs) if has_time or not each.is_over_time]
+
+
+def _left_out(runs: Sequence[RunResult]) -> list[Markup]:
+    """Say what runs on a log and on clusters do not have in common."""
+    if _have_same_nodes(runs):
+        return []
+    words = "Runs on a log and on clusters have no time in common: pictures of nodes over time are left out"
+    if not have_same_jobs(runs):
+        words += "; their jobs differ, so that times and samples do not compare"
+    return [Markup(f"{words}.")]
+
+
 def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
     """The page about several runs, the first of which the others are compared with."""
     from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
 
     by_label = dict(zip((each.run for each in comparison.record.runs), runs, strict=True))
-    sections = [*comparison_sections(comparison), *figure_sections(by_label)]
-    return _page(by_label, [*not_credible(runs), *comparison_answer(comparison)], sections)
+    sections = [*comparison_sections(comparison), *_pictures(by_label)]
+    return _page(by_label, [*comparison_answer(comparison), *_left_out(runs)], sections)
 
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> Page:
     facts = {label: key_figures(run) for label, run in runs.items()}
+    warned = _together((label, each) for label, run in runs.items() for each in cautions(run, facts[label]))
+    cards = run_cards(runs[""], facts[""]) if "" in runs else comparison_cards(runs, facts)
     return Page(
         title=_title([*runs.values()]),
+        verdicts=not_credible([*runs.values()]),
+        cards=[*cards, warnings_card(len(warned))],
         answer=sentences,
-        figures_table=_key_figures(facts),
-        cautions=_together((label, each) for label, run in runs.items() for each in cautions(run, facts[label])),
+        figures_tables=_key_figures(facts),
+        cautions=warned,
         ledger_checks=_together((label, ledger_check(run)) for label, run in runs.items()),
         sections=sections,
         runs=runs,
-        window=_window(next(iter(runs.values()))),
+        window=_window([*runs.values()]),
     )
 
 
@@ -178,16 +220,23 @@ def html_of(page: Page) -> str:
         window_text=window_text,
         input_files=_input_files,
         config_text=lambda run: json.dumps(run.record.config.to_json(), indent=2, sort_keys=True),
-        light=LIGHT,
-        dark=DARK,
-        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         plotly=Markup(_inside_script(get_plotlyjs())),
-        scripts=[_script(name) for name in _SCRIPTS],
-        last_script=_script(_AFTER_PLOTLY),
-        palettes=_json({"light": LIGHT, "dark": DARK}),
+        scripts=[script(name) for name in _SCRIPTS],
+        last_script=script(_AFTER_PLOTLY),
         figures=_json(figures),
         window=_json({key: value for key, value in page.window.items() if key != "start_us"}),
+        **page_parts(),
     )
+
+
+def page_parts() -> dict[str, Any]:
+    """Values that the templates of all pages need: style sheet and colours."""
+    return {
+        "light": LIGHT,
+        "dark": DARK,
+        "style": Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        "palettes": _json({"light": LIGHT, "dark": DARK}),
+    }
 
 
 def _loaded(run: RunResult | Path | str) -> RunResult:
@@ -206,41 +255,60 @@ def _together(said: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
     return [(", ".join(labels), each) for each, labels in labels_by_text(said).items()]
 
 
-def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> PageTable:
-    """Facts that one of the runs has, a column a run."""
+_FIRST = (
+    "nodes", "idle.node_hours", "idle.mean_nodes", "node_hours.useful", "share.useful", "utilisation", "samples", "u",
+    "bound.share", "done_s", "dedicated.done_s", "bound.done_s", "jobs", "jobs.finished", "best.score", "jct.mean_s",
+    "submit_to_start.median_s", "node_hours.rescaling", "node_hours.preempted", "preemptions", "decisions",
+)  # fmt: skip
+_A_DOZEN = 12
+
+
+def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable]:
+    """Facts that one of the runs has, a column a run: those that matter most, or that differ between runs, first."""
     first = next(iter(facts.values()))
     columns = (
         Column("what", "key figure"),
         *(Column(label or "value", label or "value", "number") for label in facts),
     )
-    rows = [
-        [
-            Cell(fact.key, fact.words),
+    rows = {
+        key: [
+            Cell(key, fact.words),
             *(Cell(exact(each[key].value), written(each[key].value, fact.kind)) for each in facts.values()),
         ]
         for key, fact in first.items()
         # there is a number, and it is not that of a status which no job has
         if any(each[key].value not in ((None, 0) if key.startswith("jobs.") else (None,)) for each in facts.values())
+    }
+    differ = [key for key, row in rows.items() if len({cell.text for cell in row[1:]}) > 1]
+    order = [*(key for key in _FIRST if key in differ), *differ, *(key for key in _FIRST if key in rows)]
+    shown = [*dict.fromkeys(order)][:_A_DOZEN]
+    rest = [row for key, row in rows.items() if key not in shown]
+    return [
+        PageTable("Key figures", columns, [row for key, row in rows.items() if key in shown], None),
+        PageTable("Other figures", columns, rest, None),
     ]
-    return PageTable("Key figures", columns, rows, None)
 
 
 def _title(runs: Sequence[RunResult]) -> str:
     """Of the page and its tab."""
-    own = cluster_of(runs[0].record)
-    cluster = runs[0].record.inputs.events.metadata.cluster
-    on = "a cluster" if own is not None else "idle nodes"
-    where = f" of {own or cluster}" if own or cluster else ""
-    return (f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared") + where
+    places = []
+    for run in runs:
+        own, log = cluster_of(run.record), run.record.inputs.events.metadata.cluster
+        where = f" of {own or log}" if own or log else ""
+        places.append(("a cluster" if own is not None else "idle nodes") + where)
+    on = " and on ".join(dict.fromkeys(places))
+    return f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared"
 
 
-def _window(run: RunResult) -> JsonObject:
+def _window(runs: Sequence[RunResult]) -> JsonObject:
+    run = runs[0]
     start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
     unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
     return {
         "start_us": start_us,
         "start_ms": None if run.record.inputs.is_relative else start_us / 1000,
         "duration_s": duration_s,
+        "shown_s": shown_until_s(runs),
         "unit": unit,
         "unit_s": unit_s,
     }
@@ -252,7 +320,8 @@ def _json(document: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-def _script(name: str) -> Markup:
+def script(name: str) -> Markup:
+    """A script of the pages, without its ending."""
     return Markup(_inside_script((HERE / f"{name}.js").read_text(encoding="utf-8")))
 
 

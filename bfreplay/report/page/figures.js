@@ -63,7 +63,7 @@ class PageFigure {
 
   traces() {
     return this.document.traces.map((trace) => {
-      const {steps, rows, ...plain} = trace;
+      const {steps, rows, holders, ...plain} = trace;
       const drawn = coloured(plain);
       if (steps !== undefined) {
         const found = columnsOf(this.series[steps.series], view.from, view.to, this.columns());
@@ -71,7 +71,13 @@ class PageFigure {
         drawn.x = found.edge.map(toAxis);
         drawn.y = [...height, ...height.slice(-1)];
       }
-      if (rows !== undefined) {
+      if (holders !== undefined) {
+        const edges = evenColumns(view.from, view.to, this.columns());
+        const number = rows.map((name) => longestInColumns(this.series[name], edges));
+        drawn.x = edges.map(toAxis);
+        drawn.z = number.map((row) => row.map((each) => (each ? (each - 1) % trace.meta.colours : null)));
+        drawn.text = number.map((row) => row.map((each) => (each ? holders[each - 1] : "")));
+      } else if (rows !== undefined) {
         const edges = evenColumns(view.from, view.to, Math.min(600, this.columns()));
         drawn.x = edges.map(toAxis);
         drawn.z = rows.map((name) => inColumns(this.series[name], edges).mean.map((mean) => mean || null));
@@ -108,7 +114,7 @@ class PageFigure {
       layout[key] = {
         gridcolor: colour("grid"), linecolor: colour("rule"), zerolinecolor: colour("rule"), automargin: true,
         ...(time ? this.timeAxis() : {}), ...axis,
-        ...(this.timeAxes.length && key.startsWith("y") ? {fixedrange: true} : {}),
+        ...(this.timeAxes.length && key.startsWith("y") ? {fixedrange: axis.fixedrange ?? true} : {}),
       };
     }
     return layout;

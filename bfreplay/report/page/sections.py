@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
-from bfreplay.report.figures.figure import FIGURES, Figure, NothingToShowError, PageFigure, RunFigure, figure_named
+from bfreplay.report.figures.figure import (
+    FIGURES,
+    Figure,
+    NotForThisRunError,
+    NothingToShowError,
+    PageFigure,
+    RunFigure,
+    figure_named,
+)
 from bfreplay.report.figures.marks import named, said_of
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
@@ -77,6 +85,7 @@ class Cell:
 
     value: str
     text: str
+    href: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,33 +146,35 @@ class Section:
 
 
 def figure_sections(runs: Mapping[str, RunResult]) -> Iterator[Section]:
-    """One for each figure of the catalogue; where there is nothing to show, it says why."""
+    """One for each figure of the catalogue that is for one of the runs; where there is nothing to show, it says why."""
     for name in FIGURES.names():
         if name in FIGURES.built_in:
-            yield _figure_section(name, figure_named(name), runs)
+            yield from _figure_section(name, figure_named(name), runs)
             continue
         anchor = "figure-" + re.sub(r"\W+", "-", name)  # apart from all that the page itself names
         try:
-            yield _figure_section(anchor, figure_named(name), runs)
+            yield from _figure_section(anchor, figure_named(name), runs)
         except Exception as error:  # a stranger's code may raise anything; the other figures do not suffer for it
             why = error.problem if isinstance(error, InputError) else one_line(error)
             yield Section(anchor, name, f"This figure of another package cannot be shown: {why}.")
 
 
-def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunResult]) -> Section:
+def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunResult]) -> list[Section]:
     found: dict[str, Any] = {}
     labels: dict[str, list[str]] = {}  # of the runs that have nothing to show, by the reason
     for label, run in runs.items():
         try:
             found[label] = figure.data(run)
+        except NotForThisRunError:
+            continue
         except NothingToShowError as error:
             labels.setdefault(_sentence(error), []).append(label)
     reasons = [named(", ".join(of_each), reason) for reason, of_each in labels.items()]
     if not found:
-        return Section(anchor, figure.title, said_of(runs, reasons))
+        return [Section(anchor, figure.title, said_of(runs, reasons))] if reasons else []
     tables = [] if figure.table is None else [figure.table(found)]
     section = section_of(figure, found, tables)
-    return replace(section, name=anchor, words=said_of(runs, [section.words, *reasons]))
+    return [replace(section, name=anchor, words=said_of(runs, [section.words, *reasons]))]
 
 
 def section_of(figure: Figure[F], found: F, tables: Sequence[ShownTable]) -> Section:

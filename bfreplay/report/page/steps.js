@@ -58,3 +58,17 @@ function columnsOf(series, begin, end, n) {
   return {edge: [Math.max(edge[first], from), ...inside, Math.min(edge[stop + 1], to)],
           least: part(least), mean: part(mean), most: part(most)};
 }
+
+// Which height lasts longest in each column, 0 aside; 0 where there is no other.
+function longestInColumns({edge, mean}, columns) {
+  let k = Math.max(firstAbove(edge, columns[0]) - 1, 0);
+  return columns.slice(1).map((end, column) => {
+    while (k + 1 < mean.length && edge[k + 1] <= columns[column]) k += 1;
+    let [longest, height] = [0, 0];
+    for (let step = k; step < mean.length && edge[step] < end; step += 1) {
+      const length = Math.min(edge[step + 1], end) - Math.max(edge[step], columns[column]);
+      if (mean[step] && length > longest) [longest, height] = [length, mean[step]];
+    }
+    return height;
+  });
+}

@@ -1,8 +1,8 @@
 // The part of the window that all figures over time show, in seconds since its start.
 "use strict";
 
-const timeAxis = JSON.parse(document.getElementById("data-window").textContent);  // start_ms or null, duration_s, unit, unit_s
-const view = {from: 0, to: timeAxis.duration_s};
+const timeAxis = JSON.parse(document.getElementById("data-window").textContent);  // start_ms or null, duration_s, shown_s or null, unit, unit_s
+const view = {from: 0, to: timeAxis.shown_s ?? timeAxis.duration_s};
 const whenMoved = [];
 const SHORTEST_S = 1;
 

@@ -100,7 +100,7 @@ def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
     status = answers["status"]
     there = [each for each in STATUSES if (status == each).any()]
     higher = higher_is_better(run)
-    best_us, best_score, best_job = _best_so_far(run, higher is not False)
+    best_us, best_score, best_job = best_so_far(run, higher is not False)
     source = run.record.inputs.jobs.source
     return CampaignAnswer(
         finished_s=_since(frame["finished"], start_us),
@@ -122,7 +122,7 @@ def _since(times: pd.Series[Any], start_us: int) -> NDArray[np.float64]:
     return (np.sort(time_us) - start_us) / 1e6
 
 
-def _best_so_far(run: RunResult, higher: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], str | None]:
+def best_so_far(run: RunResult, higher: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], str | None]:
     """Times (in us) and scores of the reports that were better than all before, and whose the last was."""
     reports = reports_frame(run)
     scored = None if reports is None else reports.dropna(subset=["score"])

@@ -116,6 +116,9 @@ class DecisionAnswer:
     quality: str
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return render_decision(self)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return asdict(self)
@@ -142,6 +145,9 @@ class EmptyPool:
     time: str
     n_reclaimed: int
     held: int
+
+    def __repr__(self) -> str:
+        return render_decision(self)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -1,15 +1,14 @@
-"""A generated workload of the kind of Shockwave's traces: jobs that change their batch sizes, arriving at random."""
+"""Generated workload like Shockwave's traces: jobs that change their batch sizes, with random arrivals."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
 from bfreplay import checks
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.generated_workload import spec_text, workload_parameters
+from bfreplay.systems.gavel.generated_workload import generated_set, spec_text, workload_parameters
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
 from bfreplay.systems.shockwave.adaptation_rules import MODELS, Mode
@@ -38,22 +37,22 @@ def generated_jobs(
     multi_gpu: bool = True,
     elastic: bool = False,
 ) -> JobSet:
-    """Draw jobs as the published traces are made up; not the published jobs themselves, whose draws are not known.
+    """Draw jobs from the mix of the published traces; the published jobs themselves cannot be drawn.
 
     Parameters
     ----------
     table
         Measured throughputs.
     n_jobs
-        How many jobs.
+        Number of jobs.
     seed
-        Of all draws.
+        Seed of all draws.
     gap_s
         Mean time between two arrivals, exponential; the first is at 0.
     min_hours, max_hours
-        Time that a job would take at its first batch size, uniform.
+        Duration of a job at its first batch size, uniform.
     dynamic
-        Part of the jobs that change their batch size, half of them by Accordion and half by GNS.
+        Fraction of the jobs that change their batch size, half by Accordion and half by GNS.
     multi_gpu
         60 % of the jobs on one node, 30 % on two, 9 % on four, 1 % on eight, where they were measured; otherwise one.
     elastic
@@ -62,7 +61,7 @@ def generated_jobs(
     Raises
     ------
     InputError
-        A parameter out of range, or throughputs that have none of the models.
+        A parameter out of range, or throughputs without any of the models.
     """
     checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
     checks.whole("seed", seed, 0)
@@ -100,13 +99,11 @@ def generated_jobs(
         n=n_jobs, gap_s=gap_s, min_hours=min_hours, max_hours=max_hours, dynamic=dynamic, seed=seed,
         multi_gpu=multi_gpu, elastic=elastic,
     ).replace("gavel(", "shockwave(", 1)  # fmt: skip
-    sources = [(table.source.name, table.source.sha256)] if table.source else []
-    sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
-    return JobSet(jobs, submit_is_relative=True, sources=sources)
+    return generated_set(jobs, text, [table.source])
 
 
 def _job_types(table: ThroughputTable, gang: int) -> list[str]:
-    """Job types of the models that run on ``gang`` nodes, at each batch size that they could come to."""
+    """Return the job types of the models that run on ``gang`` nodes at each batch size that they may reach."""
     return [
         job_type
         for job_type in table.job_types
@@ -117,21 +114,8 @@ def _job_types(table: ThroughputTable, gang: int) -> list[str]:
 _FLAGS, _OTHERS = ("multi_gpu", "elastic"), ("gap_s", "min_hours", "max_hours", "dynamic")
 
 
-def jobs_named(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names.
-
-    Parameters
-    ----------
-    text
-        Parameters of ``generated_jobs``, of which ``n`` alone is needed.
-    curves
-        Throughputs in Gavel's format; ``sample`` for made-up ones.
-
-    Raises
-    ------
-    InputError
-        The text is not written like that, a parameter has no sense, or there is no throughput file.
-    """
+def draw_jobs(text: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``text`` names; arguments and errors as ``gavel.generated_workload.draw_jobs``."""
     given = workload_parameters(text, "shockwave", _FORM, flags=_FLAGS, others=_OTHERS)
     table = throughputs_of(curves, "a generated workload of Shockwave", value=text)
     return generated_jobs(table, given.pop("n"), **given)

@@ -1,11 +1,14 @@
-"""Shockwave's own policy in the replay: a plan of the next rounds says who runs."""
+"""Shockwave's own policy in the replay, which follows a plan of the next rounds."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.solver import Solver
+from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.rounds.state import NOBODY, RoundState
@@ -14,25 +17,29 @@ from bfreplay.systems.shockwave.options import ROUND_S, PlannedOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.profile import Profile, even_profile, profile_of
-from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR
 from bfreplay.systems.shockwave.shockwave_policy import ShockwavePolicy
-from bfreplay.systems.shockwave.trace import RESTORE_S
+
+_OF_ROUNDS = ("round_s", "restart_s", "gang", "published", "deadline_factor", "refill")
+_OF_PLANNER = (
+    "future_rounds", "k", "priority_power", "rhomax", "backend", "time_limit_s", "relative_gap", "published_weights",
+    "replan_every",
+)  # fmt: skip
 
 
 class _NoShares(SharePolicy):
-    """A plan says who runs, not shares of time; only jobs with an end can be planned."""
+    """No shares of time, as a plan chooses the jobs; only jobs with an end can be planned."""
 
     looks_at_work = True
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """No share for any job."""
+        """Return no share for any job."""
         return TimeShares(np.zeros((problem.n_jobs, problem.n_types)))
 
 
 class PlannerPolicy(ShockwavePolicy):
-    """Shockwave itself: a plan of the next rounds says who runs (NSDI'23, sections 4 to 6).
+    """Shockwave itself: a plan of the next rounds chooses the jobs (NSDI'23, sections 4 to 6).
 
-    On nodes that come or go in mid-round, those that the plan does not use go to jobs in order of arrival.
+    When nodes join or leave in mid-round, nodes that the plan does not use go to jobs in order of arrival.
     """
 
     options: PlannedOptions
@@ -44,46 +51,20 @@ class PlannerPolicy(ShockwavePolicy):
 
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
-        """Nobody has a share."""
+        """Return the policy without shares."""
         return _NoShares()
 
     @classmethod
-    def from_options(  # type: ignore[override]  # Gavel's have options that mean nothing here
-        cls,
-        *,
-        t_fwd_s: float | str,
-        solver: Solver,
-        round_s: float = ROUND_S,
-        restart_s: float = RESTORE_S,
-        gang: str = "max",
-        published: bool = False,
-        deadline_factor: float = DEADLINE_FACTOR,
-        refill: bool = True,
-        future_rounds: int = 20,
-        k: float = 1e-3,
-        priority_power: float = 12.0,
-        rhomax: float = 1.0,
-        backend: str = "highs",
-        time_limit_s: float = 15.0,
-        relative_gap: float = 1e-3,
-        published_weights: bool = False,
-        replan_every: int = 8,
-    ) -> PlannerPolicy:
-        """Neither the forward-looking time nor the solver of the run matters.
+    @keywords_from(PlannedOptions, PlannerOptions, only=(*_OF_ROUNDS, *_OF_PLANNER))
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> PlannerPolicy:
+        """Return the policy with these options; the forward-looking time and the solver of the run have no effect.
 
-        See ``ShockwaveOptions`` and ``PlannerOptions`` for the others.
+        See ``ShockwaveOptions`` and ``PlannerOptions``.
         """
-        planner = PlannerOptions(
-            round_s=round_s, future_rounds=future_rounds, k=k, priority_power=priority_power, rhomax=rhomax,
-            backend=backend, time_limit_s=time_limit_s, relative_gap=relative_gap, published_weights=published_weights,
-            replan_every=replan_every, quirks=PlannerQuirks.published() if published else PlannerQuirks(),
-        )  # fmt: skip
-        return cls(
-            PlannedOptions(
-                round_s=round_s, restart_s=restart_s, gang=gang, published=published, deadline_factor=deadline_factor,
-                refill=refill, planner=planner,
-            )
-        )  # fmt: skip
+        of_planner = {name: chosen.pop(name) for name in _OF_PLANNER if name in chosen}
+        quirks = PlannerQuirks.published() if chosen.get("published") else PlannerQuirks()
+        round_s = chosen.setdefault("round_s", ROUND_S)
+        return cls(PlannedOptions(**chosen, planner=PlannerOptions(round_s=round_s, quirks=quirks, **of_planner)))
 
     def _forget(self) -> None:
         super()._forget()
@@ -101,7 +82,7 @@ class PlannerPolicy(ShockwavePolicy):
         rows: NDArray[np.int64],
         steps_left: NDArray[np.float64],
     ) -> None:
-        """Nothing: there are no shares."""
+        """Do nothing: there are no shares."""
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
@@ -113,7 +94,7 @@ class PlannerPolicy(ShockwavePolicy):
         tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), measured_s.tolist(), strict=True)
         known = {number: row_of[job] for job, number in number_of.items() if job in row_of}
         for number, steps, seconds in tasks:
-            if number not in known or number not in self._planned:  # gone, or begun in mid-round before any plan
+            if number not in known or number not in self._planned:  # left, or started in mid-round before any plan
                 continue
             if self._is_published:
                 job = self._published.of[number]
@@ -127,26 +108,26 @@ class PlannerPolicy(ShockwavePolicy):
         if self._round >= 0:
             self._planner.after_round(self._round, ran, rounds.round_end_s)
 
-    def _picked(
+    def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         alone = rounds.entries.member[:, 1] == NOBODY
-        there = rounds.jobs.number[rounds.entries.can_run[alone].any(axis=1)].tolist()
-        for number in self._planned.difference(there):
+        present = rounds.jobs.number[rounds.entries.can_run[alone].any(axis=1)].tolist()
+        for number in self._planned.difference(present):
             self._planner.remove(number)
         gang_of = dict(zip(rounds.jobs.number.tolist(), rounds.jobs.gang.tolist(), strict=True))
-        for number in there:
+        for number in present:
             if number not in self._planned:
                 gang = gang_of[number]
                 profile = self._profile(state, number, gang)
                 self._samples_per_epoch[number] = profile.samples_per_epoch
                 self._planner.add(number, profile, gang, now_s)
-        self._planned = set(there)
+        self._planned = set(present)
         self._round += 1
         return np.array(self._planner.next_round(self._round, now_s, int(self._n_nodes.sum())), np.int64)
 
     def _profile(self, state: PolicyState, number: int, gang: int) -> Profile:
-        """The profile of a job; of one that a source made later, as it runs now."""
+        """Return the profile of a job; for one made by a job source, at its present batch size."""
         index = self._jobs.job[int(np.searchsorted(self._jobs.number, number))]
         if index < len(self._listed_jobs) or self._is_published:
             return profile_of(self._job(index), gang, published=self._is_published)
@@ -154,7 +135,7 @@ class PlannerPolicy(ShockwavePolicy):
         return even_profile(float(state.work[row]), float(state.throughput[row, gang]))
 
     def summary(self) -> dict[str, object]:
-        """What rounds and plans count."""
+        """Return the counts of rounds and plans."""
         return {**super().summary(), **self._planner.summary()}
 
     def close(self) -> None:

@@ -364,7 +364,7 @@ GRAMMARS: dict[str, Callable[[str], None]] = {
 
 
 def is_well_formed(name: str, line: bytes) -> bool:
-    """Whether a line other than those of the valid log could stand in it."""
+    """Return whether a line other than those of the valid log could stand in it."""
     try:
         GRAMMARS[name](line.decode("ascii").removesuffix("\r"))
     except (_NotThatError, UnicodeDecodeError):

@@ -11,7 +11,7 @@ from bfreplay.datasets.ingest.reader import ReadOptions
 T = 1_700_000_000  # 2023-11-14T22:13:20Z
 US = 1_000_000
 CST, CDT = -6, -5
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
+UNREADABLE = "rows that cannot be read were skipped: their nodes look idle"
 AUTUMN = 1_699_167_600  # 2023-11-05T07:00:00Z: at 02:00 -05:00 in Chicago the clock shows 01:00 -06:00 again
 SPRING = 1_678_608_000  # 2023-03-12T08:00:00Z: at 02:00 -06:00 in Chicago the clock shows 03:00 -05:00
 

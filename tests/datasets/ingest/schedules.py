@@ -51,7 +51,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What happened on a machine until ``now``."""
+    """Events on a machine until ``now``."""
 
     runs: tuple[Run, ...]
     outages: tuple[Outage, ...]

@@ -71,7 +71,7 @@ def warnings(record: ScheduleRecord) -> dict[str, int]:
 
 
 def rows_balance(record: ScheduleRecord) -> bool:
-    """Whether each row read was kept or skipped (samples of sinfo become fewer intervals than rows)."""
+    """Return whether each row read was kept or skipped (samples of sinfo become fewer intervals than rows)."""
     kept = dict(record.report.kept)
     samples = kept.pop("samples of node states", 0)
     if samples:

@@ -31,7 +31,7 @@ class AllDrops(ImportReport):
         self.lines = []
 
     def skip(self, reason, file="", line=None, value="", n=1):
-        super().drop(reason, file, line, value, n)
+        super().skip(reason, file, line, value, n)
         self.lines.append(line)
 
 
@@ -123,9 +123,9 @@ def test_the_node_time_is_compared_with_the_summary(tmp_path, computing, is_warn
         ("2,w,60,3,3,1,", "job of no length", False),
         ("2,w,60,3,2,1,", "job that ends before it starts", False),
         (",w,60,3,4,1,", "no job_id", True),
-        ("2,w,60,three,4,1,", "a time is no number", True),
-        ("2,w,60,3,nan,1,", "a time is no number", True),
-        ("2,w,60,3,1e13,1,", "a time is no number", True),
+        ("2,w,60,three,4,1,", "a time is not a number", True),
+        ("2,w,60,3,nan,1,", "a time is not a number", True),
+        ("2,w,60,3,1e13,1,", "a time is not a number", True),
         ("2,w,60,3,4,1-,", "the allocated resources cannot be read", True),
         ("2,w,60,3,4,3-1,", "the allocated resources cannot be read", True),
         ("2,w,60,3,4,0-2000000,", "the allocated resources cannot be read", True),
@@ -172,7 +172,7 @@ def test_without_the_jobs_there_is_nothing_to_read(tmp_path):
 def test_a_file_of_another_kind_is_refused_with_its_columns(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="no file of Batsim's") as caught:
+    with pytest.raises(InputError, match="not a file of Batsim") as caught:
         read(tmp_path, ["1,w,60,0,1,1,"], LogFile(path))
     assert caught.value.value == "a,b"
 

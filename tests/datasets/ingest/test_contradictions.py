@@ -86,7 +86,7 @@ def test_a_table_without_locations_says_that_nodes_are_placed_by_rule(tmp_path):
 @pytest.mark.parametrize("value", ["1717200１00", "17\x12000", "17172x", "1717200000,5"])
 @pytest.mark.parametrize("name", ["swf", "swf-extended"])
 def test_a_start_of_the_log_that_is_no_plain_number_is_refused(name, value, tmp_path):
-    with pytest.raises(InputError, match="UnixStartTime is no whole number"):
+    with pytest.raises(InputError, match="UnixStartTime is not a whole number"):
         read(name, tmp_path, f"UnixStartTime: {T}", f"UnixStartTime: {value}")
 
 
@@ -103,14 +103,14 @@ def test_a_machine_of_billions_of_nodes_is_refused_before_it_is_made(name, value
 
 @pytest.mark.parametrize("text", ["\x1fn5", "n1,\x1cn2", "n1\x0b", "\u2003n1"])
 def test_control_characters_are_no_blanks_around_names(text):
-    with pytest.raises(ValueError, match="no name of a node"):
+    with pytest.raises(ValueError, match="not the name of a node"):
         expand_nodes(text)
 
 
 def test_an_error_that_only_the_whole_log_shows_names_its_file(tmp_path):
     log = SMALL_LOGS["sacct"]
     read_back = read("sacct", tmp_path, "|1|cn3|", "|1|cn[3|")
-    with pytest.raises(InputError, match="nobody said how many nodes") as caught:
-        read_back.built(log.rules)
+    with pytest.raises(InputError, match="the number of nodes of the machine is not known") as caught:
+        read_back.build(log.rules)
     assert caught.value.file == "log"
     assert log.rules.window[0] == T * US

@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from bfreplay.datasets.ingest.catalogue import READERS, reader_named
+from bfreplay.datasets.ingest.catalogue import READERS, find_reader
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "your-log.md"
 
 
 @pytest.mark.parametrize("name", READERS.names())
 def test_every_reader_says_how_to_get_its_log(name):
-    reader = reader_named(name)
+    reader = find_reader(name)
     assert reader.name == name
     assert reader.title
     assert all(export.command and export.gives for export in reader.exports)
@@ -18,6 +18,6 @@ def test_every_reader_says_how_to_get_its_log(name):
 
 @pytest.mark.parametrize(("name", "positions"), [("slurm", (0, 2, 3)), ("pbs", (0,)), ("flux", (0,))])
 def test_commands_of_the_page_are_those_of_the_messages(name, positions):
-    commands = [reader_named(name).exports[i].command for i in positions]
+    commands = [find_reader(name).exports[i].command for i in positions]
     text = PAGE.read_text()
     assert [command for command in commands if f"`{command}`" not in text] == []

@@ -127,10 +127,10 @@ def test_the_limit_is_the_expiration_or_the_duration_and_zero_is_none(tmp_path, 
         ({"t_run": 0}, "never ran", False),
         ({"t_inactive": T + 1.25}, "job of no length", False),
         ({"t_inactive": T + 1}, "job that ends before it starts", False),
-        ({"t_run": "soon"}, "a time of a job is no number of seconds", True),
-        ({"t_inactive": -5}, "a time of a job is no number of seconds", True),
-        ({"t_inactive": 1e300}, "a time of a job is no number of seconds", True),
-        ({"t_run": True}, "a time of a job is no number of seconds", True),
+        ({"t_run": "soon"}, "a time of a job is not a number of seconds", True),
+        ({"t_inactive": -5}, "a time of a job is not a number of seconds", True),
+        ({"t_inactive": 1e300}, "a time of a job is not a number of seconds", True),
+        ({"t_run": True}, "a time of a job is not a number of seconds", True),
         ({"nodelist": "tux[04-"}, "the nodelist of a job cannot be read", True),
         ({"nodelist": 7}, "the nodelist of a job cannot be read", True),
         ({"nodelist": "", "nnodes": ...}, "a job that ran has neither nodelist nor nnodes", True),
@@ -147,7 +147,7 @@ def test_what_is_no_interval_is_skipped_by_reason_with_its_number(tmp_path, chan
 
 def test_what_is_no_job_at_all_is_skipped_and_warned_of(tmp_path):
     record = read(tmp_path, [job(), 7, [job()]])
-    assert skipped(record) == {"a job is no JSON object": 2}
+    assert skipped(record) == {"a job is not a JSON object": 2}
 
 
 def test_a_job_that_lists_no_nodes_holds_as_many_as_it_says(tmp_path):
@@ -367,7 +367,7 @@ def damaged(draw, content):
 
 
 def read_or_refused(path, content):
-    """What was read; None if it was refused with an error that names the file."""
+    """Return the record; None if it was refused with an error that names the file."""
     path.write_bytes(content)
     record = ScheduleRecord()
     try:

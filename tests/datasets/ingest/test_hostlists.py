@@ -79,13 +79,13 @@ def test_any_text_is_expanded_or_refused(text):
 
 
 TOO_MUCH = [
-    ("n" * 16_000_000, "is no name of a node"),
+    ("n" * 16_000_000, "is not the name of a node"),
     ("n[1-99999999999]", "more than 1,000,000 nodes"),
     ("n[" + "0" * 4_000 + "1-1000000]", "names of more than 255 characters"),
     ("," * 16_000_000, "a list of more than"),
 ]
 TOO_MUCH_AS_WELL = [
-    ("n" * 256, "is no name of a node"),
+    ("n" * 256, "is not the name of a node"),
     ("n" * 250 + "[000001-200000]", "names of more than 255 characters"),
     ("n[1-1000000]" + "[1]" * 255, "names of more than 255 characters"),
     ("n[" + "1" * 5_000 + "]", "names of more than 255 characters"),

@@ -18,7 +18,7 @@ def test_names_and_lists_and_comments(tmp_path):
 def test_junk_is_refused_with_its_line(tmp_path):
     path = tmp_path / "nodes.txt"
     path.write_text("cn01\ncn[02-\n")
-    with pytest.raises(InputError, match="no node or list of nodes") as caught:
+    with pytest.raises(InputError, match="not a node or list of nodes") as caught:
         read_inventory(path)
     assert (caught.value.row, caught.value.value) == ("line 2", "cn[02-")
 
@@ -27,7 +27,7 @@ def test_junk_is_refused_with_its_line(tmp_path):
 def test_what_is_more_than_a_name_is_no_node(tmp_path, line):
     path = tmp_path / "nodes.txt"
     path.write_text(f"{line}\ncn01\n")
-    with pytest.raises(InputError, match="no node or list of nodes") as caught:
+    with pytest.raises(InputError, match="not a node or list of nodes") as caught:
         read_inventory(path)
     assert caught.value.row == "line 1"
 

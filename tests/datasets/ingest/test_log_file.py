@@ -169,7 +169,7 @@ def test_a_folder_stands_for_the_files_in_it(tmp_path):
 
 
 def test_an_empty_folder_and_an_empty_file_are_refused(tmp_path):
-    with pytest.raises(InputError, match="no file in this folder"):
+    with pytest.raises(InputError, match="this folder has no files"):
         OpenedLog([tmp_path])
     (tmp_path / "empty").touch()
     with pytest.raises(InputError, match="the file is empty"):

@@ -1,4 +1,4 @@
-"""For tests/datasets/ingest: what no test there would notice."""
+"""Edge cases of log files, clocks and catalogue."""
 
 import gzip
 import io
@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone, settled, wall_clock_us
+from bfreplay.datasets.ingest.clock import LocalClock, named_zone, possible_pairs, wall_clock_us
 from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
 from bfreplay.datasets.ingest.log_file import HEAD_BYTES, LONGEST_LINE, LogFile, OpenedLog
 from bfreplay.datasets.ingest.read_log import NO_LOG_FILE, read_log
@@ -63,11 +63,11 @@ def test_a_leap_second_is_a_time_and_a_second_later_is_none():
 
 
 def test_running_times_may_differ_by_a_second():
-    assert settled((0,), (10 * S,), 11 * S) == [(0, 10 * S)]
-    assert settled((0,), (10 * S,), 9 * S) == [(0, 10 * S)]
-    assert settled((0,), (10 * S,), 9 * S - 1) == []
-    assert settled((5 * S,), (5 * S,), None) == [(5 * S, 5 * S)]
-    assert settled((5 * S,), (5 * S - 1,), None) == []
+    assert possible_pairs((0,), (10 * S,), 11 * S) == [(0, 10 * S)]
+    assert possible_pairs((0,), (10 * S,), 9 * S) == [(0, 10 * S)]
+    assert possible_pairs((0,), (10 * S,), 9 * S - 1) == []
+    assert possible_pairs((5 * S,), (5 * S,), None) == [(5 * S, 5 * S)]
+    assert possible_pairs((5 * S,), (5 * S - 1,), None) == []
 
 
 def test_the_earlier_meaning_comes_first_in_every_zone():
@@ -92,7 +92,7 @@ def test_what_means_no_nodes_means_it_in_any_case(text):
 
 @pytest.mark.parametrize("text", ["-n[1-2]", "n[1-2]-", "n[1-2].", ".[1-2]"])
 def test_names_from_ranges_are_names(text):
-    with pytest.raises(ValueError, match="no name of a node"):
+    with pytest.raises(ValueError, match="not the name of a node"):
         expand_nodes(text)
 
 

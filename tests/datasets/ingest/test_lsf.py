@@ -16,7 +16,7 @@ from tests.examples import examples
 
 T = 1_700_000_000
 US = 1_000_000
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
+UNREADABLE = "rows that cannot be read were skipped: their nodes look idle"
 
 
 def finished(end, start, hosts=("h1", "h1", "h2"), job=7, index=0, asked=(), name="run", command="a.out", status=64):
@@ -183,7 +183,7 @@ def test_a_host_is_drained_from_when_it_was_closed_until_it_was_opened(tmp_path)
 
 
 def test_events_alone_are_refused_with_the_command_to_run(tmp_path):
-    with pytest.raises(InputError, match=r"lsb\.events alone does not") as error:
+    with pytest.raises(InputError, match=r"only lsb\.acct has the hosts of each job") as error:
         read(tmp_path, [control(T, 2, "h1")])
     assert "LSF_ENVDIR" in error.value.fix
 

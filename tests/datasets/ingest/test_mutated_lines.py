@@ -79,7 +79,7 @@ def result(log: SmallLog, content: bytes, folder: Path, drops: list[tuple[str, i
     read = read_log(paths, log.reader, log.options)
     facts = {key: str(value).replace(str(folder), "") for key, value in read.record.report.facts.items()}
     skipped = frozenset((line, reason) for file, line, reason in drops if file == str(paths[0]))
-    built = read.built(log.rules)
+    built = read.build(log.rules)
     report = built.report
     rows = [
         (int(time), built.events.nodes[node], int(state))
@@ -101,7 +101,7 @@ def result(log: SmallLog, content: bytes, folder: Path, drops: list[tuple[str, i
 def outcome(
     name: str, base: Result, lines: tuple[bytes, ...], spoilt: Mutated, folder: Path, drops: list[Any], without: dict
 ) -> str:
-    """What became of a spoilt log."""
+    """Outcome of a spoilt log."""
     log = SMALL_LOGS[name]
     try:
         found = result(log, b"\n".join(spoilt.lines) + b"\n", folder, drops)

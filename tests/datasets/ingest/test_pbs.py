@@ -222,7 +222,7 @@ def test_the_servers_own_log_is_refused_by_what_it_is(tmp_path):
 
 
 def test_a_file_of_another_kind_is_refused_by_its_name(tmp_path):
-    with pytest.raises(InputError, match="no PBS accounting file") as error:
+    with pytest.raises(InputError, match="not a PBS accounting file") as error:
         read(tmp_path, [ended(T, T + 60)], ["# notes", "read me"])
     assert error.value.file == "1"
 

@@ -21,7 +21,7 @@ VALID = [
     begun(T + 50, T + 200),
 ]
 MALFORMED = {
-    "a line that is no record",
+    "a line that is not a record",
     "a record without a job's id",
     "times that cannot be read",
     "a node list that cannot be read",

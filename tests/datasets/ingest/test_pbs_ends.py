@@ -41,7 +41,7 @@ def test_a_bare_rerun_or_abort_closes_the_run_at_its_text_stamp(tmp_path, kind):
 
 def test_a_bare_rerun_of_a_job_that_started_before_the_log_is_a_warning(tmp_path):
     record = read(tmp_path, [line(T, "R", "6.srv"), ended(T, T + 60)])
-    assert skipped(record) == {"rerun of a job whose start is not in the log": 1}
+    assert skipped(record) == {"rerun of a job without a start in the log": 1}
     assert len(record.report.warnings) == 1
 
 
@@ -169,7 +169,7 @@ def test_a_request_to_delete_ends_nothing(tmp_path):
     assert not record.report.warnings
     record = read(tmp_path, [started(T), asked, ended(T, T + 60, "8.srv")])
     assert (T, None, BOTH, 2) in runs(record)
-    assert [sentence[:35] for sentence in warnings(record)] == ["jobs whose deletion was requested n"]
+    assert [sentence[:35] for sentence in warnings(record)] == ["deleted jobs never end in the log: "]
 
 
 def test_an_end_record_that_was_cut_before_its_end_takes_its_stamp(tmp_path):

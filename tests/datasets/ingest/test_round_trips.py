@@ -66,11 +66,11 @@ def through(files, reader, schedule, options=None, inventory=NODES):
         paths = [folder / file for file in files]
         log = read_log(paths, reader, options, inventory=folder / "inventory")
         assert log.record.report.rows_read > 0
-        return rows_of(log.built(rules_for(schedule)).events)
+        return rows_of(log.build(rules_for(schedule)).events)
 
 
 def shows_twice(schedule, zone):
-    """Whether some run begins and ends within the hour that the clock shows twice, so that nothing settles it."""
+    """Return whether some run lies within the hour that the clock shows twice, so that nothing resolves it."""
 
     def is_twice(time):
         text = shown(time, zone)
@@ -82,7 +82,7 @@ def shows_twice(schedule, zone):
 
 
 def through_unless_shown_twice(files, reader, schedule, zone):
-    """What comes through, or None where the reader refuses a time that the clock showed twice, rightly."""
+    """Return the rows read back, or None if the reader rightly refuses an ambiguous time."""
     try:
         return through(files, reader, schedule, ReadOptions(timezone=zone.key))
     except InputError as error:

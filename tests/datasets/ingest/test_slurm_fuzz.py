@@ -115,7 +115,7 @@ class Counted(ImportReport):
         self.lines: set[int] = set()
 
     def skip(self, reason, file="", line=None, value="", n=1):
-        super().drop(reason, file, line, value, n)
+        super().skip(reason, file, line, value, n)
         self.lines.add(line)
 
 

@@ -119,7 +119,7 @@ def test_jobs_that_hold_no_nodes_by_their_nature_are_skipped_without_warning(tmp
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("text", "a job that is no JSON object"),
+        ("text", "a job that is not a JSON object"),
         (job(job_id=None), "a number that cannot be read"),
         (job(job_id=-3), "unreadable job_id"),
         (job(start="soon"), "a number that cannot be read"),

@@ -166,7 +166,7 @@ def test_events_in_the_repeated_hour_follow_the_rules_of_jobs(tmp_path):
 
 
 def test_node_events_without_jobs_are_refused_with_what_to_add(tmp_path):
-    with pytest.raises(InputError, match=r"no jobs in what was given, only 1 row of[\s\S]*sacct -a -X") as error:
+    with pytest.raises(InputError, match=r"the files have no jobs, only 1 row of[\s\S]*sacct -a -X") as error:
         read(tmp_path, f"{RESERVATIONS}\n{MAINT}\n", timezone="UTC")
     assert error.value.value is None
     assert error.value.file == "log0"

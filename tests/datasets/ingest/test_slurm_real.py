@@ -51,7 +51,7 @@ def test_every_job_lists_as_many_nodes_as_it_holds(shared, name):
 def test_eagle_is_a_table_of_its_own_and_the_message_says_so(shared):
     path = shared / "data/logs/nrel-eagle-sample1000.csv.gz"
     assert SlurmReader().recognise(LogFile(path)) is None
-    with pytest.raises(InputError, match=r"no columns of sacct: job_id[\s\S]*bfreplay ingest table"):
+    with pytest.raises(InputError, match=r"not columns of sacct: job_id[\s\S]*bfreplay ingest table"):
         read(path)
 
 

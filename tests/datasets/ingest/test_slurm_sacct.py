@@ -95,7 +95,7 @@ def test_a_log_without_header_needs_the_names_of_its_columns(tmp_path):
 
 
 def test_named_columns_that_are_not_enough_are_refused(tmp_path):
-    with pytest.raises(InputError, match="not enough to tell which job held which nodes when: State, End are missing"):
+    with pytest.raises(InputError, match="do not give jobs, nodes and times: State, End are missing"):
         read(tmp_path, "7|2024-03-01T12:00:00|n1\n", timezone="UTC", columns=("JobID", "Start", "NodeList"))
 
 
@@ -225,7 +225,7 @@ def test_blank_lines_and_windows_line_ends_are_nothing(tmp_path):
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path):
-    with pytest.raises(InputError, match="there twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         read(tmp_path, sacct(GOOD + "|x", header=HEADER + "|start"), timezone="UTC")
 
 
@@ -243,7 +243,7 @@ def test_columns_of_another_table_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("header", "problem"),
     [
-        ("JobIDRaw|State|Start|NNodes|NodeList", "the column End is missing; End can be told from ElapsedRaw"),
+        ("JobIDRaw|State|Start|NNodes|NodeList", "the column End is missing; ElapsedRaw, which could replace End"),
         ("JobIDRaw|State|Start|End|Partition", "the column NodeList (or NNodes) is missing"),
         ("State|Start|End|NodeList", "the column JobIDRaw (or JobID) is missing"),
         ("JobID|Partition|NNodes|Priority", "the columns State, Start, End are missing"),

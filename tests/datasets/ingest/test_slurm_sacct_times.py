@@ -65,7 +65,7 @@ def test_the_running_time_tells_which_of_two_local_times_was_meant(tmp_path):
     start = at("2024-10-26 23:30:00")
     assert jobs(record) == [(start, start + 3600, 1, ("n1",)), (start, start + 7200, 1, ("n2",))]
     assert record.report.facts["time zone"] == (
-        "given as Europe/Paris; 2 rows around the end of summer time settled by their running time"
+        "given as Europe/Paris; 2 rows around the end of summer time resolved by their running time"
     )
     assert warnings(record) == {}
 
@@ -79,7 +79,7 @@ def test_what_nothing_settles_is_refused_naming_the_line(tmp_path):
     assert "--tz Europe/Paris is wrong" in error.value.fix
     assert "before it" not in error.value.problem
     settled = "2|2|COMPLETED|2024-10-27T01:30:00|2024-10-27T02:30:00|3600|1|1|n1"
-    with pytest.raises(InputError, match=r"; 1 before it were settled by their running time"):
+    with pytest.raises(InputError, match=r"; 1 before it were resolved by their running time"):
         read(tmp_path, sacct(settled, BOTH_TWICE), timezone="Europe/Paris")
 
 

@@ -165,7 +165,7 @@ def test_submit_times_since_1970_are_taken_as_they_are(tmp_path, start):
     record = read(tmp_path, header + row(submit=-1) + row(2, submit=1_700_000_000, wait=5))
     assert jobs_of(record) == [(1_700_000_005, 1_700_000_015, 1)]
     assert record.time_origin == "epoch"
-    assert "submit times are taken for seconds since 1970-01-01 UTC" in record.report.facts["time zone"]
+    assert "submit times are read as seconds since 1970-01-01 UTC" in record.report.facts["time zone"]
 
 
 def test_times_years_after_the_start_of_a_log_still_count_from_it(tmp_path):
@@ -184,7 +184,7 @@ def test_a_header_number_may_be_followed_by_text(tmp_path):
 @pytest.mark.parametrize("key", ["MaxNodes", "MaxProcs", "UnixStartTime"])
 def test_a_header_number_that_is_none_is_refused_with_its_line(tmp_path, key, value):
     text = f"; Version: 2.2\n; {key}: {value}\n" + HEADER + row()
-    with pytest.raises(InputError, match=f"{key} is no whole number") as caught:
+    with pytest.raises(InputError, match=f"{key} is not a whole number") as caught:
         read(tmp_path, text)
     assert caught.value.row == "line 2"
 
@@ -239,16 +239,16 @@ def test_the_zone_is_kept_if_it_is_one_and_changes_no_time(tmp_path, zone, known
     [
         ("1 2 3\n", "not 18 columns"),
         (row().rstrip() + " 7\n", "not 18 columns"),
-        (row().rstrip() + " -1 1 x\n", "column 19 is no list of nodes"),
-        (row(job="x"), "a field is no number"),
-        (row(run="1e3"), "a field is no number"),
-        (row(run="+3"), "a field is no number"),
-        (row(run="1_0"), "a field is no number"),
-        (row(run="nan"), "a field is no number"),
-        (row(run="１２"), "a field is no number"),
-        (row(wait="-"), "a field is no number"),
-        (row(wait="1" * 13), "a field is no number"),
-        (row(procs="2.5"), "a field is no number"),
+        (row().rstrip() + " -1 1 x\n", "column 19 is not a list of nodes"),
+        (row(job="x"), "a field is not a number"),
+        (row(run="1e3"), "a field is not a number"),
+        (row(run="+3"), "a field is not a number"),
+        (row(run="1_0"), "a field is not a number"),
+        (row(run="nan"), "a field is not a number"),
+        (row(run="１２"), "a field is not a number"),
+        (row(wait="-"), "a field is not a number"),
+        (row(wait="1" * 13), "a field is not a number"),
+        (row(procs="2.5"), "a field is not a number"),
     ],
 )
 def test_what_is_no_row_is_skipped_and_warned_of_with_its_line(tmp_path, line, reason):
@@ -340,7 +340,7 @@ def test_a_node_list_of_another_length_is_believed_and_warned_of(tmp_path):
     record = read(tmp_path, "; UnixStartTime: 1000\n" + row(procs=9, extra=" {1,2} q r"))
     assert jobs_of(record) == [(1000, 1010, 2)]
     assert list(warnings(record)) == [
-        "column 19 lists another number of processors than column 5 has: the nodes listed are believed"
+        "column 19 lists another number of processors than column 5: the listed nodes are used"
     ]
 
 

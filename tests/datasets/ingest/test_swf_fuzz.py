@@ -92,7 +92,7 @@ class AllDrops(ImportReport):
         self.lines = []
 
     def skip(self, reason, file="", line=None, value="", n=1):
-        super().drop(reason, file, line, value, n)
+        super().skip(reason, file, line, value, n)
         if line is not None:
             self.lines.append(line)
 
@@ -105,7 +105,7 @@ def read(path, data):
 
 
 def read_or_refused(path, data):
-    """What was read; None if it was refused with an error that names the file."""
+    """Return the record; None if it was refused with an error that names the file."""
     try:
         return read(path, data)
     except InputError as error:

@@ -98,7 +98,7 @@ class LinesDropped(ImportReport):
     def skip(self, reason, file="", line=None, value="", n=1):
         assert n == 0 or line is not None
         self.lines.add((file, line))
-        super().drop(reason, file, line, value, n)
+        super().skip(reason, file, line, value, n)
 
 
 def read(case, folder, first):

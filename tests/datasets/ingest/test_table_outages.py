@@ -76,7 +76,7 @@ def test_the_column_of_nodes_of_an_outage_has_many_names(read, column):
 @pytest.mark.parametrize("header", ["where_is_it,start,end,what", "nodes,start,end,what"])
 def test_outages_of_which_nobody_says_the_nodes_are_refused(read, header):
     """A number in a column of nodes says how many, not which."""
-    with pytest.raises(InputError, match="does not say which nodes were out") as caught:
+    with pytest.raises(InputError, match="has no column of nodes") as caught:
         read(JOBS, f"{header}\n2,200,260,down\n", mapping={"outage_state": "what"})
     assert "--map nodes=" in caught.value.fix
     assert "--map nodes=ALL" in caught.value.fix
@@ -239,12 +239,12 @@ def test_a_list_of_no_outages_says_that_there_were_none(add):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("start,end,state\n100,160,down\n", "does not say which nodes"),
+        ("start,end,state\n100,160,down\n", "has no column of nodes"),
         ("node,state\nc1,down\n", "no column is known to be the start or the end"),
         ("job_id,start,end,nodes\n1,100,160,c1\n", "a table of jobs"),
         ("id,start,end,nodes\n1,100,160,c1\n", "a table of jobs"),
         ("node,start,end\nc1,yesterday,160\n", r"no row .*: an outage that cannot be read \(1 x\)"),
-        ("node,start,end,state\nc1,100,160,COMPLETED\n", r"no row .*: a state that is no outage \(1 x\)"),
+        ("node,start,end,state\nc1,100,160,COMPLETED\n", r"no row .*: a state that is not an outage \(1 x\)"),
     ],
 )
 def test_what_is_no_table_of_outages_is_refused_with_what_works(add, text, problem):

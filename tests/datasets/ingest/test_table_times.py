@@ -243,10 +243,10 @@ def test_jobs_that_ran_and_lack_a_start_or_nodes_are_warnings(read):
 def test_only_columns_that_are_all_but_called_so_are_proposed_and_none_twice(read):
     with pytest.raises(InputError) as caught:
         read("Auftrag;Rechner;Beginn;Ende;Status;Kerne\n1;a;b;c;d;1\n")
-    assert caught.value.fix == "say which column is what: --map start=Beginn --map end=Ende --map nodes=COLUMN"
+    assert caught.value.fix == "name the columns: --map start=Beginn --map end=Ende --map nodes=COLUMN"
     with pytest.raises(InputError) as caught:
         read("id,t,n\n1,100,2\n")
-    assert caught.value.fix == "say which column is what: --map start=COLUMN --map end=COLUMN --map nodes=COLUMN"
+    assert caught.value.fix == "name the columns: --map start=COLUMN --map end=COLUMN --map nodes=COLUMN"
 
 
 def test_owners_of_csv_are_shown_csv_and_owners_of_parquet_a_query(read, tmp_path):

@@ -1,4 +1,4 @@
-"""What a reader put into its record, as plain values, and what it does with damaged bytes."""
+"""Content of a reader's record as plain values, and its treatment of damaged bytes."""
 
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
@@ -8,7 +8,7 @@ from bfreplay.errors import BfreplayError
 
 
 def record_of(reader, *paths, **options):
-    """What a reader makes of files."""
+    """Return the record of files."""
     record = ScheduleRecord()
     reader.read([LogFile(path) for path in paths], record, ReadOptions(**options))
     return record
@@ -27,7 +27,7 @@ def intervals(record, unit_us=1):
 
 
 def balances(record):
-    """Whether every row that was read was kept or skipped."""
+    """Return whether every row that was read was kept or skipped."""
     return record.report.rows_read == sum(record.report.kept.values()) + record.report.rows_skipped
 
 

@@ -53,9 +53,9 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
         ("large", 3, 30.0, 0.75), ("small", 2, 2.0, 0.05), ("rare", 1, None, None),
     ]  # fmt: skip
     assert found.sentences() == [
-        "The idle nodes of this log cannot be believed: warnings of its import of a known amount concern at most 32.0 "
+        "The idle nodes of this log cannot be believed: warnings of its import of a known amount concern at most 32 "
         "node-hours, 80.0% of the idle ones of the whole log; the amount of 1 warning of its import is not known.",
-        "3 x large (30.0 node-hours, 75.0% of the idle ones)",
+        "3 x large (30 node-hours, 75.0% of the idle ones)",
         "2 x small (2 node-hours, 5.0% of the idle ones)",
         "1 x rare (amount not known)",
     ]
@@ -67,23 +67,23 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
     [
         (
             {"x": 983_122.7}, 364_119.5,
-            "The idle nodes of this log cannot be believed: warnings of its import concern at most 983,122.7 "
-            "node-hours, 2.7 times the idle ones of the whole log.",
+            "The idle nodes of this log cannot be believed: warnings of its import concern at most 983,000 "
+            "node-hours, 2.70 times the idle ones of the whole log.",
         ),
         (
             {"x": 15.0, "y": 8.0}, 100.0,
-            "The idle nodes of this log may be wrong by up to 23.0%: warnings of its import concern at most 23.0 "
+            "The idle nodes of this log may be wrong by up to 23.0%: warnings of its import concern at most 23 "
             "node-hours, 23.0% of the idle ones of the whole log.",
         ),
         (
             {"x": 15.0, "y": None}, 100.0,
-            "The idle nodes of this log may be wrong: warnings of its import of a known amount concern at most 15.0 "
+            "The idle nodes of this log may be wrong: warnings of its import of a known amount concern at most 15 "
             "node-hours, 15.0% of the idle ones of the whole log; the amount of 1 warning of its import is not known.",
         ),
         (
             {"x": 0.01}, 100.0,
             "What may be wrong with the idle nodes of this log has a small effect: warnings of its import concern at "
-            "most 0.01 node-hours, less than 0.1% of the idle ones of the whole log.",
+            "most 0.0100 node-hours, less than 0.1% of the idle ones of the whole log.",
         ),
         (
             {"x": None, "y": None}, 100.0,

@@ -97,14 +97,14 @@ def test_types_that_do_not_fit_the_nodes_are_refused_by_name(by_type, message):
 
 
 def test_there_is_one_type_for_each_node():
-    with pytest.raises(InputError, match="not one type for each node"):
+    with pytest.raises(InputError, match="the number of types differs from the number of nodes"):
         _log(("v100", "k80"))
 
 
 @pytest.mark.parametrize("wrong", [["w", "x"], {"v100": 3}, "v100", {"v100": "wxyz"}, {"v100": [["w"]]}, 7])
 def test_types_in_a_file_that_are_none_are_refused_and_not_stumbled_over(wrong):
     document = _listed().metadata.to_json() | {"node_types": wrong}
-    with pytest.raises(InputError, match="the node types of the log are no lists of nodes"):
+    with pytest.raises(InputError, match="the node types of the log are not lists of nodes"):
         NodeTypes.of(("w", "x", "y", "z"), EventsMetadata.from_json(document).node_types)
 
 

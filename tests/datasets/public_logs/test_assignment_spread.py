@@ -1,4 +1,4 @@
-"""How much the rule that assigns nodes matters, on two logs: as docs/your-log.md says, and as others measured it."""
+"""Effect of the rule of node assignment on two logs, as in docs/your-log.md and as measured by others."""
 
 import json
 from pathlib import Path

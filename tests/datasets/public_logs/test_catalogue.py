@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bfreplay.datasets.public_logs import catalogue, fetched, public_log
+from bfreplay.datasets.public_logs import catalogue, fetch_state, public_log
 from bfreplay.datasets.public_logs.entries import QUALITIES
 from bfreplay.errors import InputError
 
@@ -37,7 +37,7 @@ def test_every_file_of_the_manifest_is_in_the_catalogue_with_the_same_size_and_h
 
 @LOGS
 def test_the_shared_files_of_a_log_are_right_byte_by_byte_and_in_content(log, shared):
-    assert fetched(log, shared / "data/logs") == "yes"
+    assert fetch_state(log, shared / "data/logs") == "yes"
     for file in log.files:
         body = (shared / "data/logs" / file.name).read_bytes()
         content = gzip.decompress(body) if file.name.endswith(".gz") else body

@@ -75,11 +75,11 @@ def bad(server, kind):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("wrong", "what came is another file: 18 bytes, sha256 "),
+        ("wrong", "the download is another file: 18 bytes, sha256 "),
         ("absent", "the server answers 404 Not Found"),
         ("cut", "the transfer broke off after "),
-        ("unannounced", "what came is another file: 275,007 bytes"),
-        ("long", "what comes is longer than the log (550,015 bytes)"),
+        ("unannounced", "the download is another file: 275,007 bytes"),
+        ("long", "the download is longer than the log (550,015 bytes)"),
         ("refused", "cannot be reached: Connection refused"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What comes of the public logs: the table in docs/public-logs.md is what their commands give today.
+"""Figures of the public logs: the table in docs/public-logs.md is the output of their commands today.
 
 ``python -m tests.datasets.public_logs.test_figures`` prints it.
 """

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from bfreplay.datasets.public_logs import catalogue, data_folder, fetch, fetch_all, fetched
+from bfreplay.datasets.public_logs import catalogue, data_folder, fetch, fetch_all, fetch_state
 from bfreplay.errors import InputError
 from tests.datasets.public_logs.web_server import made_file, made_log
 
@@ -38,7 +38,7 @@ def test_an_uncompressed_one_is_compressed(source, tmp_path, name):
     (source / name).write_bytes(BODY)
     (path,) = fetch(LOG, tmp_path / "data", source=source)
     assert gzip.decompress(path.read_bytes()) == BODY
-    assert fetched(LOG, tmp_path / "data") == "yes"
+    assert fetch_state(LOG, tmp_path / "data") == "yes"
 
 
 def test_one_compressed_in_another_way_is_taken_as_it_is(source, tmp_path):
@@ -67,7 +67,7 @@ def test_a_damaged_or_longer_file_is_refused_by_name(source, tmp_path, damaged):
     (source / "a.swf.gz").write_bytes(damaged)
     with pytest.raises(InputError) as error:
         fetch(LOG, tmp_path / "data", source=source)
-    assert "a.swf.gz there is another file" in str(error.value)
+    assert "a.swf.gz in it is another file" in str(error.value)
     assert LOG.files[0].sha256 in str(error.value)
     assert "https://example.org/raw/data.txt" in str(error.value)
     assert not (tmp_path / "data").exists()
@@ -90,13 +90,13 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 
 def test_a_log_half_there_is_said_to_be(tmp_path):
     log = made_log("two", made_file("a", b"a"), made_file("b", b"b"))
-    assert fetched(log, tmp_path) == "no"
+    assert fetch_state(log, tmp_path) == "no"
     (tmp_path / "a").write_bytes(b"a")
-    assert fetched(log, tmp_path) == "in part"
+    assert fetch_state(log, tmp_path) == "in part"
     (tmp_path / "b").write_bytes(b"c")
-    assert fetched(log, tmp_path) == "wrong file"
+    assert fetch_state(log, tmp_path) == "wrong file"
     (tmp_path / "b").write_bytes(b"b")
-    assert fetched(log, tmp_path) == "yes"
+    assert fetch_state(log, tmp_path) == "yes"
 
 
 def test_the_whole_catalogue_comes_out_of_the_shared_folder(shared, tmp_path):

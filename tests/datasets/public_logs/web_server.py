@@ -59,7 +59,7 @@ def serving() -> Iterator[Server]:
 
 
 def unused_address() -> str:
-    """Where nobody listens."""
+    """Address without a listener."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]

@@ -90,7 +90,7 @@ def test_the_sample_holds_the_decisions_of_the_replay(bundled):
             seen.append((state.time_us, _fields(problem_of(state, self.t_fwd_s))))
             return super().decide(state)
 
-    bfreplay.replay_log(*bundled, Notes(120.0), with_efficiency=False, with_bound=False)
+    bfreplay.replay_log(*bundled, Notes(120.0), efficiency=False, bound=False)
     sample = sample_decisions(*bundled, LabSettings(sample=12, seed=3, **OPTIONS))
     assert sample.sampling.available == len(seen)
     assert len(sample.decisions) == 12
@@ -136,14 +136,14 @@ def test_both_passes_report_their_progress():
 
 
 def test_a_log_that_changes_between_the_passes_is_noticed(monkeypatch):
-    original, replays = sampling.replay_log, []
+    original, replays = sampling.run_replay, []
 
     def changing(events, jobs, policy, *arguments, **options):
         replays.append(policy)
         longer = log(4, [(10, 1, True), (20, 2, True), (30, 1, False)], 60, idle_first=[0])
         return original(events if len(replays) == 1 else longer, jobs, policy, *arguments, **options)
 
-    monkeypatch.setattr(sampling, "replay_log", changing)
+    monkeypatch.setattr(sampling, "run_replay", changing)
     with pytest.raises(BfreplayError, match="two replays of the same log differ"):
         sample_decisions(EVENTS, JOBS, LabSettings(sample=1, **OPTIONS))
 

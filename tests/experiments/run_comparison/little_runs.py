@@ -7,10 +7,11 @@ from functools import cache
 
 import numpy as np
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Policy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 
@@ -21,9 +22,7 @@ def run(events: NodeEvents, jobs: object, policy: Policy | None = None, *, t_fwd
     """A run in memory; ``more`` are those of ``replay_log``, and ``settings``' fields."""
     fields = {name: more.pop(name) for name in ("max_parallel", "semantics", "seed") if name in more}
     settings = ReplaySettings(**fields)
-    return replay_log(
-        events, jobs, policy or BFTrainerPolicy(t_fwd), settings, with_efficiency=False, with_bound=False, **more
-    )
+    return replay_log(events, jobs, policy or BFTrainerPolicy(t_fwd), settings, efficiency=False, bound=False, **more)
 
 
 def two_hours() -> NodeEvents:

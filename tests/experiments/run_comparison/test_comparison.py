@@ -15,7 +15,7 @@ import pytest
 
 from bfreplay import load_events
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.experiments import RunComparison, compare_runs
+from bfreplay.experiments import RunComparison, compare
 from bfreplay.experiments.run_comparison.answer import answer_of
 from bfreplay.experiments.run_comparison.comparison_text import render
 from bfreplay.policies import Decision, EqualSharePolicy, Round
@@ -56,7 +56,7 @@ def folders(tmp_path_factory) -> list[Path]:
 
 
 def test_every_other_run_is_compared_with_the_first(folders):
-    found = compare_runs(folders, **FEW)
+    found = compare(*folders, **FEW)
     assert [(pair["run"], pair["baseline"]) for pair in found.pairs] == [("B", "A"), ("C", "A")]
     samples = [RunResult.load(folder).summary["ledger"]["samples"] for folder in folders]
     for pair, mine in zip(found.pairs, samples[1:], strict=True):
@@ -71,7 +71,7 @@ def test_every_other_run_is_compared_with_the_first(folders):
 
 
 def test_the_other_way_round_is_the_same_difference_with_the_other_sign(folders):
-    forth, back = (compare_runs(two, **FEW).pairs[0] for two in (folders[:2], folders[1::-1]))
+    forth, back = (compare(*two, **FEW).pairs[0] for two in (folders[:2], folders[1::-1]))
     assert forth["samples"]["difference"] == -back["samples"]["difference"]
     assert {name: -size for name, size in forth["causes"].to_json().items()} == back["causes"].to_json()
     a, b = forth["hours"][0]["mean"], back["hours"][0]["mean"]
@@ -81,7 +81,7 @@ def test_the_other_way_round_is_the_same_difference_with_the_other_sign(folders)
 @pytest.mark.parametrize("name", ["t_fwd", "policy", "published"])
 def test_a_run_against_itself_differs_in_nothing(name):
     one = pair_of_runs(name)[0]
-    found = compare_runs([one, one], **FEW)
+    found = compare(one, one, **FEW)
     (pair,) = found.pairs
     relative = pair["samples"]["relative"]
     assert (relative["value"], relative["low"], relative["high"]) == (0.0, 0.0, 0.0)
@@ -105,7 +105,7 @@ def test_a_run_against_itself_differs_in_nothing(name):
 )
 def test_windows_with_little_in_them_have_an_answer(events, jobs, told, tmp_path):
     a, b = run(events, jobs), run(events, jobs, EqualSharePolicy(), max_parallel=2)
-    found = compare_runs([a, b], out=tmp_path / "found", pictures=draw_comparison, **FEW)
+    found = compare(a, b, out=tmp_path / "found", pictures=draw_comparison, **FEW)
     assert told in found.answers[0]
     assert found.answers[0] in render(found)
     json.dumps(found.record.to_json(), allow_nan=False)
@@ -114,8 +114,8 @@ def test_windows_with_little_in_them_have_an_answer(events, jobs, told, tmp_path
 def test_where_one_run_made_nothing_there_is_no_share():
     jobs = JobSet([job(min_nodes=2)])
     narrow, wide = run(log(2, [], HOUR, [0, 1]), jobs), run(log(2, [], HOUR, [0, 1]), jobs, _Never())
-    assert compare_runs([wide, narrow], **FEW).answers == ["B processed 7.2e+04 samples, A none."]
-    assert compare_runs([narrow, wide], **FEW).answers[0].startswith("B processed 100 % fewer samples than A")
+    assert compare(wide, narrow, **FEW).answers == ["B processed 72,000 samples, A none."]
+    assert compare(narrow, wide, **FEW).answers[0].startswith("B processed 100 % fewer samples than A")
 
 
 class _Never(EqualSharePolicy):
@@ -132,14 +132,14 @@ def test_where_both_did_all_the_work_times_make_the_difference():
     jobs = JobSet([job("a", work=108_000.0), job("b", work=108_000.0)])
     events = log(2, [], 50 * HOUR, [0, 1]).between(round(10 * HOUR) * SECOND, round(50 * HOUR) * SECOND)
     both, one = run(events, jobs), run(events, jobs, _OneNode())
-    (pair,) = compare_runs([both, one], **FEW).pairs
+    (pair,) = compare(both, one, **FEW).pairs
     assert pair["samples"]["equal_by_construction"]
     assert pair["samples"]["relative"]["low"] is None
     assert "all jobs were done in both" in pair["samples"]["relative"]["why_no_interval"]
     assert pair["over"] == Both(baseline=3 * HOUR, other=6 * HOUR)
     assert {row["mean"]["n"] for row in pair["hours"]} == {6}  # the hour that begins when all have left is none of them
     assert "all jobs were done in both. B was done 3 h later, after 6 h instead of 3 h; half of its" in pair["answer"]
-    (back,) = compare_runs([one, both], **FEW).pairs
+    (back,) = compare(one, both, **FEW).pairs
     assert "B was done 3 h earlier, after 3 h instead of 6 h" in back["answer"]
 
 
@@ -151,7 +151,7 @@ def test_runs_whose_jobs_are_given_up_when_they_arrive_have_one_bin_with_jobs():
             )
 
     runs = [run(log(2, [], 5 * HOUR, [0, 1]), JobSet([job(name)]), GivesUp()) for name in "aa"]
-    (pair,) = compare_runs(runs, **FEW).pairs
+    (pair,) = compare(*runs, **FEW).pairs
     assert pair["over"] == Both(baseline=0.0, other=0.0)
     assert {row["mean"]["n"] for row in pair["hours"]} == {1}
 
@@ -169,7 +169,7 @@ class _OneNode(EqualSharePolicy):
 
 def test_unlimited_work_pairs_the_jobs_that_both_have():
     runs = [run(busy_days(), endless_jobs(), unlimited_work=True, max_parallel=n) for n in (3, 2)]
-    (pair,) = compare_runs(runs, **FEW).pairs
+    (pair,) = compare(*runs, **FEW).pairs
     assert (pair["jobs"]["n_jobs"], pair["jobs"]["only_in_baseline"]) == (2, 1)
     assert pair["over"] == Both(baseline=None, other=None)
     assert pair["samples"]["relative"]["low"] is not None
@@ -179,7 +179,7 @@ def test_campaigns_are_compared_by_finished_trials_and_scores():
     # four trials to 100 samples, two of them on to 400; three nodes instead of one make it quicker
     events = log(3, [], 40.0 * 3, range(3))
     one, three = (run(events, LittleHalving(), EqualSharePolicy(), max_parallel=n) for n in (1, 3))
-    found = compare_runs([one, three], **FEW)
+    found = compare(one, three, **FEW)
     (pair,) = found.pairs
     campaign = pair["campaign"]
     assert [row["k"] for row in campaign["finished"]] == sorted({row["k"] for row in campaign["finished"]})
@@ -199,12 +199,12 @@ def test_campaigns_are_compared_by_finished_trials_and_scores():
 
 
 def test_the_sentence_tells_the_sign_the_interval_and_the_causes(folders):
-    quick, careful = compare_runs(folders, **FEW).answers
+    quick, careful = compare(*folders, **FEW).answers
     for text, run_label in ((quick, "B"), (careful, "C")):
         assert text.startswith(f"{run_label} processed ")
         assert "95 % interval" in text
         assert "mostly because" in text
-    pair = compare_runs(folders[:2], **FEW).pairs[0]
+    pair = compare(*folders[:2], **FEW).pairs[0]
     turned = msgspec.structs.replace(pair.samples, difference=-pair.samples.difference)
     more = msgspec.structs.replace(pair, samples=turned)
     words = {answer_of(each).split(" % ")[1].split()[0] for each in (pair, more)}
@@ -212,20 +212,20 @@ def test_the_sentence_tells_the_sign_the_interval_and_the_causes(folders):
 
 
 def test_an_interval_around_nothing_says_so(folders):
-    pair = compare_runs(folders[:2], **FEW).pairs[0]
+    pair = compare(*folders[:2], **FEW).pairs[0]
     relative = Estimate.between(0.001, -0.01, 0.012, n=48)
     causes = Causes(node_hours=3.0, samples_per_node_hour=-0.5, rescaling=-1.5, preemption=0.0, trimmed=0.0)
     samples = SamplesDifference(
         baseline=1e3, other=1e3 + 1, difference=1.0, relative=relative, equal_by_construction=False
     )
     assert answer_of(msgspec.structs.replace(pair, samples=samples, causes=causes)) == (
-        "B processed 0.10 % more samples than A (95 % interval -1.0 to 1.2 %: this log alone does not tell them "
-        "apart), mostly because it used more node-hours (+0.30 %), although rescaling cost it more (-0.15 %)."
+        "B processed 0.100 % more samples than A (95 % interval -1 to 1.20 %: this log alone does not tell them "
+        "apart), mostly because it used more node-hours (+0.300 %), although rescaling cost it more (-0.150 %)."
     )
 
 
 def test_the_folder_holds_record_tables_and_pictures_and_is_read_again(folders, tmp_path):
-    found = compare_runs(folders, out=tmp_path / "found", pictures=draw_comparison, **FEW)
+    found = compare(*folders, out=tmp_path / "found", pictures=draw_comparison, **FEW)
     pictures = {f"{name}.{end}" for name in ("differences-over-time", "causes") for end in ("png", "svg")}
     tables = {"hours.parquet", "jobs.parquet", "cumulative.parquet"}
     assert {path.name for path in (tmp_path / "found").iterdir()} == {"comparison.json", *tables, *pictures}
@@ -234,8 +234,8 @@ def test_the_folder_holds_record_tables_and_pictures_and_is_read_again(folders, 
     assert again.jobs.equals(found.jobs)
     assert again.cumulative.equals(found.cumulative)
     with pytest.raises(OutputExistsError, match="--force"):
-        compare_runs(folders, out=tmp_path / "found", **FEW)
-    compare_runs(folders[:2], out=tmp_path / "found", overwrite=True, **FEW)
+        compare(*folders, out=tmp_path / "found", **FEW)
+    compare(*folders[:2], out=tmp_path / "found", overwrite=True, **FEW)
     assert len(RunComparison.load(tmp_path / "found").pairs) == 1
     with pytest.raises(InputError, match="not a comparison folder"):
         RunComparison.load(folders[0])
@@ -243,7 +243,7 @@ def test_the_folder_holds_record_tables_and_pictures_and_is_read_again(folders, 
 
 def test_a_changed_table_and_a_record_without_an_entry_are_refused(folders, tmp_path):
     place = tmp_path / "found"
-    compare_runs(folders[:2], out=place, **FEW)
+    compare(*folders[:2], out=place, **FEW)
     pq.write_table(pq.read_table(place / "hours.parquet").slice(1), place / "hours.parquet")
     with pytest.raises(InputError, match=r"written with this comparison[\s\S]*hours\.parquet"):
         RunComparison.load(place).table("hours")
@@ -257,8 +257,7 @@ def test_a_changed_table_and_a_record_without_an_entry_are_refused(folders, tmp_
 @pytest.mark.thorough
 def test_the_same_runs_give_the_same_bytes_whatever_the_hash_seed(folders, tmp_path):
     code = (
-        "import sys; from bfreplay.experiments import compare_runs\n"
-        "compare_runs(sys.argv[2:], out=sys.argv[1], resamples=200)"
+        "import sys; from bfreplay.experiments import compare\ncompare(*sys.argv[2:], out=sys.argv[1], resamples=200)"
     )
     for seed in ("1", "2"):
         subprocess.run(
@@ -279,16 +278,16 @@ def test_the_same_runs_give_the_same_bytes_whatever_the_hash_seed(folders, tmp_p
 )
 def test_options_that_make_no_sense_are_refused(folders, options, told):
     with pytest.raises(InputError, match=told):
-        compare_runs(folders, **{**FEW, **options})
+        compare(*folders, **{**FEW, **options})
 
 
 def test_a_folder_that_is_no_run_is_refused(folders, tmp_path):
     with pytest.raises(InputError, match="not a run folder"):
-        compare_runs([folders[0], tmp_path])
+        compare(folders[0], tmp_path)
 
 
 def test_the_text_tells_everything_once(folders):
-    text = render(compare_runs(folders[:2], **FEW))
+    text = render(compare(*folders[:2], **FEW))
     for word in (
         "policy.t_fwd_s",
         "bin by bin",
@@ -304,7 +303,7 @@ def test_the_text_tells_everything_once(folders):
 def test_what_the_text_says_of_runs_that_were_done_early():
     events = busy_days()
     a, b = run(events, ending_jobs(3)), run(events, ending_jobs(3), semantics=Semantics.PUBLISHED)
-    text = render(compare_runs([a, b], **FEW))
+    text = render(compare(a, b, **FEW))
     assert "A had done all its jobs after" in text
     assert "--unlimited-work" in text
 
@@ -313,7 +312,7 @@ def test_what_the_text_says_of_runs_that_were_done_early():
 def test_a_comparison_of_the_summit_log_takes_the_whole_log(shared):
     events = load_events(shared / "data" / "bftrainer" / "summit-2021-02-node-events.parquet")
     runs = [run(events, endless_jobs(), t_fwd=t_fwd) for t_fwd in (120.0, 10.0)]
-    (pair,) = compare_runs(runs, **FEW).pairs
+    (pair,) = compare(*runs, **FEW).pairs
     assert pair["hours"][0]["total"]["n"] == 358
     assert pair["samples"]["relative"]["high"] < 0.0
 
@@ -321,7 +320,7 @@ def test_a_comparison_of_the_summit_log_takes_the_whole_log(shared):
 def test_hours_after_all_jobs_had_left_both_runs_are_left_out_of_the_intervals():
     events = busy_days(4.0)
     jobs = JobSet([job("a", work=400_000.0, up_s=30.0, down_s=30.0), job("b", work=300_000.0)])
-    pair = compare_runs([run(events, jobs), run(events, jobs, t_fwd=5.0)], **FEW).pairs[0]
+    pair = compare(run(events, jobs), run(events, jobs, t_fwd=5.0), **FEW).pairs[0]
     over = max(pair["over"].to_json().values())
     assert 4 * HOUR < over < 90 * HOUR
     for row in pair["hours"]:
@@ -332,18 +331,18 @@ def test_hours_after_all_jobs_had_left_both_runs_are_left_out_of_the_intervals()
 def test_trials_of_a_campaign_that_is_not_over_are_counted():
     events = log(3, [], 30.0, range(3))
     one, three = (run(events, LittleHalving(), EqualSharePolicy(), max_parallel=n) for n in (1, 3))
-    found = compare_runs([one, three], **FEW).pairs[0]["campaign"]
+    found = compare(one, three, **FEW).pairs[0]["campaign"]
     assert found["over"]["difference"] is None
     done = Both(baseline=one.summary["jobs"]["finished"], other=three.summary["jobs"]["finished"])
     assert found["n_finished"] == done
     none = run(log(3, [], 30.0), LittleHalving(), EqualSharePolicy())
-    campaign = compare_runs([none, none], **FEW).pairs[0]["campaign"]
+    campaign = compare(none, none, **FEW).pairs[0]["campaign"]
     assert campaign["finished"] == []
     assert campaign["reached"] is None
 
 
 def test_a_difference_that_is_only_rounding_is_none(folders):
-    found = compare_runs(folders[:2], **FEW)
+    found = compare(*folders[:2], **FEW)
     totals = found.record["pairs"][0]["totals"]
     totals["other"]["used_node_hours"] = totals["baseline"]["used_node_hours"] * (1 + 1e-15)
     line = next(line for line in render(found).splitlines() if line.startswith("node-hours used"))

@@ -160,13 +160,13 @@ def test_edges_begin_and_end_with_the_window():
 
 
 def test_jobs_that_leave_early_do_not_hide_when_nodes_were_idle():
-    from bfreplay.experiments import compare_runs
+    from bfreplay.experiments import compare
 
     # the nodes are idle in the first and in the last of four hours; one run is done after half an hour
     events = log(1, [(HOUR, 0, False), (3 * HOUR, 0, True)], 4 * HOUR, [0])
     jobs = JobSet([job("a", work=18_000.0), job("b", work=1e6, min_nodes=2)])  # b waits for a second node in vain
     quick, waits = (run(events, jobs, EqualSharePolicy(), max_parallel=n) for n in (1, 2))
-    found = compare_runs([quick, waits]).hours
+    found = compare(quick, waits).hours
     free = found.groupby("run")["free_node_hours"].apply(list)
     assert np.allclose(free["A"], [0.5, 0.0, 0.0, 1.0])
     assert np.allclose(free["B"], [0.5, 0.0, 0.0, 1.0])

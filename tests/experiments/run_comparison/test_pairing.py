@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets import write_events
+from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
+from bfreplay.experiments.run_comparison.comparison import compare
 from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.experiments.run_comparison.little_runs import HOUR, endless_jobs, run, two_hours
 from tests.replay.tiny import job, log
@@ -94,7 +96,7 @@ def test_unlimited_work_goes_with_unlimited_work_only_whatever_the_number_of_job
 def test_sources_of_jobs_are_compared_by_what_they_say_of_themselves():
     def campaign(n):
         return replay_log(
-            two_hours(), LittleHalving(n), EqualSharePolicy(), ReplaySettings(), with_efficiency=False, with_bound=False
+            two_hours(), LittleHalving(n), EqualSharePolicy(), ReplaySettings(), efficiency=False, bound=False
         )
 
     _check(campaign(4), campaign(4))
@@ -107,3 +109,29 @@ def test_sources_of_jobs_are_compared_by_what_they_say_of_themselves():
 def test_one_run_alone_is_refused():
     with pytest.raises(InputError, match="two runs or more"):
         _check(run(two_hours(), endless_jobs()))
+
+
+def test_a_run_on_a_cluster_is_compared_with_one_on_a_log_from_the_start_of_each():
+    jobs = JobSet([job("a", work=20_000.0), job("b", work=9_000.0, submit_s=600.0)], submit_is_relative=True)
+    on_log = run(two_hours().between(1_800_000_000, 7_200_000_000), jobs)
+    on_cluster = run(fixed_cluster("v100=2", 7_200_000_000), jobs)
+    for runs in ([on_log, on_cluster], [on_cluster, on_log]):
+        (pair,) = compare(*runs, resamples=100).pairs
+        by_measure = {row.measure: row for row in pair.jobs.measures}
+        # the log has one node for its first hour, the cluster two
+        expected = [run.jobs.finished.astype("int64").to_numpy() / 1e6 for run in runs]
+        starts = [run.record.config.window_start_us / 1e6 for run in runs]
+        difference = (expected[1] - starts[1]) - (expected[0] - starts[0])
+        assert by_measure["finish_s"].median == pytest.approx(float(sum(difference) / 2))
+        assert by_measure["finish_s"].n_both == 2
+        made = next(row for row in pair.hours if row.measure == "samples")
+        assert made.baseline == made.other == pytest.approx(29_000.0)
+    assert next(row.to_json() for row in differing_options([on_log, on_cluster])) == {
+        "option": "log", "values": ["a log in memory", "cluster v100=2"]
+    }  # fmt: skip
+
+
+def test_jobs_of_a_cluster_are_those_of_the_log_at_the_same_times_after_the_start():
+    on_log = run(two_hours(), JobSet([job("a", submit_s=600.0)]))
+    with pytest.raises(InputError, match="submitted of job 1 is another one"):
+        _check(on_log, run(fixed_cluster("v100=2", 7_200_000_000), JobSet([job("a", submit_s=60.0)])))

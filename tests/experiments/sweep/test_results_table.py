@@ -42,7 +42,7 @@ def test_every_column_is_in_the_summary_of_a_run():
     result = options.run()
     there = {name for name, metric in COLUMNS.items() if metric.of(result) is not None}
     # of learning, of a campaign, of work that was done, of prices, of rounds and of fairness
-    of_others = {"learning_lost", "best_score", "last_finish", "average_jct_s", "makespan_s", "cost"}
+    of_others = {"learning_lost", "best_score", "last_finish", "done_s", "average_jct_s", "makespan_s", "cost"}
     of_others |= {"known_average_jct_s", "ideal_average_jct_s"}
     of_others |= {"average_rho", "largest_rho", "share_of_rho_above_1"}
     of_others |= {"geometric_mean_jct_s", "harmonic_mean_jct_s", "worst_rho", "unfair_share", "worst_rho_by_presence"}

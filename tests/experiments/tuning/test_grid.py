@@ -1,7 +1,13 @@
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.tuning.grid import USUAL_MAX_PARALLEL, USUAL_T_FWD, grid_of
+from bfreplay.experiments.tuning.grid import (
+    LONG_LOG_MAX_PARALLEL,
+    LONG_LOG_T_FWD,
+    USUAL_MAX_PARALLEL,
+    USUAL_T_FWD,
+    grid_of,
+)
 
 DAY_S = 86_400.0
 
@@ -29,6 +35,15 @@ def test_usual_times_longer_than_a_part_are_left_out_and_given_ones_are_kept():
     assert "above 60 s" in grid.notes[0]
     assert grid_of([500], [1], n_jobs=1, shortest_s=100.0).t_fwd == (500.0,)
     assert grid_of(None, [1], n_jobs=1, shortest_s=1.0).t_fwd == (10.0, "auto")
+
+
+def test_on_a_long_log_fewer_values_are_tried_unless_given():
+    shorter = grid_of(None, None, n_jobs=1000, shortest_s=DAY_S, n_pool_events=30_001)
+    assert (shorter.t_fwd, shorter.max_parallel) == (LONG_LOG_T_FWD, LONG_LOG_MAX_PARALLEL)
+    assert "30,001 pool events" in shorter.notes[0]
+    given = grid_of([60.0], [5], n_jobs=1000, shortest_s=DAY_S, n_pool_events=30_001)
+    assert (given.t_fwd, given.max_parallel, given.notes) == ((60.0,), (5,), ())
+    assert grid_of(None, None, n_jobs=1000, shortest_s=DAY_S, n_pool_events=30_000).t_fwd == USUAL_T_FWD
 
 
 def test_values_are_sorted_with_auto_behind():

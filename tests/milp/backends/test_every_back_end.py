@@ -42,7 +42,9 @@ class TestOurBackEnds(BackendContract):
             posed = problem.held_to_published_limit() if formulation.change_limited else problem
             best, counts = optimum_by_enumeration(posed)
             model = formulation.build(problem)
-            answer = must_solve(worker, instance, model if instance.capabilities.warm_start else replace(model, start=None))
+            answer = must_solve(
+                worker, instance, model if instance.capabilities.warm_start else replace(model, start=None)
+            )
             if counts is None:
                 assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
                 return

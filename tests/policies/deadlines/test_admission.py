@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import BFTrainerPolicy, Decision, Policy
@@ -12,7 +13,6 @@ from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.deadlines.admission import DeadlinePlans, Levels, fewest_nodes
 from bfreplay.policies.policy import Round
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.policies.small_states import state_of
 from tests.replay.tiny import SECOND, job, log

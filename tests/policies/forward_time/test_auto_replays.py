@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents
 from bfreplay.milp.verify import objective_of
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.forward_time import CANDIDATES_S
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.saved_decisions import recorded_decisions
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
@@ -43,7 +44,7 @@ def unequal_jobs() -> JobSet:
 
 
 def run(events: NodeEvents, jobs: JobSet, t_fwd_s: float | str = "auto", **options: object) -> RunResult:
-    return replay_log(events, jobs, BFTrainerPolicy(t_fwd_s), with_efficiency=False, with_bound=False, **options)
+    return replay_log(events, jobs, BFTrainerPolicy(t_fwd_s), efficiency=False, bound=False, **options)
 
 
 def samples(result: RunResult) -> float:
@@ -75,7 +76,7 @@ def test_a_run_is_repeated_to_the_byte_by_a_policy_that_has_run_before(tmp_path)
     events, jobs = random_log(20.0, 300), unequal_jobs()
     policy = BFTrainerPolicy("auto")
     for name, using in (("one", policy), ("two", policy), ("three", BFTrainerPolicy("auto"))):
-        replay_log(events, jobs, using, with_efficiency=False, with_bound=False, out=tmp_path / name)
+        replay_log(events, jobs, using, efficiency=False, bound=False, out=tmp_path / name)
     for file in ("run.json", "decisions.parquet", "jobs.parquet", "allocations.parquet"):
         one, *others = ((tmp_path / name / file).read_bytes() for name in ("one", "two", "three"))
         assert all(other == one for other in others), file
@@ -121,7 +122,7 @@ def test_dedicated_nodes_are_measured_with_the_default():
 def test_it_goes_with_curves_that_are_learnt():
     events, jobs = random_log(20.0, 300), unequal_jobs()
     results = [
-        replay_log(events, jobs, LearningPolicy(BFTrainerPolicy("auto")), with_efficiency=False, with_bound=False)
+        replay_log(events, jobs, LearningPolicy(BFTrainerPolicy("auto")), efficiency=False, bound=False)
         for _ in range(2)
     ]
     assert samples(results[0]) == samples(results[1]) > 0

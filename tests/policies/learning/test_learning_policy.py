@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import (
@@ -22,7 +23,6 @@ from bfreplay.policies import (
     Trigger,
 )
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
-from bfreplay.runs import replay_log
 from bfreplay.testing import PolicyContract
 from tests.policies.small_states import SECOND, state_of
 from tests.replay.tiny import job, log

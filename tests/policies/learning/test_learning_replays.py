@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bfreplay
+from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy, Decision, Policy, PolicyState
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 from tests.examples import examples
@@ -103,8 +103,8 @@ def _watch(events: bfreplay.NodeEvents, jobs: JobSet, policy: Policy, **options:
         jobs,
         watched,
         ReplaySettings(max_parallel=3),
-        with_efficiency=False,
-        with_bound=False,
+        efficiency=False,
+        bound=False,
         with_tables=False,
     )
     return watched
@@ -123,8 +123,8 @@ def test_decisions_rest_on_nothing_that_had_not_been_run_for_long_enough_by_then
                 jobs,
                 blind,
                 ReplaySettings(max_parallel=3),
-                with_efficiency=False,
-                with_bound=False,
+                efficiency=False,
+                bound=False,
                 with_tables=False,
             )
         assert blind.decided == [one for one in free.decided if one[0] <= until_us]
@@ -153,9 +153,7 @@ def test_nothing_is_learnt_from_shorter_runs():
     for measure_s, n_known in ((19.1, 0), (19.0, 6)):
         seen.clear()
         policy = LearningPolicy(Look(1e6), measure_s=measure_s)
-        replay_log(
-            log(4, changes, 200, idle_first=[0]), [job(rates=rates)], policy, with_efficiency=False, with_bound=False
-        )
+        replay_log(log(4, changes, 200, idle_first=[0]), [job(rates=rates)], policy, efficiency=False, bound=False)
         assert len(seen) == 7
         assert sum(table != [[0.0, 1.0, 2.0, 3.0, 4.0]] for table in seen) == n_known
 
@@ -176,9 +174,7 @@ def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
             counts.append(decision.counts)
             return decision
 
-    run = replay_log(
-        events, jobs, Keep(BFTrainerPolicy(120.0), share, noise=0.05), with_efficiency=False, with_bound=False
-    )
+    run = replay_log(events, jobs, Keep(BFTrainerPolicy(120.0), share, noise=0.05), efficiency=False, bound=False)
     made, decided = list(beliefs), iter(counts)
     options = learning_from_record(run.record.config.policy)
     assert options == {"share": share, "noise": 0.05, "seed": 0, "measure_s": 30.0}
@@ -191,7 +187,7 @@ def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
             again.decided(state, answer := next(decided))
             return Decision(answer)
 
-    replay_log(events, jobs, Repeat(), with_efficiency=False, with_bound=False)
+    replay_log(events, jobs, Repeat(), efficiency=False, bound=False)
     assert len(believed) == len(made) > 1000
     assert all(np.array_equal(one, other) for one, other in zip(made, believed, strict=True))
 
@@ -203,9 +199,9 @@ def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
 def test_little_is_lost_on_the_sample(share, noise, most_lost):
     events, jobs = bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path())
     known, learnt = (
-        replay_log(events, jobs, policy, unlimited_work=True, with_efficiency=False, with_bound=False).summary[
-            "ledger"
-        ]["samples"]
+        replay_log(events, jobs, policy, unlimited_work=True, efficiency=False, bound=False).summary["ledger"][
+            "samples"
+        ]
         for policy in (BFTrainerPolicy(120.0), LearningPolicy(BFTrainerPolicy(120.0), share, noise=noise))
     )
     assert 1 - learnt / known < most_lost
@@ -218,6 +214,6 @@ def test_what_is_learnt_is_used():
     # eight idle nodes, and a ninth that comes and goes, so that there is something to decide
     changes = [(40.0 * k, 8, k % 2 == 1) for k in range(1, 20)]
     watched = _Watched(LearningPolicy(BFTrainerPolicy(120.0), measure_s=30.0))
-    replay_log(log(9, changes, 800, idle_first=range(8)), jobs, watched, with_efficiency=False, with_bound=False)
+    replay_log(log(9, changes, 800, idle_first=range(8)), jobs, watched, efficiency=False, bound=False)
     assert watched.decided[0][1] == [8, 0]
     assert [counts for _, counts in watched.decided[-2:]] == [[1, 7], [1, 8]]

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.look_ahead import ForesightPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.policies.look_ahead.questions import Listening, pools
 from tests.policies.small_states import state_of, states
@@ -19,7 +19,7 @@ from tests.replay.tiny import SECOND, job, log, logs
 
 
 def _counts(events, jobs, policy) -> list[tuple[float, list[int]]]:
-    table = replay_log(events, JobSet(jobs), policy, ReplaySettings(4), with_efficiency=False, with_bound=False).table(
+    table = replay_log(events, JobSet(jobs), policy, ReplaySettings(4), efficiency=False, bound=False).table(
         "decisions"
     )
     seconds = [time.timestamp() for time in table["time"].to_pylist()]

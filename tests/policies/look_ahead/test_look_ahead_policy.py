@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.bounds import Effort, upper_bound
 from bfreplay.policies import BFTrainerPolicy, PolicyState
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.workload import JobSet
 from tests.policies.look_ahead.questions import Listening, pools
@@ -137,9 +137,7 @@ def _idle_intervals(n: int, idle_interval_s: float) -> tuple:
 
 
 def _samples(events, jobs, policy) -> float:
-    run = replay_log(
-        events, jobs, policy, ReplaySettings(1), unlimited_work=True, with_efficiency=False, with_bound=False
-    )
+    run = replay_log(events, jobs, policy, ReplaySettings(1), unlimited_work=True, efficiency=False, bound=False)
     return float(run.summary["ledger"]["samples"])
 
 
@@ -165,7 +163,7 @@ def test_it_grows_again_when_idle_intervals_become_long():
     events = log(3, [*short, *long], 12_000, idle_first=(0,))
     run = replay_log(
         events, JobSet([job(up_s=20.0, down_s=5.0)]), LookAheadPolicy(2, 3, 20, 120.0), ReplaySettings(1),
-        unlimited_work=True, with_efficiency=False, with_bound=False,
+        unlimited_work=True, efficiency=False, bound=False,
     )  # fmt: skip
     table = run.table("decisions").to_pylist()
     grown = [row["time"].timestamp() for row in table if row["counts"] == [3]]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import BFTrainerPolicy, Policy
@@ -16,7 +17,7 @@ from bfreplay.policies.forward_time import AutoForwardTime
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.testing import PolicyContract
 from bfreplay.workload import JobSet, Orders
 from tests.examples import examples
@@ -42,9 +43,7 @@ class TestLookAheadThatRemembersLittle(PolicyContract):
 
 
 def _replay(events, jobs, policy, settings=None, **options) -> RunResult:
-    return replay_log(
-        events, jobs, policy, settings or ReplaySettings(3), with_efficiency=False, with_bound=False, **options
-    )
+    return replay_log(events, jobs, policy, settings or ReplaySettings(3), efficiency=False, bound=False, **options)
 
 
 def _decided(run: RunResult) -> pa.Table:
@@ -206,5 +205,5 @@ def test_known_curves_of_a_job_source_are_measured_by_one_who_sees_the_log_too()
         return Scripted([Orders(submit=tuple(jobs))])
 
     learned = replay_log(_busy(), source(), LearningPolicy(_MADE["foresight"]()))
-    known = replay_log(_busy(), source(), _MADE["foresight"](), with_efficiency=False, with_bound=False)
+    known = replay_log(_busy(), source(), _MADE["foresight"](), efficiency=False, bound=False)
     assert learned.summary["learning"]["known_samples"] == known.summary["ledger"]["samples"]

@@ -8,7 +8,7 @@ from typing import Any
 from bfreplay.report.figures.figure import PageFigure
 from bfreplay.report.figures.marks import DARK, LIGHT
 
-_OF_THE_PAGE = ("steps", "rows", "time")
+_OF_THE_PAGE = ("steps", "rows", "holders", "time")
 
 
 def check_page(figure: PageFigure) -> PageFigure:

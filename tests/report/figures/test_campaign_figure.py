@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.campaign import (
     CampaignOverTime,
@@ -25,7 +26,6 @@ from bfreplay.report.figures.campaign import (
 )
 from bfreplay.report.figures.over_time import Part
 from bfreplay.report.figures.picture_files import save_picture
-from bfreplay.runs import replay_log
 from bfreplay.runs.explain.campaign import campaign_answer
 from bfreplay.runs.explain.job_story import job_story_from_tables
 from bfreplay.runs.explain.jobs_of_run import job_answers
@@ -42,9 +42,7 @@ DAY_S = 86_400
 @pytest.fixture(scope="module")
 def trials():
     """t0 pauses at 2.5 s and is pruned at 8.75 s, t1 fails at 3.75 s, t2 and t3 finish at 23.75 s."""
-    return replay_log(
-        log(4, [], 60, range(4)), LittleHalving(), EqualSharePolicy(), with_efficiency=False, with_bound=False
-    )
+    return replay_log(log(4, [], 60, range(4)), LittleHalving(), EqualSharePolicy(), efficiency=False, bound=False)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +50,7 @@ def plain():
     """a is preempted at 10 s, goes on at 25 s and finishes at 30 s; b comes at 40 s."""
     jobs = JobSet([replace(job("a", work=150.0, rates=(0.0, 10.0)), model="net"), job("b", submit_s=40)])
     events = log(2, [(10, 0, False), (25, 1, True)], 60, idle_first=[0])
-    return replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    return replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
 
 
 def steps(*pairs: tuple[float, int], end_s: float = 60) -> NodesOverTime:

@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.report.figures.decision_times import DECISION_TIMES, POINTS, decision_times
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
@@ -74,7 +75,7 @@ def test_the_first_map_of_the_published_clock_is_a_rule_that_nobody_asked_for():
     settings = ReplaySettings(semantics=Semantics.PUBLISHED)
     events = log(2, [(10, 1, True), (20, 1, False)], 60, idle_first=[0])
     run = replay_log(
-        events, JobSet([job()]), EqualSharePolicy(), settings, with_efficiency=False, with_bound=False
+        events, JobSet([job()]), EqualSharePolicy(), settings, efficiency=False, bound=False
     )  # fmt: skip
     found = decision_times(run)
     assert {kind: times.size + n for kind, (times, n) in found.by_kind.items()} == run.summary["decisions"]

@@ -43,11 +43,11 @@ def test_shares_held_and_longer_are_worked_by_hand():
 
 def test_words_are_worked_by_hand():
     assert IDLE_INTERVALS.words({"": idle_intervals(idle_intervals_run())}) == (
-        "100 idle intervals: those longer than 68.3 min make up 30.0 % of the number and 74.1 % of the idle node-hours "
+        "100 idle intervals: those longer than 68.3 min make up 30 % of the number and 74.1 % of the idle node-hours "
         "(5 are "
         "cut by an edge of the window, and may have been longer than it shows). Jobs held 70.4 % of the idle "
         "node-hours, 0 % of those in idle intervals of up to 4.27 min and "
-        "80.0 % of those in idle intervals of over 68.3 min."
+        "80 % of those in idle intervals of over 68.3 min."
     )
 
 

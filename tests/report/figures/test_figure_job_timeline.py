@@ -11,13 +11,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import NothingToShowError
 from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, part_of, rows_of, shortened
 from bfreplay.report.figures.job_timeline import JOBS, job_timeline
 from bfreplay.report.page.sections import packed_steps
-from bfreplay.runs import replay_log
 from bfreplay.runs.explain.saved_tables import Allocations, allocations_of
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
@@ -35,7 +35,7 @@ def plain():
         ]
     )
     return replay_log(
-        log(2, [(20, 1, True)], 60, idle_first=[0]), jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False
+        log(2, [(20, 1, True)], 60, idle_first=[0]), jobs, EqualSharePolicy(), efficiency=False, bound=False
     )
 
 

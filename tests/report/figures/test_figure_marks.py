@@ -44,7 +44,7 @@ def test_runs_are_alike_if_all_are_like_the_first():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1.0, "1 node"), (1.004, "1 node"), (1.01, "1.01 nodes"), (0.0, "0.0 nodes")]
+    ("value", "text"), [(1.0, "1 node"), (1.004, "1.00 nodes"), (1.01, "1.01 nodes"), (0.0, "0 nodes")]
 )
 def test_one_is_told_as_one(value, text):
     assert amount_of(value, "node") == text

@@ -71,8 +71,8 @@ def test_parts_that_no_run_has_are_not_drawn_but_are_in_the_table():
 
 def test_words_tell_the_shares():
     assert NODE_HOURS.words({"": node_hours(ledger_run())}) == (
-        "Of 100.0 idle node-hours 60.0 % were useful, 10.0 % went into rescaling, 5.0 % were preempted, "
-        "20.0 % stayed unallocated, 5.0 % stalled (held, nothing made)."
+        "Of 100 idle node-hours 60 % were useful, 10 % went into rescaling, 5 % were preempted, "
+        "20 % stayed unallocated, 5 % stalled (held, nothing made)."
     )
 
 

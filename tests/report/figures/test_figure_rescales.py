@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.report.figures.figure import NothingToShowError
 from bfreplay.report.figures.rescales import CAUSES, MEASURES, RESCALES, rescales
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.figures.drawn import check_page
@@ -62,7 +63,7 @@ def test_under_the_published_clock_charges_are_what_the_ledger_has():
     changes = [(20.0 * k, k % 3, bool((k - 1) // 3 % 2)) for k in range(1, 40)]
     events = log(3, changes, 900, idle_first=[0, 1, 2])
     settings = ReplaySettings(semantics=Semantics.PUBLISHED)
-    run = replay_log(events, jobs, EqualSharePolicy(), settings, with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), settings, efficiency=False, bound=False)
     found, ledger = rescales(run), run.summary["ledger"]
     assert found.total("rescale_cost") == pytest.approx(ledger["rescale_samples"])
     assert found.total("preemption_cost") == pytest.approx(ledger["preemption_samples"])
@@ -87,7 +88,7 @@ def test_the_page_has_the_same_bars():
     heights = {trace["name"]: trace["y"] for trace in figure.traces}
     assert heights["rescales up"] == [8, 7, 6, 5, 4, 3, 2, 1]
     assert heights["charged for preemption"] == pytest.approx([0, 6, 2.5, 0, 0, 0, 0, 0])
-    assert "60 samples charged for preemption (6.0 % of the samples made)" in str(figure.traces)
+    assert "60 samples charged for preemption (6 % of the samples made)" in str(figure.traces)
 
 
 def test_several_runs_have_a_panel_for_each_measure():
@@ -115,8 +116,8 @@ def test_the_table_ends_with_the_totals():
 
 def test_words_are_worked_by_hand():
     assert RESCALES.words({"": rescales(rescales_run())}) == (
-        "36 rescales up, 1 down, 6 preemptions; jobs were charged 1.5 % of the samples made for rescaling and 8.5 % "
-        "for preemption, 60.0 % of that when nodes were reclaimed; 10.0 % of the charges had not been worked off when "
+        "36 rescales up, 1 down, 6 preemptions; jobs were charged 1.50 % of the samples made for rescaling and 8.50 % "
+        "for preemption, 60 % of that when nodes were reclaimed; 10 % of the charges had not been worked off when "
         "the job left or the window ended."
     )
 

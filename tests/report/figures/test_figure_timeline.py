@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import NothingToShowError
 from bfreplay.report.figures.timeline import TIMELINE, timeline
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.run_records import changed, setting
@@ -23,7 +24,7 @@ def plain():
     """Node 0 is idle but from 10 s to 30 s, node 1 from 20 s; a takes what there is until it is done at 25 s."""
     jobs = JobSet([job("a", work=150.0)])
     events = log(2, [(10, 0, False), (20, 1, True), (30, 0, True)], 60, idle_first=[0])
-    return replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    return replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
 
 
 def seconds(series) -> list[tuple[float, float]]:
@@ -106,7 +107,7 @@ def test_a_part_in_which_idle_nodes_are_not_known_has_nothing_to_show(plain):
 
 def test_words_tell_the_numbers(plain, never_idle_run, all_idle_run, no_jobs_run):
     assert TIMELINE.words({"": timeline(plain)}) == (
-        "1.33 nodes were idle on average, between 0 and 2. Jobs held 0.25 nodes on average, 18.8 % of the idle node "
+        "1.33 nodes were idle on average, between 0 and 2. Jobs held 0.250 nodes on average, 18.8 % of the idle node "
         "time."
     )
     assert TIMELINE.words({"": timeline(never_idle_run)}) == "No node was idle at any time."

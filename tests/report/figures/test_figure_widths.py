@@ -89,14 +89,14 @@ def test_the_table_has_powers_of_two_up_to_the_most():
 
 def test_words_are_worked_by_hand():
     assert WIDTHS.words({"": widths(widths_run())}) == (
-        "At least one node was idle 80.0 % of the time, and at least 4 nodes half of the time (mean 2.9). "
-        "Jobs held a node 40.0 % of the time, and none for more than half of the time (mean 1)."
+        "At least one node was idle 80 % of the time, and at least 4 nodes half of the time (mean 2.90). "
+        "Jobs held a node 40 % of the time, and none for more than half of the time (mean 1)."
     )
 
 
 def test_idle_nodes_that_are_there_less_than_half_of_the_time_are_told_as_such():
     words = WIDTHS.words({"": widths(widths_run(n_idle=(0, 4, 0, 0)))})
-    assert words.startswith("At least one node was idle 30.0 % of the time, and none for more than half of the time")
+    assert words.startswith("At least one node was idle 30 % of the time, and none for more than half of the time")
 
 
 def test_hovering_tells_of_one_node_as_one():

@@ -13,7 +13,7 @@ from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.idleness import characterise
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.report import check_idleness_pictures, draw_idleness
-from bfreplay.report.figures.axes import log_tick, number, percent_tick, plain_tick
+from bfreplay.report.figures.axes import log_tick, percent_tick, plain_tick
 from bfreplay.report.figures.figure import Figure, as_they_are, figures_of
 from bfreplay.report.figures.idleness import (
     bursts_per_day,
@@ -347,4 +347,3 @@ def test_ticks_are_written_as_people_write_numbers():
     assert [plain_tick(x, 0) for x in (0, 0.25, 5, 12.0, 2_000)] == ["0", "0.25", "5", "12", "2,000"]
     assert [log_tick(x, 0) for x in (0.05, 1, 2_000)] == ["0.05", "1", "2,000"]
     assert [percent_tick(x, 0) for x in (0, 0.025, 0.07, 1)] == ["0%", "2.5%", "7%", "100%"]
-    assert [number(x) for x in (0, 0.012, 0.44, 99.96, 123.4)] == ["0", "0.012", "0.44", "100.0", "123"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments import compare_runs
+from bfreplay.experiments import compare
 from bfreplay.report import draw_comparison
 from bfreplay.report.figures.run_comparison import (
     PARTS,
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     """Two runs against a third, two days, an hour a bin."""
     place = tmp_path_factory.mktemp("compared")
     runs = [run(busy_days(), endless_jobs(), t_fwd=t_fwd, out=place / f"t{t_fwd:g}") for t_fwd in (120.0, 20.0, 600.0)]
-    compare_runs(runs, out=place / "found", resamples=200)
+    compare(*runs, out=place / "found", resamples=200)
     return place / "found"
 
 
@@ -49,7 +49,7 @@ def test_bars_add_up_to_the_difference_and_the_line_ends_there(folder):
 
 def test_many_bins_share_bars(folder, tmp_path):
     runs = [folder.parent / name for name in ("t120", "t20")]
-    compare_runs(runs, bin="2min", out=tmp_path / "fine", resamples=100)
+    compare(*runs, bin="2min", out=tmp_path / "fine", resamples=100)
     (fine,) = differences_over_time(RunComparison.load(tmp_path / "fine"))
     coarse = differences_over_time(RunComparison.load(folder))[0]
     assert fine.difference.size <= 400
@@ -89,7 +89,7 @@ def test_the_band_is_drawn_only_where_there_is_one(folder, tmp_path):
     figure = draw_over_time(differences_over_time(comparison))
     assert [len(axes.collections) for axes in figure.axes] == [0, 1, 0, 1]
     short = [run(log(2, [], 3 * HOUR, [0, 1]), endless_jobs(), t_fwd=t_fwd) for t_fwd in (120.0, 20.0)]
-    compare_runs([*short, run(log(2, [], 3 * HOUR, [0, 1]), endless_jobs(), max_parallel=1)], out=tmp_path / "short")
+    compare(*short, run(log(2, [], 3 * HOUR, [0, 1]), endless_jobs(), max_parallel=1), out=tmp_path / "short")
     comparison = RunComparison.load(tmp_path / "short")
     found = differences_over_time(comparison)
     assert np.isfinite(found[0].low).all()  # no difference at all
@@ -123,7 +123,7 @@ def test_a_comparison_is_drawn_as_png_and_svg_with_the_same_bytes_each_time(fold
 
 def test_runs_in_which_nothing_happened_are_drawn_all_the_same(tmp_path):
     nothing = run(log(2, [], 20 * HOUR), endless_jobs())
-    compare_runs([nothing, nothing], out=tmp_path / "found", pictures=draw_comparison)
+    compare(nothing, nothing, out=tmp_path / "found", pictures=draw_comparison)
     assert len(list((tmp_path / "found").glob("*.png"))) == 2
 
 

@@ -70,6 +70,14 @@ def expected_facts(folder):
         "idle_intervals": int(idle_intervals["n_intervals"].sum()),
         "idle_intervals.censored": int(idle_intervals["n_censored"].sum()),
     }
+    facts["share.overhead"] = float(parts["rescaling"] + parts["preempted"]) / idle_us if idle_us else None
+    facts["share.until_done"] = None
+    if all_left:
+        done, since = jobs["ended"].max(), pool["time"]
+        until_done_us = float(
+            ((until.clip(upper=done) - since.clip(upper=done)).dt.total_seconds() * pool["n_idle"]).sum() * 1e6
+        )
+        facts["share.until_done"] = float(parts["useful"]) / until_done_us if until_done_us else None
     for name, node_us in parts.items():
         facts[f"node_hours.{name}"] = float(node_us) / _HOUR_US
         facts[f"share.{name}"] = float(node_us) / idle_us if idle_us else None

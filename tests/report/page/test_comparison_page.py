@@ -7,13 +7,14 @@ import re
 
 import pytest
 
-from bfreplay.experiments import compare_runs
+from bfreplay.experiments import compare
 from bfreplay.report.figures.figure import FIGURES, figure_named
 from bfreplay.report.page.comparison_sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
-from bfreplay.report.shown_values import percent, written
+from bfreplay.report.shown_values import written
 from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.runs.metrics import key_figures
+from bfreplay.wording import percent
 from tests.report.page.expected import expected_facts
 from tests.report.page.read_page import ReadPage
 
@@ -28,7 +29,7 @@ def runs(sample_run, other_run):
 def comparison(runs, tmp_path_factory):
     """The comparison folder of the same."""
     folder = tmp_path_factory.mktemp("compared") / "comparison"
-    compare_runs(list(runs.values()), resamples=200, out=folder)
+    compare(*list(runs.values()), resamples=200, out=folder)
     return RunComparison.load(folder)
 
 
@@ -45,12 +46,15 @@ def page(page_file):
 
 
 def test_key_figures_are_what_the_tables_of_each_run_say(page, runs):
-    table = page.tables["key-figures"]
-    assert table.columns == ["what", *runs]
+    tables = [page.tables[name] for name in ("key-figures", "other-figures")]
+    assert [table.columns for table in tables] == [["what", *runs]] * 2
+    assert len(tables[0].rows) == 12
+    assert all(len({text for _, text in cells}) > 1 for _, *cells in tables[0].rows), "those that differ come first"
     expected = [expected_facts(run.folder) for run in runs.values()]
     kinds = {key: fact.kind for key, fact in key_figures(runs["A"]).items()}
-    assert len(table.rows) > 25
-    for (key, _), *cells in table.rows:
+    rows = [row for table in tables for row in table.rows]
+    assert len(rows) > 25
+    for (key, _), *cells in rows:
         for (value, text), of_run in zip(cells, expected, strict=True):
             number = None if value == "" else float(value)
             assert number == (None if of_run[key] is None else pytest.approx(of_run[key], rel=1e-9))
@@ -72,8 +76,12 @@ def test_the_answer_and_the_sections_are_those_of_the_comparison(page, compariso
             assert page.figures()[section.name]["traces"] == section.figure.traces
 
 
+_OF_OTHER_RUNS = ("best-score", "trials", "nodes")
+
+
 def test_figures_show_all_runs(page, runs):
-    for name in FIGURES.names():
+    assert not set(_OF_OTHER_RUNS) & set(page.figures())
+    for name in set(FIGURES.names()) - set(_OF_OTHER_RUNS):
         figure = figure_named(name)
         found = {label: figure.data(run) for label, run in runs.items()}
         assert page.figures()[name]["traces"] == figure.page(found).traces
@@ -101,7 +109,7 @@ def test_it_opens_in_a_narrow_browser_and_keeps_the_rules_of_accessibility(page_
     opened = open_page(page_file, viewport={"width": 390, "height": 800}, has_touch=True)
     assert opened.run("document.documentElement.scrollWidth") == 390
     assert opened.wide_plots() == []
-    assert opened.run("pageFigures.length") == len(FIGURES.names()) + 2
+    assert opened.run("pageFigures.length") == len(FIGURES.names()) - len(_OF_OTHER_RUNS) + 2
     opened.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     found = Axe().run(opened.page).response["violations"]
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []

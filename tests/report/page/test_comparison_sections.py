@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from bfreplay.experiments import compare_runs
+from bfreplay.experiments import compare
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.marks import Mark, run_number
 from bfreplay.report.figures.run_comparison import causes_page, differences_over_time, over_time_page, waterfalls
@@ -35,7 +35,7 @@ def comparison(tmp_path_factory) -> RunComparison:
     place = tmp_path_factory.mktemp("compared")
     runs = [run(busy_days(), endless_jobs(), t_fwd=t_fwd) for t_fwd in (120.0, 20.0)]
     runs.append(run(busy_days(), endless_jobs(), EqualSharePolicy()))
-    compare_runs(runs, out=place / "found", resamples=200)
+    compare(*runs, out=place / "found", resamples=200)
     return RunComparison.load(place / "found")
 
 
@@ -44,7 +44,7 @@ def ended(tmp_path_factory) -> RunComparison:
     """Jobs that end, in both semantics: samples are equal by construction."""
     place = tmp_path_factory.mktemp("ended")
     runs = [run(busy_days(), ending_jobs(), max_parallel=n) for n in (10, 2)]
-    compare_runs(runs, out=place / "found", resamples=200)
+    compare(*runs, out=place / "found", resamples=200)
     return RunComparison.load(place / "found")
 
 
@@ -160,8 +160,8 @@ def test_words_tell_the_differences_at_the_end(comparison):
     pair = comparison.record["pairs"][1]
     share = 100 * pair["samples"]["difference"] / pair["samples"]["baseline"]
     assert abs(share) > 1
-    assert f"In all C - A is {share:+.2f} % of A's samples" in section(comparison, "differences-over-time").words
-    assert f"all {share:+.2f} %" in section(comparison, "causes").words
+    assert f"In all C - A is {share:+.3g} % of A's samples" in section(comparison, "differences-over-time").words
+    assert f"all {share:+.3g} %" in section(comparison, "causes").words
     assert "48 bins of 1 h" in section(comparison, "differences-over-time").words
 
 

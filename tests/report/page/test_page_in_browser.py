@@ -7,10 +7,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets.times import EPOCH
 from bfreplay.report.figures.over_time import StepSeries, columns_of
 from bfreplay.report.page.document import write_report
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.page.conftest import OpenPage
@@ -96,11 +96,11 @@ def test_a_picture_offers_to_be_saved_and_nothing_else(opened):
 
 
 def test_a_double_click_shows_all_of_a_picture_that_is_not_over_time(opened):
-    ranges = "document.getElementById('plot-idle intervals').layout.xaxis.range.map(Number)"
+    ranges = "document.getElementById('plot-idle-intervals').layout.xaxis.range.map(Number)"
     before = opened.run(ranges)
     _drag(opened, 0.3, 0.6, "idle-intervals")
     opened.page.wait_for_function(f"JSON.stringify({ranges}) !== JSON.stringify({before})")
-    opened.page.locator("#plot-idle intervals .nsewdrag").first.dblclick()
+    opened.page.locator("#plot-idle-intervals .nsewdrag").first.dblclick()
     opened.page.wait_for_function(f"({ranges}).every((value, k) => Math.abs(value - {before}[k]) < 1e-9)")
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.report.page.document import one_run_page, write_report
-from bfreplay.runs import replay_log
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.runs.explain.little_source import Scripted
@@ -96,5 +96,5 @@ def test_odd_runs_pass(request, name):
 
 
 def test_a_run_without_baselines_or_end_passes():
-    one_run_page(replay_log(_EVENTS, _JOBS, with_efficiency=False, with_bound=False))
+    one_run_page(replay_log(_EVENTS, _JOBS, efficiency=False, bound=False))
     one_run_page(replay_log(_EVENTS, _JOBS, unlimited_work=True))

@@ -17,7 +17,7 @@ from bfreplay import (
     solver_of,
     write_events,
 )
-from bfreplay.experiments import compare_runs
+from bfreplay.experiments import compare
 from bfreplay.report.page.document import write_comparison_report, write_report
 from bfreplay.result_folders.comparison import RunComparison
 from tests.report.page.conftest import OpenPage
@@ -62,7 +62,7 @@ def comparison(run, tmp_path_factory):
 
     @cache
     def made():
-        compare_runs([run(name) for name in _THREE], out=folder)
+        compare(*[run(name) for name in _THREE], out=folder)
         return RunComparison.load(folder)
 
     return made

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.campaigns.parts import TrialState
 from bfreplay.campaigns.rules import Budget, Retries
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.runs.explain.campaign import EARLY, campaign_answer
 from bfreplay.runs.explain.job_story import job_story
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
@@ -28,9 +28,7 @@ from tests.runs.explain.little_source import LittleHalving, Scripted, pausing_jo
 def run():
     # four nodes for the first in the queue, 40 samples/s: t0 is at the rung at 2.5 s and pauses; t1 crashes at 3.75 s;
     # t2 and t3, two nodes each, are at the rung at 8.75 s, where t0 is pruned; they are done at 23.75 s
-    return replay_log(
-        log(4, [], 60, range(4)), LittleHalving(), EqualSharePolicy(), with_efficiency=False, with_bound=False
-    )
+    return replay_log(log(4, [], 60, range(4)), LittleHalving(), EqualSharePolicy(), efficiency=False, bound=False)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +69,7 @@ def test_of_equal_scores_the_first_is_the_best():
     jobs = [pausing_job(name, work=200.0) for name in "ab"]
     run = replay_log(
         log(1, [], 60, [0]), Scripted(jobs), EqualSharePolicy(), ReplaySettings(1),
-        with_efficiency=False, with_bound=False,
+        efficiency=False, bound=False,
     )  # fmt: skip
     answer = campaign_answer(run, job_answers(run))
     assert run.frame("reports")["score"].tolist() == [1.0] * 4
@@ -87,9 +85,7 @@ def test_the_budget_is_told_with_its_use(run, answer):
 
 def test_a_plain_set_is_a_campaign_without_scores():
     jobs = JobSet([job("a", work=100.0), job("b", work=1e9)])
-    run = replay_log(
-        log(1, [], 30, [0]), jobs, EqualSharePolicy(), ReplaySettings(1), with_efficiency=False, with_bound=False
-    )
+    run = replay_log(log(1, [], 30, [0]), jobs, EqualSharePolicy(), ReplaySettings(1), efficiency=False, bound=False)
     answer = campaign_answer(run, job_answers(run))
     assert (answer.higher_is_better, answer.best_job, answer.budget, answer.source) == (None, None, {}, None)
     assert answer.finished_s.tolist() == [10.0]
@@ -112,16 +108,12 @@ def test_every_ending_is_an_early_one():
 
 @pytest.mark.parametrize(("source_of_none", "n_decisions"), [(Scripted([job("a")], start_s=99), 1), (Scripted(), 0)])
 def test_a_campaign_that_begins_after_the_window_has_no_job(source_of_none, n_decisions):
-    run = replay_log(
-        log(2, [], 60, [0, 1]), source_of_none, EqualSharePolicy(), with_efficiency=False, with_bound=False
-    )
+    run = replay_log(log(2, [], 60, [0, 1]), source_of_none, EqualSharePolicy(), efficiency=False, bound=False)
     assert len(run.decisions) == n_decisions
     answers = job_answers(run)
     models, answer = model_answers(answers), campaign_answer(run, answers)
     assert (len(answers), len(models)) == (0, 0)
-    one = replay_log(
-        log(1, [], 30, [0]), JobSet([job("a")]), EqualSharePolicy(), with_efficiency=False, with_bound=False
-    )
+    one = replay_log(log(1, [], 30, [0]), JobSet([job("a")]), EqualSharePolicy(), efficiency=False, bound=False)
     assert models.columns.tolist() == model_answers(job_answers(one)).columns.tolist()
     assert (answer.by_status, answer.ended_s.tolist(), answer.early_node_hours) == ({}, [], 0.0)
     assert nodes_over_time_by_model(run) == {}
@@ -140,7 +132,7 @@ def test_a_budget_of_failed_trials_counts_those_that_failed_for_good(most):
     made = source(
         campaign(30, retries=Retries(0.4, most), budget=Budget(failed_trials=29), name="c-retry-1"), [1.0] * 30
     )
-    run = replay_log(log(8, [], 4000, range(8)), made, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(log(8, [], 4000, range(8)), made, EqualSharePolicy(), efficiency=False, bound=False)
     for_good = sum(trial.state is TrialState.FAILED for trial in made.trials)
     crashed = int((run.jobs["status"] == "failed").sum())
     assert for_good > 0

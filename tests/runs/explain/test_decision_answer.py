@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import replay_log
 from bfreplay.runs.explain.decision_answer import Change, EmptyPool, render_decision
 from bfreplay.runs.explain.why_these_nodes import answer, explain_decision
 from bfreplay.runs.saved_decisions import recorded_decisions
@@ -37,7 +37,7 @@ def test_a_job_that_shrinks_for_another():
     # 1, from 1800 to 600, and pays 2 s x 30/s for it
     events = log(3, [], 60, idle_first=[0, 1, 2])
     jobs = JobSet([job("a", down_s=2.0), job("b", rates=(0.0, 30.0, 60.0), submit_s=10)])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     a = explained(run, "a", 12, events, jobs)
     assert (a.decision, a.time, a.trigger, a.n_idle, a.n_jobs) == (1, "1970-01-01T00:00:10Z", "arrival", 3, 2)
     assert (a.held, a.reclaimed, a.before, a.after) == (3, 0, 3, 1)
@@ -62,7 +62,7 @@ def test_a_job_that_shrinks_for_another():
 def test_a_reclaim_is_told_first_and_with_its_cost():
     events = log(3, [(10, 0, False), (10, 1, False)], 60, idle_first=[0, 1, 2])
     jobs = JobSet([job("a", up_s=3.0, down_s=2.0), job("b", submit_s=10)])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     a = explained(run, "a", 10, events, jobs)
     assert (a.held, a.reclaimed, a.before, a.after, a.preemption_cost_samples) == (3, 2, 1, 1, 60.0)
     assert (a.rescale_loss, a.rescale_cost_samples, a.as_it_was) == (0.0, 0.0, None)
@@ -78,7 +78,7 @@ def test_a_reclaim_is_told_first_and_with_its_cost():
 def test_a_job_below_its_minimum_could_not_be_left_as_it_was():
     events = log(3, [(10, 0, False)], 60, idle_first=[0, 1, 2])
     jobs = JobSet([job("wide", min_nodes=3, rates=(0.0, 10.0, 20.0, 30.0), down_s=1.0)])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     wide = explained(run, "wide", 20, events, jobs)
     assert (wide.held, wide.reclaimed, wide.before, wide.after) == (3, 1, 2, 0)
     assert (wide.as_it_was, wide.runner_up) == (None, None)
@@ -90,7 +90,7 @@ def test_a_job_below_its_minimum_could_not_be_left_as_it_was():
 def test_a_policy_without_an_objective_is_measured_by_the_jobs_own_curves():
     events = log(2, [], 60, idle_first=[0, 1])
     jobs = JobSet([job("slow", rates=(0.0, 1.0, 2.0)), job("fast", rates=(0.0, 50.0, 90.0))])
-    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
     with pytest.raises(InputError, match="--t-fwd"):
         explained(run, "slow", 5, events, jobs)
     slow = explained(run, "slow", 5, events, jobs, t_fwd_s=10.0)
@@ -110,13 +110,13 @@ def test_the_published_limit_is_kept_in_the_alternatives():
         events,
         jobs,
         BFTrainerPolicy(T_FWD_S, ExactSolver(published_limit=True)),
-        with_efficiency=False,
-        with_bound=False,
+        efficiency=False,
+        bound=False,
     )
     a = explained(limited, "a", 5, events, jobs)
     assert (a.after, a.is_optimal, a.runner_up.nodes) == (2, True, 1)  # from 0 by at most (4 + 1) // 2
     assert any("more than 2 nodes at once" in note for note in a.notes)
-    free = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    free = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     b = explained(free, "a", 5, events, jobs)
     assert (b.after, b.runner_up.nodes, b.notes) == (4, 3, ())
 
@@ -128,8 +128,8 @@ def test_the_first_map_of_the_published_program_is_no_decision():
         jobs,
         BFTrainerPolicy(T_FWD_S),
         ReplaySettings(semantics=Semantics.PUBLISHED),
-        with_efficiency=False,
-        with_bound=False,
+        efficiency=False,
+        bound=False,
     )
     assert any("drawn at random" in note for note in explained(run, "a", 5, events, jobs).notes)
 
@@ -137,7 +137,7 @@ def test_the_first_map_of_the_published_program_is_no_decision():
 def test_without_an_idle_node_there_was_nothing_to_decide():
     events = log(2, [(10, 0, False), (10, 1, False), (20, 0, True)], 60, idle_first=[0, 1])
     jobs = JobSet([job("a")])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     a = explained(run, "a", 15, events, jobs)
     assert a == EmptyPool("a", 1, "1970-01-01T00:00:10Z", n_reclaimed=2, held=2)
     assert "took back 2 nodes then, 2 of them from the job" in render_decision(a)
@@ -147,7 +147,7 @@ def test_without_an_idle_node_there_was_nothing_to_decide():
 def test_a_time_at_which_the_job_was_not_there_is_refused_with_when_it_was():
     events = log(1, [], 60, idle_first=[0])
     jobs = JobSet([job("a", work=100.0), job("b", submit_s=5), job("late", submit_s=99)])
-    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), ReplaySettings(1), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), ReplaySettings(1), efficiency=False, bound=False)
     for name, at_s, says in (
         ("a", 10, "active until 1970-01-01T00:00:10Z (finished)"),
         ("b", 7, "admitted at 1970-01-01T00:00:10Z, active until the end of the window"),
@@ -169,7 +169,7 @@ def refused(run, name, at_s, events, jobs) -> str:
 def test_a_paused_trial_was_not_active():
     # t0 is at the rung at 2.5 s and is pruned there at 8.75 s; t2 is paused and resumed at 8.75 s
     events, source = log(4, [], 60, range(4)), LittleHalving()
-    run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, EqualSharePolicy(), efficiency=False, bound=False)
 
     def of(name, at_s):
         return explained(run, name, at_s, events, source, t_fwd_s=T_FWD_S)
@@ -191,7 +191,7 @@ def test_a_paused_trial_was_not_active():
 def test_a_job_that_paused_alone_was_paused():
     events = log(4, [], 60, range(4))
     source = Scripted([pausing_job()], pausing=["a"], resume={20: ["a"]})
-    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     assert (
         "it was paused at 1970-01-01T00:00:02.500000Z, and not admitted again before 1970-01-01T00:00:19Z"
         in refused(run, "a", 19, events, source)
@@ -204,7 +204,7 @@ def test_a_job_paused_while_no_node_is_idle_was_paused_until_it_was_admitted_aga
     down = [(5, node, False) for node in range(4)]
     events = log(4, [*down, (30, 0, True)], 60, range(4))
     source = Scripted([pausing_job(), job("b", submit_s=1)], pausing=["a"], resume={20: ["a"]})
-    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     assert run.frame("reports")["verdict"].astype(str).tolist() == ["paused"]
     paused = run.frame("reports")["time"].iloc[0].timestamp()
     assert paused < 5
@@ -225,7 +225,7 @@ def test_many_pauses_are_told_with_how_many_more_there_were():
             return Verdict(pause=not report.is_finished)
 
     source = Often([replace(job("a", work=800.0), report_at_samples=marks)], resume=again)
-    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     says = refused(run, "a", 299, events, source)
     assert "paused at 1970-01-01T00:00:10Z, 1970-01-01T00:00:30Z, 1970-01-01T00:00:50Z and 4 times more, there" in says
     assert "until 1970-01-01T00:02:30Z (finished)" in says
@@ -241,7 +241,7 @@ POLICIES = {
 @settings(max_examples=examples(60))
 @given(events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(POLICIES)), data=st.data())
 def test_runner_up_and_margins_are_those_that_trying_all_decisions_finds(events, jobs, policy, data):
-    run = replay_log(events, jobs, POLICIES[policy](), ReplaySettings(3), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, POLICIES[policy](), ReplaySettings(3), efficiency=False, bound=False)
     table = run.decisions
     decidable = np.flatnonzero((table["n_jobs"] > 0) & (table["n_idle"] > 0)).tolist()
     if not decidable:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import replay_log
 from bfreplay.runs.explain.jobs_of_run import STATUSES, job_answers, model_answers, records
 from bfreplay.runs.explain.saved_tables import microseconds
 from bfreplay.runs.saved_decisions import recorded_jobs
@@ -21,9 +21,7 @@ SPIKE = (0.0, 10.0, 40.0, 45.0)  # 3 nodes are hardly better than 2
 
 
 def answered(events, jobs, max_parallel=10):
-    run = replay_log(
-        events, jobs, EqualSharePolicy(), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
-    )
+    run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(max_parallel), efficiency=False, bound=False)
     return job_answers(run, recorded_jobs(run, jobs=jobs)).set_index("job"), run
 
 

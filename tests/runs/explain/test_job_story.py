@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import replay_log
 from bfreplay.runs.explain.job_story import (
     LOST,
     PAUSED,
@@ -38,7 +38,7 @@ def test_a_job_that_starts_grows_is_preempted_waits_and_finishes():
     changes = [(10, 1, True), (20, 0, False), (30, 1, False), (40, 2, True)]
     events = log(3, changes, 60, idle_first=[0])
     jobs = JobSet([job("a", work=500.0, up_s=3.0, down_s=2.0)])
-    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
     story = job_story(run, "a", events=events, jobs=jobs)
     # 1 node: 100 samples in 10 s; growing costs 3 s x 10/s, the first reclaim 2 s x 20/s, the second, of the last node,
     # 2 s x 10/s: 500 + 90 samples are made in 10 s x 10 + 10 s x 20 + 10 s x 10 and, from 40 s on, 19 s x 10
@@ -60,7 +60,7 @@ def test_a_job_that_starts_grows_is_preempted_waits_and_finishes():
 def test_nodes_lost_and_won_at_one_instant_are_two_steps():
     events = log(3, [(10, 0, False), (10, 1, True), (10, 2, True)], 30, idle_first=[0])
     jobs = JobSet([job("a", down_s=2.0)])
-    run = replay_log(events, jobs, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
     story = job_story(run, "a", events=events, jobs=jobs)
     assert told(story)[2:] == [
         (0, STARTED, 0, 1, 0.0), (10, PREEMPTED, 1, 0, 20.0), (10, RESTARTED, 0, 2, 0.0), (30, "window end", 2, 2, 0.0),
@@ -74,7 +74,7 @@ def test_tables_alone_do_not_tell_a_reclaim_from_a_shrinking_at_the_same_instant
     # node 0 of a is reclaimed; b comes and takes one of the others from a
     events = log(4, [(10, 0, False)], 30, idle_first=[0, 1, 2, 3])
     jobs = JobSet([job("a", rates=(0.0, 10.0, 11.0, 12.0, 13.0)), job("b", rates=(0.0, 50.0), submit_s=10)])
-    run = replay_log(events, jobs, BFTrainerPolicy(60.0), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, BFTrainerPolicy(60.0), efficiency=False, bound=False)
     assert told(job_story(run, "a", events=events, jobs=jobs))[3:5] == [
         (10, PREEMPTED, 4, 3, 0.0), (10, SCALED_DOWN, 3, 2, 0.0)
     ]  # fmt: skip
@@ -85,7 +85,7 @@ def test_tables_alone_do_not_tell_a_reclaim_from_a_shrinking_at_the_same_instant
 
 def test_trials_pause_and_go_on_or_are_pruned():
     events, source = log(4, [], 60, range(4)), LittleHalving()
-    run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, EqualSharePolicy(), efficiency=False, bound=False)
 
     def of(name):
         return [step[:4] for step in told(job_story(run, name, events=events, jobs=source))[2:]]
@@ -100,7 +100,7 @@ def test_trials_pause_and_go_on_or_are_pruned():
 
 def test_a_job_that_was_never_admitted_has_a_short_story():
     events, jobs = log(1, [], 30, [0]), JobSet([job("a"), job("b"), job("late", submit_s=99)])
-    run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(1), with_efficiency=False, with_bound=False)
+    run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(1), efficiency=False, bound=False)
     rows = {row["job"]: row for row in job_answers(run).to_dict("records")}
     for name, steps in (("b", [("submitted", 0, 0), ("window end", 0, 0)]), ("late", [("window end", 0, 0)])):
         for story in (job_story(run, name, events=events, jobs=jobs), job_story_from_tables(run, name)):
@@ -113,7 +113,7 @@ def test_a_job_stopped_before_it_was_to_be_submitted_was_never_submitted():
     events = log(1, [], 60, [0])
     jobs = [job("a"), job("early", submit_s=30), job("due", submit_s=10)]
     source = Scripted(jobs, stop={10: {"due": Ending.STOPPED, "early": Ending.STOPPED}})
-    run = replay_log(events, source, EqualSharePolicy(), ReplaySettings(1), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, EqualSharePolicy(), ReplaySettings(1), efficiency=False, bound=False)
     rows = {row["job"]: row for row in job_answers(run).to_dict("records")}
     for story in (job_story(run, "early", events=events, jobs=source), job_story_from_tables(run, "early")):
         assert told(story) == [(10, "stopped", 0, 0, 0.0)]
@@ -126,7 +126,7 @@ def test_a_job_stopped_before_it_was_to_be_submitted_was_never_submitted():
 def test_nodes_reclaimed_as_a_job_is_stopped_are_told_with_its_end_alone():
     events = log(2, [(10, 0, False)], 60, [0, 1])
     source = Scripted([job("a", down_s=2.0)], stop={10: {"a": Ending.STOPPED}})
-    run = replay_log(events, source, EqualSharePolicy(), with_efficiency=False, with_bound=False)
+    run = replay_log(events, source, EqualSharePolicy(), efficiency=False, bound=False)
     assert run.jobs["n_preemptions"].tolist() == [1]
     assert told(job_story(run, "a", events=events, jobs=source))[2:] == [
         (0, STARTED, 0, 2, 0.0), (10, "stopped", 2, 0, 0.0),
@@ -182,7 +182,7 @@ def check_against_the_books(run, events, jobs) -> None:
 def test_stories_agree_with_the_ledger_of_any_run(events, jobs, policy, max_parallel, unlimited_work):
     run = replay_log(
         events, jobs, _POLICIES[policy](), ReplaySettings(max_parallel), unlimited_work=unlimited_work,
-        with_efficiency=False, with_bound=False,
+        efficiency=False, bound=False,
     )  # fmt: skip
     check_against_the_books(run, events, jobs)
 
@@ -194,9 +194,7 @@ def test_stories_agree_with_the_ledger_of_any_run(events, jobs, policy, max_para
 )  # fmt: skip
 def test_stories_of_trials_agree_with_the_ledger(events, n, costs, work, max_parallel):
     source = LittleHalving(n, *costs, work)
-    run = replay_log(
-        events, source, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), with_efficiency=False, with_bound=False
-    )
+    run = replay_log(events, source, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), efficiency=False, bound=False)
     check_against_the_books(run, events, source)
 
 
@@ -208,8 +206,8 @@ def test_stories_under_the_published_clock_count_as_the_books_do(events, jobs, s
         jobs,
         BFTrainerPolicy(60.0),
         ReplaySettings(3, Semantics.PUBLISHED, seed),
-        with_efficiency=False,
-        with_bound=False,
+        efficiency=False,
+        bound=False,
     )
     for row in run.jobs.to_dict("records"):
         steps = job_story(run, row["job"], events=events, jobs=jobs).steps

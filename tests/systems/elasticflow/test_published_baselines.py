@@ -46,12 +46,12 @@ def job(index, gpus, *, submit_s=0, duration_s=1000, deadline_s=10_000):
 def test_tiresias_and_gandiva_leave_what_the_published_program_left(shared, file, name, schedule, run_published):
     case = Case.read(shared, file, f"{name}/{schedule}")
     run = run_published(case.jobs, case.servers, case.slot_s)
-    golden = case.golden
+    golden = case.record
     assert (run.accepted, run.declined) == (golden["accepted"], golden["declined"])
-    assert case.ends(run) == golden["per_job"]
+    assert case.ends_of(run) == golden["per_job"]
     assert len(run.moments) == golden["n_scheduling_rows"]
     if "events" in golden:
-        assert case.events(run) == [event[:2] for event in golden["events"]]
+        assert case.events_of(run) == [event[:2] for event in golden["events"]]
         assert case.efficiencies(run) == pytest.approx([event[2] for event in golden["events"]], abs=1e-8)
 
 
@@ -59,9 +59,9 @@ def test_tiresias_and_gandiva_leave_what_the_published_program_left(shared, file
 def test_themis_leaves_the_ends_that_the_published_program_left(shared, file, name):
     case = Case.read(shared, file, f"{name}/themis")
     run = themis(case.jobs, case.servers, case.slot_s)
-    golden = case.golden
+    golden = case.record
     assert (run.accepted, run.declined) == (golden["accepted"], golden["declined"])
-    assert sorted(case.ends(run, NO_START_S)) == sorted(golden["per_job"])
+    assert sorted(case.ends_of(run, NO_START_S)) == sorted(golden["per_job"])
     assert len(run.moments) == golden["n_scheduling_rows"]
 
 
@@ -69,9 +69,9 @@ def test_themis_leaves_the_ends_that_the_published_program_left(shared, file, na
 def test_themis_gives_the_gpus_that_the_published_program_gave(shared, file, name):
     case = Case.read(shared, file, f"{name}/themis")
     run = themis(case.jobs, case.servers, case.slot_s, only_contended=False)
-    assert case.ends(run, NO_START_S) == case.golden["per_job"]
-    assert case.events(run) == [event[:2] for event in case.golden["events"]]
-    assert case.efficiencies(run) == pytest.approx([event[2] for event in case.golden["events"]], abs=1e-8)
+    assert case.ends_of(run, NO_START_S) == case.record["per_job"]
+    assert case.events_of(run) == [event[:2] for event in case.record["events"]]
+    assert case.efficiencies(run) == pytest.approx([event[2] for event in case.record["events"]], abs=1e-8)
 
 
 def fig10(shared, schedule, run_published):
@@ -116,7 +116,7 @@ def ratios(of, fractions):
 
 
 def best_ratio(of):
-    """By bisection: at a ratio, each job needs a fraction, and the GPUs must be enough for all."""
+    """Return the best ratio by bisection: at a ratio each job needs a fraction, and the GPUs must suffice."""
 
     def fits(ratio):
         time_s = ratio * of.isolated - of.elapsed_s

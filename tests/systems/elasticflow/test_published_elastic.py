@@ -31,14 +31,14 @@ PROGRAMS = [
 @pytest.mark.parametrize(("schedule", "program"), PROGRAMS)
 def test_the_published_schedulers_leave_what_their_program_left(shared, file, name, schedule, program):
     case = Case.read(shared, file, f"{name}/{schedule}")
-    run, golden = program(case.jobs, case.servers, case.slot_s), case.golden
+    run, golden = program(case.jobs, case.servers, case.slot_s), case.record
     assert (run.accepted, run.declined) == (golden["accepted"], golden["declined"])
     # the file judges by logged ends, and has ends of one event in another order in places
-    ends = [[*each[:4], each[2] <= case.jobs[case.names.index(each[0])].deadline_s] for each in case.ends(run)]
+    ends = [[*each[:4], each[2] <= case.jobs[case.names.index(each[0])].deadline_s] for each in case.ends_of(run)]
     assert sorted(ends) == sorted(golden["per_job"])
     assert sorted(case.names[index] for index in run.refused) == sorted(golden["never_run_job_ids"])
     if "events" in golden:
-        assert case.events(run) == [event[:2] for event in golden["events"]]
+        assert case.events_of(run) == [event[:2] for event in golden["events"]]
         assert case.efficiencies(run) == pytest.approx([event[2] for event in golden["events"]], abs=1e-8)
 
 

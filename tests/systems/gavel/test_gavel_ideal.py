@@ -6,11 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunResult, replay_log
+from bfreplay.runs import RunResult
 from bfreplay.runs.run_record import Ideal, Seconds, Summary
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.ideal import IdealReplay
@@ -168,7 +169,7 @@ def test_tiny_steps_lead_to_the_same_completions(name, seed):
 
 def run(jobs, policy, **more) -> RunResult:
     settings = ReplaySettings(100, until_done=True, **more)
-    return replay_log(fixed_cluster("a=2"), jobs, policy, settings, with_efficiency=False, with_ideal=True)
+    return replay_log(fixed_cluster("a=2"), jobs, policy, settings, efficiency=False, ideal=True)
 
 
 def test_ever_shorter_rounds_come_ever_nearer_to_no_rounds_at_all():

@@ -5,20 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.experiments.parity.check import difference
-from bfreplay.experiments.parity.recorded.shockwave_schedules import (
-    NAMES,
-    RERUNS,
-    SIMULATED,
-    TRACES,
-    golden,
-    placements,
-    published_run,
-    recorded_profiles,
-    replayed,
-    rerun,
-    totals,
-    trace_jobs,
-)
+from bfreplay.experiments.parity.recorded import shockwave_schedules as recorded
 from bfreplay.experiments.parity.recorded.shockwave_shares import RECORDED, level_of, recorded_shares, themis_rho
 from bfreplay.experiments.parity.shockwave import profile_of_job, profile_of_record
 from bfreplay.milp.exact import ExactSolver
@@ -34,24 +21,24 @@ def _thorough(keys, quick):
     return [key if key in quick else pytest.param(key, marks=pytest.mark.thorough) for key in keys]
 
 
-@pytest.mark.parametrize("which", [which for which in TRACES if "jobs" in which])
+@pytest.mark.parametrize("which", [which for which in recorded.TRACES if "jobs" in which])
 def test_profiles_are_the_published_ones(shared, which):
-    trace, throughputs, _ = TRACES[which]
+    trace, throughputs, _ = recorded.TRACES[which]
     n_jobs = int(which.split("jobs")[0])
-    jobs = trace_jobs(shared, trace, throughputs)
+    jobs = recorded.trace_jobs(shared, trace, throughputs)
     assert len(jobs) == n_jobs
-    for job, published in zip(jobs, recorded_profiles(shared, which), strict=True):
+    for job, published in zip(jobs, recorded.recorded_profiles(shared, which), strict=True):
         assert difference(profile_of_job(job), profile_of_record(published)) <= 1e-12
 
 
-@pytest.mark.parametrize("key", _thorough(SIMULATED, CI))
+@pytest.mark.parametrize("key", _thorough(recorded.SIMULATED, CI))
 def test_a_published_schedule_gives_the_published_run(shared, key):
-    schedule = golden(shared, "published_schedules")[key]
-    published = golden(shared, "published_results")[key]
-    policy, run = published_run(shared, key)
+    schedule = recorded.golden(shared, "published_schedules")[key]
+    published = recorded.golden(shared, "published_results")[key]
+    policy, run = recorded.published_run(shared, key)
 
-    assert policy.placements() == placements(schedule)
-    assert policy.timeline == golden(shared, "published_throughput_timelines")[key]
+    assert policy.placements() == recorded.placements(schedule)
+    assert policy.timeline == recorded.golden(shared, "published_throughput_timelines")[key]
     metrics = policy.published_metrics()
     assert metrics.end_s == pytest.approx(published["makespan"], abs=1e-6)
     assert metrics.jct_s == pytest.approx(published["jct_list"], abs=1e-6)
@@ -59,7 +46,7 @@ def test_a_published_schedule_gives_the_published_run(shared, key):
     assert metrics.themis_rho.tolist() == published["ftf_themis_list"]
     assert metrics.utilisation == pytest.approx(published["utilization_list"], abs=1e-6)
     assert metrics.scheduled == pytest.approx(published["envy_ratio_list"], abs=1e-6)
-    assert run.summary["policy"]["published"] == pytest.approx(totals(published), abs=0.005)
+    assert run.summary["policy"]["published"] == pytest.approx(recorded.totals(published), abs=0.005)
     fair = run.summary["scheduling"]["contention_fairness"]
     assert fair["largest_rho"] == pytest.approx(published["worst_ftf"], abs=1e-4)
     assert fair["contention"] == 120 / 32
@@ -68,28 +55,30 @@ def test_a_published_schedule_gives_the_published_run(shared, key):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("which", "name"), [(which, name) for which, names in RERUNS.items() for name in names])
+@pytest.mark.parametrize(
+    ("which", "name"), [(which, name) for which, names in recorded.RERUNS.items() for name in names]
+)
 def test_a_schedule_of_the_original_gives_its_run(shared, which, name):
-    recorded = golden(shared, "original_runs_metrics")[which][name]
-    metrics = rerun(shared, which, name).published_metrics()
-    assert metrics.end_s == pytest.approx(recorded["makespan"], abs=1e-6)
-    assert metrics.jct_s == pytest.approx(recorded["jct"], abs=1e-6)
+    rerun = recorded.golden(shared, "original_runs_metrics")[which][name]
+    metrics = recorded.rerun(shared, which, name).published_metrics()
+    assert metrics.end_s == pytest.approx(rerun["makespan"], abs=1e-6)
+    assert metrics.jct_s == pytest.approx(rerun["jct"], abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["gandiva_fair", "allox"])
 def test_equal_shares_and_allox_repeat_the_published_run(shared, name):
-    published = golden(shared, "published_results")[f"tacc_32gpus/{name}/simulation"]
+    published = recorded.golden(shared, "published_results")[f"tacc_32gpus/{name}/simulation"]
     policy = shockwave_policy(name)(ShockwaveOptions(published=True))
-    run = replayed(trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
+    run = recorded.replay_jobs(recorded.trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
     assert policy.published_metrics().jct_s == pytest.approx(published["jct_list"], abs=1e-9)
     assert run.summary["policy"]["lease_extensions"] == published["num_lease_extensions"]
 
 
 def test_shockwave_comes_as_near_to_the_published_run_as_its_own_repetitions(shared):
     """Plans are not unique, and the published ones hung on a time limit."""
-    published = golden(shared, "published_results")["tacc_32gpus/shockwave/simulation"]
+    published = recorded.golden(shared, "published_results")["tacc_32gpus/shockwave/simulation"]
     policy = shockwave_policy("shockwave").from_options(t_fwd_s=120.0, solver=ExactSolver(), published=True)
-    found = replayed(trace_jobs(shared, "120_0.2", "tacc"), 32, policy).summary["policy"]
+    found = recorded.replay_jobs(recorded.trace_jobs(shared, "120_0.2", "tacc"), 32, policy).summary["policy"]
     own = found["published"]
     assert own["makespan_s"] == pytest.approx(published["makespan"], rel=0.05)
     assert own["average_jct_s"] == pytest.approx(published["avg_jct"], rel=0.03)
@@ -115,7 +104,7 @@ def test_rules_give_the_recorded_shares(shared, which, name):
 )
 def test_programs_reach_the_objective_of_the_recorded_shares(shared, which, name, below, above):
     shares = BASELINES[name]()
-    for problem, given in recorded_shares(shared, which, NAMES[name]):
+    for problem, given in recorded_shares(shared, which, recorded.NAMES[name]):
         ours, theirs = level_of(name, problem, shares.shares(problem).share[:, 0]), level_of(name, problem, given)
         if name == "ossp" and 1 / ours < 110:
             continue  # the original asks for no makespan below 100 s
@@ -128,7 +117,7 @@ def test_themis_reaches_the_objective_of_the_recorded_shares(shared, which):
     shares = BASELINES["themis"]()
     assert isinstance(shares, FinishTimeFairness)
     all_count = True
-    for problem, given in recorded_shares(shared, which, NAMES["themis"]):
+    for problem, given in recorded_shares(shared, which, recorded.NAMES["themis"]):
         found: TimeShares = shares.shares(problem)
         counts = problem.steps_left > 0
         theirs = themis_rho(shares, problem, given)

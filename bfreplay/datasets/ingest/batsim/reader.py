@@ -1,4 +1,4 @@
-"""BatsimReader: what the Batsim simulator writes, and the workload that it read."""
+"""BatsimReader: output of the Batsim simulator, and its workload."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
 from bfreplay.errors import InputError
 
 SWITCHED_OFF = (
-    "machines slept or were switched on or off during the simulation; which ones is not written, so they look idle"
+    "machines slept or were switched on or off during the simulation; the output does not name them, so they look idle"
 )
-CONTRADICTING = (
-    "start, end, running, waiting and turnaround time of a job do not fit together: its start and end are believed"
-)
-OTHER_COUNT = "a job was given another number of resources than it asked for: those that it was given are believed"
-OTHER_NODE_TIME = "the node time of the jobs is not the time_computing of out_schedule.csv"
+CONTRADICTING = "start, end, running, waiting and turnaround time of a job do not match: its start and end are used"
+OTHER_COUNT = "a job got another number of resources than requested: the allocated resources are used"
+OTHER_NODE_TIME = "the node time of the jobs differs from time_computing in out_schedule.csv"
 
 JOBS, STATES, SCHEDULE, WORKLOAD = "out_jobs.csv", "out_machine_states.csv", "out_schedule.csv", "workload JSON"
 EXPORTS = (
     Export(
         "batsim -p PLATFORM.xml -w WORKLOAD.json -e out ...",
-        "out_jobs.csv (who ran where and when), out_machine_states.csv, out_schedule.csv; give WORKLOAD.json too: its "
+        "out_jobs.csv (nodes and times of jobs), out_machine_states.csv, out_schedule.csv; give WORKLOAD.json too: its "
         "nb_res is the number of machines",
     ),
 )
@@ -41,7 +39,7 @@ _SECONDS = re.compile(r"-?\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCI
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
 _NOT_STARTED = ("", "-1")
 _NODE_TIME_SLACK = 1e-6
-_SLACK_US = 10  # Batsim writes six decimals, of times that it rounds one by one
+_SLACK_US = 10  # Batsim rounds each time to six decimals
 _SUMS = (  # columns: the first is the second plus the third
     ("finish_time", "starting_time", "execution_time"),
     ("starting_time", "submission_time", "waiting_time"),
@@ -50,10 +48,10 @@ _SUMS = (  # columns: the first is the second plus the third
 
 
 class BatsimReader:
-    """Output of Batsim: times in seconds from the start of the simulation, resources by number.
+    """Reader of Batsim's output: times in seconds from the start of the simulation, resources by number.
 
     Resource 7 is the node ``0007``. The number of machines is ``nb_res`` of the workload, else the sum of the counts of
-    ``out_machine_states.csv``, else what the jobs used. One simulation at a time.
+    ``out_machine_states.csv``, else the machines used by jobs. One simulation at a time.
     """
 
     name = "batsim"
@@ -62,24 +60,24 @@ class BatsimReader:
     exports: Sequence[Export] = EXPORTS
 
     def recognise(self, file: LogFile) -> str | None:
-        """See ``LogReader``: the columns of the first line, or the keys of a workload."""
+        """Recognise the columns of the first line, or the keys of a workload; see ``LogReader``."""
         kind = _kind(file)
-        return None if kind is None else f"it has what Batsim's {kind} has"
+        return None if kind is None else f"it has the format of Batsim's {kind}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
-        """See ``LogReader``.
+        """Read one simulation; see ``LogReader``.
 
         Raises
         ------
         InputError
-            There is not exactly one ``out_jobs.csv``, a file is none of Batsim's, or no job can be used.
+            Not exactly one ``out_jobs.csv``, another file, or no usable job.
         """
         by_kind: dict[str, list[LogFile]] = {JOBS: [], STATES: [], SCHEDULE: [], WORKLOAD: []}
         for file in files:
             kind = _kind(file)
             if kind is None:
                 raise file.wrong_start(
-                    "this is no file of Batsim's",
+                    "this is not a file of Batsim",
                     expected=f"{JOBS} (columns {', '.join(sorted(_JOB_COLUMNS))} and others), {STATES}, {SCHEDULE} or "
                     "the workload",
                     fix=f"Batsim writes them: {EXPORTS[0].command}",
@@ -96,7 +94,7 @@ class BatsimReader:
                     else f"add it; Batsim writes it: {EXPORTS[0].command}",
                 )
         record.time_origin = "relative"
-        record.outages_known = True  # none: a simulated machine without jobs is idle
+        record.outages_known = True  # no outages: a simulated machine without jobs is idle
         record.add_format("batsim")
         record.report.facts["time zone"] = (
             "seconds from the start of the simulation, put at 1970-01-01: no zone is needed"
@@ -116,19 +114,19 @@ class BatsimReader:
 
 
 def resources(text: str) -> tuple[int, ...]:
-    """Numbers in a set of intervals, ``0-3 7``, each once; empty for an empty text.
+    """Return the numbers in a set of intervals, ``0-3 7``, each once; empty for an empty text.
 
     Raises
     ------
     ValueError
-        It is no such set, or has more than a million numbers.
+        Not such a set, or more than a million numbers.
     """
     return tuple(dict.fromkeys(numbers_in(text.split())))
 
 
 @lru_cache(maxsize=65_536)
 def _nodes(text: str) -> tuple[tuple[str, ...], int]:
-    """Names of the nodes of a set, and its largest number."""
+    """Return the names of the nodes of a set, and its largest number."""
     numbers = resources(text)
     return tuple(map(_name, numbers)), max(numbers, default=-1)
 
@@ -152,9 +150,9 @@ def _kind(file: LogFile) -> str | None:
 
 
 def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str, str]]]:
-    """Place and fields by column of each row that has as many fields as the first line; the others are skipped.
+    """Yield place and fields by column of each row with as many fields as the first line; skip others.
 
-    A row is one line: a quote that is not closed spoils its row, not the rest of the file.
+    A row is one line: an open quote spoils its row, not the rest of the file.
     """
     lines = file.lines()
     _, first = next(lines)
@@ -174,7 +172,7 @@ def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str,
 
 
 def _seconds_us(text: str) -> int | None:
-    """Microseconds; ``None`` for what is no number or no time in the calendar."""
+    """Return microseconds; ``None`` unless a number in the range of the calendar."""
     if not _SECONDS.fullmatch(text):
         return None
     try:
@@ -194,7 +192,7 @@ def _read_workload(files: Sequence[LogFile], record: ScheduleRecord) -> int | No
             column="nb_res",
             value=n_machines,
             expected=f"1 to {MOST_NODES:,} machines",
-            fix="mend the workload, or leave it out",
+            fix="correct the workload, or omit it",
         )
     record.report.facts["workload"] = f"read for the number of machines only: nb_res {n_machines}"
     return n_machines
@@ -207,7 +205,7 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
         for at, row in _rows(file, record):
             counts = [row[column] for column in _STATE_COLUMNS]
             if not all(map(_WHOLE.fullmatch, counts)):
-                record.report.skip_with_warning("a count of machines is no number", *at)
+                record.report.skip_with_warning("a count of machines is not a number", *at)
                 continue
             record.report.skip("machine states: counts without names", *at)
             totals.add(sum(map(int, counts)))
@@ -238,11 +236,11 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
             record.report.skip_with_warning("the allocated resources cannot be read", *at)
             continue
         if start is None or (end is None and not is_running):
-            record.report.skip_with_warning("a time is no number", *at)
+            record.report.skip_with_warning("a time is not a number", *at)
         elif not row["job_id"]:
             record.report.skip_with_warning("no job_id", *at)
         elif not nodes:
-            # rejected jobs have no time either; one that has was somewhere
+            # rejected jobs have no time; a job with a time had resources
             if is_running or end == start:
                 record.report.skip("no resources", *at)
             else:
@@ -284,7 +282,7 @@ def _check_row(row: dict[str, str], n_nodes: int, at: At, record: ScheduleRecord
 
 
 def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: ScheduleRecord) -> None:
-    """Compare with the summary that Batsim computed itself."""
+    """Compare with Batsim's own summary."""
     for file in files:
         for at, row in _rows(file, record):
             record.report.skip("summary of the schedule", *at)

@@ -1,4 +1,4 @@
-"""Times in ALCF tables: stamps without a zone, which are UTC unless someone says otherwise."""
+"""Times in ALCF tables: stamps without a zone, UTC unless an option says otherwise."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ MACHINE_SIZES = {
     "polaris": 560,
     "aurora": 10_624,
 }
-"""Nodes of each machine, as ALCF gives them, by its name in the tables in lower case."""
+"""Nodes of each machine according to ALCF, by its name in the tables in lower case."""
 
 SITE_ZONE = "America/Chicago"
-"""The zone in which ALCF's people work, and maintenance begins at the same hour all year."""
+"""Time zone of ALCF, in which maintenance begins at the same hour all year."""
 
 
 class CobaltClock(TableClock):
-    """Reads stamps in one zone: that of ``--tz``, else UTC."""
+    """Clock for stamps in one zone: that of ``--tz``, else UTC."""
 
     def __init__(self, options: ReadOptions, report: ImportReport, export: str) -> None:
         in_zone = ReadOptions(timezone=options.timezone or "UTC", dst_fold=options.dst_fold)
         super().__init__(in_zone, report, export)
         self._is_given = options.timezone is not None
-        self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as they stand
+        self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as written
 
     def read(self, value: Any, unit: str | None = None) -> Wall | None:
-        """Time as it stands; ``None`` if there is none.
+        """Read a stamp as written; ``None`` for an empty one.
 
         Raises
         ------
         ValueError
-            It is no stamp.
+            Not a stamp.
         """
         if is_missing(value):
             return None
@@ -57,31 +57,31 @@ class CobaltClock(TableClock):
         return time
 
     def saw_maintenance(self, start: Wall) -> None:
-        """Remember when a maintenance period began, as evidence."""
+        """Remember the start of a maintenance period, as evidence."""
         self._maintenance[start.us // (HOUR_US // 4)] += 1
 
     def evidence(self) -> str:
-        """State in which zone stamps were read, and why. Warns if the starts of maintenance contradict it."""
-        said = f"the stamps have no zone; read as {self.zone}, " + (
-            "as given" if self._is_given else "which is what ALCF's tables are in (--tz for another zone)"
+        """Describe the zone of the stamps and its reason. Warns if the starts of maintenance contradict it."""
+        zone_text = f"the stamps have no zone; read as {self.zone}, " + (
+            "as given" if self._is_given else "the zone of ALCF's tables (--tz for another zone)"
         )
         n = sum(self._maintenance.values())
         if n < _FEWEST:
-            return said
+            return zone_text
         zone = str(self.zone)
         zones = dict.fromkeys([zone, "UTC", SITE_ZONE])
         hours = {zone: self._hour_of_most(zone) for zone in zones}
-        told = [
+        readings = [
             f"as {zone}, {share:,} of {n:,} maintenance periods begin at {hour:02d}:00 to {hour:02d}:59 in Chicago"
             for zone, (hour, share) in hours.items()
         ]
         best = max(share for _, share in hours.values())
         if best > _CLEARER * hours[zone][1]:
-            self._report.warn(ZONE_UNLIKELY, value="; ".join(told))
-        return "; ".join([said, *told])
+            self._report.warn(ZONE_UNLIKELY, value="; ".join(readings))
+        return "; ".join([zone_text, *readings])
 
     def _hour_of_most(self, zone: str) -> tuple[int, int]:
-        """Hour of the day in Chicago in which most maintenance begins if stamps are in ``zone``, and how many do."""
+        """Return the hour in Chicago in which most maintenance begins if stamps are in ``zone``, and the count."""
         read, site = LocalClock(ZoneInfo(zone)), ZoneInfo(SITE_ZONE)
         by_hour: Counter[int] = Counter()
         for quarter, n in self._maintenance.items():

@@ -16,14 +16,14 @@ from bfreplay.datasets.ingest.table.cells import count_in, is_missing, limit_us,
 from bfreplay.datasets.ingest.table.clock import SKIPPED, is_interval
 from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, Identities
 
-CUT = "lists of nodes are cut short: the listed nodes are known, the others are placed by rule"
-LOCATION_UNREADABLE = "locations that cannot be read: the nodes are placed by rule"
-BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is believed"
+CUT = "lists of nodes are cut: the listed nodes are known, the others are assigned by rule"
+LOCATION_UNREADABLE = "locations cannot be read: their nodes are assigned by rule"
+BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is used"
 OTHER_MACHINE = "jobs of another machine are in the log; only one machine is read"
-NO_LOCATION = "the table says nowhere on which nodes a job ran: they are placed by rule"
-WHERE_MISSING = "jobs lack the location that others have: their nodes are placed by rule"
-NO_END = "jobs have a running time but no end: they are taken to have ended after it"
-TOO_LARGE = "jobs with more nodes than the machine has were left out: their nodes look idle"
+NO_LOCATION = "the table names no nodes of jobs: they are assigned by rule"
+WHERE_MISSING = "jobs lack the location that others have: their nodes are assigned by rule"
+NO_END = "jobs have a running time but no end: their end is start plus running time"
+TOO_LARGE = "jobs with more nodes than the machine has were skipped: their nodes look idle"
 
 _BLOCK = re.compile(r"[A-Z]{2,5}-[0-9A-F]{5}-[0-9A-F]{5}(?:-\d+)*-(\d{1,6})", re.ASCII)
 _XNAME = re.compile(r"x\d+c\d+s\d+b\d+n\d+", re.ASCII)
@@ -35,12 +35,12 @@ _NOWHERE = frozenset({"", "none", "null", "nan", "unknown", "n/a", "-"})
 
 
 class CobaltJobs:
-    """Takes job rows.
+    """Converter of job rows to intervals.
 
     Parameters
     ----------
     machine, size
-        Machine that is read, in lower case, and its nodes; ``None`` where they are not known.
+        Machine to read, in lower case, and its nodes; ``None`` if not known.
     open_outages
         Starts of outages without an end, ascending: the first start of a job after each is kept in ``next_start``.
     """
@@ -63,7 +63,7 @@ class CobaltJobs:
         self._n_nowhere = 0
 
     def add(self, cells: Mapping[str, str], at: Place) -> None:
-        """Make an interval of a row, or count why not."""
+        """Add the interval of a row, or count the reason to skip it."""
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
             return self._report.skip_with_warning("a job of another machine", *at, machine, warning=OTHER_MACHINE)
@@ -79,7 +79,7 @@ class CobaltJobs:
         except ValueError:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
             return self._report.skip_with_warning("a number of nodes that cannot be read", *at, number)
-        elapsed = _elapsed(cells)
+        elapsed = _elapsed_us(cells)
         interval = self._clock.interval(start, end, elapsed, at)
         if interval is None:
             return self._report.skip(SKIPPED, *at, shown)
@@ -89,7 +89,7 @@ class CobaltJobs:
             self._report.warn(NO_END, *at, shown)
         job = _job(cells) or f"{at[0]} line {at[1]}"
         if not is_interval(start_us, end_us):
-            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
+            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which counts the reason
         if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
             self._report.warn(ELAPSED_DIFFERS, *at, f"{shown}, {cells['RUNTIME_SECONDS']} s")
         self._keep(cells, job, start_us, end_us, count, at)
@@ -148,7 +148,7 @@ def _count(cells: Mapping[str, str]) -> int | None:
     return None if is_missing(text) else count_in(text)
 
 
-def _elapsed(cells: Mapping[str, str]) -> int | None:
+def _elapsed_us(cells: Mapping[str, str]) -> int | None:
     try:
         return span_us(cells.get("RUNTIME_SECONDS"))
     except ValueError:
@@ -156,7 +156,7 @@ def _elapsed(cells: Mapping[str, str]) -> int | None:
 
 
 def _job(cells: Mapping[str, str]) -> str:
-    """Number of the job; with its name where the name says more (tasks of an array have one number)."""
+    """Return the number of the job, with its name if that is needed (tasks of an array share a number)."""
     number = cells.get("COBALT_JOBID", cells.get("JOBID", ""))
     name = cells.get("JOB_NAME", "")
     if is_missing(name) or name.split(".")[0] == number:
@@ -166,7 +166,7 @@ def _job(cells: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Names of the nodes that are listed; whether the list was cut short; nodes in the block, if it names one."""
+    """Listed nodes; whether the list was cut; nodes in the block, if it names one."""
 
     nodes: tuple[str, ...]
     is_cut: bool
@@ -182,13 +182,13 @@ def location_of(text: str, count: int | None) -> Location:
         Names separated by commas or colons (``x3005c0s19b1n0,...``, ``cc001:cc002``), numbers of nodes and ranges of
         them (``0-3,17``; they become ``nid00000``, ...), blocks (``MIR-00C00-33F71-1-1024``), or nothing.
     count
-        Nodes that the job used: a list with fewer was cut at the width of the column, and the name at the cut is a part
-        of one, left out unless it is whole.
+        Nodes that the job used: a shorter list was cut at the width of the column, and the name at the cut is skipped
+        unless it is whole.
 
     Raises
     ------
     ValueError
-        It is none of these.
+        Another form.
     """
     if _XNAMES.fullmatch(text):
         nodes = dict.fromkeys(text.split(","))
@@ -200,16 +200,16 @@ def location_of(text: str, count: int | None) -> Location:
     if any(blocks):
         sizes = [int(match[1]) for match in blocks if match is not None]
         if len(sizes) < len(tokens):
-            raise ValueError("a part of the list is no block")
+            raise ValueError("a part of the list is not a block")
         return Location((), False, sum(sizes))
     nodes = {}
     last = len(tokens) - 1
     for i, token in enumerate(tokens):
         names = _names(token)
         if names is None:
-            if i == last and last > 0 and count is not None and len(nodes) < count and _is_begun(token):
+            if i == last and last > 0 and count is not None and len(nodes) < count and _is_name_prefix(token):
                 return Location(tuple(nodes), True, None)
-            raise ValueError(f"{token!r} is no node")
+            raise ValueError(f"{token!r} is not a node")
         if i == last and last > 0 and count is not None and len(nodes) + len(names) < count and not _is_whole(tokens):
             return Location(tuple(nodes), True, None)
         nodes.update(dict.fromkeys(names))
@@ -228,13 +228,13 @@ def _names(token: str) -> list[str] | None:
     return [token] if _NAME.fullmatch(token) and not _XNAME_BEGUN.fullmatch(token) else None
 
 
-def _is_begun(token: str) -> bool:
-    """Whether it can be the first letters of a node's name."""
+def _is_name_prefix(token: str) -> bool:
+    """Return whether a token can be the first letters of a node's name."""
     return token == "" or re.fullmatch(r"[A-Za-z0-9_.\-]+", token) is not None
 
 
 def _is_whole(tokens: list[str]) -> bool:
-    """Whether the name at the cut is whole: a complete xname, or as long as every other name."""
+    """Return whether the name at the cut is whole: a complete xname, or as long as every other name."""
     last = tokens[-1]
     if _XNAME.fullmatch(last):
         return True

@@ -1,4 +1,4 @@
-"""When nodes of ALCF machines were not usable: machine status, maintenance periods, reservations."""
+"""Outages of ALCF machines: machine status, maintenance periods, reservations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bfreplay.datasets.ingest.table.clock import SKIPPED
 from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
 from bfreplay.datasets.log.states import NodeState
 
-PART_UNKNOWN = "reservations for repairs on blocks whose nodes nobody published were left out: those nodes look idle"
-PART_DOWN = "outages of parts of the machine were left out, because the log does not say which: those nodes look idle"
+PART_UNKNOWN = "reservations for repairs on blocks of unknown nodes were skipped: those nodes look idle"
+PART_DOWN = "outages of parts of the machine were skipped, because the log does not name them: those nodes look idle"
 OTHER_MACHINE = "outages of another machine are in the log; only one machine is read"
-END_UNKNOWN = "outages of the whole machine without an end are taken to last until the next job starts"
+END_UNKNOWN = "outages of the whole machine without an end end where the next job starts"
 
 _YES = frozenset({"1", "1.0", "true", "t", "yes", "y"})
 _NO = frozenset({"0", "0.0", "false", "f", "no", "n"})
@@ -25,14 +25,14 @@ _REPAIR_WORDS = ("hw", "maint", "pm", "repair", "outage")
 
 
 class CobaltOutages:
-    """Takes rows of machine status, maintenance periods and reservations.
+    """Converter of machine status, maintenance periods and reservations to outages.
 
     Attributes
     ----------
     open_ended
         Outages of the whole machine without an end: start in UTC microseconds, file and line.
     left_out_us
-        Node-microseconds of repairs on nodes that cannot be told.
+        Node-microseconds of repairs on unknown nodes.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class CobaltOutages:
         self.left_out_us = 0
 
     def add_status(self, cells: Mapping[str, str], at: Place) -> None:
-        """A row of a MACHINESTATUS file."""
+        """Add a row of a MACHINESTATUS file."""
         word = cells["IS_ALL_MACHINE_DOWN"].strip().lower()
         if self._is_of_another(cells, at):
             return
@@ -60,20 +60,20 @@ class CobaltOutages:
             self._add_down(times, at)
 
     def add_maintenance(self, cells: Mapping[str, str], at: Place) -> None:
-        """A maintenance period of the whole machine."""
+        """Add a maintenance period of the whole machine."""
         times = self._times(cells["START"], cells["END"], at, is_maintenance=True)
         if times is not None:
             self._add_down(times, at)
 
     def _add_down(self, times: tuple[int, int | None], at: Place) -> None:
-        """The whole machine was down; one without an end waits for ``close``."""
+        """Add an outage of the whole machine; one without an end waits for ``close``."""
         if times[1] is None:
             self.open_ended.append((times[0], at))
         else:
             self._record.add_outage(NodeState.DOWN, *times, None, *at)
 
     def add_reservation(self, cells: Mapping[str, str], at: Place) -> None:
-        """A reservation. Only one of the whole machine says which nodes it took."""
+        """Add a reservation. Only one of the whole machine has known nodes."""
         if self._is_of_another(cells, at):
             return
         name = cells["RESERVATION"].removeprefix("R.").lower()
@@ -94,7 +94,7 @@ class CobaltOutages:
             state = NodeState.DOWN if is_repair else NodeState.RESERVED
             self._record.add_outage(state, *times, None, *at)
             return
-        self._report.skip("a reservation on nodes that cannot be told", *at, cells["BLOCKS"])
+        self._report.skip("a reservation on unknown nodes", *at, cells["BLOCKS"])
         if is_repair:
             self._report.warn(PART_UNKNOWN, *at, f"{count} nodes: {cells['BLOCKS']}")
         if times[1] is not None and times[1] > times[0]:

@@ -27,7 +27,7 @@ _HOW = f"take ANL-ALCF-DJC-<MACHINE>_<from>_<to>.csv.gz from {_ADDRESS}"
 
 
 class Kind(Enum):
-    """What the rows of a file are."""
+    """Kind of the rows of a file."""
 
     JOBS = "alcf jobs"
     STATUS = "alcf machine status"
@@ -50,7 +50,7 @@ RESERVATION_COLUMNS = (
     "START", "END", "RESERVATION", "MACHINE_NAME", "NAME", "CYCLE", "USERS", "RESID", "ACTUAL_SECONDS",
     "PLANNED_SECONDS", "NODES", "CORE_HOURS", "CORE_SECONDS", "BLOCKS", "INDEX", "STATUS",
 )  # fmt: skip
-"""Columns of a raw Cobalt reservation row. The fifth to seventh are named by what stands in them."""
+"""Columns of a raw Cobalt reservation row. The fifth to seventh are named by their content."""
 
 MAINTENANCE_COLUMNS = ("START", "END")
 """Columns of a list of maintenance periods."""
@@ -61,7 +61,7 @@ _LOOKED_AT = 5
 
 
 class CobaltReader:
-    """Job tables of ALCF (Mira, Theta, ThetaGPU, Cooley, Polaris, Aurora), raw Cobalt rows, and what goes with them.
+    """Reader of job tables of ALCF (Mira, Theta, ThetaGPU, Cooley, Polaris, Aurora), raw Cobalt rows, and outages.
 
     - jobs: ``ANL-ALCF-DJC-<MACHINE>_*.csv`` (DIM_JOB_COMPOSITE), or raw Cobalt job rows of 27 columns, with or without
       their header;
@@ -69,7 +69,7 @@ class CobaltReader:
 
     Stamps are UTC unless ``timezone`` says otherwise; when 20 or more maintenance periods are given, the hour of their
     starts in Chicago is checked. The size of the machine follows from its name unless ``n_nodes`` says otherwise. Nodes
-    are known where ``LOCATION`` lists them; blocks (Mira) give only their number, lists that were cut short give some.
+    are known if ``LOCATION`` lists them; blocks (Mira) give only their number, cut lists give some.
     """
 
     name = "cobalt"
@@ -80,19 +80,19 @@ class CobaltReader:
     )
 
     def recognise(self, file: LogFile) -> str | None:
-        """Say which of the kinds of ALCF files this is, and by what."""
+        """Return the kind of ALCF file, and the evidence."""
         try:
             layout = layout_of(file)
-        except InputError:  # damaged: what it is cannot be seen
+        except InputError:  # damaged: the kind cannot be seen
             return None
         return None if layout is None else f"{layout.kind.value}: {layout.why}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
-        """Read jobs, and what goes with them, of one machine."""
+        """Read jobs and outages of one machine."""
         layouts = [(file, _layout(file, options)) for file in files]
         if not any(layout.kind is Kind.JOBS for _, layout in layouts):
             raise files[0].error(
-                "there are no jobs in what was given: " + ", ".join(layout.kind.value for _, layout in layouts),
+                "the files have no jobs: " + ", ".join(layout.kind.value for _, layout in layouts),
                 expected="a table of jobs, beside machine status, maintenance periods and reservations",
                 fix=f"give the jobs of the same machine and time too: {_HOW}",
             )
@@ -133,7 +133,7 @@ class CobaltReader:
         outages.close(jobs.next_start)
         if outages.left_out_us:
             hours = outages.left_out_us / 3_600_000_000
-            record.report.facts["reservations left out"] = f"{hours:,.0f} node-hours on nodes that cannot be told"
+            record.report.facts["reservations skipped"] = f"{hours:,.0f} node-hours on unknown nodes"
         record.report.facts["time zone"] = clock.evidence()
 
 
@@ -142,7 +142,7 @@ def _layout(file: LogFile, options: ReadOptions) -> Layout:
     layout = layout_of(file) or (options.columns and layout_of(file, options.columns))
     if not layout:
         raise file.wrong_start(
-            "this is none of ALCF's tables",
+            "this is not one of ALCF's tables",
             value=first_line(file)[:160],
             expected="columns START_TIMESTAMP, END_TIMESTAMP, NODES_USED (or USED_NODES), MACHINE_NAME; or 27 cells of "
             "a raw Cobalt job, 16 of a reservation, 2 of a maintenance period",
@@ -157,7 +157,7 @@ def _layout(file: LogFile, options: ReadOptions) -> Layout:
 
 
 def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
-    """Machine that most of the first jobs name, in lower case."""
+    """Return the machine that most of the first jobs name, in lower case."""
     names: Counter[str] = Counter()
     for file, layout in layouts:
         if layout.kind is Kind.JOBS:
@@ -196,9 +196,9 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a file is, how one can see it, and its columns.
+    """Kind of a file, the evidence, and its columns.
 
-    ``names`` are upper case; ``has_header`` says whether the first line is no row.
+    ``names`` are upper case; ``has_header`` is true if the first line is not a row.
     """
 
     kind: Kind
@@ -208,7 +208,7 @@ class Layout:
 
 
 def layout_of(file: LogFile, columns: Sequence[str] | None = None) -> Layout | None:
-    """Tell what ``file`` is, ``None`` for nothing of ALCF's; ``columns`` are the names for a file without a header."""
+    """Find the layout of ``file``, ``None`` if not of ALCF; ``columns`` are the names for a file without a header."""
     if columns is not None:
         names = tuple(name.strip().upper() for name in columns)
         named = _by_names(names)
@@ -254,7 +254,7 @@ def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
 
 
 def _all_rows(file: LogFile, skipped: int, has_shape: Callable[[list[str]], bool]) -> bool:
-    """Whether most of the first rows have a shape: one that is spoilt does not change what the file is."""
+    """Return whether most of the first rows have a shape; spoilt rows do not change the kind of file."""
     rows = [text for text in file.head_lines() if text.strip()][skipped : skipped + _LOOKED_AT]
     good = 0
     for text in rows:

@@ -16,12 +16,12 @@ from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.times import LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json
 
-NO_INACTIVE = "jobs are inactive without t_inactive: their nodes were taken to be free at t_cleanup"
+NO_INACTIVE = "jobs are inactive without t_inactive: their nodes count as free from t_cleanup"
 OUT_OF_ORDER = "the times of a job are not in their order (submit, depend, run, cleanup, inactive): one is wrong"
-OTHER_RANKS = "the ranks of a job are not as many as its nodes, or cannot be read: the nodes are believed"
-UNKNOWN_STATE = "a state of jobs that is not known: such jobs are taken to run unless they have t_inactive"
+OTHER_RANKS = "the ranks of a job are not as many as its nodes, or cannot be read: the nodes are used"
+UNKNOWN_STATE = "an unknown state of jobs: such jobs count as running unless they have t_inactive"
 PERHAPS_CUT = (
-    "there are exactly 1,000 jobs, where `flux jobs` stops unless it is told otherwise (-c 0): older ones may be "
+    "there are exactly 1,000 jobs, the default limit of `flux jobs` (-c 0 lifts it): older ones may be "
     "missing, and their nodes look idle"
 )
 JOBS_COMMAND = "flux jobs -a -A -c 0 --json > jobs.json"
@@ -38,8 +38,8 @@ _HELD = ("id", "t_run", "t_cleanup", "t_inactive", "expiration", "duration", "nn
 class FluxReader:
     """Jobs hold their nodes from ``t_run`` to ``t_inactive``: the run ends at ``t_cleanup``, the nodes are free later.
 
-    A job without ``t_inactive`` held them when the list was made. Jobs of an instance inside a job (``--recursive``)
-    use nodes that the job around them holds, and are not read. Events of the resource service are outages: drained
+    A job without ``t_inactive`` held them when the list was made. Jobs inside a job (``--recursive``) use its nodes and
+    are not read. Events of the resource service are outages: drained
     nodes ``DRAIN``, offline and torpid ones ``DOWN``.
     """
 
@@ -52,18 +52,18 @@ class FluxReader:
     )
 
     def recognise(self, file: LogFile) -> str | None:
-        """See ``LogReader``: keys of jobs, or of events, in the first bytes."""
+        """Recognise keys of jobs, or of events, in the first bytes; see ``LogReader``."""
         if looks_like_events(file):
             return "its first line is an event of Flux's resource service"
         return 'it is JSON with "jobs" that have "t_submit" and "t_depend"' if _looks_like_jobs(file) else None
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
-        """See ``LogReader``.
+        """Read jobs and events; see ``LogReader``.
 
         Raises
         ------
         InputError
-            A file is neither, or broken or cut; no job of a list of jobs can be used.
+            A file is neither, or broken or cut; no usable job in a list of jobs.
         """
         record.report.facts["time zone"] = "seconds since 1970-01-01 UTC: no zone is needed"
         for file in files:
@@ -92,13 +92,13 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
         record.report.read()
         n_jobs += 1
         if not isinstance(job, dict):
-            record.report.skip_with_warning("a job is no JSON object", file.name, number, job)
+            record.report.skip_with_warning("a job is not a JSON object", file.name, number, job)
             continue
         n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
         n_started += _add(job, number, file, record)
     if n_inside:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
-    record.report.facts["housekeeping"] = "what Flux runs on nodes after t_inactive is not in the list of jobs"
+    record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
         record.report.warn(PERHAPS_CUT, file.name, None, f"{n_jobs:,} jobs")
     if record.jobs.n_rows == before:
@@ -112,7 +112,7 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
 
 
 def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecord) -> bool:
-    """Add a job, and say whether it ran."""
+    """Add a job, and return whether it ran."""
     shown = ", ".join(f"{key} {job[key]}"[:60] for key in (*_HELD, "nodelist") if key in job)
     at = file.name, number, shown
     times = {key: _time_us(job.get(key)) for key in ("t_submit", "t_depend", "t_run", "t_cleanup", "t_inactive")}
@@ -121,7 +121,7 @@ def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecor
         if isinstance(time, int):
             record.stamp(time)
     if isinstance(start, str) or isinstance(cleanup, str) or isinstance(inactive, str):
-        record.report.skip_with_warning("a time of a job is no number of seconds", *at)
+        record.report.skip_with_warning("a time of a job is not a number of seconds", *at)
         return False
     if start is None:
         # rejected and cancelled jobs go from waiting to cleanup
@@ -163,7 +163,7 @@ def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecor
 
 
 def _nodes(nodelist: object, record: ScheduleRecord) -> NDArray[np.int32] | None:
-    """Indices of the nodes in a list, none for no list; ``None`` if it cannot be read."""
+    """Return the indices of the nodes in a list, empty without a list; ``None`` if it cannot be read."""
     if nodelist is None:
         return np.empty(0, np.int32)
     if not isinstance(nodelist, str):
@@ -182,7 +182,7 @@ def _are_ranks(value: object, n_nodes: int) -> bool:
 
 
 def _limit_us(job: dict[str, Json], start_us: int) -> int | None:
-    """Latest end: the expiration, else the start plus the duration; 0 is no limit."""
+    """Return the latest end: the expiration, else the start plus the duration; 0 is no limit."""
     expiration, duration = _time_us(job.get("expiration")), _time_us(job.get("duration"))
     if isinstance(expiration, int) and expiration > start_us:
         return expiration
@@ -192,7 +192,7 @@ def _limit_us(job: dict[str, Json], start_us: int) -> int | None:
 
 
 def _time_us(value: object) -> int | str | None:
-    """Microseconds of a positive number of seconds; ``None`` for 0, null or nothing; a text for anything else."""
+    """Return microseconds of positive seconds; ``None`` for 0, null or nothing; a text for anything else."""
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LONGEST_S:

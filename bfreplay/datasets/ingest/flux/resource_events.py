@@ -1,4 +1,4 @@
-"""The resource eventlog of Flux: when nodes were drained, offline or torpid. Flux RFC 44 has the events."""
+"""Resource eventlog of Flux: times at which nodes were drained, offline or torpid (events: Flux RFC 44)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json, parse_json
 
-UNREADABLE = "events of nodes that cannot be read were left out: nodes may look idle that were not usable"
+UNREADABLE = "events of nodes that cannot be read were skipped: unusable nodes may look idle"
 NO_NAMES = (
-    "events give ranks, and no event before them says which nodes those are: they were left out, and nodes may look "
+    "events give ranks, and no event before them says which nodes those are: they were skipped, and nodes may look "
     "idle that were not usable (the whole journal has the names: flux resource eventlog -f json)"
 )
 
@@ -26,12 +26,12 @@ _SIGNS = (b'"timestamp"', b'"name"', b'"context"')
 
 
 def looks_like_events(file: LogFile) -> bool:
-    """Whether the first line is an event: an object with a timestamp, a name and a context."""
+    """Return whether the first line is an event: an object with a timestamp, a name and a context."""
     head = file.head().lstrip()
     if not head.startswith(b"{") or not any(sign in head for sign in _SIGNS):
         return False
     first = next((line for line in file.head_lines() if line.strip()), "")
-    event = _parsed(first)
+    event = _parse_event(first)
     if event is None:
         return False
     return event.get("name") in (*_STATE, *_BACK, *_SNAPSHOTS, *_OTHERS) and "timestamp" in event
@@ -40,8 +40,8 @@ def looks_like_events(file: LogFile) -> bool:
 def read_events(file: LogFile, record: ScheduleRecord) -> None:
     """Read the events of a file, one a line, into outages.
 
-    An event that begins an outage is kept as that; all others (the end of one, a restart) are skipped under what they
-    are. Nodes drained before the first event of a truncated journal count from the time that it gives.
+    An event that begins an outage is kept; all others (the end of one, a restart) are skipped by kind. Nodes
+    drained before the first event of a truncated journal count from the time that it gives.
     """
     record.add_format("flux resource eventlog")
     state = _Nodes(record, file)
@@ -50,11 +50,11 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
             continue
         record.report.read()
         at = file.name, number, text
-        event = _parsed(text)
+        event = _parse_event(text)
         time_us = None if event is None else _time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
-            reason = "an event that is no JSON object with timestamp, name and context"
+            reason = "an event that is not a JSON object with timestamp, name and context"
             record.report.skip_with_warning(reason, *at, warning=UNREADABLE)
             continue
         record.stamp(time_us)
@@ -68,11 +68,11 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
 
 
 class _NamelessError(ValueError):
-    """A rank of which nobody has said the node."""
+    """A rank without a known node."""
 
 
 class _Nodes:
-    """What is out at the moment, by kind and node, since when."""
+    """Current outages, by kind and node, with their start."""
 
     def __init__(self, record: ScheduleRecord, file: LogFile) -> None:
         self._record, self._file = record, file
@@ -96,7 +96,7 @@ class _Nodes:
             self._record.report.skip(what, self._file.name, line, text)
 
     def finish(self) -> None:
-        """Nodes that did not come back are out to the end."""
+        """Add the outages that last to the end of the log."""
         for kind, out in self._out.items():
             self._close(kind, list(out), None)
 
@@ -104,16 +104,16 @@ class _Nodes:
         listed = context.get("nodelist")
         if isinstance(listed, str) and listed:
             return expand_nodes(listed)
-        return self._named(ranks_in(context.get("idset")))
+        return self._node_names(ranks_in(context.get("idset")))
 
-    def _named(self, ranks: Iterable[int]) -> Sequence[str]:
+    def _node_names(self, ranks: Iterable[int]) -> Sequence[str]:
         try:
             return [self._names[rank] for rank in ranks]
         except KeyError as error:
             raise _NamelessError(str(error)) from None
 
     def _begin(self, kind: str, nodes: Sequence[str], since_us: int, line: int) -> bool:
-        """Nodes are out from then on; those that are out already stay so since before. Say whether any is new."""
+        """Begin outages of nodes that are not out already; return whether any is new."""
         out = self._out[kind]
         new = [node for node in nodes if node not in out]
         out.update(dict.fromkeys(new, (since_us, line)))
@@ -131,16 +131,16 @@ class _Nodes:
             self._record.add_outage(_STATE[kind], since_us, time_us, held, self._file.name, line)
 
     def _start_over(self, name: str, time_us: int, context: dict[str, Json], line: int) -> bool:
-        """Take in a snapshot: which rank is which node, and what is online, torpid and drained."""
+        """Process a snapshot: the node of each rank, and the online, torpid and drained nodes."""
         before = self._names
         try:
             self._names = _names_of(context) or before
             online = context.get("online")
-            up = frozenset(self._named(ranks_in(online))) if isinstance(online, str) and self._names else None
-            torpid = self._named(ranks_in(context.get("torpid", "")))
-            drained = self._drained(context.get("drain"), time_us)
+            up = frozenset(self._node_names(ranks_in(online))) if isinstance(online, str) and self._names else None
+            torpid = self._node_names(ranks_in(context.get("torpid", "")))
+            drained = self._drained_nodes(context.get("drain"), time_us)
         except ValueError:
-            self._names = before  # an event that is left out changes nothing
+            self._names = before  # a skipped event changes nothing
             raise
         opened = False
         if up is not None:
@@ -154,14 +154,14 @@ class _Nodes:
             self._end_others("drain", [node for nodes, _ in drained for node in nodes], time_us)
         return opened
 
-    def _drained(self, drained: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
-        """Nodes that a snapshot has as drained, and since when; ``None`` where it does not say."""
+    def _drained_nodes(self, drained: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
+        """Return the drained nodes of a snapshot and their start; ``None`` if it has none listed."""
         if not isinstance(drained, dict):
             return None
         found = []
         for idset, entry in drained.items():
             since_us = _time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
-            found.append((self._named(ranks_in(idset)), time_us if since_us is None else since_us))
+            found.append((self._node_names(ranks_in(idset)), time_us if since_us is None else since_us))
         return found
 
     def _end_others(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
@@ -170,7 +170,7 @@ class _Nodes:
 
 
 def _names_of(context: dict[str, Json]) -> dict[int, str]:
-    """Node of each rank, if the event lists them."""
+    """Return the node of each rank, if the event lists them."""
     listed = context.get("nodelist")
     if not isinstance(listed, str) or not listed:
         return {}
@@ -180,7 +180,7 @@ def _names_of(context: dict[str, Json]) -> dict[int, str]:
     return dict(zip(ranks, names, strict=True))
 
 
-def _parsed(text: str) -> dict[str, Json] | None:
+def _parse_event(text: str) -> dict[str, Json] | None:
     try:
         event = parse_json(text)
     except ValueError:
@@ -196,12 +196,12 @@ def _time_us(value: object) -> int | None:
 
 
 def ranks_in(text: object) -> list[int]:
-    """Numbers of an idset, ``0-3,7`` or ``[0-3,7]``.
+    """Return the numbers of an idset, ``0-3,7`` or ``[0-3,7]``.
 
     Raises
     ------
     ValueError
-        It is none.
+        Not an idset.
     """
     if not isinstance(text, str):
         raise ValueError("no idset")

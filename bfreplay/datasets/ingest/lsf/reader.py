@@ -1,4 +1,4 @@
-"""Reads LSF's accounting (lsb.acct), and which hosts were closed (lsb.events)."""
+"""LsfReader: LSF's accounting (lsb.acct), and closed hosts (lsb.events)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _OPEN, _CLOSE = 1, 2
 _EXPECTED = 'records "JOB_FINISH" "10.1" 1612345678 ... in the order of lsb.acct'
 _TYPES_OF_LSF = ("JOB_", "HOST_", "EVENT_ADRSV", "MBD_", "QUEUE_CTRL")
 _OTHER_TYPE = "other record type"
-_UNKNOWN_WARNING = "records of types that are not known were left out: they may be damaged, and their nodes look idle"
-_RESIZE_WARNING = "jobs were resized while they ran: here they hold from their start what they held at their end"
+_UNKNOWN_WARNING = "records of unknown types were skipped: they may be damaged, and their nodes look idle"
+_RESIZE_WARNING = "jobs were resized while they ran: they count with their final nodes from the start"
 _ORDER_WARNING = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
 _EARLY_WARNING = "jobs start before they were submitted: one of the times is wrong"
-_ELSEWHERE_WARNING = "hosts of another cluster, host@cluster, were left out"
+_ELSEWHERE_WARNING = "hosts of another cluster, host@cluster, were skipped"
 _RESERVED_WARNING = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
 _RUNNING = "lsb.acct has finished jobs only: hosts look idle where jobs were still running when it was copied"
-_OPENINGS = "hosts that the log closes and opens (HOST_CTRL); hosts that were down are not in it"
-_NO_OPENINGS = "not in lsb.acct: hosts that were closed or down look idle; lsb.events tells which were closed"
+_OPENINGS = "hosts closed and opened in the log (HOST_CTRL); hosts that were down are not in it"
+_NO_OPENINGS = "not in lsb.acct: hosts that were closed or down look idle; lsb.events has closed hosts"
 
 
 class LsfReader:
-    """LSF's lsb.acct, and of lsb.events what closes and opens hosts; all files of each, in any order."""
+    """Reader of LSF's lsb.acct, and of host control in lsb.events; all files of each, in any order."""
 
     name = "lsf"
     title = "IBM Spectrum LSF: lsb.acct, HOST_CTRL of lsb.events"
@@ -43,7 +43,7 @@ class LsfReader:
     )
 
     def recognise(self, file: LogFile) -> str | None:
-        """Say why ``file`` looks like LSF's, ``None`` if it does not."""
+        """Return why ``file`` looks like LSF's, ``None`` if it does not."""
         types = _types_in_head(file)
         lines = (line for line in file.head_lines() if line.strip() and not line.startswith("#"))
         if not types or not records.RECORD_START.match(next(lines, "")):
@@ -53,12 +53,12 @@ class LsfReader:
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read lsb.acct and lsb.events files into ``record``.
 
-        Memory grows with the times that hosts were closed, not with the jobs.
+        Memory grows with host control records, not with jobs.
 
         Raises
         ------
         InputError
-            A file is something else, or no finished job with hosts is in any.
+            A file is something else, or there is no finished job with hosts.
         """
         for file in files:
             if not _types_in_head(file):
@@ -66,7 +66,7 @@ class LsfReader:
                     "this is neither LSF's lsb.acct nor its lsb.events",
                     value=next((line for line in file.head_lines() if line.strip()), "")[:120],
                     expected=_EXPECTED,
-                    fix=f"leave this file out, or run this on your cluster: {EXPORT}",
+                    fix=f"omit this file, or run this on your cluster: {EXPORT}",
                 )
         reading = _Reading(record, options)
         kept = record.report.kept.get("job intervals", 0)
@@ -77,8 +77,7 @@ class LsfReader:
                 "records of hosts only",
                 file=files[0].name,
                 expected=_EXPECTED,
-                fix="lsb.acct says which hosts each job had, lsb.events alone does not; run this on your cluster: "
-                f"{EXPORT}",
+                fix=f"only lsb.acct has the hosts of each job; run this on your cluster: {EXPORT}",
             )
         has_control = reading.close_hosts()
         record.add_format("lsf lsb.acct")
@@ -91,7 +90,7 @@ class LsfReader:
 
 
 class _Reading:
-    """One import: caches of node lists, and what closed and opened hosts."""
+    """State of an import: caches of node lists, and host control."""
 
     def __init__(self, record: ScheduleRecord, options: ReadOptions) -> None:
         self._record = record
@@ -101,7 +100,7 @@ class _Reading:
         self._controls: list[tuple[records.HostControl, str, int]] = []
 
     def read(self, file: LogFile) -> None:
-        """Take in a file; HOST_CTRL waits for ``close_hosts``."""
+        """Read a file; HOST_CTRL waits for ``close_hosts``."""
         last_s = 0
         for one in records.record_texts(file):
             self._report.read()
@@ -153,9 +152,9 @@ class _Reading:
                 self._report.warn(_UNKNOWN_WARNING, file.name, number, kind)
 
     def close_hosts(self) -> bool:
-        """Make outages of what closed and opened hosts: a closed host takes no jobs, those on it run on.
+        """Add outages for closed hosts: they take no new jobs, running ones go on.
 
-        Returns whether there was any such record.
+        Returns whether there was any host control.
         """
         closed: dict[str, tuple[int, str, int]] = {}
         done: set[records.HostControl] = set()
@@ -193,7 +192,7 @@ class _Reading:
 
 
 def _types_in_head(file: LogFile) -> list[str]:
-    """Types of LSF's records at the start of ``file``, each once."""
+    """Return the types of LSF's records at the start of ``file``, each once."""
     matches = [match for match in map(records.RECORD_START.match, file.head_lines()) if match]
     types = list(dict.fromkeys(match[1] for match in matches))
     return types if any(kind.startswith(_TYPES_OF_LSF) for kind in types) else []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bfreplay.datasets.ingest.log_file import LogFile
 
 MOST_LINES = 10_000
-"""A string with more lines is a quote that was lost."""
+"""Most lines of a string; more mean a lost quote."""
 
 RECORD_START = re.compile(r'"([A-Z][A-Z0-9_]*)" "([\d.]+)" (\d{1,11})(?!\S)', re.ASCII)
 _RECORD = re.compile(r'(?>"[^"]*(?:""[^"]*)*+"|[^\s"]++)(?: +(?>"[^"]*(?:""[^"]*)*+"|[^\s"]++))*+ *')
@@ -41,7 +41,7 @@ _AFTER_STATUS_TO_INDEX = 29  # status, factor, name and command of the job, 19 o
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The text of a record, with the line where it starts; ``is_whole`` unless a quote in it is not closed."""
+    """Text of a record and its first line; ``is_whole`` unless a quote in it is open."""
 
     number: int
     text: str
@@ -50,7 +50,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """What JOB_FINISH says about occupancy; ``start_s`` 0: the job was never started."""
+    """Occupancy of a JOB_FINISH record; ``start_s`` 0: the job never started."""
 
     job: str
     submit_s: int
@@ -61,7 +61,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class HostControl:
-    """What HOST_CTRL says: ``code`` 1 opens the host for jobs, 2 closes it."""
+    """HOST_CTRL record: ``code`` 1 opens the host for jobs, 2 closes it."""
 
     time_s: int
     code: int
@@ -69,7 +69,7 @@ class HostControl:
 
 
 def record_texts(file: LogFile) -> Iterator[Text]:
-    """Join the lines of records whose strings have line ends in them. Comments and blank lines are left out."""
+    """Join the lines of records with line ends in strings. Comments and blank lines are skipped."""
     first, parts, open_quotes = 0, [""], False
     for number, line in file.lines():
         if open_quotes and (RECORD_START.match(line) or len(parts) >= MOST_LINES):
@@ -88,7 +88,7 @@ def record_texts(file: LogFile) -> Iterator[Text]:
 
 
 def fields_of(text: str) -> list[str] | None:
-    """Return the fields as they stand, with their quotes; ``None`` if it is no record."""
+    """Return the raw fields, with their quotes; ``None`` if it is not a record."""
     fields = _FIELD.findall(text)
     return fields if " ".join(fields) == text or _RECORD.fullmatch(text) else None
 
@@ -96,13 +96,13 @@ def fields_of(text: str) -> list[str] | None:
 def finish_of(fields: Sequence[str]) -> Finish:
     """Read a JOB_FINISH.
 
-    Fields by their place: 0 type, 1 version, 2 event time, 3 job, ... 10 start, ... 22 number of hosts asked for, those
-    hosts, the number of hosts it had, those hosts, status, ...
+    Fields by position: 0 type, 1 version, 2 event time, 3 job, ... 10 start, ... 22 number of hosts requested, these
+    hosts, number of hosts used, these hosts, status, ...
 
     Raises
     ------
     ValueError
-        A field that decides is not what it has to be; the text says which.
+        A needed field is invalid; the text names it.
     """
     if len(fields) <= _ASKED:
         raise ValueError("the record is cut")
@@ -112,7 +112,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
         _whole(fields, _START, "start"),
     )
     if not fields[_START + 1].startswith('"'):
-        raise ValueError("the user is no string: a field is missing before")
+        raise ValueError("the user is not a string: a field is missing before")
     if start_s > end_s:
         raise ValueError("the job ends before it starts")
     submit_s = _whole(fields, _SUBMIT, "submission") if start_s else 0
@@ -125,7 +125,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
         raise ValueError("the record is cut, or a number of hosts is wrong")
     _whole(fields, status, "job status")
     if not _DECIMAL.fullmatch(fields[status + 1]):
-        raise ValueError("the host factor is no number: a number of hosts is wrong")
+        raise ValueError("the host factor is not a number: a number of hosts is wrong")
     index = _whole(fields, status + _AFTER_STATUS_TO_INDEX, "array index")
     hosts = tuple(dict.fromkeys(_host(field) for field in fields[at + 1 : status]))
     return Finish(f"{job}[{index}]" if index else str(job), submit_s, start_s, end_s, hosts)
@@ -137,26 +137,26 @@ def host_control_of(fields: Sequence[str]) -> HostControl:
     Raises
     ------
     ValueError
-        A field that decides is not what it has to be.
+        A needed field is invalid.
     """
     time_s, code = _whole(fields, 2, "event time"), _whole(fields, 3, "operation")
     if len(fields) < 5:
         raise ValueError("the record is cut")
     if not time_s:
         raise ValueError("the event time is 0")
-    return HostControl(time_s, code, unquoted(fields[4]))
+    return HostControl(time_s, code, unquote(fields[4]))
 
 
-def unquoted(field: str) -> str:
+def unquote(field: str) -> str:
     """Return the text of a string field.
 
     Raises
     ------
     ValueError
-        It is a number.
+        The field is a number.
     """
     if not field.startswith('"'):
-        raise ValueError(f"{field!r} is no string")
+        raise ValueError(f"{field!r} is not a string")
     return field[1:-1].replace('""', '"')
 
 
@@ -164,12 +164,12 @@ def _whole(fields: Sequence[str], at: int, what: str) -> int:
     if at >= len(fields):
         raise ValueError("the record is cut, or a number of hosts is wrong")
     if not _WHOLE.fullmatch(fields[at]):
-        raise ValueError(f"the {what} is no whole number")
+        raise ValueError(f"the {what} is not a whole number")
     return int(fields[at])
 
 
 def _host(field: str) -> str:
-    """``"host1"`` once a slot, or ``"16*host1"`` for sixteen slots."""
-    name = unquoted(field)
+    """Return the host of ``"host1"`` (once per slot) or ``"16*host1"`` (sixteen slots)."""
+    name = unquote(field)
     match = _COUNTED.fullmatch(name)
     return name if match is None else match[2]

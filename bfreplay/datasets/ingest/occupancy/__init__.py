@@ -1,6 +1,6 @@
-"""From what a scheduler logs to node events: intervals on nodes in, states of nodes over time out.
+"""Node events from a schedule: intervals on nodes in, states of nodes over time out.
 
-Every log format comes down to three tables: *job intervals* (a job holds these nodes, or so many nodes, from start to
+Every log format yields three tables: *job intervals* (a job holds these nodes, or a number of nodes, from start to
 end), *outage intervals* (these nodes are down, draining, reserved, off, from start to end) and the *inventory* of
-nodes. Readers (``ingest``) fill them; this package makes ``NodeEvents`` of them, by stated rules.
+nodes. Readers (``ingest``) fill them; this package makes ``NodeEvents`` of them, by explicit rules.
 """

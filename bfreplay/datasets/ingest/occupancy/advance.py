@@ -1,8 +1,8 @@
-"""Leads a machine through time, compiled: intervals in, changes of node states out.
+"""Compiled sweep of a machine through time: intervals in, changes of node states out.
 
-Time goes from instant to instant. At each, intervals end first, then outages begin, then jobs; then every node that was
-touched is looked at, and a row is written for those in another state than before. A node may be under several intervals
-(shared nodes, an outage on a busy node): it is idle when none is left.
+Time goes from instant to instant. At each, intervals end first, then outages begin, then jobs; then a row is written
+for each touched node whose state has changed. A node may be under several intervals (shared nodes, an outage on a busy
+node): it is idle under none.
 
 Jobs first get the nodes that the log lists for them. Free nodes then go to the jobs that lack some, in order of their
 start (of one start: jobs with listed nodes first, then by job number), and a job that still lacks nodes keeps its place
@@ -40,11 +40,11 @@ from bfreplay.datasets.ingest.occupancy.machine import (
 )
 
 DONE, ROWS_FULL, MACHINE_FULL = range(3)
-"""Why ``advance`` returned."""
+"""Reasons for which ``advance`` returns."""
 
 
 class Outages(NamedTuple):
-    """O outages by start: ``start_us``, ``end_us (O,) int64``, ``state (O,) int8``; nodes as in ``JobIntervals``."""
+    """Outages (O) by start: ``start_us``, ``end_us (O,) int64``, ``state (O,) int8``; nodes as in ``JobIntervals``."""
 
     start_us: NDArray[np.int64]
     end_us: NDArray[np.int64]
@@ -54,7 +54,7 @@ class Outages(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """A slice of J jobs as in ``JobIntervals``, each with an end, and random numbers on [0, 1) for nodes to choose."""
+    """Slice of J jobs as in ``JobIntervals``, each with an end, and random numbers on [0, 1) to choose nodes."""
 
     start_us: NDArray[np.int64]
     end_us: NDArray[np.int64]
@@ -65,10 +65,10 @@ class Jobs(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What holds all the time: window, end of the log, rules (``OccupancyRules``) as codes and in microseconds.
+    """Constants of a sweep: window, end of the log, rules (``OccupancyRules``) as codes and in microseconds.
 
-    ``n_kept`` nodes are in the inventory, those after them left out. The tallies are of the window. An empty machine
-    is looked at up to the end of the log. A node is free ``release_us`` later than its job, in the ends already.
+    ``n_kept`` nodes are in the inventory, later ones are skipped. The tallies are of the window. An empty machine is
+    checked up to the end of the log. A node is free ``release_us`` later than its job, in the ends already.
     """
 
     n_kept: int
@@ -92,22 +92,22 @@ class Rows(NamedTuple):
 
 @compiled
 def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: Machine, rows: Rows) -> tuple[int, int]:
-    """Go on through all instants before ``until_us``; returns why it stopped, and how many rows were written.
+    """Advance through all instants before ``until_us``; return the reason to stop, and the number of rows written.
 
     Parameters
     ----------
     until_us
-        Where this slice of jobs ends: the first start after it.
+        End of this slice of jobs: the first start after it.
     jobs
-        The slice; ``machine.state.next_job`` is the next of them.
+        The slice; ``machine.state.next_job`` is the next one.
     outages
-        All of them, in all calls.
+        All outages, in all calls.
     terms
         Window and rules.
     machine
         Changed in place.
     rows
-        Where rows go, from the first on.
+        Buffer for rows, filled from the first on.
     """
     state, n_rows = machine.state, 0
     while True:
@@ -130,7 +130,9 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
             state.n_ends -= 1
             end_interval(number, machine)
         _begin_outages(outages, machine)
-        _begin_listed(jobs, terms, machine)  # before nodes are chosen: none is chosen that a job of this instant lists
+        _begin_listed(
+            jobs, terms, machine
+        )  # first, so that no node listed by a job of this instant is chosen for another
         _serve_lacking(jobs, terms, machine)
         _begin_delayed(jobs, terms, machine)
         is_refused = _begin_counted(jobs, terms, machine)
@@ -143,7 +145,7 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
 
 @compiled_inline
 def _inside_us(from_us: int, to_us: int, terms: Terms) -> int:
-    """Microseconds of a span that lie in the window."""
+    """Return the microseconds of a span inside the window."""
     return max(min(to_us, terms.window_end_us) - max(from_us, terms.window_start_us), 0)
 
 
@@ -161,7 +163,7 @@ def _next_instant(jobs: Jobs, outages: Outages, machine: Machine) -> int:
 
 @compiled_inline
 def _n_starting(first: int, now: int, start_us: NDArray[np.int64]) -> int:
-    """Intervals from ``first`` on that start now."""
+    """Count the intervals from ``first`` on that start now."""
     after = first
     while after < len(start_us) and start_us[after] == now:
         after += 1
@@ -170,7 +172,7 @@ def _n_starting(first: int, now: int, start_us: NDArray[np.int64]) -> int:
 
 @compiled_inline
 def _has_room(now: int, jobs: Jobs, outages: Outages, machine: Machine) -> bool:
-    """Whether all that may begin now finds slots and holdings, so that an instant is never left half done."""
+    """Return whether slots and holdings suffice for all that may begin now, so that no instant is half done."""
     state = machine.state
     n_jobs = _n_starting(state.next_job, now, jobs.start_us)
     n_outages = _n_starting(state.next_outage, now, outages.start_us)
@@ -194,7 +196,7 @@ def _begin_outages(outages: Outages, machine: Machine) -> None:
 
 @compiled_inline
 def _begin_listed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
-    """Begin the jobs of this instant that list nodes, on these; ``next_job`` stays where it is."""
+    """Begin the jobs of this instant that list nodes, on these; ``next_job`` does not change."""
     now, j = machine.state.now, machine.state.next_job
     while j < len(jobs.start_us) and jobs.start_us[j] == now:
         end_us, n_listed = jobs.end_us[j], jobs.first_node[j + 1] - jobs.first_node[j]
@@ -253,7 +255,7 @@ def _begin_delayed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
 
 @compiled_inline
 def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
-    """Begin the jobs of this instant without listed nodes, or delay or refuse them; returns whether any was refused."""
+    """Begin the jobs of this instant without listed nodes, or delay or refuse them; return whether any was refused."""
     state, is_refused = machine.state, False
     while state.next_job < len(jobs.start_us) and jobs.start_us[state.next_job] == state.now:
         j = state.next_job
@@ -284,11 +286,11 @@ def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
 
 @compiled_inline
 def _look_whether_empty(is_refused: bool, following_us: int, terms: Terms, machine: Machine) -> None:
-    """Decide what a machine is taken for on which the next job starts at ``following_us``, and since when."""
+    """Decide the state of a machine on which the next job starts at ``following_us``, and since when it is empty."""
     state, tallies = machine.state, machine.tallies
     was_down = state.use == TAKEN_FOR_DOWN
     is_empty = state.n_active == 0 and state.queue_first == state.queue_end
-    if is_refused or not is_empty:  # after a job that was refused, what an empty machine means is decided anew
+    if is_refused or not is_empty:  # a refused job leaves the machine empty: decide anew
         state.use = IN_USE
     if is_empty and state.use == IN_USE:
         until_us = max(min(following_us, terms.log_end_us), state.now)
@@ -310,7 +312,7 @@ def _look_whether_empty(is_refused: bool, following_us: int, terms: Terms, machi
 
 @compiled
 def _end_unused(now: int, terms: Terms, machine: Machine) -> None:
-    """If most nodes of an empty machine were idle up to now, count that time if it was long."""
+    """Count the time of an empty machine whose nodes were mostly idle up to now, if it was long."""
     state, tallies, since_us = machine.state, machine.tallies, machine.state.unused_since_us
     if since_us == NEVER:
         return
@@ -326,14 +328,14 @@ def _end_unused(now: int, terms: Terms, machine: Machine) -> None:
 
 @compiled
 def _count_lacking(now: int, terms: Terms, machine: Machine) -> None:
-    """Add up what jobs lacked from the instant before to ``now`` within the window, and count those jobs once each."""
+    """Add up the nodes that jobs lacked from the previous instant to ``now`` in the window; count each job once."""
     state = machine.state
     passed_us = _inside_us(state.now, now, terms)
     if state.n_lacking == 0 or passed_us == 0:
         return
     machine.tallies.clipped_node_us += float(passed_us) * state.n_lacking
     number = state.last_lacking
-    while number != NONE and not machine.slots[number].is_counted:  # jobs join at the end: before one all are counted
+    while number != NONE and not machine.slots[number].is_counted:  # jobs join at the end: all before one are counted
         machine.tallies.clipped += 1
         machine.slots[number].is_counted = True
         number = machine.slots[number].before
@@ -341,7 +343,7 @@ def _count_lacking(now: int, terms: Terms, machine: Machine) -> None:
 
 @compiled_inline
 def _write_rows(n_rows: int, rows: Rows, machine: Machine) -> int:
-    """Write a row for each touched node that is in another state than before; returns how many rows there are then."""
+    """Write a row for each touched node whose state has changed; return the number of rows."""
     state = machine.state
     machine.touched[: state.n_touched].sort()
     for node in machine.touched[: state.n_touched]:

@@ -1,4 +1,4 @@
-"""ScheduleRecord to NodeEvents, by rules, with a report of what the rules did."""
+"""ScheduleRecord to NodeEvents, by rules, with a report of their effects."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from bfreplay.wording import aligned
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE = 0.05
 AMONG_THE_SEEN = (
-    "jobs without a list of nodes, or with too short a one, got theirs by rule among the nodes that the log lists: "
-    "nobody said how many nodes the machine has (--nodes, --inventory)"
+    "jobs without a list of nodes, or with a short one, got nodes by rule among the nodes in the log: "
+    "the size of the machine is not known (--nodes, --inventory)"
 )
 GAP_DAYS = 30
 GAP = (
     "no job starts or ends for most of the window: is a date of a job before or after that wrong? Nodes look idle, or "
     "busy, all the time between (--window takes a part of the log)"
 )
-BEYOND = "the window reaches beyond what the log shows: there, nodes look idle"
+BEYOND = "the window reaches beyond the log: nodes look idle there"
 
 _QUANTILES = ("p25", "p50", "p75", "p95")
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltLog:
-    """A log of node states, the report of how it came about, and its window."""
+    """Log of node states, its import report, and its window."""
 
     events: NodeEvents
     report: ImportReport
@@ -53,23 +53,23 @@ class BuiltLog:
 def build_events(
     record: ScheduleRecord, rules: OccupancyRules | None = None, sources: Sequence[SourceFile] = ()
 ) -> BuiltLog:
-    """Make the log of node states of a schedule.
+    """Build the log of node states of a schedule.
 
-    The rows are computed anew by each pass, in memory of O(nodes + running jobs). ``record`` must not change any more.
+    Each pass computes the rows anew, in memory of O(nodes + running jobs). ``record`` must not change afterwards.
 
     Parameters
     ----------
     record
-        Filled by a reader.
+        The schedule, filled by a reader.
     rules
         ``None``: the defaults.
     sources
-        The files it was read from, for the metadata.
+        The source files, for the metadata.
 
     Raises
     ------
     InputError
-        No interval, no node, a machine whose size is not known, or a window that the log does not have.
+        No interval, no node, a machine of unknown size, or a window outside the log.
     """
     rules = OccupancyRules() if rules is None else rules
     report = record.report.copy()
@@ -97,7 +97,7 @@ def build_events(
             fix="choose another window, or give the names of all nodes with --inventory",
         )
     position = inventory.positions(names, left_out)
-    if left_out.any():  # no job is given such a node
+    if left_out.any():  # no job gets such a node
         before_us = min(window.start_us, record.first_start_us) - 1
         absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(left_out).astype(np.int32)))
     plan = Plan(
@@ -122,7 +122,7 @@ def build_events(
         source_files=tuple(sources),
         source_timezone=record.timezone,
         time_origin=record.time_origin,
-        node_inventory="metadata" if inventory.inventory_known(record) else "seen",
+        node_inventory="metadata" if inventory.has_full_inventory(record) else "seen",
         allocator=allocator if record.n_counted else None,
         skipped=skipped_counts(report),
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
@@ -134,7 +134,7 @@ def build_events(
 
 
 def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:
-    """Warn of a window that is the whole log and mostly a time in which nothing happens."""
+    """Warn of a window of the whole log that is mostly without jobs starting or ending."""
     begin_us, end_us = longest_gap_us(record, window)
     length_us = end_us - begin_us
     if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
@@ -149,7 +149,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
         reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
         example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
         raise InputError(
-            f"no job in this log ever held a node ({reasons})",
+            f"no job in this log held a node ({reasons})",
             file=example.file if example else None,
             row=example.row if example else None,
             value=example.value if example else None,
@@ -164,14 +164,14 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
             report.warn(AMONG_THE_SEEN, n=record.n_counted)
             return
         raise InputError(
-            "the log has only numbers of nodes for some jobs, and nobody said how many nodes the machine has",
-            expected="the size of the machine: idle nodes are those that are left",
+            "the log has only numbers of nodes for some jobs, and the number of nodes of the machine is not known",
+            expected="the size of the machine, which determines the idle nodes",
             fix="give --nodes N, or --inventory FILE with the names of all nodes",
         )
     if record.machine_size is not None and len(record.nodes) > record.machine_size:
         report.warn(
-            "the log lists more nodes than the machine is said to have; all that are listed count",
-            value=f"{len(record.nodes)} listed, {record.machine_size} said",
+            "the log lists more nodes than the given size of the machine; all listed nodes count",
+            value=f"{len(record.nodes)} listed, {record.machine_size} given",
         )
     if not names:
         raise InputError(
@@ -180,7 +180,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
 
 
 def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
-    if record.states_seen:  # what state nodes were in need not be assumed
+    if record.states_seen:  # node states need not be assumed
         return False
     return rules.empty_machine == "down" or (
         rules.empty_machine == "auto" and not record.outages and not record.outages_known
@@ -204,7 +204,7 @@ def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> O
 class Spread:
     """Figures of a log under one rule: mean idle nodes and transitions do not depend on the rule, idle intervals do.
 
-    ``idle_interval_length_s`` has the quantiles of ``_QUANTILES`` by name, ``None`` where there is no idle interval.
+    ``idle_interval_length_s`` has the quantiles of ``_QUANTILES`` by name, ``None`` without idle intervals.
     """
 
     assignment: str | None
@@ -214,13 +214,13 @@ class Spread:
     idle_interval_length_s: Mapping[str, float | None]
 
 
-def measured(built: BuiltLog) -> Spread:
-    """Figures of the log that a rule made."""
+def measure(built: BuiltLog) -> Spread:
+    """Measure the log built under a rule."""
     from bfreplay.datasets.idleness import characterise
-    from bfreplay.datasets.idleness.quantiles import named
+    from bfreplay.datasets.idleness.quantiles import by_percentile
 
     figures = characterise(built.events)
-    length_s = named(figures.idle_interval_length_s)
+    length_s = by_percentile(figures.idle_interval_length_s)
     return Spread(
         built.events.metadata.assignment,
         figures.mean_idle_nodes,
@@ -237,5 +237,5 @@ def spread_text(rows: Sequence[Spread]) -> str:
     for row in rows:
         lengths = ("-" if length is None else f"{length:,.0f}" for length in row.idle_interval_length_s.values())
         cells.append((str(row.assignment), f"{row.mean_idle_nodes:,.2f}", f"{row.idle_intervals:,}", *lengths))
-    title = "the same log under each rule: how much is idle is the same, how long idle intervals are is not"
+    title = "the same log under each rule: idle node-hours are the same, lengths of idle intervals differ"
     return "\n".join([title, *aligned(cells)]) + "\n"

@@ -1,8 +1,7 @@
-"""A heap of ends, compiled: what ends first stands first.
+"""Compiled heap of ends, the earliest first.
 
-Plain arrays of times and of what ends then. Which of several ends of one time comes first follows from how they were
-pushed, and the nodes that some rules of assignment choose follow from that: ``heapq`` moves entries otherwise when it
-takes one away.
+Plain arrays of times and of the intervals that end then. The order of ends at one time follows from the pushes, and
+some rules of assignment depend on it: ``heapq`` would order them otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def push_end(time_us: int, what: int, size: int, end_us: NDArray[np.int64], ends
 
 @compiled
 def pop_end(size: int, end_us: NDArray[np.int64], ends: NDArray[np.int32]) -> int:
-    """Take the first of the ``size`` entries of a heap away, and return what ends then."""
+    """Remove the first of the ``size`` entries of a heap, and return what ends then."""
     first = int(ends[0])
     time_us, what = end_us[size - 1], ends[size - 1]
     at = 0

@@ -1,4 +1,4 @@
-"""What the rules found and did, as facts and warnings of the report."""
+"""Facts and warnings of the report about the effects of the rules."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LASTING = (
 RUNAWAY = "jobs without an end are long over their time limit; they are ended there (runaway jobs)"
 OVER_LIMIT = "jobs ran for more than twice their time limit: is their end wrong? Their nodes count as busy until then"
 CLIPPED = "jobs needed more nodes than were free; they got the nodes that were free, and the others as they became free"
-DROPPED = "jobs needed more nodes than were free; they were left out"
+DROPPED = "jobs needed more nodes than were free; they were skipped"
 DELAYED = "jobs needed more nodes than were free; they were delayed"
-NEVER_BEGAN = "delayed jobs never found enough nodes; they were left out"
+NEVER_BEGAN = "delayed jobs never found enough nodes; they were skipped"
 CONTRADICTING = (
     "the same run of a job (same job, same start) was read twice, with other nodes or another end; the later end counts"
 )
@@ -37,12 +37,12 @@ CONTRADICTING = (
 def report_survey(
     report: ImportReport, record: ScheduleRecord, plan: Plan, survey: Survey, absence: Absence | None
 ) -> None:
-    """Add to ``report`` what a first pass found.
+    """Add the results of a first pass to ``report``.
 
     Raises
     ------
     InputError
-        Jobs share nodes, and the rules refuse that.
+        Jobs share nodes, which the rules refuse.
     """
     sweep, tallies, facts = survey.sweep, survey.sweep.tallies, report.facts
     facts[NODES] = len(survey.start)
@@ -101,13 +101,13 @@ def report_survey(
 
 
 def _warning_hours(report: ImportReport, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:
-    """Warning ``n`` cases (0: none), whose node-microseconds that may be wrongly idle or busy are known."""
+    """Warn of ``n`` cases (0: none) with the node-microseconds that may be wrongly idle or busy."""
     hours = float(node_us) / HOUR_US
     report.warn(sentence, value=f"{hours:,.1f} {what}", n=n, node_hours=hours)
 
 
 def _report_empty(report: ImportReport, plan: Plan, survey: Survey) -> None:
-    """How long there was no job on the whole machine, and what that was taken for."""
+    """Report the time without any job on the whole machine, and its assumed state."""
     tallies = survey.sweep.tallies
     span_us = plan.window_us[1] - plan.window_us[0]
     long_ones, long_hours = int(tallies.long_empty), float(tallies.long_empty_us) / HOUR_US

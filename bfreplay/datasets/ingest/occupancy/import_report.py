@@ -1,4 +1,4 @@
-"""The report report: what an import kept, what it left out and why, and what may be wrong with it."""
+"""Import report: rows kept, rows skipped by reason, and warnings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bfreplay.documents import Json
 from bfreplay.errors import InputError, printable
 
 MOST_EXAMPLES = 3
-UNREADABLE = "rows that cannot be read were left out: their nodes look idle"
+UNREADABLE = "rows that cannot be read were skipped: their nodes look idle"
 _LONGEST_VALUE = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One place in the input: file, line or row in it (``None`` where there is none), and what stands there."""
+    """Place in the input: file, line or row (``None`` without one), and its text."""
 
     file: str
     line: int | None
@@ -24,7 +24,7 @@ class Example:
 
     @property
     def row(self) -> str | None:
-        """``"line 7"``, for errors; ``None`` where there is no line."""
+        """Place for errors, such as ``"line 7"``; ``None`` without a line."""
         return f"line {self.line}" if self.line else None
 
     def __str__(self) -> str:
@@ -34,14 +34,14 @@ class Example:
 
 @dataclass(slots=True)
 class Tally:
-    """How often something was met, the node-hours that it concerns where these are known, and the first few places."""
+    """Count of a finding, its node-hours if known, and the first few places."""
 
     count: int = 0
     examples: list[Example] = field(default_factory=list)
     node_hours: float | None = None
 
     def add(self, example: Example | None, n: int, node_hours: float | None = None) -> None:
-        """Count it ``n`` times more."""
+        """Add ``n`` cases."""
         self.count += n
         if node_hours is not None:
             self.node_hours = (self.node_hours or 0.0) + node_hours
@@ -49,29 +49,29 @@ class Tally:
             self.examples.append(example)
 
     def to_json(self) -> dict[str, Json]:
-        """Plain numbers and strings."""
-        # without folders: the same log says the same wherever it lies
+        """Return plain numbers and strings."""
+        # without folders: the same log gives the same text anywhere
         examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
         hours = {} if self.node_hours is None else {"node_hours": self.node_hours}
         return {"count": self.count, **hours, "examples": examples}
 
 
 class ImportReport:
-    """What readers and rules find while a log is imported.
+    """Report of an import: rows read, kept and skipped, warnings and facts.
 
     Attributes
     ----------
     rows_read
-        Rows (lines, records) of the input that were looked at, without comments, headers and blank lines.
+        Rows (lines, records) of the input, without comments, headers and blank lines.
     kept
-        What was made of them: ``"job intervals"``, ``"outage intervals"``, ... -> how many.
+        Results of kept rows: ``"job intervals"``, ``"outage intervals"``, ... -> count.
     skipped
-        Rows that were left out: reason -> tally. Reasons are short phrases: ``"never started"``. Those that a whole log
-        has by its nature (pending jobs, job steps) are skipped too, and counted; they are no warnings.
+        Skipped rows: reason -> tally. Reasons are short phrases: ``"never started"``. Rows
+        that are no runs by nature (pending jobs, job steps) are skipped and counted without a warning.
     warnings
-        What may make the result wrong: a full sentence -> tally. ``--strict`` makes errors of them.
+        Findings that may make the result wrong: a full sentence -> tally. ``--strict`` refuses them.
     facts
-        What is worth knowing and no warning: key -> plain JSON value (time-zone evidence, window, shares).
+        Notes: key -> plain JSON value (time-zone evidence, window, shares).
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class ImportReport:
         self.facts: dict[str, Json] = {}
 
     def copy(self) -> ImportReport:
-        """Return another report that says the same, to go on with."""
+        """Return a copy of the report."""
         return deepcopy(self)
 
     def read(self, rows: int = 1) -> None:
@@ -90,11 +90,11 @@ class ImportReport:
         self.rows_read += rows
 
     def keep(self, what: str, n: int = 1) -> None:
-        """Count what was made of rows."""
+        """Count results of kept rows."""
         self.kept[what] = self.kept.get(what, 0) + n
 
     def skip(self, reason: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
-        """Count rows that are left out, by reason; ``n`` 0 is nothing. The first few are kept as examples."""
+        """Count skipped rows by reason; ``n`` 0 does nothing. The first few are kept as examples."""
         _count(self.skipped, reason, file, line, value, n)
 
     def warn(
@@ -106,32 +106,32 @@ class ImportReport:
         n: int = 1,
         node_hours: float | None = None,
     ) -> None:
-        """Count something that may make the result wrong. The sentence is the same for all cases of a kind.
+        """Count a case that may make the result wrong. The sentence is the same for all cases of a kind.
 
-        ``node_hours`` is how much idle time may be wrong because of it, where that is known: every later answer shows
-        it as a share of the idle node-hours.
+        ``node_hours`` is the idle time that may be wrong because of it, if known: every later result shows it as a
+        share of the idle node-hours.
         """
         _count(self.warnings, sentence, file, line, value, n, node_hours)
 
     def skip_with_warning(
         self, reason: str, file: str = "", line: int | None = None, value: object = "", *, warning: str = UNREADABLE
     ) -> None:
-        """Count a row that is left out, which is a warning too."""
+        """Count a skipped row, with a warning."""
         self.skip(reason, file, line, value)
         self.warn(warning, file, line, value)
 
     @property
     def rows_skipped(self) -> int:
-        """All rows that were left out."""
+        """Number of skipped rows."""
         return sum(tally.count for tally in self.skipped.values())
 
-    def most_skipped(self) -> list[tuple[str, Tally]]:
-        """The reasons for which most rows were left out, the largest first; of equal ones the first by its letters."""
+    def skip_reasons(self) -> list[tuple[str, Tally]]:
+        """Return the reasons for skipped rows, the most frequent first, then in alphabetical order."""
         return sorted(self.skipped.items(), key=lambda item: (-item[1].count, item[0]))
 
     def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
-        """Return the error for a log of which nothing was kept, with why; ``otherwise`` where nothing was left out."""
-        skipped = self.most_skipped()
+        """Return the error for a log without kept rows, with the reasons; ``otherwise`` if no rows were skipped."""
+        skipped = self.skip_reasons()
         reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in skipped[:MOST_EXAMPLES])
         example = next((tally.examples[0] for _, tally in skipped if tally.examples), Example("", None, ""))
         return InputError(
@@ -145,8 +145,8 @@ class ImportReport:
 
     def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without any run of a job."""
-        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.most_skipped()[:4])
-        problem = "no run of a job can be made of this log"
+        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.skip_reasons()[:4])
+        problem = "this log has no usable run of a job"
         return InputError(problem, file=file, value=found or otherwise, expected=expected, fix=fix)
 
     def refuse_warnings(self) -> None:
@@ -161,11 +161,11 @@ class ImportReport:
             row=first.row if first else None,
             **({"value": first.value} if first and first.value else {}),
             expected="a log without warnings",
-            fix="mend the export, choose the option that settles the warning, or import without --strict",
+            fix="correct the export, choose the option that settles the warning, or import without --strict",
         )
 
     def to_json(self) -> dict[str, Json]:
-        """Plain dicts, lists, strings and numbers, for the metadata of the events."""
+        """Return plain dicts, lists, strings and numbers, for the metadata of the events."""
         return {
             "rows_read": self.rows_read,
             "kept": dict(self.kept),
@@ -195,5 +195,5 @@ def _count(
 
 
 def skipped_counts(report: ImportReport) -> Mapping[str, int]:
-    """Reason -> rows, as ``EventsMetadata.skipped`` has them."""
+    """Return the rows by reason, as in ``EventsMetadata.skipped``."""
     return {reason: tally.count for reason, tally in report.skipped.items()}

@@ -1,4 +1,4 @@
-"""Which nodes there are, in which order, and which of them were not there all the time."""
+"""Inventory of nodes: names, order, and times of absence."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TWO_SPELLINGS = (
 )
 MERGED = "names of nodes in different domains became one (--node-names): are they one node?"
 _DIGITS = re.compile(r"\d+")
-LEFT_OUT = "nodes left out"
+SKIPPED_NODES = "nodes skipped"
 ABSENT = "nodes assumed absent"
 ABSENT_WARNING = (
     "no job used this node for long at an edge of the window (--absent-after): it is assumed absent then, and would be "
@@ -51,20 +51,20 @@ HOUR_US = 3_600 * 1_000_000
 
 
 class Absence(NamedTuple):
-    """How many nodes are assumed absent in the window, for how many node-hours, and the names of some."""
+    """Nodes assumed absent in the window: count, node-hours, and some names."""
 
     nodes: int
     node_hours: float
     examples: str
 
 
-def inventory_known(record: ScheduleRecord) -> bool:
-    """Whether all nodes of the machine are known, used or not."""
+def has_full_inventory(record: ScheduleRecord) -> bool:
+    """Return whether all nodes of the machine are known, used or not."""
     return record.inventory_known or record.machine_size is not None
 
 
 def warn_of_rare_names(record: ScheduleRecord, use: NodeUse, report: ImportReport) -> None:
-    """Warn of nodes that one job names, where others are named by dozens or in another way.
+    """Warn of nodes named by one job only, if others are named by dozens or in another way.
 
     A misspelt name, or a cell of another column, would be a node that looks idle nearly all the time.
     """
@@ -96,15 +96,15 @@ def _warn_of_strange_names(record: ScheduleRecord, use: NodeUse, report: ImportR
 
 
 def warn_of_spellings(
-    record: ScheduleRecord, absent: Sequence[Outage], left_out: NDArray[np.bool_], window: Window, report: ImportReport
+    record: ScheduleRecord, absent: Sequence[Outage], is_absent: NDArray[np.bool_], window: Window, report: ImportReport
 ) -> None:
     """Warn of nodes that have several names, and names in several domains that ``--node-names`` made one node.
 
-    Of the names of one node all but one are too many: the node-hours are those for which they are there.
+    Of the names of one node all but one are superfluous: their presence gives the node-hours.
     """
     names = record.nodes
     alike: dict[str, list[int]] = {}
-    for node in np.flatnonzero(~left_out[: len(names)]).tolist():
+    for node in np.flatnonzero(~is_absent[: len(names)]).tolist():
         alike.setdefault(one_name(names[node], "short-lower"), []).append(node)
     there_us = dict.fromkeys(range(len(names)), window.end_us - window.start_us)
     for outage in absent:
@@ -112,7 +112,9 @@ def warn_of_spellings(
             there_us[node] -= max(min(outage.end_us, window.end_us) - max(outage.start_us, window.start_us), 0)
     for short, nodes in alike.items():
         lower = {names[node].lower() for node in nodes}
-        if len(nodes) > 1 and (short in lower or len(lower) < len(nodes)):  # two domains alone may be two nodes
+        if len(nodes) > 1 and (
+            short in lower or len(lower) < len(nodes)
+        ):  # a difference in the domain alone may mean two nodes
             surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
             report.warn(TWO_SPELLINGS, value=", ".join(names[i] for i in nodes), node_hours=surplus_us / HOUR_US)
     domains: dict[int, dict[str, str]] = {}
@@ -132,25 +134,25 @@ def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
     Raises
     ------
     InputError
-        It has none: other names of the same nodes, or of another machine.
+        No common name: other names of the same nodes, or another machine.
     """
     n_given, jobs_on = record.n_given, use.jobs_on
     if not n_given or not jobs_on[n_given:].any() or jobs_on[:n_given].any():
         return
     names = record.nodes
     raise InputError(
-        "no job ran on a node of the inventory that was given",
+        "no job ran on a node of the given inventory",
         column="--inventory",
         value=f"{', '.join(names[:3])}, ...; jobs name {', '.join(names[n_given : n_given + 3])}, ...",
         expected="the names that the log uses",
-        fix="are these full host names? Cut them: cut -d. -f1 nodes.txt > short.txt",
+        fix="if these are full host names, shorten them: cut -d. -f1 nodes.txt > short.txt",
     )
 
 
 def warn_of_unused_nodes(
     record: ScheduleRecord, use: NodeUse, rules: OccupancyRules, window: Window, report: ImportReport
 ) -> None:
-    """Warn of nodes that are said to be there and that no job used for long, or ever: they may be down."""
+    """Warn of nodes of the inventory that no job used for long, or ever: they may be down."""
     if not record.inventory_known or record.n_counted or record.outages_known or record.states_seen:
         return
     n_nodes, after_us = len(use.jobs_on), microseconds(rules.absent_after_s)
@@ -178,7 +180,7 @@ def warn_of_unused_nodes(
 def _without_outages(
     record: ScheduleRecord, start_us: NDArray[np.int64], end_us: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """How much of a time of its own of each node, ``(N,)``, no outage of it covers (where outages overlap: less)."""
+    """Return how much of an interval per node, ``(N,)``, is free of its outages (less where outages overlap)."""
     left_us: NDArray[np.int64] = np.maximum(end_us - start_us, 0)
     for outage in record.outages:
         nodes = slice(None) if outage.nodes is None else outage.nodes
@@ -190,37 +192,36 @@ def _without_outages(
 def absences(
     record: ScheduleRecord, use: NodeUse, n_nodes: int, rules: OccupancyRules, window: Window, report: ImportReport
 ) -> tuple[list[Outage], NDArray[np.bool_], Absence | None]:
-    """Outages of nodes that were not there yet, or not any more; and which of ``n_nodes`` were not there at all.
+    """Return outages for times of absence, a mask of the ``n_nodes`` nodes absent throughout, and the absence.
 
-    The third part says how much of the window the outages take, ``None`` for nothing.
-
-    Nodes that only records of outages name belong to the second: nobody says that they were in use.
+    The third part is the time that the outages take from the window, ``None`` for nothing. Nodes named only by outages
+    are absent throughout: nothing shows that they were in use.
     """
-    left_out = np.zeros(n_nodes, np.bool_)
+    is_absent = np.zeros(n_nodes, np.bool_)
     if record.is_restricted:
-        left_out[record.n_given :] = True
+        is_absent[record.n_given :] = True
         others = record.nodes[record.n_given :]
         if others:
             uses = count(int(use.jobs_on[record.n_given :].sum()), "use")
-            report.facts[LEFT_OUT] = (
+            report.facts[SKIPPED_NODES] = (
                 f"{count(len(others), 'node')} that the inventory does not have (--inventory-only), such as "
                 f"{', '.join(others[:MOST_EXAMPLES])}: {uses} by jobs not counted"
             )
-        return [], left_out, None
-    if inventory_known(record) or not record.nodes:
-        return [], left_out, None
+        return [], is_absent, None
+    if has_full_inventory(record) or not record.nodes:
+        return [], is_absent, None
     after_us = microseconds(rules.absent_after_s)
-    gone = use.is_used & (use.last_us < window.start_us - after_us)
-    to_come = use.is_used & (use.first_us > window.end_us + after_us)
-    left_out[:] = ~use.is_used | gone | to_come
-    if left_out.any():
-        such = ", ".join(record.nodes[node] for node in np.flatnonzero(left_out)[:MOST_EXAMPLES])
-        report.facts[LEFT_OUT] = (
-            f"{count(int(left_out.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
+    ended = use.is_used & (use.last_us < window.start_us - after_us)
+    upcoming = use.is_used & (use.first_us > window.end_us + after_us)
+    is_absent[:] = ~use.is_used | ended | upcoming
+    if is_absent.any():
+        such = ", ".join(record.nodes[node] for node in np.flatnonzero(is_absent)[:MOST_EXAMPLES])
+        report.facts[SKIPPED_NODES] = (
+            f"{count(int(is_absent.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
             f"of the window, such as {such}"
         )
     late, early = _unused_at_edges(use, rules, window)
-    late, early = late & ~left_out, early & ~left_out
+    late, early = late & ~is_absent, early & ~is_absent
     edge_us = min(window.start_us, record.first_start_us) - 1
     free_us = use.last_us + np.where(early, microseconds(rules.release_delay_s), 0)
     outages = [
@@ -247,23 +248,23 @@ def absences(
                 "node_hours": hours,
                 "such as": such_as,
             }
-            return outages, left_out, Absence(len(found), hours, ", ".join(such_as))
-    return outages, left_out, None
+            return outages, is_absent, Absence(len(found), hours, ", ".join(such_as))
+    return outages, is_absent, None
 
 
 def _unused_at_edges(
     use: NodeUse, rules: OccupancyRules, window: Window
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Nodes that no job used for long after the start of the window, and for long before its end, ``(N,)`` each."""
+    """Find the nodes unused for long after the start of the window, and for long before its end, ``(N,)`` each."""
     after_us = microseconds(rules.absent_after_s)
     late = use.is_used & (np.minimum(use.first_us, window.end_us) - window.start_us > after_us)
     early = use.is_used & (window.end_us - np.maximum(use.last_us, window.start_us) > after_us)
     return late, early
 
 
-def positions(names: Sequence[str], left_out: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Number of each node in the sweep: those of the inventory sorted by name, then those left out."""
-    order = sorted(range(len(names)), key=lambda i: (left_out[i], names[i]))
+def positions(names: Sequence[str], is_absent: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return the number of each node in the sweep: the inventory sorted by name, then absent nodes."""
+    order = sorted(range(len(names)), key=lambda i: (is_absent[i], names[i]))
     position = np.empty(len(names), np.int32)
     position[order] = np.arange(len(names), dtype=np.int32)
     return position
@@ -271,10 +272,10 @@ def positions(names: Sequence[str], left_out: NDArray[np.bool_]) -> NDArray[np.i
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """Of the N nodes of a record, in index order.
+    """Use of the N nodes of a record, in index order.
 
-    ``first_us (N,) int64`` (``OPEN_END`` for a node that no job names), ``last_us (N,)`` (``OPEN_END`` while a job that
-    names it has no end, ``-OPEN_END`` for none), ``jobs_on (N,)`` runs of jobs that name it.
+    ``first_us (N,) int64`` (``OPEN_END`` for a node without jobs), ``last_us (N,)`` (``OPEN_END`` for a job without an
+    end, ``-OPEN_END`` for no job), ``jobs_on (N,)`` runs of jobs that name the node.
     """
 
     first_us: NDArray[np.int64]
@@ -283,12 +284,12 @@ class NodeUse:
 
     @property
     def is_used(self) -> NDArray[np.bool_]:
-        """Whether any job names the node, ``(N,)``."""
+        """True for nodes that a job names, ``(N,)``."""
         return self.jobs_on > 0
 
 
 def node_use(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> NodeUse:
-    """Look through all job intervals; runaway jobs end at their time limit and grace."""
+    """Compute the use from all job intervals; runaway jobs end at their time limit and grace."""
     n_nodes = len(record.nodes)
     first_us, last_us = np.full(n_nodes, OPEN_END, np.int64), np.full(n_nodes, -OPEN_END, np.int64)
     jobs_on = np.zeros(n_nodes, np.int64)
@@ -301,7 +302,7 @@ def node_use(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> 
 
 
 def ends(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[np.int64]:
-    """End of each job, ``(J,)``: its own; else its limit and grace, if the log goes on then; else ``OPEN_END``."""
+    """Return the end of each job, ``(J,)``: its own; else its limit and grace, if inside the log; else ``OPEN_END``."""
     grace_us = microseconds(rules.limit_grace_s)
     limit_us = np.minimum(jobs.limit_end_us, OPEN_END - grace_us) + grace_us
     is_runaway = (jobs.end_us == OPEN_END) & (limit_us < log_end_us)
@@ -309,10 +310,10 @@ def ends(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[
 
 
 def free_again_us(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[np.int64]:
-    """When the nodes of each job are free: after its end and the release delay, or its limit and grace."""
+    """Return when the nodes of each job are free: after its end and the release delay, or its limit and grace."""
     is_open = jobs.end_us == OPEN_END
     end_us = jobs.end_us + np.where(is_open, 0, microseconds(rules.release_delay_s))
     if is_open.any():
-        # without an end it runs beyond the end of the log, and its nodes are never free in it
+        # without an end the job outlasts the log, and its nodes are never free
         end_us[is_open] = ends(jobs, rules, log_end_us)[is_open]
     return end_us

@@ -1,7 +1,7 @@
-"""The state of a machine on which intervals begin and end, and what can be done to it.
+"""State of a machine on which intervals begin and end, and its operations.
 
-Compiled code reads and writes it, so it consists of arrays: records with named fields where one thing has several
-numbers, plain arrays by node where there are very many. ``advance`` leads it through time.
+Compiled code reads and writes it, so it consists of arrays: records with named fields, and plain arrays by node.
+``advance`` leads it through time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CLIP, DROP, DELAY = range(3)
 """Codes of ``rules.OVER_CAPACITY``."""
 
 IN_USE, EMPTY_AND_IDLE, TAKEN_FOR_DOWN = range(3)
-"""Whether there are jobs on the machine, and what a machine without jobs is taken for."""
+"""Use of the machine: jobs on it, or the assumed state without jobs."""
 
 NODE, POSITION = range(2)
 BEFORE, AFTER = range(2)
@@ -38,16 +38,16 @@ FIRST_SLOTS = 1_024
 
 
 class State:
-    """Numbers of the machine as a whole.
+    """Scalar state of the machine.
 
     ``now`` is the instant, ``n_active`` the jobs that run, ``n_free`` the nodes under no interval and ``lowest_free`` a
     node below which none is free, ``n_ends`` the entries of the heap, ``n_touched`` the nodes that this instant
-    changed, ``next_job`` and ``next_outage`` those that begin next, ``next_chance`` the next random number of the
+    changed, ``next_job`` and ``next_outage`` the next to begin, ``next_chance`` the next random number of the
     slice. Delayed jobs are ``queue[queue_first:queue_end]``. ``n_spare_slots`` slots are spare, and
     ``n_spare_holdings`` holdings, a list from ``spare_holding`` on. Running jobs lack ``n_lacking`` nodes together, in
-    the order ``first_lacking`` to ``last_lacking`` (slots). ``use`` is ``IN_USE`` or what an empty machine is taken
-    for, ``unused_since_us`` since when most of it is idle then (``NEVER``: it is not), and ``unused_node_us`` the idle
-    node-time of the window since then.
+    the order ``first_lacking`` to ``last_lacking`` (slots). ``use`` is ``IN_USE`` or the assumed state of an
+    empty machine, ``unused_since_us`` the time since which most of it is idle then (``NEVER``: it is not), and
+    ``unused_node_us`` the idle node-time of the window since then.
     """
 
     now: int
@@ -73,7 +73,7 @@ class State:
 
 
 class Tallies:
-    """What the rules did in the window, in jobs (``long_empty``: times), microseconds and node-microseconds."""
+    """Effects of the rules in the window, in jobs (``long_empty``: times), microseconds and node-microseconds."""
 
     overlaps: float
     clipped: float
@@ -90,9 +90,9 @@ class Tallies:
 
 
 class Slot:
-    """An interval that has begun: a job, or an outage.
+    """Interval that has begun: a job, or an outage.
 
-    ``state`` is that of its nodes, which are a list of holdings from ``first_holding`` on. A job that lacks
+    ``state`` is the state of its nodes, a list of holdings from ``first_holding`` on. A job that lacks
     ``n_lacking`` nodes stands between the slots ``before`` and ``after`` it; ``is_counted`` in ``Tallies.clipped``.
     """
 
@@ -106,14 +106,14 @@ class Slot:
 
 
 class Holding:
-    """A node under an interval, and the interval's next holding."""
+    """Node under an interval, and the interval's next holding."""
 
     node: int
     after: int
 
 
 class DelayedJob:
-    """A job that waits for enough free nodes since ``start_us``."""
+    """Job that has waited for enough free nodes since ``start_us``."""
 
     start_us: int
     end_us: int
@@ -121,10 +121,10 @@ class DelayedJob:
 
 
 class Machine(NamedTuple):
-    """The machine of N nodes; ``State`` says how much of the other arrays is in use.
+    """Machine of N nodes; ``State`` tells how much of the other arrays is in use.
 
     ``n_covering (7, N)``: intervals of each state on each node. ``n_total (N,)``: intervals on it. ``shown (N,) int8``:
-    its state as last written. ``held_until (N,)``: when the jobs that list it have ended. ``touched (N,)``: the nodes
+    its state as last written. ``held_until (N,)``: the last end of the jobs that list it. ``touched (N,)``: the nodes
     that this instant changed, and ``is_touched (N,)``. ``free_list (2, N + 1)``: a ring of the free nodes in the order
     in which they became free, ``BEFORE`` and ``AFTER`` each, with N as its head. ``free_set (2, N)``: the same nodes
     without order, and the ``POSITION`` of each in it (-1: not free). ``end_us``, ``end_slot``: a heap of the ends of
@@ -150,7 +150,7 @@ class Machine(NamedTuple):
 
 
 def new_machine(n_nodes: int, assignment: int) -> Machine:
-    """Return a machine of which all nodes are idle, with room for ``FIRST_SLOTS`` intervals."""
+    """Return a machine with all nodes idle and room for ``FIRST_SLOTS`` intervals."""
     state = zero_records(State, 1)[0]
     state.unused_since_us = NEVER
     state.first_lacking = state.last_lacking = state.spare_holding = NONE
@@ -173,14 +173,14 @@ def new_machine(n_nodes: int, assignment: int) -> Machine:
         holdings=zero_records(Holding, 0),
         queue=zero_records(DelayedJob, 0),
     )
-    # who became free last is taken first by one rule: fill the list so that the lowest node is next by either
+    # one rule takes the last freed node first: fill the list so that the lowest node is next by either
     for node in reversed(range(n_nodes)) if assignment == MOST_RECENT else range(n_nodes):
         add_free(node, machine)
     return with_room(machine, FIRST_SLOTS, max(FIRST_SLOTS, 2 * n_nodes))
 
 
 def with_room(machine: Machine, n_slots: int, n_holdings: int) -> Machine:
-    """Return the machine with room for ``n_slots`` intervals at a time, and for ``n_holdings`` nodes under them."""
+    """Return the machine with room for ``n_slots`` concurrent intervals and ``n_holdings`` nodes under them."""
     state, had_slots, had_holdings = machine.state, len(machine.slots), len(machine.holdings)
     spare_slots = longer(machine.spare_slots, n_slots)
     spare_slots[state.n_spare_slots : state.n_spare_slots + n_slots - had_slots] = np.arange(had_slots, n_slots)
@@ -208,7 +208,7 @@ def longer(array: Any, length: int) -> Any:
 
 @compiled_inline
 def add_free(node: int, machine: Machine) -> None:
-    """Add a node to the free ones, as the last that became free."""
+    """Add a node to the free ones, as the last freed."""
     state, ring, members = machine.state, machine.free_list, machine.free_set
     head = ring.shape[1] - 1
     last = ring[BEFORE, head]
@@ -250,7 +250,7 @@ def next_free(assignment: int, chance: float, machine: Machine) -> int:
 
 @compiled_inline
 def touch(node: int, machine: Machine) -> None:
-    """Look at a node when this instant is over."""
+    """Mark a node to be checked at the end of this instant."""
     if not machine.is_touched[node]:
         machine.is_touched[node] = True
         machine.touched[machine.state.n_touched] = node
@@ -259,7 +259,7 @@ def touch(node: int, machine: Machine) -> None:
 
 @compiled_inline
 def begin_interval(state_of_nodes: int, is_job: bool, end_us: int, machine: Machine) -> int:
-    """Begin an interval without nodes; returns its slot."""
+    """Begin an interval without nodes, and return its slot."""
     state = machine.state
     state.n_spare_slots -= 1
     number = int(machine.spare_slots[state.n_spare_slots])
@@ -292,7 +292,7 @@ def put_under(number: int, node: int, machine: Machine) -> None:
 
 @compiled_inline
 def end_interval(number: int, machine: Machine) -> None:
-    """End the interval in slot ``number``: its nodes are free where they are under no other."""
+    """End the interval in slot ``number``: its nodes under no other interval become free."""
     state, slot = machine.state, machine.slots[number]
     if slot.is_job:
         state.n_active -= 1
@@ -317,7 +317,7 @@ def end_interval(number: int, machine: Machine) -> None:
 
 @compiled
 def lack(number: int, n_nodes: int, machine: Machine) -> None:
-    """The job in slot ``number`` lacks ``n_nodes`` nodes: it goes to the end of the order."""
+    """Note that the job in slot ``number`` lacks ``n_nodes`` nodes, at the end of the order."""
     state, slot = machine.state, machine.slots[number]
     slot.n_lacking, slot.is_counted = n_nodes, False
     slot.before, slot.after = state.last_lacking, NONE
@@ -331,7 +331,7 @@ def lack(number: int, n_nodes: int, machine: Machine) -> None:
 
 @compiled
 def lack_no_more(number: int, machine: Machine) -> None:
-    """The job in slot ``number`` ends, or has all of its nodes: it leaves the order."""
+    """Remove the job in slot ``number`` from the order: it ends, or has all of its nodes."""
     state, slot = machine.state, machine.slots[number]
     if slot.before == NONE:
         state.first_lacking = slot.after
@@ -347,7 +347,7 @@ def lack_no_more(number: int, machine: Machine) -> None:
 
 @compiled_inline
 def state_of(node: int, machine: Machine) -> int:
-    """Strongest of what is on a node: down, off, busy, drain, reserved, unknown; else idle."""
+    """Return the strongest state on a node: down, off, busy, drain, reserved, unknown; else idle."""
     n_covering, n_total = machine.n_covering, machine.n_total[node]
     if n_total == 0:
         return DOWN if machine.state.use == TAKEN_FOR_DOWN else IDLE

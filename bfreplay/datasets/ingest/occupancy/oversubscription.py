@@ -1,4 +1,4 @@
-"""What other rules for jobs above the machine would give: idle time of a log of counts, without nodes."""
+"""Idle time of a log of counts under each rule for oversubscription, without nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bfreplay.datasets.ingest.occupancy.state_changes import Plan
 
 
 class State:
-    """Instant, nodes that running jobs want, and what is in use of the heap and of the queue."""
+    """Instant, nodes wanted by running jobs, and the used parts of heap and queue."""
 
     now: int
     demand: int
@@ -28,7 +28,7 @@ class State:
 
 
 class Demand(NamedTuple):
-    """A machine without nodes: ends of the running jobs with the nodes that each wants, and the delayed jobs."""
+    """Machine without nodes: ends and wanted nodes of the running jobs, and the delayed jobs."""
 
     state: State
     end_us: NDArray[np.int64]
@@ -37,7 +37,7 @@ class Demand(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """A rule of ``OVER_CAPACITY``, the machine's size, and times as in ``advance.Terms``."""
+    """Rule of ``OVER_CAPACITY``, size of the machine, and times as in ``advance.Terms``."""
 
     rule: int
     n_nodes: int
@@ -59,7 +59,7 @@ def _advance(
     until_us: int, start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64],
     terms: Terms, demand: Demand,
 ) -> float:  # fmt: skip
-    """Idle node-microseconds from ``state.now`` to the last instant before ``until_us``, as ``advance.advance``."""
+    """Return idle node-time from ``state.now`` to the last instant before ``until_us``, as ``advance.advance``."""
     state, queue = demand.state, demand.queue
     idle_us, j = 0.0, 0
     while True:
@@ -100,16 +100,16 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
     Parameters
     ----------
     record, plan
-        What a sweep depends on.
+        Input of a sweep.
     idle_hours
-        What the sweep under ``plan.rules`` found. It may be less than the count, by idle intervals too short to be
-        events; the figures of the other rules are lowered by as much.
+        Result of the sweep under ``plan.rules``. It may be below the count, by idle intervals too short to be events;
+        the figures of the other rules are lowered as much.
 
     Returns
     -------
     dict or None
-        ``None`` for a log of which more is known than counts (nodes of jobs, outages): then a figure of another rule
-        takes an import under that rule.
+        ``None`` for a log with more than counts (nodes of jobs, outages): the figure of another rule then needs an
+        import under that rule.
     """
     if len(plan.outages.start_us):
         return None
@@ -134,7 +134,7 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
 
 
 def _with_room(demand: Demand, n_jobs: int) -> Demand:
-    """Return a machine on which ``n_jobs`` more may start or be delayed."""
+    """Return a machine with room for ``n_jobs`` more running or delayed jobs."""
     state = demand.state
     delayed = np.asarray(demand.queue)[state.queue_first : state.queue_end]
     state.queue_first, state.queue_end = 0, len(delayed)

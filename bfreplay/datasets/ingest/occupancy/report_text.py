@@ -1,4 +1,4 @@
-"""The report report as plain text for people."""
+"""Import report as plain text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LABEL = 12
 
 
 def render(built: BuiltLog, reader: str) -> str:
-    """Lay out what was read, kept, left out and assumed; the warnings and the verdict last, where they are seen."""
+    """Lay out the rows read, kept and skipped, the assumptions, and last the warnings and the verdict."""
     report, events = built.report, built.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
@@ -29,7 +29,7 @@ def render(built: BuiltLog, reader: str) -> str:
     lines = [
         _line("read", f"{count(report.rows_read, 'row')} as {metadata.source_format or reader}"),
         _line("kept", kept),
-        _line("left out", count(report.rows_skipped, "row")),
+        _line("skipped", count(report.rows_skipped, "row")),
     ]
     for reason, tally in sorted(report.skipped.items(), key=lambda item: -item[1].count):
         example = f", e.g. {tally.examples[0]}" if tally.examples else ""
@@ -69,11 +69,9 @@ def _node_hours(hours: Mapping[str, float]) -> str:
     return ", ".join(f"{word} {amount(value)} ({value / total:.1%})" for word, value in hours.items())
 
 
-def _closed(fact: Mapping[str, float]) -> str:
+def _short_intervals(fact: Mapping[str, float]) -> str:
     intervals = count(int(fact["count"]), "idle interval")
-    return (
-        f"{intervals} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) are no events"
-    )
+    return f"{intervals} shorter than {fact['shorter_than_s']:g} s ({amount(fact['node_hours'])} node-hours) ignored"
 
 
 def _empty(fact: Mapping[str, float]) -> str:
@@ -83,7 +81,7 @@ def _empty(fact: Mapping[str, float]) -> str:
             times = count(int(fact[f"{key}_periods"]), "such time")
             hours = amount(fact[f"{key}_hours"])
             return (
-                f"{share}; {times} of more than {fact['longer_than_min']:g} min ({hours} h together) taken for {state} "
+                f"{share}; {times} of more than {fact['longer_than_min']:g} min ({hours} h together) assumed {state} "
                 f"(--empty-machine {other}: otherwise)"
             )
     return share
@@ -105,7 +103,7 @@ def _by_rule(fact: Mapping[str, float]) -> str:
 _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     findings.NODE_HOURS: _node_hours,
     findings.CENSORED: _cut,
-    findings.SHORT_INTERVALS: _closed,
+    findings.SHORT_INTERVALS: _short_intervals,
     findings.EMPTY_MACHINE: _empty,
     IDLE_BY_RULE: _by_rule,
 }
@@ -113,22 +111,22 @@ _SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, 
 
 
 def _facts(facts: Mapping[str, Json]) -> list[tuple[str, str]]:
-    """What to say of each fact, under which label."""
-    said = []
+    """Return label and text of each fact."""
+    lines = []
     for name, value in facts.items():
         if name in _SHOWN_ELSEWHERE:
             continue
         sentence = _SENTENCES.get(name)
         label = "node-hours" if name == findings.NODE_HOURS else "noted"
-        said.append((label, f"{name}: {_shown(value)}" if sentence is None else sentence(value)))
-    return said
+        lines.append((label, f"{name}: {_text_of(value)}" if sentence is None else sentence(value)))
+    return lines
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {_text_of(item)}" for key, item in value.items())
     if isinstance(value, list):
-        return "; ".join(_shown(item) for item in value)
+        return "; ".join(_text_of(item) for item in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""The rules by which intervals become node states: each a switch with a stated default."""
+"""Rules by which intervals become node states, each an option with a default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
 ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random")
-"""Who gets which node where the log has only counts; the position in this tuple is the rule's code in the sweep."""
+"""Rules of node assignment for logs of counts; the position in this tuple is the rule's code in the sweep."""
 
 OVER_CAPACITY = ("clip", "drop", "delay")
 IDLE_BY_RULE = "idle node-hours by --over-capacity"
@@ -24,37 +24,36 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class OccupancyRules:
-    """How node states are made of job intervals, outages and an inventory.
+    """Rules that make node states of job intervals, outages and an inventory.
 
     Parameters
     ----------
     assignment, seed
-        Where the log has only counts, a job gets the free nodes of lowest id (as in the inventory's order), those that
+        If the log has only counts, a job gets the free nodes of lowest id (as in the inventory's order), the ones that
         became free last (``most-recently-used``) or first (``least-recently-used``), or ``random`` ones (by ``seed``).
     over_capacity
-        A job that needs more nodes than are free gets those that are, and the others as they become free, the job that
-        started first before the next (``clip``); or it is left out (``drop``), or starts when enough are free, first
-        come first served (``delay``).
+        A job that needs more nodes than are free gets the free ones, and the others as they become free, in order of
+        start (``clip``); or it is skipped (``drop``), or starts when enough are free, first come first served
+        (``delay``).
     shared_nodes
-        A node is idle when no job is left on it (``count``); ``refuse``: jobs that share a node are an error.
+        A node is idle when its last job has left (``count``); ``refuse``: jobs that share a node are an error.
     empty_machine, empty_after_s
         Time without any job on the whole machine, longer than ``empty_after_s``: ``down`` (assumed), or ``idle``.
-        ``auto``: down, unless the log came with records of outages, which then say when it was down, or is that of a
-        simulation.
+        ``auto``: down, unless the log records outages, which then tell when it was down, or is of a simulation.
     min_gap_s
-        A shorter idle interval between two uses of a node is no event: the node stays in the state that it had.
+        Shorter idle intervals between two uses of a node are ignored: the node keeps its state.
     release_delay_s
-        A node is free so long after the end of its job (epilog, cleaning up).
+        Time from the end of a job until its nodes are free (epilog, cleaning up).
     window
-        ``estimate``: the part of the log that no missing job can spoil, by the load; ``full``: from the first start to
+        ``estimate``: the part of the log unaffected by missing jobs, by the load; ``full``: from the first start to
         the last stamp; or two times, microseconds UTC.
     log_end_us
-        When the log was written: jobs without an end ran until then. ``None``: the latest time in it.
+        Time at which the log was written: jobs without an end ran until then. ``None``: the latest time in it.
     limit_grace_s
-        A job without an end is over so long after its time limit, if the log goes on (a *runaway* job).
+        Time from its limit to the assumed end of a job without an end, if inside the log (a *runaway* job).
     absent_after_s
-        A node of which the list of nodes is not known, and that no job used for so long before its first or after its
-        last job, was not there then: ``unknown``, not idle.
+        Without a full list of nodes, a node that no job used for this long before its first or after its last job was
+        absent then: ``unknown``, not idle.
     """
 
     assignment: str = "lowest-id"
@@ -89,10 +88,10 @@ class OccupancyRules:
                 raise InputError(f"{column} is out of range", column=column, value=value, expected="seconds, 0 or more")
 
     def to_json(self) -> dict[str, Json]:
-        """Every rule with its value, for the metadata."""
+        """Return every rule with its value, for the metadata."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 def microseconds(seconds: float) -> int:
-    """Whole microseconds of a rule given in seconds."""
+    """Return whole microseconds of a rule given in seconds."""
     return round(seconds * US)

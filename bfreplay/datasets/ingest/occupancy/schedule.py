@@ -1,4 +1,4 @@
-"""ScheduleRecord: everything a log tells about who held which nodes when, as readers hand it over."""
+"""ScheduleRecord: the job intervals, outages and nodes of a log, as filled by readers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
 from bfreplay.errors import InputError
 
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
-MISMATCH = "the log gives another number of nodes than it lists; the listed nodes are believed, and the greater number"
+MISMATCH = "the log gives another number of nodes than it lists; the listed nodes and the greater number are used"
 NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
 TOO_WIDE = "a job on more nodes than any machine has"
 MOST_NODES = 10_000_000
-MOST_REMEMBERED = 16_000_000  # characters and nodes of lists: those of a large machine are long, and hardly any repeats
+MOST_REMEMBERED = 16_000_000  # characters and nodes of lists: on a large machine they are long and hardly repeat
 NODE_NAMES = ("as-is", "short", "lower", "short-lower")
-"""How names in logs become names of nodes: unchanged, without the domain, in lower case, or both."""
+"""Forms of node names: unchanged, without the domain, in lower case, or both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Nodes (indices; ``None``: the whole machine) that are not usable from start to end, and in which state."""
+    """Nodes (indices; ``None``: the whole machine) that are unusable from start to end, with their state."""
 
     state: NodeState
     start_us: int
@@ -38,7 +38,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The time that the log itself says it covers, and how it says so."""
+    """Time that the log claims to cover, and the evidence."""
 
     start_us: int
     end_us: int
@@ -46,7 +46,7 @@ class Coverage:
 
 
 class ScheduleRecord:
-    """Job intervals, outages and the inventory of nodes; what cannot be an interval is counted in ``report``.
+    """Job intervals, outages and the inventory of nodes; invalid intervals are counted in ``report``.
 
     Times are integer microseconds since 1970-01-01 UTC (or since the log's start, for logs without a calendar).
     Intervals are half-open, [start, end).
@@ -54,9 +54,9 @@ class ScheduleRecord:
     Attributes
     ----------
     report
-        Where readers and this record count what they leave out.
+        Report in which readers and this record count skipped rows.
     source_format
-        What the log was, e.g. ``"slurm sacct"``; a reader appends to it with ``add_format``.
+        Format of the log, e.g. ``"slurm sacct"``; a reader appends to it with ``add_format``.
     timezone
         Zone in which the source wrote its times.
     time_origin
@@ -66,10 +66,10 @@ class ScheduleRecord:
     n_open, n_counted
         Jobs without an end, and jobs that hold more nodes than the log lists.
     n_given, is_restricted
-        Nodes of the inventory that was given, the first in the order of indices; 0 without one. And whether the machine
-        has no others: those that jobs and outages name are left out.
+        Nodes of the given inventory, the first in the order of indices; 0 without one. And whether the machine has no
+        others: nodes that only jobs and outages name are skipped.
     outages_known
-        Whether ``outages`` are all that there were: an empty machine is then idle, not assumed down.
+        True if ``outages`` are complete: an empty machine is then idle, not assumed down.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ScheduleRecord:
         self.n_open = self.n_counted = 0
         self.node_names = node_names
         self._index: dict[str, int] = {}
-        self.spellings: dict[str, int] = {}  # index of the node of each name as the log spells it (see ``one_name``)
+        self.spellings: dict[str, int] = {}  # name as spelt in the log -> index of the node (see ``one_name``)
         self.n_given = 0
         self.is_restricted = False
 
@@ -99,7 +99,7 @@ class ScheduleRecord:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of all nodes met so far; their position is their index."""
+        """Names of all nodes so far; the position is the index."""
         return tuple(self._index)
 
     def node_ids(self, names: Iterable[str]) -> NDArray[np.int32]:
@@ -108,7 +108,7 @@ class ScheduleRecord:
         Raises
         ------
         InputError
-            A name that no node can have (empty, unprintable, spaces around it).
+            An invalid name (empty, unprintable, spaces around it).
         """
         index = self.spellings
         found: dict[int, None] = {}
@@ -121,25 +121,25 @@ class ScheduleRecord:
         return np.fromiter(found, dtype=np.int32, count=len(found))
 
     def add_inventory(self, names: Iterable[str]) -> None:
-        """Nodes that are known to be there, used or not: the list of nodes is then complete."""
+        """Add the known nodes, used or not: the list of nodes is then complete."""
         self.node_ids(names)
         self.inventory_known = True
 
     def give_inventory(self, names: Iterable[str], is_restricted: bool = False) -> None:
-        """All nodes of the machine, as somebody said before anything was read.
+        """Set all nodes of the machine, before anything is read.
 
-        A job on another one is a warning; with ``is_restricted`` other nodes are left out, and jobs hold them unseen.
+        A job on another one is a warning; with ``is_restricted`` other nodes are skipped, and jobs hold them unseen.
         """
         self.add_inventory(names)
         self.n_given, self.is_restricted = len(self._index), is_restricted
 
     def set_machine_size(self, n_nodes: int) -> None:
-        """How many nodes the machine has, where the log lists none or not all of them.
+        """Set the number of nodes of the machine, if the log does not list all of them.
 
         Raises
         ------
         InputError
-            No machine has so few or so many.
+            The number is out of range.
         """
         if not 0 < n_nodes <= MOST_NODES:
             raise InputError(
@@ -164,23 +164,23 @@ class ScheduleRecord:
         file: str = "",
         line: int | None = None,
     ) -> None:
-        """A job held nodes.
+        """Add the interval of a job on its nodes.
 
         Parameters
         ----------
         job
-            What identifies the job: rows of the same job and start are one interval that was read twice. Include what
-            tells parts of a heterogeneous job apart.
+            Identity of the job: rows of the same job and start are one interval read twice. Parts of a heterogeneous
+            job need different identities.
         start_us, end_us
-            Of this run of the job; ``None``: it was running when the log was written.
+            Times of this run of the job; ``None``: it was running when the log was written.
         nodes
-            Indices from ``node_ids``; ``None`` where the log lists none.
+            Indices from ``node_ids``; ``None`` if the log lists none.
         count
-            Nodes held, where the log says so; more than listed: the rest is assigned by rule.
+            Nodes held, if in the log; more than listed: the rest is assigned by rule.
         limit_end_us
-            Start plus time limit, for jobs that never end in the log.
+            Start plus time limit, for jobs without an end in the log.
         file, line
-            Where it stands, for the report.
+            Place for the report.
         """
         listed = 0 if nodes is None else len(nodes)
         held = listed if count is None else max(count, listed)
@@ -196,11 +196,11 @@ class ScheduleRecord:
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
         self.jobs.add(start_us, end, limit, job_key(job), held, nodes)
-        self._started(start_us, start_us)
+        self._note_start(start_us, start_us)
         if end_us is None:
             self.n_open += 1
         else:
-            self._ended(end_us, end_us, end_us - start_us)
+            self._note_end(end_us, end_us, end_us - start_us)
         self.n_counted += held > listed
         self.report.keep("job intervals")
         if nodes is not None and self.n_given and not self.is_restricted:
@@ -217,9 +217,9 @@ class ScheduleRecord:
         count: NDArray[np.int64],
         limit_end_us: NDArray[np.int64] | None = None,
     ) -> None:
-        """J jobs that held so many nodes, ``(J,)`` each.
+        """Add J jobs with numbers of nodes, ``(J,)`` each.
 
-        The caller has seen to it that counts are 1 to ``MOST_NODES`` and ``end > start``.
+        The caller ensures counts of 1 to ``MOST_NODES`` and ``end > start``.
         """
         if not len(job):
             return
@@ -228,9 +228,9 @@ class ScheduleRecord:
         is_known = end_us != OPEN_END
         known = end_us[is_known]
         self.n_open += len(end_us) - len(known)
-        self._started(int(start_us.min()), int(start_us.max()))
+        self._note_start(int(start_us.min()), int(start_us.max()))
         if len(known):
-            self._ended(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
+            self._note_end(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
         self.n_counted += len(job)
         self.report.keep("job intervals", len(job))
 
@@ -243,15 +243,15 @@ class ScheduleRecord:
         file: str = "",
         line: int | None = None,
     ) -> None:
-        """Nodes (``None``: all) are in ``state`` from start to end (``None``: to the end of the log).
+        """Add an outage: nodes (``None``: all) in ``state`` from start to end (``None``: to the end of the log).
 
-        ``NodeState.BUSY`` is allowed too: nodes seen allocated in samples of node states, where the job is not known.
+        ``NodeState.BUSY`` is allowed too: nodes allocated to unknown jobs in samples of node states.
         """
         if not self._is_interval("outage", start_us, end_us, file, line):
             return
         end = OPEN_END if end_us is None else end_us
         self.outages.append(Outage(state, start_us, end, nodes))
-        if state == NodeState.BUSY:  # seen in samples; the end of an outage may be planned
+        if state == NodeState.BUSY:  # from samples; the end of an outage may be planned
             self.states_seen = True
             self.stamp(start_us if end_us is None else end_us)
         self.report.keep("outage intervals")
@@ -259,18 +259,18 @@ class ScheduleRecord:
     # ---- what the log covers -----------------------------------------------------------------------------------
 
     def stamp(self, time_us: int) -> None:
-        """The log was still being written at this time; the latest is when it was dumped."""
+        """Note that the log was still being written at this time; the latest is its end."""
         self.last_stamp_us = max(self.last_stamp_us, time_us)
 
     def covers(self, start_us: int, end_us: int, why: str) -> None:
-        """The log itself says from when to when it is complete."""
+        """Note the time for which the log claims to be complete."""
         known = self.coverage
         if known is not None:
             start_us, end_us = min(start_us, known.start_us), max(end_us, known.end_us)
         self.coverage = Coverage(start_us, end_us, why)
 
     def add_format(self, name: str) -> None:
-        """Name a kind of input that was read."""
+        """Add a kind of input to ``source_format``."""
         names = [part for part in self.source_format.split(" + ") if part]
         if name not in names:
             self.source_format = " + ".join([*names, name])
@@ -285,12 +285,12 @@ class ScheduleRecord:
         self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
-    def _started(self, first_us: int, last_us: int) -> None:
+    def _note_start(self, first_us: int, last_us: int) -> None:
         self.first_start_us = min(self.first_start_us, first_us)
         self.last_start_us = max(self.last_start_us, last_us)
         self.stamp(last_us)
 
-    def _ended(self, first_us: int, last_us: int, longest_us: int) -> None:
+    def _note_end(self, first_us: int, last_us: int, longest_us: int) -> None:
         self.first_end_us = min(self.first_end_us, first_us)
         self.last_end_us = max(self.last_end_us, last_us)
         self.longest_us = max(self.longest_us, longest_us)
@@ -298,7 +298,7 @@ class ScheduleRecord:
 
 
 class NodeLists:
-    """Indices of the nodes in lists as they stand in a log, which repeat; what is remembered is bounded."""
+    """Bounded cache of node lists in a log and the indices of their nodes."""
 
     def __init__(self, record: ScheduleRecord) -> None:
         self._record = record
@@ -306,7 +306,7 @@ class NodeLists:
         self._size = 0
 
     def ids(self, listed: str, names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
-        """Indices of the nodes of a list; ``names`` takes one apart that is not remembered, and may refuse it."""
+        """Return the node indices of a list; ``names`` parses one that is not cached, and may refuse it."""
         found = self._known.get(listed)
         if found is None:
             found = self._record.node_ids(names())
@@ -320,7 +320,7 @@ class NodeLists:
 
 
 def job_key(job: str | int) -> int:
-    """A number in int64 for a job's identity: itself if it is a number, else 63 bits of its SHA-256."""
+    """Return an int64 key of a job's identity: itself if it is a number, else 63 bits of its SHA-256."""
     if isinstance(job, int) and -(2**63) <= job < 2**63:
         return job
     job = str(job)
@@ -331,16 +331,16 @@ def job_key(job: str | int) -> int:
 
 
 def one_name(name: str, rule: str) -> str:
-    """Return the name of a node after a rule of ``NODE_NAMES``: without its domain, in lower case, or as it is."""
+    """Return the name of a node by a rule of ``NODE_NAMES``: without its domain, in lower case, or as it is."""
     if rule in ("short", "short-lower") and not name.replace(".", "").isdigit():  # an address has no domain
         name = name.split(".", 1)[0] or name
     return name.lower() if rule in ("lower", "short-lower") else name
 
 
 def machine_nodes(record: ScheduleRecord) -> Sequence[str]:
-    """Names of the machine's nodes in index order; where the log lists fewer than it has, made-up ones follow.
+    """Return the names of the machine's nodes in index order, with made-up names for unlisted ones.
 
-    Those are called ``n0001``, ``n0002``, ... (``unlisted0001``, ... beside listed ones), in as many digits as needed.
+    Made-up names are ``n0001``, ``n0002``, ... (``unlisted0001``, ... beside listed ones), in as many digits as needed.
     """
     names = list(record.nodes)
     missing = (record.machine_size or 0) - len(names)

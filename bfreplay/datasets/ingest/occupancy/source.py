@@ -1,9 +1,10 @@
-"""The rows of a log that are computed from a schedule: as a source of events, and surveyed once beforehand."""
+"""Event source that computes the rows of a log from a schedule, and a survey beforehand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,12 @@ NOT_OPEN = -1
 
 @dataclass(frozen=True, slots=True)
 class OccupancySource(EventSource):
-    """Rows of a log that are computed, pass by pass, from a schedule.
+    """Source of rows computed from a schedule, pass by pass.
 
     Parameters
     ----------
     record, plan
-        What they are computed from.
+        Input of the computation.
     start
         State of each node of the inventory at the start of the window, ``int8``.
     """
@@ -41,7 +42,7 @@ class OccupancySource(EventSource):
         return self.start.copy()
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
-        """One sweep."""
+        """Yield the rows of one sweep."""
         first_row = 1
         for time_us, node, state in _inside(Sweep(self.record, self.plan), self.plan):
             yield RowChunk(time_us, node, state, first_row)
@@ -49,7 +50,7 @@ class OccupancySource(EventSource):
 
 
 class Survey:
-    """A first pass: the states at the start of the window, node-time in each state, and what the rules did."""
+    """First pass: states at the start of the window, node-time in each state, and effects of the rules."""
 
     def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
         self.sweep = Sweep(record, plan)
@@ -76,20 +77,20 @@ def _short_intervals(sweep: Sweep, plan: Plan) -> ShortIntervals:
 def _inside(
     sweep: Sweep, plan: Plan, idle_intervals: ShortIntervals | None = None, start: NDArray[np.int8] | None = None
 ) -> Iterator[Rows]:
-    """Rows after the start of the window up to its end, of the nodes in the inventory.
+    """Yield the rows inside the window, of the nodes in the inventory.
 
-    What comes before goes into ``start (N,)``, which is complete when the first rows come.
+    Earlier rows go into ``start (N,)``, which is complete before the first rows.
     """
     idle_intervals = _short_intervals(sweep, plan) if idle_intervals is None else idle_intervals
     for rows, is_last in _with_last(sweep.rows()):
-        time_us, node, state = idle_intervals.passed(*rows, is_last)
+        time_us, node, state = idle_intervals.settle(*rows, is_last)
         if len(node) and int(node.max()) >= plan.n_kept:
             kept = node < plan.n_kept
             time_us, node, state = time_us[kept], node[kept], state[kept]
         begin = int(np.searchsorted(time_us, plan.window_us[0], side="right"))
         end = int(np.searchsorted(time_us, plan.window_us[1], side="right"))
         if begin and start is not None:
-            start[node[:begin]] = state[:begin]  # in order: of several rows of a node the last one stays
+            start[node[:begin]] = state[:begin]  # in order: the last of several rows of a node stays
         if begin < end:
             yield Rows(time_us[begin:end], node[begin:end], state[begin:end])
         if end < len(time_us):
@@ -97,7 +98,7 @@ def _inside(
 
 
 def _with_last(pieces: Iterator[Rows]) -> Iterator[tuple[Rows, bool]]:
-    """Each piece, and whether it is the last one."""
+    """Yield each piece, and whether it is the last one."""
     held = None
     for piece in pieces:
         if held is not None:
@@ -108,9 +109,9 @@ def _with_last(pieces: Iterator[Rows]) -> Iterator[tuple[Rows, bool]]:
 
 
 class ShortIntervals:
-    """Closes idle intervals shorter than ``min_gap_us``: their node stays in the state it had before.
+    """Filter that removes idle intervals shorter than ``min_gap_us``: the node keeps its state.
 
-    Rows are held back until it is known how long the idle intervals are that they open: as long as ``min_gap_us``.
+    Rows are held back for up to ``min_gap_us``, until the length of the idle intervals that they open is known.
 
     Parameters
     ----------
@@ -128,29 +129,26 @@ class ShortIntervals:
         self._window_us = window_us
         self.n_closed = 0
         self.closed_us = 0
-        self._state = shown.copy()
-        self._before = np.zeros(n_nodes, np.int8)
-        self._opened_row = np.full(n_nodes, NOT_OPEN, np.int64)
-        self._opened_us = np.zeros(n_nodes, np.int64)
+        self._nodes = _Nodes(
+            shown.copy(), np.zeros(n_nodes, np.int8), np.full(n_nodes, NOT_OPEN, np.int64), np.zeros(n_nodes, np.int64)
+        )
         self._first_row = 0
         self._time = np.empty(0, np.int64)
         self._node = np.empty(0, np.int32)
         self._new_state = np.empty(0, np.int8)
         self._keep = np.empty(0, np.bool_)
 
-    def passed(
+    def settle(
         self, time_us: NDArray[np.int64], node: NDArray[np.int32], state: NDArray[np.int8], is_last: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
-        """Take more rows, ``(E,)`` each, in order of time; give those of which the fate is settled."""
+        """Add rows, ``(E,)`` each, in order of time; return the rows that are settled."""
         held = len(self._time)
         self._time = np.concatenate([self._time, time_us])
         self._node = np.concatenate([self._node, node])
         self._new_state = np.concatenate([self._new_state, state])
         self._keep = np.concatenate([self._keep, np.ones(len(time_us), np.bool_)])
-        closed, closed_us = _close_short(
-            self._time, self._node, self._new_state, self._keep, held, self._first_row, self._state, self._before,
-            self._opened_row, self._opened_us, self.min_gap_us, *self._window_us,
-        )  # fmt: skip
+        rows = _Buffer(self._time, self._node, self._new_state, self._keep)
+        closed, closed_us = _close_short(rows, held, self._first_row, self._nodes, self.min_gap_us, self._window_us)
         self.n_closed += closed
         self.closed_us += closed_us
         if is_last or not len(self._time):
@@ -158,24 +156,43 @@ class ShortIntervals:
         else:
             settled = int(np.searchsorted(self._time, self._time[-1] - self.min_gap_us, side="right"))
         kept = np.flatnonzero(self._keep[:settled])
-        rows = self._time[kept], self._node[kept], self._new_state[kept]
+        passed = self._time[kept], self._node[kept], self._new_state[kept]
         self._time, self._node = self._time[settled:], self._node[settled:]
         self._new_state, self._keep = self._new_state[settled:], self._keep[settled:]
         self._first_row += settled
-        return rows
+        return passed
+
+
+class _Buffer(NamedTuple):
+    """Rows that are held back, and whether to keep each."""
+
+    time_us: NDArray[np.int64]
+    node: NDArray[np.int32]
+    new_state: NDArray[np.int8]
+    keep: NDArray[np.bool_]
+
+
+class _Nodes(NamedTuple):
+    """State of every node now and before its idle interval, and what opened that."""
+
+    state: NDArray[np.int8]
+    before: NDArray[np.int8]
+    opened_row: NDArray[np.int64]
+    opened_us: NDArray[np.int64]
 
 
 @compiled
 def _close_short(
-    time_us: NDArray[np.int64], node: NDArray[np.int32], new_state: NDArray[np.int8], keep: NDArray[np.bool_],
-    begin: int, first_row: int, state: NDArray[np.int8], before: NDArray[np.int8], opened_row: NDArray[np.int64],
-    opened_us: NDArray[np.int64], min_gap_us: int, window_start_us: int, window_end_us: int,
-) -> tuple[int, int]:  # fmt: skip
+    rows: _Buffer, begin: int, first_row: int, nodes: _Nodes, min_gap_us: int, window_us: tuple[int, int]
+) -> tuple[int, int]:
     """Mark the rows of short idle intervals from row ``begin`` of the buffer on; return their number and time.
 
-    ``opened_row`` is the row that opened the idle interval of a node, counted over all buffers (``first_row`` is this
-    one's).
+    ``opened_row`` is the row that opened the idle interval of a node, counted over all buffers; ``first_row`` is the
+    first of this one.
     """
+    time_us, node, new_state, keep = rows
+    state, before, opened_row, opened_us = nodes
+    window_start_us, window_end_us = window_us
     closed, closed_us = 0, 0
     for r in range(begin, len(time_us)):
         n = node[r]
@@ -206,7 +223,7 @@ def add_state_time(
 ) -> None:  # fmt: skip
     """Add up node-microseconds in each state, ``node_us (7,)``, over rows in order of time.
 
-    ``state (N,)`` and ``since_us (N,)`` are where each node stands, changed in place.
+    ``state (N,)`` and ``since_us (N,)`` are the current state of each node, changed in place.
     """
     for r in range(len(time_us)):
         n = node[r]

@@ -1,4 +1,4 @@
-"""Job intervals in order of their start, whatever order they come in, in memory that does not grow with their number.
+"""Job intervals sorted by start from any order, in bounded memory.
 
 Rows are gathered in *runs*; a full run is sorted and written to a temporary folder. Reading merges the runs block by
 block. A log that fits into one run never touches the disk.
@@ -20,12 +20,12 @@ from bfreplay.outputs import naming, scratch_prefix
 RUN_ROWS = 262_144
 RUN_NODES = 8 * RUN_ROWS
 BLOCK_ROWS = 8_192
-"""So much of a run is in memory at a time, but no more listed nodes than a run / BLOCKS; one row at least."""
+"""Rows of a run in memory at a time, with at most a run / BLOCKS listed nodes; one row at least."""
 
 BLOCKS = 32
 
 OPEN_END = np.iinfo(np.int64).max
-"""End of an interval that was not over when the log was written."""
+"""End of an interval that was open when the log was written."""
 
 _COLUMNS = ("start_us", "end_us", "limit_end_us", "job_key", "count", "first_node")
 _WIDTH = len(_COLUMNS)
@@ -33,12 +33,12 @@ _WIDTH = len(_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class JobIntervals:
-    """J job intervals, sorted by start, those of one start by job.
+    """Job intervals (J), sorted by start and job.
 
     ``start_us``, ``end_us`` (``OPEN_END`` while running), ``limit_end_us`` (latest end by the time limit, ``OPEN_END``
     without one), ``job_key`` (equal for runs of one job) and ``count`` (nodes held) are ``(J,) int64``. Job j's listed
     nodes are ``nodes[first_node[j]:first_node[j + 1]]``, with ``first_node (J + 1,) int64`` and ``nodes int32``; a job
-    may list fewer nodes than it holds, none where the log has only counts.
+    may list fewer nodes than it holds, none if the log has only counts.
     """
 
     start_us: NDArray[np.int64]
@@ -54,10 +54,10 @@ class JobIntervals:
 
     @property
     def columns(self) -> tuple[NDArray[np.int64], ...]:
-        """What a job has one number of: all but its listed nodes."""
+        """Columns with one number per job: all but the listed nodes."""
         return self.start_us, self.end_us, self.limit_end_us, self.job_key, self.count
 
-    def taken(self, index: NDArray[np.int64]) -> JobIntervals:
+    def take(self, index: NDArray[np.int64]) -> JobIntervals:
         """Return the rows ``index``, in that order."""
         lengths = np.diff(self.first_node)[index]
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -66,20 +66,20 @@ class JobIntervals:
 
 
 class JobSpool:
-    """Takes job intervals in any order, gives them back sorted, as often as wanted.
+    """Spool that takes job intervals in any order and returns them sorted, as often as wanted.
 
     Parameters
     ----------
     run_rows, run_nodes
-        A run is full with so many rows, or so many listed nodes.
+        Rows, or listed nodes, of a full run.
 
     Attributes
     ----------
     n_rows
         Rows added.
     n_repeated, n_contradicting
-        Rows that the latest pass over ``slices`` left out so far because the same run of a job came twice, and those of
-        them that had other nodes, or another end although both were known.
+        Rows that the latest pass over ``slices`` skipped so far as duplicate runs of a job, and those among them with
+        other nodes, or another known end.
     """
 
     def __init__(self, run_rows: int = RUN_ROWS, run_nodes: int = RUN_NODES) -> None:
@@ -123,10 +123,10 @@ class JobSpool:
                 self._end_run()
 
     def slices(self) -> Iterator[tuple[JobIntervals, int]]:
-        """All intervals in order of start, in pieces; with each the next start after it (``OPEN_END`` after the last).
+        """Yield all intervals in order of start, in pieces, each with the next start (``OPEN_END`` at the end).
 
-        A job that was read twice (same job, same start: overlapping exports) comes once; the end that is known is
-        taken, of two known ones the later. No start is split over two pieces.
+        A run that was read twice (same job, same start: overlapping exports) comes once, with the known end, or the
+        later one. No start is split over two pieces.
         """
         self.n_repeated = self.n_contradicting = 0
         readers: list[_BlockReader] = [_RunReader(run, self._run_nodes // BLOCKS) for run in self._runs]
@@ -147,11 +147,11 @@ class JobSpool:
                     if not reader.is_last and int(reader.block.start_us[-1]) == boundary:
                         reader.grow()
                 continue
-            # a run with rows left on disk has one in its block: the last start of a block is never before the boundary
+            # a run with rows on disk has one in its block: the last start of a block is never before the boundary
             following = min(
                 (int(reader.block.start_us[0]) for reader in readers if len(reader.block)), default=OPEN_END
             )
-            yield self._without_twins(_merged(parts)), following
+            yield self._without_twins(_merge(parts)), following
 
     def _without_twins(self, rows: JobIntervals) -> JobIntervals:
         same = (rows.start_us[1:] == rows.start_us[:-1]) & (rows.job_key[1:] == rows.job_key[:-1])
@@ -159,7 +159,7 @@ class JobSpool:
             return rows
         group = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)])
         known = rows.end_us != OPEN_END
-        best = np.lexsort((rows.end_us, known, group))  # last of each group: a known end if there is one, the latest
+        best = np.lexsort((rows.end_us, known, group))  # last of each group: the latest known end, if any
         is_best = np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])
         kept = best[is_best]
         self.n_repeated += len(rows) - len(kept)
@@ -167,7 +167,7 @@ class JobSpool:
             j = int(kept[group[i]])
             is_other = rows.count[i] != rows.count[j] or set(_nodes_of(rows, i)) != set(_nodes_of(rows, j))
             self.n_contradicting += bool(is_other or (known[i] and rows.end_us[i] != rows.end_us[j]))
-        return rows.taken(kept)
+        return rows.take(kept)
 
     def _sorted_run(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
@@ -178,31 +178,31 @@ class JobSpool:
     def _end_run(self) -> None:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("ingest"))
-        self._runs.append(_Run.written(self._sorted_run(), Path(self._folder.name) / f"run-{len(self._runs)}"))
+        self._runs.append(_Run.write(self._sorted_run(), Path(self._folder.name) / f"run-{len(self._runs)}"))
         self._rows, self._listed, self._n_listed = array("q"), [], 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A sorted run on disk: rows of six int64 (``_COLUMNS``), and the listed nodes one after another."""
+    """Sorted run on disk: rows of six int64 (``_COLUMNS``), and the listed nodes one after another."""
 
     rows_file: Path
     nodes_file: Path
     n_rows: int
 
     @classmethod
-    def written(cls, run: JobIntervals, stem: Path) -> _Run:
+    def write(cls, run: JobIntervals, stem: Path) -> _Run:
         rows = np.column_stack([*run.columns, run.first_node[:-1]])
         end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
         here = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
         for table, file in ((np.concatenate([rows, end]), here.rows_file), (run.nodes, here.nodes_file)):
             with naming(file):
-                file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile passes over a disk that is full
+                file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile ignores a full disk
         return here
 
 
 class _BlockReader:
-    """Hands out a run that is in memory."""
+    """Reader of a run in memory."""
 
     def __init__(self, run: JobIntervals) -> None:
         self.block = run
@@ -221,7 +221,7 @@ class _BlockReader:
 
 
 class _RunReader(_BlockReader):
-    """Hands out a run from disk, a block at a time."""
+    """Reader of a run on disk, a block at a time."""
 
     def __init__(self, run: _Run, most_nodes: int) -> None:
         super().__init__(no_jobs())
@@ -244,7 +244,7 @@ class _RunReader(_BlockReader):
         nodes = np.fromfile(self._run.nodes_file, np.int32, int(first[-1] - first[0]), offset=4 * int(first[0]))
         self._done += rows
         self.is_last = self._done == self._run.n_rows
-        self.block = _joined([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
+        self.block = _join([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
 
 
 def no_jobs() -> JobIntervals:
@@ -266,7 +266,7 @@ def _nodes_of(rows: JobIntervals, i: int) -> list[int]:
     return list(map(int, rows.nodes[rows.first_node[i] : rows.first_node[i + 1]]))
 
 
-def _joined(parts: list[JobIntervals]) -> JobIntervals:
+def _join(parts: list[JobIntervals]) -> JobIntervals:
     parts = [part for part in parts if len(part)] or [no_jobs()]
     if len(parts) == 1:
         return parts[0]
@@ -278,13 +278,13 @@ def _joined(parts: list[JobIntervals]) -> JobIntervals:
     return _intervals(columns, np.concatenate(first), np.concatenate([part.nodes for part in parts]))
 
 
-def _merged(parts: list[JobIntervals]) -> JobIntervals:
-    rows = _joined(parts)
+def _merge(parts: list[JobIntervals]) -> JobIntervals:
+    rows = _join(parts)
     return rows if len(parts) == 1 else _in_order(rows)
 
 
 def _in_order(rows: JobIntervals) -> JobIntervals:
-    return rows.taken(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
+    return rows.take(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
 
 
 def _intervals(
@@ -295,5 +295,5 @@ def _intervals(
 
 
 def _columns(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """All of ``_COLUMNS`` but the listed nodes, of rows as they are spooled."""
+    """Return all of ``_COLUMNS`` but the listed nodes, from spooled rows."""
     return [np.ascontiguousarray(table[:, i]) for i in range(_WIDTH - 1)]

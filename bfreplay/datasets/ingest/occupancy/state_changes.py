@@ -22,25 +22,25 @@ ROWS = 262_144
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that a sweep depends on besides the job intervals.
+    """Input of a sweep besides the job intervals.
 
     Parameters
     ----------
     position
-        Number of each node of the record in the sweep, ``(N,) int32``: the place in the sorted inventory; nodes that
-        are left out come after it.
+        Number of each node of the record in the sweep, ``(N,) int32``: the place in the sorted inventory; absent nodes
+        come after it.
     n_kept
         Nodes in the inventory.
     outages
-        All of them, by numbers of the sweep.
+        All outages, by numbers of the sweep.
     rules
-        The rules.
+        Rules for node states.
     window_us, log_end_us
-        What is wanted, and where the log ends.
+        Window to compute, and end of the log.
     empty_is_down, outages_known
-        Whether a machine without jobs is assumed down, and whether the outages are all that there were.
+        True if a machine without jobs is assumed down; true if the outages are complete.
     states_seen
-        Whether nodes were sampled: which jobs there were is then not known.
+        True if node states were sampled: the jobs are then not known.
     """
 
     position: NDArray[np.int32]
@@ -55,31 +55,31 @@ class Plan:
 
 
 class Sweep:
-    """The machine while a pass goes on.
+    """Machine during a pass.
 
     Attributes
     ----------
     initial
         State of each node before the first row, ``(N,) int8``.
     tallies
-        What the rules did, ``(N_TALLIES,) float64``; complete after the pass.
+        Effects of the rules, ``(N_TALLIES,) float64``; complete after the pass.
     ended_open
-        Jobs without an end: those that run to the end of the log, and those that were ended at their time limit before
-        the window ends (runaway jobs).
+        Jobs without an end: running to the end of the log, and ended at their time limit before the end of the window
+        (runaway jobs).
     never_began, never_began_us
-        Delayed jobs of the window for which there were not enough nodes in it, and their node-microseconds in it.
+        Delayed jobs that never found enough nodes in the window, and their node-microseconds in it.
     n_cut
-        Jobs that an edge of the window cuts.
+        Jobs cut by an edge of the window.
     n_lasting, lasting_us
         Jobs without an end and without a time limit that would have run longer than any finished job, and their
         node-microseconds in the window.
     held_us, cut_us, open_us
-        Node-microseconds of jobs in the window: of all, of those that an edge cuts, of those without an end.
+        Node-microseconds of jobs in the window: of all, of jobs cut by an edge, of jobs without an end.
     n_over, over_us
         Jobs that ended far beyond their time limit (twice the limit, and the grace), and their node-microseconds in the
         window after the limit.
     runaway_us
-        Node-microseconds in the window after the ends of runaway jobs: busy if they did run on.
+        Node-microseconds in the window after the assumed ends of runaway jobs: busy if they ran on.
     """
 
     def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
@@ -99,28 +99,28 @@ class Sweep:
         self.initial = self._machine.shown.copy()
 
     def rows(self) -> Iterator[Rows]:
-        """All changes of states, from the first start to the end, by time and node; once."""
+        """Yield all changes of states, from the first start to the end, by time and node; only once."""
         following = 0
         for jobs, following in self._slices:
-            yield from self._advance(self._ended(jobs), following)
+            yield from self._advance(self._with_ends(jobs), following)
         if following != OPEN_END:
             yield from self._advance(no_jobs(), OPEN_END)
 
     def see_the_rest(self) -> None:
-        """Go through what is left of the job intervals without sweeping it, so that the spool counts all of it."""
+        """Read the remaining job intervals without sweeping, so that the spool counts all of them."""
         for _ in self._slices:
             pass
-        delayed, (start_us, stop_us) = self._delayed(), self._plan.window_us
+        delayed, (start_us, stop_us) = self._delayed_jobs(), self._plan.window_us
         inside_us = np.maximum(np.minimum(delayed["end_us"], stop_us) - np.maximum(delayed["start_us"], start_us), 0)
         self.never_began = int(np.count_nonzero(inside_us))
         self.never_began_us = float((inside_us.astype(np.float64) * delayed["count"]).sum())
 
-    def _delayed(self) -> NDArray[Any]:
+    def _delayed_jobs(self) -> NDArray[Any]:
         state, queue = self._machine.state, np.asarray(self._machine.queue)
         return queue[state.queue_first : state.queue_end]
 
     def _begin_empty(self) -> None:
-        """Before its first job the machine is empty: decide what that means, as the sweep does later."""
+        """Decide the state of the machine before its first job, as the sweep does later."""
         state, start_us, stop_us = self._machine.state, *self._plan.window_us
         first_us = min(self._record.first_start_us, self._plan.log_end_us)
         if first_us <= start_us:
@@ -137,8 +137,8 @@ class Sweep:
             state.use = machine.TAKEN_FOR_DOWN
             self._machine.shown[:] = NodeState.DOWN
 
-    def _ended(self, jobs: JobIntervals) -> JobIntervals:
-        """Every job with an end: its own and the release delay, or the end of the log, or its time limit."""
+    def _with_ends(self, jobs: JobIntervals) -> JobIntervals:
+        """Return the jobs with ends: their own and the release delay, or the end of the log, or their time limit."""
         rules, (start_us, stop_us) = self._plan.rules, self._plan.window_us
         is_open = jobs.end_us == OPEN_END
         end_us = free_again_us(jobs, rules, self._plan.log_end_us)
@@ -167,7 +167,7 @@ class Sweep:
         return replace(jobs, end_us=end_us, nodes=self._plan.position[jobs.nodes])
 
     def _count_cut(self, jobs: JobIntervals, end_us: NDArray[np.int64], is_open: NDArray[np.bool_]) -> None:
-        """Add up what of the jobs lies in the window, and what of that in jobs that its edges or the log's end cut."""
+        """Add up the node-time of jobs in the window, and of jobs cut by its edges or open at the end of the log."""
         start_us, stop_us = self._plan.window_us
         inside_us = np.maximum(np.minimum(end_us, stop_us) - np.maximum(jobs.start_us, start_us), 0).astype(np.float64)
         held_us = inside_us * jobs.count
@@ -195,18 +195,18 @@ class Sweep:
                 )
 
     def _chances(self, jobs: JobIntervals) -> NDArray[np.float64]:
-        """A random number for each node that may have to be chosen in a slice."""
+        """Return a random number for each node that may have to be chosen in a slice."""
         if self._terms.assignment != machine.RANDOM:
             return np.empty(0)
         n = len(self._plan.position)
         wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n).sum()
-        waiting = self._delayed()["count"].sum()
+        waiting = self._delayed_jobs()["count"].sum()
         lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n).sum()
         return self._rng.random(int(wanted + waiting + lacking))
 
     def _make_room_in_queue(self, more: int) -> None:
         if self._terms.over_capacity == machine.DELAY:
-            delayed = self._delayed()
+            delayed = self._delayed_jobs()
             self._machine = self._machine._replace(queue=machine.longer(delayed, len(delayed) + more))
             self._machine.state.queue_first, self._machine.state.queue_end = 0, len(delayed)
 

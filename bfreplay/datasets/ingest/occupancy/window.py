@@ -1,8 +1,8 @@
-"""Which part of a log can be trusted: near its edges, jobs that the log does not have would have been running.
+"""Window: the part of a log without missing jobs at its edges.
 
-A log selected by when jobs were submitted or started begins with a machine that seems empty; one selected by when they
-ended ends with one. So the window lies where jobs both start and end, and it begins (ends) where the load has reached
-half of what is usual there (the median).
+A log selected by submit or start times begins with a machine that seems empty; one selected by end times ends with one.
+So the window lies where jobs both start and end, and begins (ends) where the load reaches half of its usual value there
+(the median).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ STRAY_SHARE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From when to when, microseconds UTC, and why."""
+    """Start and end in microseconds UTC, and the reason."""
 
     start_us: int
     end_us: int
     why: str
 
     def to_json(self) -> dict[str, str]:
-        """Times as ISO-8601."""
+        """Return the times as ISO-8601."""
         return {"start": iso_utc(self.start_us), "end": iso_utc(self.end_us), "why": self.why}
 
 
@@ -44,7 +44,7 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
     Raises
     ------
     InputError
-        The log has no length, or the two times given are no window of it.
+        The log has no length, or the given times are not a valid window.
     """
     first_us = first_time_us(record)
     coverage = record.coverage
@@ -56,18 +56,18 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
             fix="check that this is the whole log",
         )
     if not isinstance(rules.window, str):
-        return _given(rules.window, first_us, log_end_us)
+        return _given_window(rules.window, first_us, log_end_us)
     if rules.window == "full":
-        return Window(first_us, log_end_us, "all of the log, as asked: from the first start to the last time in it")
+        return Window(first_us, log_end_us, "the whole log, as requested: from the first start to the last time in it")
     if coverage is not None:
         return Window(coverage.start_us, coverage.end_us, coverage.why)
     if record.first_end_us >= record.last_start_us:
-        return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
-    return _estimated(record, first_us, log_end_us)
+        return Window(first_us, log_end_us, "the whole log: it is too short to find its edges")
+    return _estimate_window(record, first_us, log_end_us)
 
 
 def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
-    """Return from when to when no job starts or ends for longest within a window, to a 2,000th of its length."""
+    """Return the longest time in a window without a start or end of a job, to a 2,000th of its length."""
     width = -(-(window.end_us - window.start_us) // BINS)
     is_marked = np.zeros(BINS, np.bool_)
     for rows, _ in record.jobs.slices():
@@ -80,7 +80,7 @@ def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
 
 
 def first_time_us(record: ScheduleRecord) -> int:
-    """When the log begins: with its first job, or what it says, or the first sample where there are no jobs."""
+    """Return the start of the log: its first job, or its claim, or the first sample if it has no jobs."""
     times = [record.first_start_us]
     if record.first_start_us == OPEN_END:
         times += [outage.start_us for outage in record.outages]
@@ -89,7 +89,7 @@ def first_time_us(record: ScheduleRecord) -> int:
     return min(times)
 
 
-def _given(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
+def _given_window(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
     start_us, end_us = window
     if start_us >= end_us or end_us <= first_us or start_us >= log_end_us:
         raise InputError(
@@ -102,14 +102,14 @@ def _given(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
     return Window(start_us, end_us, "as given")
 
 
-def _estimated(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window:
+def _estimate_window(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window:
     core_us = max(record.first_end_us, first_us), min(record.last_start_us, log_end_us)
     edges, load = _closely(record, first_us, log_end_us)
     inside = (edges[:-1] >= core_us[0]) & (edges[1:] <= core_us[1]) & (load > 0)
     if np.count_nonzero(inside) < FEWEST_BINS:
         if core_us[0] >= core_us[1] or not _is_used(record, core_us):
-            return Window(first_us, log_end_us, "all of the log: it is too short to tell where its edges are")
-        return Window(*core_us, "from the first end to the last start of a job: too few jobs to look at the load")
+            return Window(first_us, log_end_us, "the whole log: it is too short to find its edges")
+        return Window(*core_us, "from the first end to the last start of a job: too few jobs to use the load")
     usual = float(np.median(load[inside]))
     enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
     start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
@@ -124,7 +124,7 @@ def _estimated(record: ScheduleRecord, first_us: int, log_end_us: int) -> Window
 
 
 def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the load over the part of the log that has nearly all of it: a stray date must not make the bins wide."""
+    """Return the load over the part of the log with nearly all jobs, so that a stray date does not widen the bins."""
     span_us = first_us, log_end_us
     for _ in range(MOST_ROUNDS):
         edges, load = _load(record, *span_us)
@@ -139,14 +139,14 @@ def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[ND
 
 
 def _is_used(record: ScheduleRecord, span_us: tuple[int, int]) -> bool:
-    """Whether any job runs in a span."""
+    """Return whether any job runs in a span."""
     return any(
         bool(((jobs.start_us < span_us[1]) & (jobs.end_us > span_us[0])).any()) for jobs, _ in record.jobs.slices()
     )
 
 
 def _load(record: ScheduleRecord, first_us: int, last_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Mean nodes held by jobs in each of ``BINS`` equal parts of a span."""
+    """Return the mean nodes held by jobs in each of ``BINS`` equal parts of a span."""
     width = -(-(last_us - first_us) // BINS)
     edges = first_us + width * np.arange(BINS + 1, dtype=np.int64)
     begun, partly = np.zeros(BINS), np.zeros(BINS)

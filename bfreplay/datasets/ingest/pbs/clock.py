@@ -1,4 +1,4 @@
-"""When the text stamps of a PBS server were: by a zone that was given, or by records with both kinds of time."""
+"""UTC times of the text stamps of a PBS server: by a given zone, or by records with both kinds of time."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 
-_QUARTER_US = 900 * US  # zones differ from UTC by whole quarters of an hour
-_AGREE_US = 10 * US  # a record is written at once: more apart, and its two times are not of one moment
+_QUARTER_US = 900 * US  # zones differ from UTC by multiples of 15 minutes
+_AGREE_US = 10 * US  # a record is written at once: times further apart are of different moments
 _SLACK_US = 60 * US
 FARTHEST_US = 15 * 3600 * US
-"""No clock is farther from UTC than this (+14:00), with an hour to spare."""
+"""Largest offset from UTC: +14:00, and an hour to spare."""
 
 _MOST_CHANGES = 24
 _IMPOSSIBLE = "a text stamp that contradicts the records around it or does not exist in the time zone"
 _IMPOSSIBLE_WARNING = (
     "text stamps do not exist in the time zone, or contradict the records around them: check --tz;"
-    " their runs were left out"
+    " their runs were skipped"
 )
-_OTHER_ZONE_WARNING = "the text stamps are not in the time zone that was given: check --tz"
-_FOLD_WARNING = "text stamps in the hour that is repeated when summer time ends were taken as --dst-fold says"
+_OTHER_ZONE_WARNING = "the text stamps are not in the given time zone: check --tz"
+_FOLD_WARNING = "text stamps in the hour that is repeated when summer time ends were resolved by --dst-fold"
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A text stamp to settle: not before ``floor_us``; the clock's offset and the latest time known before it."""
+    """Text stamp to resolve: not before ``floor_us``; the clock's offset and the latest time known before it."""
 
     line: Line
     floor_us: int
@@ -40,11 +40,11 @@ class _Waiting:
 
 
 class StampClock(Clock):
-    """Tells UTC for text stamps.
+    """Clock that converts text stamps to UTC.
 
     A record with a text stamp and an epoch time of the same moment shows the offset of the server's clock. Without a
-    zone from ``options``, a stamp takes the offset shown before it and after it: where those differ, the clock was
-    changed in between (summer time), and the one that keeps the records in order is right.
+    zone from ``options``, a stamp takes the offset shown before and after it: if they differ, the clock was changed in
+    between (summer time), and the offset that keeps the records in order is right.
     """
 
     folded_warning = _FOLD_WARNING
@@ -58,7 +58,7 @@ class StampClock(Clock):
         self._agreed = self._disagreed = 0
 
     def witness(self, stamp_us: int, epoch_us: int) -> bool:
-        """Take in a record that gives the same moment twice; say whether its two times can be of one moment."""
+        """Process a record with both kinds of time; return whether they can be of one moment."""
         apart = stamp_us - epoch_us
         offset = (apart + _QUARTER_US // 2) // _QUARTER_US * _QUARTER_US
         if abs(apart - offset) > _AGREE_US or abs(offset) > FARTHEST_US:
@@ -76,7 +76,7 @@ class StampClock(Clock):
         return True
 
     def resolve(self, line: Line, floor_us: int, then: Callable[[int], None]) -> None:
-        """Call ``then`` with the UTC time of a record's text stamp, now or as soon as later records have settled it."""
+        """Call ``then`` with the UTC time of a record's text stamp, now or as soon as later records resolve it."""
         if self._local is not None:
             fits = [moment for moment in self._local.utc_us(line.stamp_us) if moment >= floor_us]
             if len(fits) == 1:
@@ -86,14 +86,14 @@ class StampClock(Clock):
         self._waiting.append(_Waiting(line, floor_us, self._offset_us, self.latest_us, then))
 
     def finish(self) -> None:
-        """Settle what is left, and write down what the stamps showed."""
+        """Resolve the remaining stamps, and report the offsets."""
         self._settle(None, None)
         if self._disagreed > self._agreed:
-            self._report.warn(_OTHER_ZONE_WARNING, value=f"{self.zone}; {self._shown()}")
+            self._report.warn(_OTHER_ZONE_WARNING, value=f"{self.zone}; {self._offsets_text()}")
         self._report.facts["time zone"] = self._sentence()
 
     def moment(self, stamp_us: int) -> int | None:
-        """UTC time of a stamp if it is clear without its neighbours."""
+        """Return the UTC time of a stamp if it is clear without its neighbours."""
         if self._local is not None:
             found = self._local.utc_us(stamp_us)
             return found[0] if len(found) == 1 else None
@@ -141,29 +141,29 @@ class StampClock(Clock):
             parts.append(f"given as {self.zone} for text stamps")
             parts.append(f"{self._agreed:,} text stamps agree with it, {self._disagreed:,} do not")
         if self._changes:
-            parts.append(self._shown())
+            parts.append(self._offsets_text())
         if self.counts["settled"]:
             parts.append(f"{self.counts['settled']:,} ends come from text stamps")
         return "; ".join(parts)
 
-    def _shown(self) -> str:
-        """``text stamps are -04:00 of UTC until 2017-11-05T05:59:12Z, -05:00 after``."""
+    def _offsets_text(self) -> str:
+        """Return ``text stamps are -04:00 of UTC until 2017-11-05T05:59:12Z, -05:00 after``."""
         words = ", ".join(
-            f"{_signed(offset)} of UTC until {iso_utc(following)}"
+            f"{_offset_text(offset)} of UTC until {iso_utc(following)}"
             for (_, offset), (following, _) in zip(self._changes, self._changes[1:], strict=False)
         )
-        last = f"{_signed(self._changes[-1][1])} " + ("after" if words else "of UTC")
+        last = f"{_offset_text(self._changes[-1][1])} " + ("after" if words else "of UTC")
         return "text stamps are " + (f"{words}, {last}" if words else last)
 
 
-def _signed(offset_us: int) -> str:
+def _offset_text(offset_us: int) -> str:
     minutes = abs(offset_us) // (60 * US)
     return f"{'-' if offset_us < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
 def _no_zone(line: Line) -> InputError:
     return InputError(
-        "a run ends by a record that has only a text stamp, and no record in this log shows the zone of those",
+        "a run ends by a record that has only a text stamp, and no record in this log shows the zone of the stamps",
         file=line.file,
         row=f"line {line.number}",
         value=f"{line.kind};{line.job}",
@@ -174,7 +174,7 @@ def _no_zone(line: Line) -> InputError:
 
 def _ambiguous(line: Line, moments: list[int], zone: str | None) -> InputError:
     return InputError(
-        "a text stamp lies in the hour that the clock showed twice, and nothing else in the log tells which it was",
+        "a text stamp lies in the hour that the clock shows twice, and nothing in the log resolves it",
         file=line.file,
         row=f"line {line.number}",
         value=f"{line.kind};{line.job}: " + " or ".join(iso_utc(moment) for moment in moments),

@@ -1,4 +1,4 @@
-"""Reads the accounting files of PBS Pro, OpenPBS and TORQUE."""
+"""PbsReader: accounting files of PBS Pro, OpenPBS and TORQUE."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HO
 TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_priv accounting"
 
 _EXPECTED = "lines MM/DD/YYYY HH:MM:SS;TYPE;JOBID;key=value ..."
-_NO_RECORD = "a line that is no record"
+_NO_RECORD = "a line that is not a record"
 CUT_END_WARNING = "the last line of a file has no end: it may have been cut, and its last value is not used"
 _NO_JOB = "a record without a job's id"
 _OPEN_QUOTE = re.compile(r"""(?<!\S)[A-Za-z][\w.\-]*=(?:"[^"]*|'[^']*)$""", re.ASCII)
@@ -50,11 +50,11 @@ _OUTAGES = (
 RESERVATION_KINDS = "BFUYKk"
 _REASON = "reservation"
 _UNREADABLE = "a reservation that cannot be read"
-_UNREADABLE_WARNING = "reservations that cannot be read were left out: their nodes look usable"
+_UNREADABLE_WARNING = "reservations that cannot be read were skipped: their nodes look usable"
 
 
 class PbsReader:
-    """PBS Pro, OpenPBS and TORQUE accounting: the daily files, in any order, or all of them in one."""
+    """Reader of PBS Pro, OpenPBS and TORQUE accounting: the daily files, in any order, or all in one."""
 
     name = "pbs"
     title = "PBS Pro, OpenPBS, TORQUE: files of server_priv/accounting"
@@ -64,7 +64,7 @@ class PbsReader:
     )
 
     def recognise(self, file: LogFile) -> str | None:
-        """Say why ``file`` looks like PBS accounting, ``None`` if it does not."""
+        """Return why ``file`` looks like PBS accounting, ``None`` if it does not."""
         lines = [line for line in file.head_lines() if line.strip()]
         n = sum(records.RECORD_START.match(line) is not None for line in lines)
         if not n or 2 * n < len(lines):
@@ -72,12 +72,12 @@ class PbsReader:
         return f"{n} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
-        """Read accounting files into ``record``; memory grows with the jobs that run at a time.
+        """Read accounting files into ``record``; memory grows with the concurrent jobs.
 
         Raises
         ------
         InputError
-            A file is something else; no run can be made of the log; a text stamp decides and its zone is not known.
+            Another file; a log without usable runs; a needed text stamp of unknown zone.
         """
         firsts = [_first_stamp(file) for file in files]
         order = sorted(range(len(files)), key=lambda i: (firsts[i], files[i].name))
@@ -98,7 +98,7 @@ class PbsReader:
         if last_us is not None:
             moment, latest = clock.moment(last_us), clock.latest_us
             if moment is not None and latest is not None and moment < latest + _QUIET_US:
-                record.stamp(moment)  # when the last record was written; something near it confirms such a time
+                record.stamp(moment)  # time of the last record, if a time near it confirms it
         if report.kept.get("job intervals", 0) == kept:
             raise report.no_runs(
                 "",
@@ -115,7 +115,7 @@ class PbsReader:
 def _read_file(
     file: LogFile, report: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
 ) -> int | None:
-    """Return the last text stamp, on the server's clock."""
+    """Read a file; return the last text stamp, on the server's clock."""
     for number, text, is_whole in file.lines_with_ends():
         if not text.strip():
             continue
@@ -134,7 +134,7 @@ def _read_file(
 
 
 def _complete(text: str) -> str:
-    """Return a record that may have been cut without its last attribute; nothing where not even the job's id is whole.
+    """Return a possibly cut record without its last attribute; empty if not even the job's id is whole.
 
     An attribute is whole if another one follows it.
     """
@@ -173,12 +173,12 @@ def _take(line: Line, report: ImportReport, runs: Runs, reserved: Reservations) 
 
 
 def _first_stamp(file: LogFile) -> int:
-    """Text stamp of the first record, by which files are put in order.
+    """Return the text stamp of the first record, by which files are sorted.
 
     Raises
     ------
     InputError
-        There is none: the file is something else.
+        Another file, without a record.
     """
     lines = [line for line in file.head_lines() if line.strip()]
     for line in lines:
@@ -188,15 +188,15 @@ def _first_stamp(file: LogFile) -> int:
                 return stamp
     if any(records.SERVER_LOG_START.match(line) for line in lines):
         raise file.error(
-            "this is a log of the PBS server, which says what it did, not who held which nodes",
+            "this is a log of the PBS server, which has no nodes of jobs",
             expected=f"accounting: {_EXPECTED}",
             fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
         )
     raise file.wrong_start(
-        "this is no PBS accounting file",
+        "this is not a PBS accounting file",
         value=lines[0][:100] if lines else "",
         expected=_EXPECTED,
-        fix=f"leave this file out, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+        fix=f"omit this file, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
     )
 
 
@@ -209,7 +209,7 @@ class _Reservation:
 
 
 class Reservations:
-    """Makes ``RESERVED`` outages of reservations that have begun, if they are to take nodes away; drops them if not."""
+    """Converter of begun reservations to ``RESERVED`` outages, if the options ask for it; otherwise skips them."""
 
     def __init__(self, record: ScheduleRecord, clock: StampClock, are_kept: bool) -> None:
         self._record = record
@@ -218,7 +218,7 @@ class Reservations:
         self._open: dict[str, _Reservation] = {}
 
     def take(self, line: Line) -> None:
-        """Read one of the records of ``RESERVATION_KINDS``."""
+        """Read a record of ``RESERVATION_KINDS``."""
         if self._are_kept and line.kind == "B":
             return self._begin(line)
         self._record.report.skip(_REASON, line.file, line.number, line.job)
@@ -227,7 +227,7 @@ class Reservations:
             self._clock.resolve(line, reservation.start_us, partial(self._add, reservation))
 
     def finish(self) -> None:
-        """Those that were not ended early last as long as they were made for."""
+        """Add the reservations that were not ended early, with their planned length."""
         for reservation in self._open.values():
             self._add(reservation, reservation.end_us)
         self._open.clear()

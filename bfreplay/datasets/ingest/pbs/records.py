@@ -1,4 +1,4 @@
-"""One line of a PBS accounting file: ``MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value key=value ...``."""
+"""Lines of a PBS accounting file: ``MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value key=value ...``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _VNODE = re.compile(r"([^:\[\]]+)(?:\[\d+\])?(?::.*)?")
 _USED = ("start", "end", "exec_host", "exec_vnode", "unique_node_count", "ctime")
 
 MISSING_DAYS_WARNING = (
-    "days between the first and the last file have no file: jobs that started in them are missing, and those that ended"
-    " in them look as if they went on"
+    "days between the first and the last file have no file: jobs that started in them are missing, and jobs that ended "
+    "in them seem to go on"
 )
 
 
@@ -38,7 +38,7 @@ _MOST_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record, with where it stands; ``stamp_us`` is its text stamp on the server's clock, as if that were UTC."""
+    """Record with its place; ``stamp_us`` is its text stamp on the server's clock, as if that were UTC."""
 
     file: str
     number: int
@@ -49,7 +49,7 @@ class Line:
 
 
 def parsed_line(text: str, file: str, number: int) -> Line | None:
-    """Split a line at its first three semicolons; ``None`` if it is no record."""
+    """Split a line at its first three semicolons; ``None`` if it is not a record."""
     parts = text.split(";", 3)
     if len(parts) < 3 or len(parts[1]) != 1 or not parts[1].isascii() or not parts[1].isalpha():
         return None
@@ -60,61 +60,61 @@ def parsed_line(text: str, file: str, number: int) -> Line | None:
 
 
 def stamp_of(text: str) -> int | None:
-    """Microseconds since 1970-01-01 00:00 of ``MM/DD/YYYY HH:MM:SS`` on the same clock; ``None`` if it is not that."""
+    """Return the microseconds since 1970-01-01 00:00 of ``MM/DD/YYYY HH:MM:SS`` on the same clock; else ``None``."""
     if len(text) != _STAMP_LENGTH or text[2] != "/" or text[5] != "/" or text[10] != " ":
         return None
     return wall_clock_us(f"{text[6:10]}-{text[:2]}-{text[3:5]}{text[10:]}")
 
 
 def is_job(text: str) -> bool:
-    """Whether it is the id of a job, of a job array (``12[].server``) or of one of its members."""
+    """Return whether a text is the id of a job, of a job array (``12[].server``) or of one of its members."""
     return _JOB.fullmatch(text) is not None
 
 
 def attributes(text: str) -> Mapping[str, str]:
-    """Return the attributes of a record. Values may stand in quotes, and then have spaces in them.
+    """Return the attributes of a record. Values in quotes may contain spaces.
 
     Raises
     ------
     ValueError
-        An attribute that decides about nodes or times stands twice, with two values.
+        An attribute for nodes or times has two values.
     """
     pairs = _ATTRIBUTE.findall(text)
     found = dict(pairs)
     if len(found) != len(pairs):
         for key in _USED:
             if len({value for name, value in pairs if name == key}) > 1:
-                raise ValueError(f"{key} stands twice in the record")
+                raise ValueError(f"{key} occurs twice in the record")
     return found
 
 
 def epoch_us(found: Mapping[str, str], key: str) -> int | None:
-    """Microseconds of an attribute in epoch seconds; ``None`` if it is missing or 0 (not yet).
+    """Return the microseconds of an attribute in epoch seconds; ``None`` if missing or 0 (not yet).
 
     Raises
     ------
     ValueError
-        It is no whole number of seconds.
+        Not a whole number of seconds.
     """
     text = found.get(key)
     if text is None:
         return None
     if not _EPOCH.fullmatch(text):
-        raise ValueError(f"{key} is no time in epoch seconds")
+        raise ValueError(f"{key} is not a time in epoch seconds")
     return int(text) * US or None
 
 
 def count_of(found: Mapping[str, str]) -> int | None:
-    """How many nodes TORQUE says that it gave; ``None`` where it does not.
+    """Return TORQUE's number of allocated nodes; ``None`` without one.
 
-    PBS Pro's ``Resource_List.nodect`` is no such count: it counts chunks, several of which may share a node.
+    PBS Pro's ``Resource_List.nodect`` counts chunks, several of which may share a node.
     """
     text = found.get("unique_node_count", "")
     return int(text) if _EPOCH.fullmatch(text) else None
 
 
 def walltime_us(found: Mapping[str, str]) -> int | None:
-    """Microseconds of the time limit, ``[[D:]H:]MM:SS`` or seconds; ``None`` if there is none that can be read."""
+    """Return the microseconds of the time limit, ``[[D:]H:]MM:SS`` or seconds; ``None`` if absent or unreadable."""
     match = _SPAN.fullmatch(found.get("Resource_List.walltime", "").strip("\"'"))
     if match is None:
         return None
@@ -125,12 +125,12 @@ def walltime_us(found: Mapping[str, str]) -> int | None:
 
 
 def is_followed(text: str, found: Mapping[str, str]) -> bool:
-    """Whether attributes follow the node list in a record, as servers write it: otherwise it may have been cut.
+    """Return whether attributes follow the node list in a record: otherwise it may have been cut.
 
     Raises
     ------
     ValueError
-        What follows is no attribute: the list was broken by a blank.
+        The following text is not an attribute: a blank broke the list.
     """
     key = "exec_host" if found.get("exec_host") else "exec_vnode"
     value = f"{key}={found.get(key, '')}"
@@ -141,12 +141,12 @@ def is_followed(text: str, found: Mapping[str, str]) -> bool:
 
 
 def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
-    """Distinct nodes of ``exec_host``, else of ``exec_vnode``; empty if neither names any.
+    """Return the distinct nodes of ``exec_host``, else of ``exec_vnode``; empty without names.
 
     Raises
     ------
     ValueError
-        The list is none, or was cut.
+        The list is invalid or cut.
     """
     hosts = found.get("exec_host", "").strip("\"'")
     if hosts.lower() not in NO_NODES:
@@ -156,7 +156,7 @@ def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _hosts(text: str) -> tuple[str, ...]:
-    """``n1/0+n1/1``, ``c1/0-31+c2/0-7``, ``c3/24-27,30``, ``c1/0*13``: the node stands before the slash."""
+    """Return nodes of ``n1/0+n1/1``, ``c1/0-31+c2/0-7``, ``c3/24-27,30``, ``c1/0*13``: the part before the slash."""
     names: dict[str, None] = {}
     has_slots = "/" in text
     for part in text.split("+"):
@@ -164,18 +164,18 @@ def _hosts(text: str) -> tuple[str, ...]:
             raise ValueError(f"{part!r} has no slots, unlike others in the list")
         name, _, slots = part.partition("/")
         if not _SLOTS.fullmatch(slots):
-            raise ValueError(f"{part!r} is no part of a list of hosts")
+            raise ValueError(f"{part!r} is not part of a list of hosts")
         names[name.partition(":")[0]] = None
     return each_a_name(names)
 
 
 def vnode_hosts(text: str) -> tuple[str, ...]:
-    """``(n1:ncpus=4:mem=1gb)+(n2:ncpus=4+n2[1]:ncpus=2)``: virtual nodes are parts of hosts.
+    """Return the hosts of ``(n1:ncpus=4:mem=1gb)+(n2:ncpus=4+n2[1]:ncpus=2)``: virtual nodes are parts of hosts.
 
     Raises
     ------
     ValueError
-        The list is none, or was cut.
+        The list is invalid or cut.
     """
     if text.count("(") != text.count(")"):
         raise ValueError("a bracket is open: the list may have been cut")
@@ -183,29 +183,29 @@ def vnode_hosts(text: str) -> tuple[str, ...]:
     for part in text.replace("(", "").replace(")", "").split("+"):
         match = _VNODE.fullmatch(part)
         if match is None:
-            raise ValueError(f"{part!r} is no part of a list of virtual nodes")
+            raise ValueError(f"{part!r} is not part of a list of virtual nodes")
         names[match[1]] = None
     return each_a_name(names)
 
 
 class FileDays:
-    """Takes the first and the last text stamp of each file, on the server's clock."""
+    """Days covered by the files, from the first and last text stamp of each, on the server's clock."""
 
     def __init__(self) -> None:
         self._covered: set[int] = set()
         self._n_files = self._n_daily = 0
 
     def add(self, first_us: int, last_us: int) -> None:
-        """Note the days of a file."""
+        """Add the days of a file."""
         first, last = first_us // DAY_US, last_us // DAY_US
         self._n_files += 1
         self._n_daily += first == last
         self._covered.add(first)
-        if last - first <= _LONGEST_FILE:  # a wrong stamp far away tells nothing of the days between
+        if last - first <= _LONGEST_FILE:  # a wrong stamp far away is no evidence for the days between
             self._covered.update(range(first, last + 1))
 
     def finish(self, report: ImportReport) -> None:
-        """Warn of the days that are missing, if the log has one file a day."""
+        """Warn of missing days, if the log has one file per day."""
         if self._n_files < _LEAST_FILES or 2 * self._n_daily <= self._n_files:
             return
         days = sorted(self._covered)
@@ -217,6 +217,6 @@ class FileDays:
 
 
 def _words(first: int, last: int) -> str:
-    """``2024-10-20``, or ``2024-10-20 to 2024-10-22``."""
+    """Format days: ``2024-10-20``, or ``2024-10-20 to 2024-10-22``."""
     days = [f"{EPOCH + timedelta(days=day):%Y-%m-%d}" for day in dict.fromkeys((first, last))]
     return " to ".join(days)

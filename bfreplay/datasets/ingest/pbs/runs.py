@@ -24,33 +24,28 @@ _TWICE = "start record that was read twice"
 _LATE = "start record that comes after a later one of the same job"
 _NEVER = "never started"
 _NO_RUN = {
-    "R": "rerun of a job whose start is not in the log",
+    "R": "rerun of a job without a start in the log",
     "A": "aborted before it started",
 }
-_LOST_WARNING = "jobs were rerun whose start is not in the log: their nodes look idle before"
-_OVERLAP_WARNING = "a job started again without an end of its earlier run: that run is taken to have lasted until then"
+_LOST_WARNING = "jobs without a start in the log were rerun: their nodes look idle before"
+_OVERLAP_WARNING = "a job started again without an end of its earlier run: that run is assumed to last until then"
 ORDER_WARNING = "records are not in order of time: runs that end by a record without times may be wrong"
-_STARTS_WARNING = "the start and the end record of a run give different starts; that of the start record is believed"
-_HOSTS_WARNING = "the start and the end record of a run list different nodes; those of the end record are believed"
-_NO_END_WARNING = "end records without end=: the times when they were written are taken"
-_OTHER_START_WARNING = (
-    "start records were written at another time than the start they give; the start they give is believed"
-)
+_STARTS_WARNING = "the start and the end record of a run give different starts; the start record is used"
+_HOSTS_WARNING = "the start and the end record of a run list different nodes; the end record is used"
+_NO_END_WARNING = "end records without end=: the times of the records are used"
+_OTHER_START_WARNING = "start records were written at another time than their start; the start is used"
 _DELETED_WARNING = (
-    "jobs whose deletion was requested never end in the log: they hold their nodes until the log, or their time limit,"
-    " is over"
+    "deleted jobs never end in the log: they hold their nodes until the log, or their time limit, is over"
 )
 _PAST_LIMIT_WARNING = (
     "jobs have no end record though their time limit is long over (is a day's file missing?): they are taken to have"
     " ended at it, as runaway jobs"
 )
-_OTHER_END_WARNING = "end records were written at another time than the end they give; the end they give is believed"
+_OTHER_END_WARNING = "end records were written at another time than their end; the end is used"
 _CUT_WARNING = "records end with their node list: it may have been cut, and its last nodes look idle"
-_VNODES_WARNING = (
-    "exec_host and exec_vnode, which agree elsewhere, name different nodes: those of exec_host are believed"
-)
-_PHASES_WARNING = "jobs gave back nodes while they ran: here they hold all of them until they end"
-_CHECKPOINT_WARNING = "jobs were checkpointed while they ran: here they hold their nodes all the time"
+_VNODES_WARNING = "exec_host and exec_vnode, which agree elsewhere, name different nodes: exec_host is used"
+_PHASES_WARNING = "jobs released nodes while they ran: they count with all of them until they end"
+_CHECKPOINT_WARNING = "jobs were checkpointed while they ran: they count with their nodes all the time"
 
 _MOST_DIFFERING = 100_000
 _GRACE_US = 3600 * US
@@ -59,7 +54,7 @@ Nodes = NDArray[np.int32]
 
 @dataclass(slots=True)
 class _Run:
-    """A run without an end so far; ``listed`` is its node list as it stands in the log."""
+    """Run without an end so far; ``listed`` is its raw node list."""
 
     start_us: int
     nodes: Nodes | None
@@ -71,9 +66,9 @@ class _Run:
 
 
 class Runs:
-    """Follows the jobs of a log, in order of time, and hands their intervals to a record.
+    """Tracker of the jobs of a log, in order of time, that adds their intervals to a record.
 
-    Every record given to a method ends as one interval or one skipped row, at the latest in ``finish``.
+    Every record given to a method becomes one interval or one skipped row, at the latest in ``finish``.
     """
 
     def __init__(self, record: ScheduleRecord, clock: StampClock) -> None:
@@ -86,7 +81,7 @@ class Runs:
         self._differing: list[Line] = []
 
     def start(self, line: Line) -> None:
-        """S: the job holds nodes from now on."""
+        """Process S: the job holds nodes from now on."""
         found = self._attributes(line)
         if found is None:
             return
@@ -111,11 +106,16 @@ class Runs:
                 self._add(line.job, known, start)
         limit = records.walltime_us(found[0])
         self._open[line.job] = _Run(
-            start, nodes, _listed(found[0]), records.count_of(found[0]), None if limit is None else start + limit, line
+            start,
+            nodes,
+            _node_lists(found[0]),
+            records.count_of(found[0]),
+            None if limit is None else start + limit,
+            line,
         )
 
     def end(self, line: Line) -> None:
-        """E, R or A: the job holds its nodes no longer; the record gives the times and nodes, or only its stamp."""
+        """Process E, R or A: the job releases its nodes; the record has times and nodes, or only its stamp."""
         found = self._attributes(line)
         if found is None:
             return
@@ -132,10 +132,10 @@ class Runs:
         if nodes is _NONE:
             return
         if end is not None and not self._clock.witness(line.stamp_us, end):
-            if end <= start:  # of no length by one of two times that differ: not a run that can be left out
+            if end <= start:  # without length by one of two different times: not a run to skip
                 return self._unreadable(CONTRADICTION, line)
             self._report.warn(_OTHER_END_WARNING, line.file, line.number, line.job)
-        run = _Run(start, nodes, _listed(values), records.count_of(values), None, line)
+        run = _Run(start, nodes, _node_lists(values), records.count_of(values), None, line)
         if known is not None:
             self._meet(line, run, known, line.stamp_us + FARTHEST_US if end is None else end)
         if end is not None:
@@ -146,26 +146,26 @@ class Runs:
         self._clock.resolve(line, run.start_us, partial(self._add, line.job, run))
 
     def delete(self, line: Line) -> None:
-        """D: somebody asked for the end of the job; only E tells when it came."""
+        """Process D: a request to end the job; only E has its end."""
         run = self._open.get(line.job)
         if run is not None:
             run.is_deleted = True
         self._report.skip("request to delete", line.file, line.number, line.job)
 
     def give_back(self, line: Line) -> None:
-        """Note c, s, u, e: a job with phases, which gave back nodes."""
+        """Process c, s, u, e: a job with phases, which released nodes."""
         self._report.skip("update of a running job", line.file, line.number, line.job)
         if line.kind in "cs":
             self._report.warn(_PHASES_WARNING, line.file, line.number, line.job)
 
     def checkpoint(self, line: Line) -> None:
-        """Note C, T: checkpointed and held, restarted from there."""
+        """Process C, T: checkpointed and held, restarted from there."""
         self._report.skip("checkpoint record", line.file, line.number, line.job)
         if line.job in self._open:
             self._report.warn(_CHECKPOINT_WARNING, line.file, line.number, line.job)
 
     def finish(self) -> None:
-        """Jobs that have not ended are running when the log ends."""
+        """Add the jobs that are running at the end of the log."""
         latest = self._clock.latest_us
         for job, run in self._open.items():
             if run.is_deleted:
@@ -174,15 +174,15 @@ class Runs:
                 self._report.warn(_PAST_LIMIT_WARNING, run.line.file, run.line.number, job)
             self._add(job, run, None)
         self._open.clear()
-        # machines may call their virtual nodes otherwise than their hosts
+        # virtual nodes may have other names than their hosts
         if len(self._differing) < self._n_agreeing:
             for line in self._differing:
                 self._report.warn(_VNODES_WARNING, line.file, line.number, line.job)
 
-    # ---- what the methods share --------------------------------------------------------------------------------
+    # ---- shared by the methods --------------------------------------------------------------------------------
 
     def _meet(self, line: Line, run: _Run, known: _Run, end_us: int) -> None:
-        """Bring an end record together with the run that its job's last start record opened."""
+        """Combine an end record with the run opened by its job's last start record."""
         if run.start_us > known.start_us:
             self._report.warn(_OVERLAP_WARNING, known.line.file, known.line.number, line.job)
             self._add(line.job, known, run.start_us)
@@ -216,7 +216,7 @@ class Runs:
     def _is_consistent(
         self, line: Line, found: Mapping[str, str], start_us: int, end_us: int | None, earliest_us: int | None = None
     ) -> bool:
-        """Whether a record was written after what it tells and the job created before, as far as zones allow."""
+        """Return whether a record was written after its times and the job created before, as far as zones allow."""
         try:
             created = records.epoch_us(found, "ctime")
         except ValueError:
@@ -230,8 +230,8 @@ class Runs:
         return fine
 
     def _nodes(self, line: Line, found: Mapping[str, str], are_needed: bool) -> Nodes | None:
-        """Indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is skipped."""
-        listed = _listed(found)
+        """Return the indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is skipped."""
+        listed = _node_lists(found)
         try:
             if are_needed and listed is None and records.count_of(found) is None:
                 raise ValueError("neither exec_host nor exec_vnode")
@@ -246,7 +246,7 @@ class Runs:
         return nodes if len(nodes) else None
 
     def _names(self, line: Line, found: Mapping[str, str]) -> tuple[str, ...]:
-        """Names in a list met for the first time; notes whether the list of virtual nodes has the same."""
+        """Return the names in a new list; check whether the list of virtual nodes has the same."""
         names = records.node_names(found)
         try:
             others = records.node_names({"exec_vnode": found.get("exec_vnode", "")})
@@ -266,8 +266,8 @@ class Runs:
 _NONE: Nodes = np.empty(0, np.int32)
 
 
-def _listed(found: Mapping[str, str]) -> str | None:
-    """Return the node lists as they stand in the record, ``None`` if it has neither."""
+def _node_lists(found: Mapping[str, str]) -> str | None:
+    """Return the raw node lists of the record, ``None`` without any."""
     if "exec_host" not in found and "exec_vnode" not in found:
         return None
     return found.get("exec_host", "") + " " + found.get("exec_vnode", "")

@@ -1,4 +1,4 @@
-"""Fields as Slurm writes them: numbers, running times, identities of jobs, states of jobs and of nodes."""
+"""Fields in Slurm's output: numbers, running times, identities of jobs, states of jobs and nodes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import US
 
 HOW = "`bfreplay ingest slurm --how` prints the command to run on your cluster"
-"""For messages about single rows or small mistakes, in which the command itself would take most of the space."""
+"""Short hint for messages, in place of the export command."""
 
 ABSENT_TIMES = frozenset({"", "0", "unknown", "none", "n/a", "(null)"})
-"""What stands where there is no time, in lower case."""
+"""Texts for no time, in lower case."""
 
 ABSENT_NODES = frozenset({"none assigned", "(null)", "none"})
-"""What stands where a job was given no nodes, in lower case."""
+"""Texts for a job without nodes, in lower case."""
 
 WAITING_STATES = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 RUNNING_STATES = frozenset(
@@ -27,7 +27,7 @@ FINISHED_STATES = frozenset(
 JOB_STATES = tuple(sorted(WAITING_STATES | RUNNING_STATES | FINISHED_STATES))
 
 _LONGEST_SHOWN = 100
-_LARGEST_WHOLE = 15  # digits: enough for any count and any second
+_LARGEST_WHOLE = 15  # digits of any count and any second
 _ELAPSED = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,4}):)?(\d\d):(\d\d)(?:\.\d+)?", re.ASCII)
 _JOB_ID = re.compile(r"(\d+)(_\d+|_\[[^\]]*\]?)?(\+\d+)?(\.\S+)?", re.ASCII)
 
@@ -38,14 +38,14 @@ def short(text: str) -> str:
 
 
 def whole(text: str) -> int | None:
-    """Return a number written with plain digits and nothing else, ``None`` for anything else."""
+    """Return a number of plain digits, ``None`` for anything else."""
     if text.isascii() and text.isdigit() and len(text) <= _LARGEST_WHOLE:
         return int(text)
     return None
 
 
 def duration_us(text: str) -> int | None:
-    """Microseconds in ``[D-][HH:]MM:SS`` (Elapsed, Suspended, Timelimit); ``None`` if it is not that."""
+    """Return microseconds of ``[D-][HH:]MM:SS`` (Elapsed, Suspended, Timelimit); else ``None``."""
     match = _ELAPSED.fullmatch(text)
     if match is None or int(match[3]) > 59 or int(match[4]) > 59 or (match[1] and not match[2]):
         return None
@@ -54,18 +54,18 @@ def duration_us(text: str) -> int | None:
 
 
 class JobStepError(ValueError):
-    """The row is of a step of a job, whose nodes are those of the job."""
+    """The row is of a step of a job, on the nodes of the job."""
 
 
 def job_identity(raw: str | None, job_id: str | None) -> str:
-    """What tells a job from others: JobIDRaw, or else JobID; the offset of a part of a heterogeneous job added.
+    """Return the identity of a job: JobIDRaw, else JobID, plus the offset of a part of a heterogeneous job.
 
     Raises
     ------
     JobStepError
         A step of a job.
     ValueError
-        It is no identity of a job.
+        Not an identity of a job.
     """
     match = None if job_id is None else _JOB_ID.fullmatch(job_id)
     if raw is None:
@@ -89,12 +89,12 @@ def job_identity(raw: str | None, job_id: str | None) -> str:
 
 
 def is_pending_array(job_id: str | None) -> bool:
-    """Whether it is the row for those tasks of an array that have not started: ``123_[5-9%2]``."""
+    """Return whether the row is of array tasks that have not started: ``123_[5-9%2]``."""
     return job_id is not None and "_[" in job_id
 
 
 def job_state(text: str) -> str:
-    """First word of a job's state in upper case; one that was cut (``CANCELLE+``) is completed where that is unique."""
+    """Return the first word of a job's state in upper case; a cut one (``CANCELLE+``) is completed if unique."""
     word = text.split(" ", 1)[0].upper()
     if word.endswith("+"):
         whole_words = [state for state in JOB_STATES if state.startswith(word[:-1])]
@@ -103,7 +103,7 @@ def job_state(text: str) -> str:
 
 
 def is_known_state(state: str) -> bool:
-    """Whether Slurm has such a state of jobs."""
+    """Return whether Slurm has this state of jobs."""
     return state in FINISHED_STATES or state in RUNNING_STATES or state in WAITING_STATES
 
 
@@ -136,19 +136,19 @@ _STRENGTH = {state: i for i, state in enumerate(_WORDS)}
 
 
 def stronger(one: NodeState, other: NodeState) -> NodeState:
-    """Of two states of a node at one time, the one that counts: down, off, drain, reserved, unknown, busy, idle."""
+    """Return the stronger of two states of a node: down, off, drain, reserved, unknown, busy, idle."""
     return one if _STRENGTH[one] >= _STRENGTH[other] else other
 
 
 def has_strange_word(text: str) -> bool:
-    """Whether some word of a node's state is not known to ``node_state``."""
+    """Return whether a node's state has a word unknown to ``node_state``."""
     return any(part.rstrip("*^~#%!@$-") not in _STATE_OF_WORD for part in text.lower().split("+"))
 
 
 def node_state(text: str) -> NodeState | None:
-    """State of a node in Slurm's words and suffixes (``DOWN*``, ``IDLE+DRAIN``, ``mixed-``, ``idle~``).
+    """Return the state of a node from Slurm's words and suffixes (``DOWN*``, ``IDLE+DRAIN``, ``mixed-``, ``idle~``).
 
-    ``None`` if no word of it is known. A word that is not known beside one that is counts for nothing. ``*`` is not
+    ``None`` if no word is known. An unknown word beside a known one is ignored. ``*`` is not
     responding, ``^`` being rebooted, ``@`` to be rebooted, ``~ # % !`` powered off, up, down or about to be, ``$`` in
     maintenance; of an allocated node that is being powered up (``alloc#``) the job counts.
     """

@@ -1,4 +1,4 @@
-"""Times in Slurm's texts: no zone, epoch seconds, or a zone of their own; and which of two times a wall clock meant."""
+"""Times in Slurm's texts: without a zone, with one, or epoch seconds; and the resolution of ambiguous times."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
 SKIPPED = "a local time that the zone skips"
-ZONE_WARNING = "local times that the given zone does not have: the zone is wrong"
-FOLD_WARNING = "local times in the hour that occurs twice were taken as --dst-fold says"
-RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative): nobody can tell the day"
+ZONE_WARNING = "local times that do not exist in the given zone: the zone is wrong"
+FOLD_WARNING = "local times in the hour that occurs twice were resolved by --dst-fold"
+RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative), without a known day"
 
 _EPOCH_DIGITS = re.compile(r"[1-9]\d{8,10}", re.ASCII)
 _ZONED = re.compile(r"(.{19})(Z|[+-]\d\d:?\d\d)", re.ASCII)
@@ -32,7 +32,7 @@ class RelativeTimeError(ValueError):
 
 
 class ZoneEvidence:
-    """What was seen of zones over all files: for the report."""
+    """Evidence of time zones in all files, for the report."""
 
     def __init__(self, report: ImportReport) -> None:
         self.report = report
@@ -40,7 +40,7 @@ class ZoneEvidence:
         self.zone: str | None = None
 
     def sentence(self) -> str | None:
-        """How the times were understood, ``None`` if there were none."""
+        """Describe how the times were read, ``None`` without times."""
         parts = []
         for key, text in (
             ("epoch", "epoch seconds: no zone needed"),
@@ -50,14 +50,14 @@ class ZoneEvidence:
         ):
             if self.counts[key]:
                 parts.append(text)
-        for key, how in (("settled", "settled by their running time"), ("folded", "taken as --dst-fold says")):
+        for key, how in (("settled", "resolved by their running time"), ("folded", "resolved by --dst-fold")):
             if n := self.counts[key]:
                 parts.append(f"{n} {'row' if n == 1 else 'rows'} around the end of summer time {how}")
         return "; ".join(parts) or None
 
 
 class SlurmClock(IntervalClock):
-    """Reads the times of one file.
+    """Clock for the times of one file.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ class SlurmClock(IntervalClock):
     options
         ``timezone`` and ``dst_fold``.
     evidence
-        Takes what was seen of zones, of all files.
+        Evidence of zones, of all files.
     export
         Command that gives the same in UTC, for messages.
     utc_by_layout
-        The layout of the file is known to be written in UTC.
+        True if files of this layout are known to be in UTC.
     """
 
     skipped_warning, folded_warning = ZONE_WARNING, FOLD_WARNING
@@ -85,14 +85,14 @@ class SlurmClock(IntervalClock):
         self.read = lru_cache(_MOST_CACHED)(self._read)
 
     def _read(self, text: str) -> Candidates | None:
-        """UTC microseconds that ``text`` may mean: one, two, or none (skipped by the zone); ``None`` for no time.
+        """Return the possible UTC microseconds of ``text``: one, two, none (skipped by the zone); ``None``: no time.
 
         Raises
         ------
         ValueError
-            It cannot be read (``RelativeTimeError``: it is relative).
+            Unreadable (``RelativeTimeError``: relative).
         InputError
-            It is a local time and nobody said of which zone.
+            A local time of unknown zone.
         """
         if text.lower() in ABSENT_TIMES:
             return None
@@ -122,12 +122,12 @@ class SlurmClock(IntervalClock):
         file, line, shown = at
         n_settled = self.counts["settled"]
         return InputError(
-            "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing settles it"
-            + (f"; {n_settled} before it were settled by their running time" if n_settled else ""),
+            "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing resolves it"
+            + (f"; {n_settled} before it were resolved by their running time" if n_settled else ""),
             file=file,
             row=None if line is None else f"line {line}",
             value=short(shown),
-            expected="times in UTC, or a running time that tells which was meant",
+            expected="times in UTC, or a running time that resolves it",
             fix=f"pass --dst-fold earlier or --dst-fold later, or --tz {self.zone} is wrong; "
             f"better, export in UTC: {HOW}",
         )

@@ -1,4 +1,4 @@
-"""Rows of jobs, whatever form they come in, into the record: which held nodes, from when to when; and what is amiss."""
+"""Job rows of all forms into intervals of the record, with warnings."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from bfreplay.datasets.ingest.slurm.cells import ABSENT_NODES, RUNNING_STATES, W
 from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
-NO_END = "finished jobs without an end were left out: their nodes look idle"
-END_TOLD = "finished jobs have no end: start plus running time is taken"
-ENDS_TOLD = "the log has no End: ends are start plus running time (and the time suspended, where the log has it)"
+NO_END = "finished jobs without an end were skipped: their nodes look idle"
+END_TOLD = "finished jobs have no end: start plus running time is used"
+COMPUTED_ENDS = "the log has no End: ends are start plus running time (and the time suspended, where the log has it)"
 ALL_COMPLETED = (
     "all rows have the state COMPLETED: was the export filtered by state (sacct -s)? Nodes of jobs that failed, timed "
     "out, were cancelled or still run look idle then"
 )
-NO_START = "jobs with nodes but without a start were left out: their nodes look idle"
-NO_NODES = "jobs that ran, but were given no nodes, were left out"
-BACKWARDS = "jobs that end before they start were left out: their nodes look idle"
-UNKNOWN_STATE = "a state of jobs that is not known: such jobs are taken to hold their nodes from start to end"
+NO_START = "jobs with nodes but without a start were skipped: their nodes look idle"
+NO_NODES = "jobs that ran, but were given no nodes, were skipped"
+BACKWARDS = "jobs that end before they start were skipped: their nodes look idle"
+UNKNOWN_STATE = "an unknown state of jobs: such jobs count with their nodes from start to end"
 LIST_UNREADABLE = "a node list is cut or unreadable: the job's nodes are assigned by rule, from their number"
 NO_LISTS = "the log has no NodeList: which nodes a job held is assigned by rule, from their number"
 LIST_MISSING = "jobs with a number of nodes but no list of them: their nodes are assigned by rule"
 COUNT_UNREADABLE = "a number of nodes is missing or cannot be read: nothing confirms the list of nodes beside it"
 RESTARTS_UNREADABLE = "a number of restarts cannot be read: the cells of the row may not be in their places"
 WHOLE_HOURS = "running time and start-to-end differ by whole hours: the time zone may be wrong"
-TOO_LONG = "a running time is longer than from start to end: one of the three is wrong"
+TOO_LONG = "a running time is longer than end minus start: one of the three is wrong"
 TOO_SHORT = (
-    "a running time is shorter than from start to end: the job was suspended (export Suspended too), or a time is wrong"
+    "a running time is shorter than end minus start: the job was suspended (export Suspended too), or a time is wrong"
 )
 CUT_STARTS = "many jobs start at the very first second: their starts are cut at the window's edge (sacct -T?)"
 CUT_ENDS = "many jobs end at the very last second: their ends are cut at the window's edge (sacct -T?)"
@@ -62,7 +62,7 @@ LEAST_AT_EDGE = 10
 
 @dataclass(slots=True)
 class JobRow:
-    """One row: ``start``, ``end`` are what they may mean, ``None`` where there is none; absent cells are ``None``."""
+    """Job row; ``start`` and ``end`` are the possible times, ``None`` without one; absent cells are ``None``."""
 
     job: str
     state: str
@@ -82,7 +82,7 @@ class JobRow:
 
 
 class JobRows:
-    """Takes the rows of all files of jobs; ``finish`` adds what only all of them together tell."""
+    """Converter of the job rows of all files; ``finish`` adds warnings about all of them."""
 
     def __init__(self, record: ScheduleRecord, options: ReadOptions) -> None:
         self._record, self._report = record, record.report
@@ -95,10 +95,10 @@ class JobRows:
         self._interrupted: set[str] = set()
         self._has_earlier_runs = False
         self._dump_times = array("q")
-        self._n_completed = self._n_others = self._n_ends_told = self._n_suspended = 0
+        self._n_completed = self._n_others = self._n_computed_ends = self._n_suspended = 0
 
     def add(self, row: JobRow, clock: SlurmClock) -> None:
-        """Count ``row``, and keep it or drop it with its reason."""
+        """Count ``row``, and keep or skip it with its reason."""
         report = self._report
         is_waiting = row.state in WAITING_STATES
         nodes_text = row.nodes
@@ -126,11 +126,11 @@ class JobRows:
         if row.end is None and row.state not in RUNNING_STATES:
             if is_waiting and (row.has_end or not row.elapsed_us):
                 return report.skip("pending", *row.at)
-            # a running time of 0 beside an end that is not known tells nothing
+            # a running time of 0 without a known end has no meaning
             is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
             if not is_end_told:
                 return report.skip_with_warning("finished, but no end", *row.at, warning=NO_END)
-        nodes = self._listed(row)
+        nodes = self._listed_nodes(row)
         if nodes is None and row.count is None:
             return report.skip_with_warning("neither a list nor a number of nodes", *row.at)
         span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
@@ -148,7 +148,7 @@ class JobRows:
         self._note_run(row)
         if is_end_told and span_us is not None:
             end_us = start_us + span_us
-            self._n_ends_told += not row.has_end
+            self._n_computed_ends += not row.has_end
             report.warn(END_TOLD, *row.at, n=row.has_end)
         elif end_us is None:
             if span_us is not None and row.state != "SUSPENDED" and len(self._dump_times) < _MOST_DUMP_TIMES:
@@ -161,16 +161,16 @@ class JobRows:
         self._record.add_job(self._identity(row), start_us, end_us, nodes, row.count, limit_end_us, *row.at[:2])
 
     def finish(self, file: LogFile) -> None:
-        """Warn of what the rows together show; ``file`` is where the report points."""
+        """Add warnings about all rows; ``file`` is their place in the report."""
         report = self._report
         if self._first.is_cut:
-            report.warn(CUT_STARTS, file.name, None, self._first.shown, self._first.count)
+            report.warn(CUT_STARTS, file.name, None, self._first.time_text, self._first.count)
         if self._last.is_cut:
-            report.warn(CUT_ENDS, file.name, None, self._last.shown, self._last.count)
+            report.warn(CUT_ENDS, file.name, None, self._last.time_text, self._last.count)
         if self._n_completed >= _MANY_COMPLETED and not self._n_others:
             report.warn(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows")
-        if self._n_ends_told:
-            report.facts["ends"] = f"{ENDS_TOLD}: {self._n_ends_told:,}"
+        if self._n_computed_ends:
+            report.facts["ends"] = f"{COMPUTED_ENDS}: {self._n_computed_ends:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
         if self._restarted and not is_complete and len(self._interrupted) < _MOST_IDS:
             job, (_, where) = next(iter(self._restarted.items()))
@@ -179,7 +179,7 @@ class JobRows:
             self._record.cluster = next(iter(self._clusters))
 
     def finish_file(self, file: LogFile) -> None:
-        """Take from the running jobs of ``file`` when it was written."""
+        """Determine from the running jobs of ``file`` when it was written."""
         if not self._dump_times:
             return
         times = np.frombuffer(self._dump_times, dtype=np.int64)
@@ -190,13 +190,13 @@ class JobRows:
         self._report.warn(DUMP_TIMES, file.name, None, f"most of them: {iso_utc(middle)}", off)
         self._dump_times = array("q")
 
-    def _listed(self, row: JobRow) -> NDArray[np.int32] | None:
+    def _listed_nodes(self, row: JobRow) -> NDArray[np.int32] | None:
         text = row.nodes
         if not text:
             return None
 
         def names() -> tuple[str, ...]:
-            # no name of a node, but a count or a time where cells are not in their places
+            # no node name, but a count or a time from shifted cells
             found = () if text.isdigit() else expand_nodes(text)
             if row.count and len(found) > _MOST_TIMES_LISTED * row.count:
                 raise ValueError("a wrong digit in a range must not add a thousand nodes to the machine")
@@ -227,7 +227,7 @@ class JobRows:
         self._report.warn(sentence, *row.at)
 
     def _note_run(self, row: JobRow) -> None:
-        """Remember jobs that were restarted, and those whose first run may be the one before a restart."""
+        """Remember restarted jobs, and jobs whose first run may precede a restart."""
         if row.restarts:
             known = self._restarted.get(row.job)
             if known is not None:
@@ -250,10 +250,10 @@ class JobRows:
 
 
 class Edge:
-    """Counts the rows at the very first, or very last, time.
+    """Counter of the rows at the very first, or very last, time.
 
-    Many rows there are a cut if they have nothing else in common: one job array starts at one time, but was submitted
-    at one time too; jobs that ran when a window opened were submitted at many.
+    Many rows there are a cut if they have nothing else in common: a job array starts at one time, but was submitted at
+    one time too; jobs running at the opening of a window were submitted at many.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class Edge:
         self.count = 0
 
     def add(self, time_us: int, other: object) -> None:
-        """Take a row's time, and what would be the same if the rows belonged together (``None``: not known)."""
+        """Add a row's time, and a value that related rows would share (``None``: not known)."""
         if self._time_us is None or (time_us - self._time_us) * self._direction > 0:
             self._time_us, self.count, self._others = time_us, 0, set()
         if time_us == self._time_us:
@@ -278,10 +278,10 @@ class Edge:
 
     @property
     def is_cut(self) -> bool:
-        """Whether at least ten rows, ten of them different, are at the edge."""
+        """True if at least ten rows, ten of them different, are at the edge."""
         return len(self._others) >= LEAST_AT_EDGE
 
     @property
-    def shown(self) -> str:
-        """The time, for the report."""
+    def time_text(self) -> str:
+        """Time for the report."""
         return "" if self._time_us is None else iso_utc(self._time_us)

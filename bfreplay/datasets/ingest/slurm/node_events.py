@@ -1,4 +1,4 @@
-"""``sacctmgr show event`` and ``sacctmgr show reservation``: when nodes were down, draining, off or reserved."""
+"""``sacctmgr show event`` and ``sacctmgr show reservation``: outages of nodes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OPEN_ONLY = (
 OTHER_NODES = (
     "none of the nodes in the node events is one that a job used: they are of another cluster, or columns are mixed up"
 )
-BLANK_END = "outages have neither an end nor the word Unknown in its place: they are taken to last"
+BLANK_END = "outages have neither an end nor the word Unknown in its place: they count as open"
 SPOILT_CLUSTER = "an event of a cluster whose name cannot be read"
-STRANGE_WORD = "states of nodes have a word that is not known beside one that is: only that one counts"
-UNKNOWN_STATE = "states of nodes that are not known were left out: such nodes look idle"
+STRANGE_WORD = "states of nodes have an unknown word beside a known one: only the known one counts"
+UNKNOWN_STATE = "unknown states of nodes were skipped: such nodes look idle"
 
 _NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
 _STARTS, _ENDS = ("timestart", "start", "starttime"), ("timeend", "end", "endtime")
@@ -48,24 +48,24 @@ _FLAGS = re.compile(r"[,+\s]+")
 
 
 def is_reservation_header(layout: Layout) -> bool:
-    """Whether the columns are those of ``sacctmgr show reservation``."""
+    """Return whether the columns are of ``sacctmgr show reservation``."""
     return all(layout.index(*names) >= 0 for names in (_NODES, _STARTS, _ENDS, ("flags",)))
 
 
 def is_header(layout: Layout) -> bool:
-    """Whether the columns are those of ``sacctmgr show event``, or of ``show reservation``."""
+    """Return whether the columns are of ``sacctmgr show event`` or ``show reservation``."""
     is_of_events = all(layout.index(*names) >= 0 for names in (_NODE, _STARTS, _ENDS, _STATES))
     return is_of_events or is_reservation_header(layout)
 
 
 class NodeEvents:
-    """Takes the node events and reservations of all files."""
+    """Converter of the node events and reservations of all files to outages."""
 
     def __init__(self, record: ScheduleRecord, options: ReadOptions, evidence: ZoneEvidence) -> None:
         self._record, self._options, self._evidence = record, options, evidence
         self._earliest_start_us = self._earliest_end_us = OPEN_END
         self._where: str | None = None
-        self._n_known = len(record.nodes)  # those of the jobs, which are read before
+        self._n_known = len(record.nodes)  # nodes of the jobs, which are read before
         self._nodes: set[int] = set()
 
     def read(self, file: LogFile) -> None:
@@ -74,7 +74,7 @@ class NodeEvents:
         Raises
         ------
         InputError
-            Its times are local and nobody said where.
+            Local times of unknown zone.
         """
         header = find_header(file, self._options.delimiter, is_header)
         is_reservations = header is not None and is_reservation_header(header)
@@ -92,7 +92,7 @@ class NodeEvents:
                 self._add(state, layout, cells, clock, at)
 
     def finish(self) -> None:
-        """Warn of that all events are there, if they are all recent."""
+        """Warn if the events seem incomplete because all are recent."""
         record = self._record
         if self._where is None or record.first_start_us == OPEN_END:
             return
@@ -105,7 +105,7 @@ class NodeEvents:
         if self._earliest_start_us > recent_us:
             record.report.warn(RECENT_ONLY, self._where)
         elif self._earliest_end_us != OPEN_END:
-            # what is still open is shown without All_Time too: it settles little, but a right export may have no more
+            # open events are shown without All_Time too: weak evidence, but a complete export may have no more
             record.report.facts["node events"] = OPEN_ONLY
 
     def _state_of_event(self, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> NodeState | None:
@@ -115,7 +115,7 @@ class NodeEvents:
             self._note_cluster(cells, layout, clock, at[0])
             return None
         cluster = layout.index("cluster")
-        if cluster >= 0 and not cells[cluster].isprintable():  # as names never are: columns may have moved
+        if cluster >= 0 and not cells[cluster].isprintable():  # never a node name: columns may have moved
             report.skip_with_warning(SPOILT_CLUSTER, *at)
             return None
         words = cells[layout.index(*_STATES)]
@@ -134,7 +134,7 @@ class NodeEvents:
         try:
             start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
         except ValueError:
-            return  # the row holds no nodes: what spoils it spoils nothing else
+            return  # the row holds no nodes: its faults have no effect
         if start:
             self._note(start[0], end[0] if end else None, file)
 

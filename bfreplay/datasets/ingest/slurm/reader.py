@@ -1,4 +1,4 @@
-"""SlurmReader: which of Slurm's outputs a file is, and what all of them tell together."""
+"""SlurmReader: recognition of Slurm's outputs, and reading of all of them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bfreplay.errors import InputError
 from bfreplay.wording import count
 
 _LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
-_LEAST_SHARE_WHEN_ASKED = 0.5  # to read one that a person says is Slurm's
+_LEAST_SHARE_WHEN_ASKED = 0.5  # to read a file given as Slurm's
 _JSON_MEMBERS = ('"job_id"', '"allocation_nodes"', '"time"', '"state"', '"association"', '"steps"', '"nodes"')
 _QUEUE_MEMBERS = ('"job_state"', '"start_time"')
 _SHOWN_REASONS = 3
 
 
 class SlurmReader:
-    """Reads what Slurm tells about jobs and nodes."""
+    """Reader of Slurm's outputs about jobs and nodes."""
 
     name = "slurm"
     title = "Slurm: sacct -P, sacct --json, sacctmgr show event, sacctmgr show reservation, samples of sinfo"
@@ -36,7 +36,7 @@ class SlurmReader:
     )
 
     def recognise(self, file: LogFile) -> str | None:
-        """Say why ``file`` looks like Slurm's, ``None`` if it does not."""
+        """Return why ``file`` looks like Slurm's, ``None`` if it does not."""
         kind = _kind_of(file, ReadOptions())
         if kind is None:
             lines = file.head_lines()
@@ -44,7 +44,7 @@ class SlurmReader:
             is_part = layout is not None and sacct.is_part_of_header(layout.names)
             return "line 1 has columns of sacct, though not all that are needed" if is_part else None
         if kind[0] == "events" and "," in file.head_lines()[0]:
-            return None  # sacctmgr separates by |: commas are some other table's
+            return None  # sacctmgr separates by |: commas mean another table
         return kind[1]
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
@@ -53,7 +53,7 @@ class SlurmReader:
         Raises
         ------
         InputError
-            A file is none of Slurm's, or cut; local times without a zone; or no row at all can be used.
+            A file is not Slurm's, or cut; local times without a zone; or no usable row.
         """
         kept_before, read_before = sum(record.report.kept.values()), record.report.rows_read
         kinds: dict[str, list[LogFile]] = {"sacct": [], "json": [], "events": [], "sinfo": []}
@@ -83,15 +83,15 @@ class SlurmReader:
 
 
 def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
-    """Kind of a file, and the evidence for it; ``None`` if it is none of Slurm's."""
+    """Return the kind of a file, and the evidence; ``None`` if not Slurm's."""
     head = file.head()
     if head.lstrip()[:1] in (b"{", b"["):
         return _json_kind(head.decode("utf-8", "replace"))
     if (layout := find_header(file, options.delimiter, sacct.is_header)) is not None:
-        return "sacct", f"a header line of sacct: {_shown(layout.names)}"
+        return "sacct", f"a header line of sacct: {_columns_text(layout.names)}"
     if (layout := find_header(file, options.delimiter, node_events.is_header)) is not None:
         what = "reservation" if node_events.is_reservation_header(layout) else "event"
-        return "events", f"a header line of sacctmgr show {what}: {_shown(layout.names)}"
+        return "events", f"a header line of sacctmgr show {what}: {_columns_text(layout.names)}"
     if sinfo.share_of_samples(file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
     if (known := sacct.known_rows(file)) is not None:
@@ -119,9 +119,9 @@ def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
     if first.lstrip()[:1] in ("{", "["):
         head = file.head().decode("utf-8", "replace")
         if any(member in head for member in _QUEUE_MEMBERS):
-            problem = "this JSON is of squeue or scontrol, which know only the jobs of the moment"
+            problem = "this JSON is of squeue or scontrol, which show only current jobs"
         elif '"jobs"' in head:
-            return "json"  # an empty list of jobs, or one that is cut: reading it says which
+            return "json"  # an empty or cut list of jobs: reading it tells which
         else:
             problem = "this JSON has no jobs"
         raise file.error(problem, expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}")
@@ -135,7 +135,7 @@ def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
     if sinfo.share_of_samples(file) >= _LEAST_SHARE_WHEN_ASKED:
         return "sinfo"
     _refuse_other_columns(file, options, first)
-    sacct.layout_of(file, options)  # raises where nothing tells the columns
+    sacct.layout_of(file, options)  # raises if the columns cannot be found
     return "sacct"
 
 
@@ -147,7 +147,7 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
         if sacct.is_part_of_header(names):
             raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
         raise file.wrong_start(
-            f"these are no columns of sacct: {_shown(names)}",
+            f"these are not columns of sacct: {_columns_text(names)}",
             value=short(first),
             expected=sacct.EXPECTED,
             fix=f"a table with names of its own is read by `bfreplay ingest table`; else {HOW}",
@@ -163,8 +163,8 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     }
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
         return file.error(
-            f"there are no jobs in what was given, only {count(n_rows, 'row')} of node events or reservations",
-            expected="jobs too: outages alone say nothing about idle nodes",
+            f"the files have no jobs, only {count(n_rows, 'row')} of node events or reservations",
+            expected="jobs too: outages alone do not show idle nodes",
             fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
         )
     command = next(text for kind, text in commands.items() if kinds[kind])
@@ -184,6 +184,6 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     )
 
 
-def _shown(names: Sequence[str]) -> str:
+def _columns_text(names: Sequence[str]) -> str:
     shown = ", ".join(names[:12])
     return shown if len(names) <= 12 else f"{shown}, ... ({len(names)} columns)"

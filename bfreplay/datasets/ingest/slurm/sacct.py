@@ -23,20 +23,20 @@ SACCT_COLUMNS = (
     "JobIDRaw", "JobID", "Cluster", "Partition", "State", "Submit", "Eligible", "Start", "End", "ElapsedRaw",
     "Suspended", "TimelimitRaw", "NNodes", "NodeList", "Reservation", "Restarts",
 )  # fmt: skip
-"""The columns of the command that the messages give."""
+"""Columns of the export command in messages."""
 
 XDMOD_COLUMNS = (
     "JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID", "Submit", "Eligible",
     "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES",
     "Timelimit", "NodeList", "JobName",
 )  # fmt: skip
-"""The columns that XDMoD has sites export without a header, in UTC."""
+"""Columns of XDMoD exports, without a header, in UTC."""
 
 _HEAD_ROWS = 200
 
 
 COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(SACCT_COLUMNS)} > jobs.psv"
-"""What to run on the cluster."""
+"""Command to run on the cluster."""
 
 EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End (or ElapsedRaw), and NodeList (or NNodes)"
 
@@ -54,25 +54,25 @@ _T = TypeVar("_T")
 
 
 def missing_columns(names: Sequence[str]) -> list[str]:
-    """Which columns ``sacct`` has to give are not among ``names`` (lower case); where there are several, the best."""
+    """Return the needed columns of ``sacct`` that are not among ``names`` (lower case); of alternatives the best."""
     return [shown for shown, any_of in _NEEDED if not any(name in names for name in any_of)]
 
 
 def is_header(layout: Layout) -> bool:
-    """Whether the columns are those of jobs in ``sacct``."""
+    """Return whether the columns are of jobs in ``sacct``."""
     return not missing_columns(layout.names)
 
 
 def is_part_of_header(names: Sequence[str]) -> bool:
-    """Whether these columns (lower case) are of ``sacct`` for the greater part; needed ones may be missing."""
+    """Return whether most of these columns (lower case) are of ``sacct``; needed ones may be missing."""
     known = sum(name in _OF_SACCT for name in names)
     return known >= _LEAST_OF_SACCT and 2 * known >= len(names)
 
 
 def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) -> InputError:
-    """Return the error for a table of ``sacct`` without columns that are needed."""
+    """Return the error for a table of ``sacct`` without needed columns."""
     is_one = len(missing) == 1
-    instead = "; End can be told from ElapsedRaw too, which is not there either" if "End" in missing else ""
+    instead = "; ElapsedRaw, which could replace End, is missing too" if "End" in missing else ""
     return file.wrong_start(
         f"the {'column' if is_one else 'columns'} {', '.join(missing)} {'is' if is_one else 'are'} missing{instead}",
         value=",".join(names),
@@ -83,16 +83,16 @@ def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) 
 
 @dataclass(frozen=True, slots=True)
 class KnownRows:
-    """Columns that rows have by their shape.
+    """Columns of rows of a known shape.
 
     Attributes
     ----------
     columns
-        As ``sacct`` calls them.
+        Names of ``sacct``.
     command
-        Whose they are, for the report.
+        Command that writes such rows, for the report.
     is_utc
-        Whether that command is known to write UTC.
+        True if that command is known to write UTC.
     """
 
     columns: tuple[str, ...]
@@ -106,7 +106,7 @@ def _without(*names: str) -> tuple[str, ...]:
 
 _OWN = "the export command of `bfreplay ingest slurm --how`, run with -n"
 _KNOWN = (
-    KnownRows(XDMOD_COLUMNS, "what XDMoD has sites export with sacct -n", is_utc=True),
+    KnownRows(XDMOD_COLUMNS, "the XDMoD export with sacct -n", is_utc=True),
     KnownRows(SACCT_COLUMNS, _OWN),
     KnownRows(_without("Suspended"), _OWN),
     KnownRows(_without("JobID"), _OWN),
@@ -115,7 +115,7 @@ _KNOWN = (
 
 
 def known_rows(file: LogFile) -> tuple[Layout, KnownRows] | None:
-    """Layout of rows without a header, if more than half of the first ones have a known shape; ``None`` otherwise."""
+    """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
     lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
     for known in _KNOWN:
         for is_trailing in (False, True):
@@ -158,12 +158,12 @@ _CHECKS: dict[str, Callable[[str], int | None]] = {
 
 
 def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout | None, bool]:
-    """Layout of the rows, ``None`` if a header line gives it, and whether the layout is known to be written in UTC.
+    """Return the layout of the rows, ``None`` if a header line gives it, and whether the layout is known to be UTC.
 
     Raises
     ------
     InputError
-        There is no header, and nobody named the columns; or the columns named are not enough.
+        No header and no named columns, or too few of them.
     """
     if find_header(file, options.delimiter, is_header) is not None:
         return None, False
@@ -205,7 +205,7 @@ def _named_layout(
         )
     if missing := missing_columns(layout.names):
         raise file.error(
-            "the columns named are not enough to tell which job held which nodes when: "
+            "the named columns do not give jobs, nodes and times: "
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
             column="--columns",
             value=",".join(columns),
@@ -223,7 +223,7 @@ def read_sacct(
     Raises
     ------
     InputError
-        Its columns are not known, or its times are local and nobody said where.
+        Unknown columns, or local times of unknown zone.
     """
     layout, is_utc = layout_of(file, options)
     clock = SlurmClock(file.name, options, evidence, COMMAND, is_utc)
@@ -231,7 +231,7 @@ def read_sacct(
     for line, text, cells, found in rows_below_headers(
         file, record.report, options.delimiter, is_header, _USED, layout
     ):
-        # from the last one on: of two columns of one name the first counts
+        # backwards: of two columns of one name the first counts
         by_name = dict(zip(reversed(found.names), reversed(cells), strict=True))
         row = _row(by_name, (file.name, line, text), clock, record.report)
         if row is not None:
@@ -284,11 +284,11 @@ def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, report: ImportRepo
 
 
 def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | None]) -> _T | None:
-    """What ``read`` makes of a cell; ``None`` where the table has no such column."""
+    """Return a cell read by ``read``; ``None`` if the table has no such column."""
     return read(cells[name]) if name in cells else None
 
 
 def _span_us(cells: Mapping[str, str], raw: str, unit_us: int, other: str) -> int | None:
-    """Microseconds in the cell ``raw``, a whole number (not UNLIMITED, say), or else in the cell ``other``."""
+    """Return the microseconds of the cell ``raw`` if a whole number (not UNLIMITED), else of the cell ``other``."""
     number = _of_cell(cells, raw, fields.whole)
     return _of_cell(cells, other, fields.duration_us) if number is None else number * unit_us

@@ -16,15 +16,15 @@ from bfreplay.datasets.times import US
 from bfreplay.documents import Json
 
 COMMAND = "sacct -a -X -D -S 2024-01-01 -E now --json > jobs.json"
-"""What to run on the cluster."""
+"""Command to run on the cluster."""
 
 _NO_VALUES = frozenset({4294967294, 4294967295, 18446744073709551614, 18446744073709551615})
-"""What plain numbers of old versions are where there is no limit."""
+"""Plain numbers of old versions that mean no limit."""
 _LARGEST = 10**12
 
 
 class _UnreadableError(ValueError):
-    """A member that matters is not what it should be."""
+    """A needed member is invalid."""
 
 
 def read_sacct_json(
@@ -35,7 +35,7 @@ def read_sacct_json(
     Raises
     ------
     InputError
-        It is cut or no JSON.
+        Cut or invalid JSON.
     """
     record.add_format("slurm sacct --json")
     report = record.report
@@ -55,7 +55,7 @@ def read_sacct_json(
 
 def _row(job: Any, at: At) -> JobRow:
     if not isinstance(job, dict):
-        raise _UnreadableError("a job that is no JSON object")
+        raise _UnreadableError("a job that is not a JSON object")
     identity = _number(job.get("job_id"))
     if identity is None or identity <= 0:
         raise _UnreadableError("unreadable job_id")
@@ -99,7 +99,7 @@ def _time(times: dict[str, Json], name: str) -> Candidates | None:
 
 
 def _state(value: Any) -> str:
-    """Return the state that tells most: one that is running, if any of several is, else the first."""
+    """Return the most informative state: a running one, if any, else the first."""
     if isinstance(value, dict):
         value = value.get("current")
     words = [value] if isinstance(value, str) else value
@@ -112,12 +112,12 @@ def _state(value: Any) -> str:
 
 
 def _number(value: Any) -> int | None:
-    """Return a whole number, plain, as text or as ``{"set", "infinite", "number"}``; ``None`` where it is not set.
+    """Return a whole number, plain, as text or as ``{"set", "infinite", "number"}``; ``None`` if not set.
 
     Raises
     ------
     _UnreadableError
-        It is none of these.
+        Another form.
     """
     if isinstance(value, dict):
         if value.get("infinite") is True or value.get("set") is False:
@@ -137,7 +137,7 @@ def _number(value: Any) -> int | None:
 
 
 def _optional(value: Any) -> int | None:
-    """Return a number that may be missing, and whose junk does not matter."""
+    """Return an optional number; junk counts as missing."""
     try:
         number = _number(value)
     except _UnreadableError:

@@ -1,7 +1,7 @@
 """Samples of ``sinfo``: lines ``EPOCH|NODE|STATE[|REASON]``, the state of every node again and again.
 
-A state holds from its sample to the next. Samples that are much further apart than usual leave a gap in which nothing
-is known; a node that is missing from a sample is unknown until it is back.
+A state holds from its sample to the next. States are unknown between samples that are much further apart than usual;
+a node that is missing from a sample is unknown until it is back.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import US
 
 COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
-"""What to run on the cluster, for as long as the log shall be."""
+"""Command to run on the cluster for the length of the log."""
 
 KEPT = "samples of node states"
 GAPS = "samples are missing: all nodes are unknown there"
 MISSING = "nodes are missing from samples: they are unknown there"
-BACKWARDS = "samples out of the order of time were left out"
+BACKWARDS = "samples out of the order of time were skipped"
 GAP_PERIODS = 3
 
 _LINE = re.compile(r"([1-9]\d{8,9})(?:\.(\d{1,9}))?\|([^|]+)\|([^|]*)(?:\|.*)?", re.ASCII)
@@ -36,7 +36,7 @@ _MOST_HEAD_LINES = 200
 
 
 def share_of_samples(file: LogFile) -> float:
-    """Share of the first lines that are samples."""
+    """Return the share of the first lines that are samples."""
     lines = [line for line in file.head_lines()[:_MOST_HEAD_LINES] if line.strip()]
     matches = [_LINE.fullmatch(line) for line in lines]
     found = sum(match is not None and node_state(match[4]) is not None for match in matches)
@@ -49,7 +49,7 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
     Parameters
     ----------
     is_alone
-        No jobs are read beside it: then what the samples cover is what the log covers.
+        True if no jobs are read: the samples then determine the time that the log covers.
     """
     record.add_format("slurm sinfo samples")
     record.report.facts["sinfo times"] = "epoch seconds: no zone needed"
@@ -62,11 +62,11 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
 
 
 def _median_period_us(files: Sequence[LogFile]) -> int:
-    """Middle of all times from one sample to the next (the lower of two), 0 if there is but one sample."""
+    """Return the median time from one sample to the next (the lower of two), 0 for a single sample."""
     periods: list[int] = []
     before: int | None = None
     for file in files:
-        # a first reading, of which the bar of progress shall not know
+        # a first reading, not counted in the progress bar
         for _, text in LogFile(file.path, file.name).lines():
             match = _LINE.fullmatch(text)
             if match is None or node_state(match[4]) is None:
@@ -97,17 +97,17 @@ class _Sample:
     n_rows: int = 0
 
     def add(self, names: Sequence[str], state: NodeState) -> None:
-        """Take a row; of a node in several partitions the strongest state counts."""
+        """Add a row; for a node in several partitions the strongest state counts."""
         self.n_rows += 1
         for name in names:
             self.states[name] = stronger(state, self.states.get(name, NodeState.IDLE))
 
 
 def _samples(files: Sequence[LogFile], record: ScheduleRecord) -> Iterator[_Sample]:
-    """All samples in order of time; rows that are out of it are skipped.
+    """Yield all samples in order of time; rows out of order are skipped.
 
-    A sample is handed out when the next but one begins: where time runs backwards after a single row, that row was
-    wrong, and the sample before it goes on; else the row that runs backwards is.
+    A sample is yielded when the next but one begins: if time runs backwards after a single row, that row was wrong and
+    the sample before it goes on; otherwise the row that runs backwards is wrong.
     """
     report = record.report
     before: _Sample | None = None
@@ -145,7 +145,7 @@ def _samples(files: Sequence[LogFile], record: ScheduleRecord) -> Iterator[_Samp
 
 
 class _Timeline:
-    """The state of each node since when; what was before goes into the record."""
+    """Current state of each node and its start; earlier ones go into the record."""
 
     def __init__(self, record: ScheduleRecord, longest_us: int, period_us: int) -> None:
         self._record, self._longest_us, self._period_us = record, longest_us, period_us
@@ -157,7 +157,7 @@ class _Timeline:
         self._file, self._line = "", 0
 
     def add(self, sample: _Sample) -> None:
-        """Take the next sample."""
+        """Add the next sample."""
         record, time_us, states, file, line = self._record, sample.time_us, sample.states, sample.file, sample.line
         self._file, self._line = file.name, line
         if self._first_us is None:
@@ -187,7 +187,7 @@ class _Timeline:
         self._last_us = time_us
 
     def finish(self, is_alone: bool) -> None:
-        """Close what is open at the last sample."""
+        """Close the states that are open at the last sample."""
         if self._first_us is None:
             return
         self._end_all(self._last_us)
@@ -208,6 +208,6 @@ class _Timeline:
 
     def _end(self, name: str, state: NodeState, time_us: int) -> None:
         since_us = self._since_us[name]
-        # an idle node is no outage; and one first seen in this very sample was nothing before it
+        # an idle node is not an outage; a node first seen in this sample had no state before
         if state != NodeState.IDLE and time_us > since_us:
             self._record.add_outage(state, since_us, time_us, self._ids[name], self._file, self._line)

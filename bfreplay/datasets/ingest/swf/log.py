@@ -1,4 +1,4 @@
-"""One file in the Standard Workload Format on its way into a record."""
+"""File in the Standard Workload Format, read into a record."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from bfreplay.datasets.ingest.swf.rows import MOST_PROCESSORS, UNKNOWN, Block, R
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, US
 from bfreplay.errors import InputError
 
-NO_START = "jobs that ran have no submit or no waiting time: they were left out and their nodes look idle"
-WAIT_IS_ZERO = "jobs without a waiting time were taken to have started when they were submitted"
+NO_START = "jobs that ran have no submit or no waiting time: they were skipped and their nodes look idle"
+WAIT_IS_ZERO = "jobs without a waiting time start at their submit time"
 IN_PIECES = (
     "jobs were stopped and continued: each was taken to run in one piece, as its summary row has it, from its start "
     "for its total running time"
@@ -41,7 +41,7 @@ IN_PIECES = (
 NO_WAIT, NO_SUBMIT = "wait is missing", "submit time is missing"
 
 EPOCHS_FROM_S = 500_000_000
-"""The first jobs of a log that are submitted so much after its start, 16 years, have times since 1970 (here: 1985)."""
+"""16 years: if the first jobs are submitted so long after the start, their times count from 1970 (1985 and later)."""
 
 _OUTSIDE = "a time outside the calendar"
 _TOO_MANY = "more processors than a machine has"
@@ -50,22 +50,22 @@ _PIECES, _CANCELLED = (2, 3, 4), 5
 _FILE_SHIFT, _NO_NUMBER = 48, 1 << 47
 _ENOUGH_UNREADABLE = 1_000
 
-ANOTHER_NUMBER = "column 19 lists another number of processors than column 5 has: the nodes listed are believed"
+ANOTHER_NUMBER = "column 19 lists another number of processors than column 5: the listed nodes are used"
 
 
 class SwfLog:
-    """One file, the ``index``-th of those that go into ``record``.
+    """File number ``index`` read into ``record``.
 
     Attributes
     ----------
     header
         Its comments.
     n_rows, n_unreadable, n_with_wait, n_kept
-        Rows; lines that are neither rows nor comments; rows with a waiting time; rows that became job intervals.
+        Rows; lines that are neither rows nor comments; rows with a waiting time; rows kept as job intervals.
     n_requested
-        Those of the latter whose processors are the requested ones.
+        Kept rows with requested in place of used processors.
     statuses
-        Status -> rows.
+        Rows by status.
     """
 
     def __init__(self, file: LogFile, index: int, record: ScheduleRecord, options: ReadOptions) -> None:
@@ -78,12 +78,12 @@ class SwfLog:
         self.statuses: Counter[int] = Counter()
 
     def read(self, alone: bool) -> None:
-        """Read the file into the record; ``alone``: there is no other file.
+        """Read the file into the record; ``alone``: it is the only file.
 
         Raises
         ------
         InputError
-            The file is another format, or the machine or the start of its times are not known or not the others'.
+            Another format, or the machine or the start of times is not known or differs between files.
         """
         line = 1
         for data in self.file.blocks():
@@ -102,7 +102,7 @@ class SwfLog:
             line += block.n_lines
 
     def _begin(self, alone: bool, block: Block) -> None:
-        """All comments before the first job are known; ``block`` has the first jobs."""
+        """Begin after the comments before the first job; ``block`` has the first jobs."""
         record = self.record
         start = self.header.number(START)
         submit_us = [rows.submit_us[rows.submit_us >= 0] for rows in (block.standard, block.extended)]
@@ -126,7 +126,7 @@ class SwfLog:
         evidence = f"{START} counts seconds since 1970-01-01 UTC: no zone is needed"
         if is_epoch:
             evidence = (
-                f"submit times are taken for seconds since 1970-01-01 UTC, as they would be years after the start of a "
+                f"submit times are read as seconds since 1970-01-01 UTC, as they would be years after the start of a "
                 f"log ({START}: {self.header.values.get(START, 'none')}): no zone is needed"
             )
         zone = self.header.values.get(ZONE)
@@ -134,7 +134,7 @@ class SwfLog:
             try:
                 record.timezone = named_zone(zone).key
             except InputError:
-                evidence += f"; {ZONE} {zone!r} is no name of a zone and was not used"
+                evidence += f"; {ZONE} {zone!r} is not the name of a zone and was not used"
         self.report.facts["time zone"] = evidence
 
     def _add_unreadable(self, block: Block) -> None:
@@ -194,13 +194,13 @@ class SwfLog:
             return
         machine = self._known_machine()
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        self._count(self.report.warn, block, rows.line[left & machine.part_filled(processors)], sentence)
+        self._count(self.report.warn, block, rows.line[left & machine.has_partial_node(processors)], sentence)
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
     def _add_listed(self, rows: Rows, kept: _Ints, key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
-        """Add the rows ``kept`` (indices), whose keys and times these are, with the nodes that they list."""
-        record, listed, file = self.record, n_listed(rows), self.file.name
+        """Add the rows ``kept`` (indices) with these keys and times, on the nodes that they list."""
+        record, listed, file = self.record, list_lengths(rows), self.file.name
         for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
             line, processors = int(rows.line[i]), int(rows.processors[i])
             if processors != listed[i]:
@@ -209,9 +209,9 @@ class SwfLog:
             record.add_job(job, start, end, nodes, file=file, line=line)
 
     def _processors(self, rows: Rows) -> _Ints:
-        """Processors held; those requested where the log has none for a job that was not cancelled."""
+        """Return the processors held; the requested ones if the log has none for a job that was not cancelled."""
         if rows.node_lists:
-            return n_listed(rows)
+            return list_lengths(rows)
         is_guess = (rows.processors == UNKNOWN) & (rows.requested > 0) & (rows.status != _CANCELLED)
         return np.where(is_guess, rows.requested, rows.processors)
 
@@ -247,7 +247,7 @@ class SwfLog:
         self.record.set_machine_size(n_nodes)
 
     def _use(self) -> tuple[int, float]:
-        """Read the whole file for the most processors in use at once, and how many of these are idle on average."""
+        """Return the most processors in use at once, from the whole file, and their mean idle share."""
         jobs, line = JobSpool(), 1
         for data in self.file.blocks():
             block = Block(data, line)
@@ -263,7 +263,7 @@ class SwfLog:
 
 
 def not_swf(log: SwfLog) -> InputError:
-    """Return the error for a file without any row of the format, with the first line that is none."""
+    """Return the error for a file without any row of the format, with its first other line."""
     tallies = log.report.skipped.items()
     example = next((e for _, tally in tallies for e in tally.examples if e.file == log.file.name), None)
     return log.file.error(
@@ -281,6 +281,6 @@ def nodes_of_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(int(node)) for node in text.strip("{}").split(",")))
 
 
-def n_listed(rows: Rows) -> _Ints:
-    """Return how many processors each row lists, ``(R,)``."""
+def list_lengths(rows: Rows) -> _Ints:
+    """Return the number of processors listed by each row, ``(R,)``."""
     return np.array([text.count(",") + 1 for text in rows.node_lists], np.int64)

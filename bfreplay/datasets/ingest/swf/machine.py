@@ -1,4 +1,4 @@
-"""The header of a log and its machine: how many nodes a job held, from how many processors it held."""
+"""Header of a log and its machine: nodes of a job from its processors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTLY_FILLED = "jobs share nodes or fill them in part: processors were rounded 
 
 START, NODES, PROCESSORS, ZONE = "UnixStartTime", "MaxNodes", "MaxProcs", "TimeZoneString"
 SHOWN = ("Computer", "Installation", "Acknowledge", "Conversion", "StartTime", "EndTime", "Preemption")
-"""What says whose log it is and how it was made."""
+"""Keys that describe the origin of a log."""
 
 KEYS = frozenset(
     f"{START} {NODES} {PROCESSORS} {ZONE} {' '.join(SHOWN)} Version Information MaxJobs MaxRecords TimeZone MaxRuntime "
@@ -42,7 +42,7 @@ _REMOVED = re.compile(r"\((\d{1,12}) jobs? removed\)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine of ``n_nodes``, of which ``nodes`` have ``processors`` processors together.
+    """Machine of ``n_nodes``, of which ``nodes`` have ``processors`` processors together.
 
     Nodes of one size: ``nodes`` is 1. Of several sizes: the mean size as a fraction in lowest terms. A job then gets
     ``ceil(p * nodes / processors)`` nodes, so that all processors are all nodes and the share of the machine that jobs
@@ -60,26 +60,26 @@ class Machine:
         held: NDArray[np.int64] = -(-processors * self.nodes // self.processors)
         return held
 
-    def part_filled(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of the jobs do not fill whole nodes, ``(J,)``."""
+    def has_partial_node(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return True for jobs that do not fill whole nodes, ``(J,)``."""
         rest: NDArray[np.bool_] = processors * self.nodes % self.processors != 0
         return rest
 
 
 def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[], tuple[int, float]]) -> Machine:
-    """Return the machine that the options or else the header tell of.
+    """Return the machine of the options, else of the header.
 
     Parameters
     ----------
     header, options, file
-        Of the log.
+        Inputs of the log.
     use
-        Gives the most processors that were in use at once, and the share of these that is idle, for the message.
+        Returns the most processors in use at once and their idle share, for the message.
 
     Raises
     ------
     InputError
-        Neither says how many nodes there are, or how large they are.
+        Neither has the number or the size of the nodes.
     """
     for name, value in (("n_nodes", options.n_nodes), ("procs_per_node", options.procs_per_node)):
         if value is not None:
@@ -111,7 +111,7 @@ def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[]
 def _unknown(header: Header, file: str, peak: int, idle: float) -> InputError:
     found = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
     return InputError(
-        "the log does not say how many nodes the machine has and how many processors each has",
+        "the log does not have the number of nodes and of processors per node",
         file=file,
         value=", ".join(found) or "no MaxNodes, no MaxProcs",
         expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once (a machine of just these "
@@ -139,7 +139,7 @@ def most_at_once(jobs: JobSpool) -> int:
         ended = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         before = int(ended[-1] - rows.count.sum())
         started = before + np.cumsum(rows.count)
-        # several of one start: the last of them sees all, and those before it see less
+        # of several with one start, the last one sees all of them
         running = started - ended[np.searchsorted(end, rows.start_us, side="right")]
         most = max(most, int(running.max()))
         end, count = end[end > following], count[end > following]
@@ -153,19 +153,19 @@ def key_and_value(comment: str) -> tuple[str, str] | None:
 
 
 class Header:
-    """What the comments of a file say, gathered as they come.
+    """Header of a file, from its comments.
 
     Parameters
     ----------
     file
-        For messages.
+        Name for messages.
 
     Attributes
     ----------
     values
-        Key -> text; the first of several.
+        Texts by key; the first of several.
     is_cleaned, removed_jobs
-        Whether the comments say that this is a cleaned version, and how many jobs its makers took out.
+        True for a cleaned version according to the comments, and the number of removed jobs.
     """
 
     def __init__(self, file: str) -> None:
@@ -176,12 +176,12 @@ class Header:
         self.removed_jobs = 0
 
     def add(self, line: int, comment: bytes, after_jobs: bool) -> None:
-        """Take in a comment.
+        """Add a comment.
 
         Raises
         ------
         InputError
-            One of the values that the times and nodes of jobs depend on comes, or changes, after the first job.
+            A value that the times or nodes of jobs depend on appears, or changes, after the first job.
         """
         text = comment.decode("utf-8", "surrogateescape")
         for removed in _REMOVED.findall(text):
@@ -193,7 +193,7 @@ class Header:
         key, value = pair
         if key in _DECIDING and after_jobs and self.values.get(key) != value:
             raise InputError(
-                f"{key} comes after the first job and is not what it was before",
+                f"{key} comes after the first job with another value than before",
                 file=self._file,
                 row=f"line {line}",
                 column=key,
@@ -206,7 +206,7 @@ class Header:
             self.values[key], self._lines[key] = value, line
 
     def number(self, key: str) -> int | None:
-        """Return the number that a value begins with (``338 (batch partition; 512 total)``), ``None`` without the key.
+        """Return the number at the start of a value (``338 (batch partition; 512 total)``), ``None`` without the key.
 
         Raises
         ------
@@ -219,12 +219,12 @@ class Header:
         match = _NUMBER.fullmatch(value)
         if match is None:
             raise InputError(
-                f"{key} is no whole number",
+                f"{key} is not a whole number",
                 file=self._file,
                 row=f"line {self._lines[key]}",
                 column=key,
                 value=value,
                 expected="a whole number, such as 144 or 338 (batch partition; 512 total)",
-                fix="mend the comment, or delete it",
+                fix="correct the comment, or delete it",
             )
         return int(match[1])

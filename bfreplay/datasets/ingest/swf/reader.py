@@ -12,17 +12,17 @@ from bfreplay.datasets.ingest.swf.log import SwfLog, not_swf
 from bfreplay.datasets.ingest.swf.machine import SHOWN, key_and_value
 from bfreplay.datasets.ingest.swf.rows import read_line
 
-CLEANED = "the makers of this log removed jobs from it (a cleaned version): while those ran, their nodes look idle"
+CLEANED = "jobs were removed from this log (a cleaned version): their nodes look idle while they ran"
 _LINES_TO_RECOGNISE = 50
 
 
 class SwfReader:
-    """Standard Workload Format 2.2, and the form of the Alea simulator with node ids.
+    """Reader of the Standard Workload Format 2.2, and of the form of the Alea simulator with node ids.
 
     The start of a job is its submit time plus its waiting time plus ``UnixStartTime``, its end is that plus its
-    running time. The status is not asked whether a job ran: cancelled jobs (5) did, if they have a running time and
-    processors. Only where the processors in use are unknown (-1) does it decide: those that were requested are taken,
-    unless the job was cancelled, for such rows did not run (SDSC Blue Horizon has 8,899 of them, without processors
+    running time. The status does not tell whether a job ran: cancelled jobs (5) did, if they have a running time and
+    processors. It counts only if the processors in use are unknown (-1): the requested ones are used, unless the job
+    was cancelled, as such jobs did not run (SDSC Blue Horizon has 8,899 of them, without processors
     and processor time, which would put 2,944 processors in use on a machine of 1,152). Rows of status 2, 3 and 4 are
     pieces of jobs whose summary row has status 0 or 1.
 
@@ -41,7 +41,7 @@ class SwfReader:
     )
 
     def recognise(self, file: LogFile) -> str | None:
-        """See ``LogReader``: header comments with keys of the standard, or rows of 18 (or 21) numbers."""
+        """Recognise header comments with keys of the standard, or rows of 18 (or 21) numbers; see ``LogReader``."""
         keys: set[str] = set()
         rows = 0
         for text in file.head_lines()[: 10 * _LINES_TO_RECOGNISE]:
@@ -63,12 +63,12 @@ class SwfReader:
         return f"its first {rows} rows have 18 numbers each" if rows >= 2 else None
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
-        """See ``LogReader``.
+        """Read the files; see ``LogReader``.
 
         Raises
         ------
         InputError
-            No row can be used; no job has a waiting time and ``options.missing_wait_is_zero`` is not set; the machine
+            No usable row; no job has a waiting time and ``options.missing_wait_is_zero`` is not set; the machine
             is not known; files of different machines, or several without ``UnixStartTime``.
         """
         paths = [file.path.resolve() for file in files]
@@ -86,7 +86,7 @@ class SwfReader:
 
 
 def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
-    """Facts and warnings about whole files, and errors where nothing can be used."""
+    """Add facts and warnings about whole files; raise errors for unusable logs."""
     report = record.report
     statuses = sum((log.statuses for log in logs), Counter[int]())
     removed = sum(log.header.removed_jobs for log in logs)
@@ -126,7 +126,7 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
 
 
 def _is_numeric(line: bytes) -> bool:
-    """Whether all fields are numbers, but for column 19 on of the extended form."""
+    """Return whether all fields are numbers, except from column 19 on in the extended form."""
     for field in line.split()[:18]:
         try:
             float(field)

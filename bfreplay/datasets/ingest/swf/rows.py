@@ -1,11 +1,11 @@
 """Lines of a Standard Workload Format file to columns, a block at a time.
 
-There are two ways through, and one meaning: ``read_line`` says what a row is, one line at a time; ``_plain_rows`` takes
-all lines of a block at once whose used fields are whole numbers, which are nearly all lines of all logs.
+Two functions have the same meaning: ``read_line`` defines a row, one line at a time; ``_plain_rows`` reads all lines of
+a block whose used fields are whole numbers, nearly all lines of all logs.
 
 Fields are separated by spaces or tabs. A number is ASCII digits, up to twelve before the point, with or without a
 minus sign and a decimal part: ``17``, ``-1``, ``3.25``; no exponent, no plus sign, no separator. Job number and
-processors are whole (``4.0`` is). Fields that say nothing about who held which nodes when may hold anything.
+processors are whole (``4.0`` is). Other fields than those of jobs, nodes and times may hold anything.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ UNKNOWN = -1
 MOST_PROCESSORS = 1 << 31
 
 NOT_18_COLUMNS = "not 18 columns"
-NO_NUMBER = "a field is no number"
-NO_NODE_LIST = "column 19 is no list of nodes"
+NO_NUMBER = "a field is not a number"
+NO_NODE_LIST = "column 19 is not a list of nodes"
 
 _USED = (0, 1, 2, 3, 4, 7, 10)  # job, submit, wait, run, processors, requested processors, status
 _TIMES = (1, 2, 3)
@@ -42,7 +42,7 @@ _NODE_LIST = re.compile(rb"\{\d{1,9}(?:,\d{1,9})*\}")
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """R rows in the order of their lines, ``(R,) int64`` each.
+    """Rows (R) in the order of their lines, ``(R,) int64`` each.
 
     ``line`` counts from 1; ``submit_us``, ``wait_us`` and ``run_us`` are microseconds; ``processors``, ``requested``
     and ``status`` are as in the file, and unknown is negative. ``node_lists`` holds column 19 of the extended form,
@@ -64,7 +64,7 @@ class Rows:
 
 
 class Block:
-    """Whole lines of a file, read.
+    """Block of whole lines of a file.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Block:
     comments
         Line and text of each comment.
     unreadable
-        Line and reason of each row that is none.
+        Line and reason of each invalid row.
     """
 
     def __init__(self, data: bytes, first_line: int) -> None:
@@ -99,7 +99,7 @@ class Block:
         self._read(text)
 
     def text(self, line: int) -> str:
-        """Return what stands in a line, without its end."""
+        """Return the text of a line, without its end."""
         i = line - self._first_line
         return self._data[self._begin[i] : self._end[i]].decode("utf-8", "surrogateescape").rstrip("\r")
 
@@ -149,9 +149,9 @@ class Block:
 
 
 def read_line(line: bytes) -> tuple[tuple[int, ...], str | None] | str:
-    """Values of the used columns of one line (times in microseconds) and its list of nodes, or why it is no row.
+    """Return the used columns of one line (times in microseconds) and its list of nodes, or why it is not a row.
 
-    What is no number in the requested processors and the status counts as unknown: both only explain.
+    Invalid requested processors and status count as unknown: both only explain.
     """
     fields = _TOKEN.findall(line)
     nodes = None
@@ -178,14 +178,14 @@ def read_line(line: bytes) -> tuple[tuple[int, ...], str | None] | str:
 
 
 def _columns(rows: list[list[int]]) -> NDArray[np.int64]:
-    """Line index and values of rows, as columns."""
+    """Return line index and values of rows, as columns."""
     return np.array(rows, np.int64).reshape(-1, 1 + len(_USED)).T
 
 
 def _plain_rows(
     text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64], first_token: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Used columns ``(7, R)`` of R rows with these first tokens, and ``(R,)`` which rows have whole numbers in all."""
+    """Read used columns ``(7, R)`` of R rows with these first tokens, and a mask of whole numbers, ``(R,)``."""
     values = np.empty((len(_USED), len(first_token)), np.int64)
     is_plain = np.ones(len(first_token), np.bool_)
     for position, column in enumerate(_USED):
@@ -197,7 +197,7 @@ def _plain_rows(
         value = np.zeros(len(token), np.int64)
         for i in range(min(_LONGEST, int(length.max(initial=0)))):
             inside = i < length
-            digit = text[np.minimum(at + i, len(text) - 1)] - np.uint8(_ZERO)  # what is below "0" wraps round above 9
+            digit = text[np.minimum(at + i, len(text) - 1)] - np.uint8(_ZERO)  # characters below "0" wrap round above 9
             is_plain &= ~inside | (digit <= 9)
             value = np.where(inside, value * 10 + digit, value)
         values[position] = np.where(is_negative, -value, value) * (1_000_000 if column in _TIMES else 1)

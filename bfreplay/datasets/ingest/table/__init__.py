@@ -1,1 +1,1 @@
-"""Tables of jobs of any make (CSV, TSV, Parquet), with a mapping of what each column is."""
+"""Tables of jobs in any layout (CSV, TSV, Parquet), with a mapping of columns to roles."""

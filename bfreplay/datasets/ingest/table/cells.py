@@ -1,4 +1,4 @@
-"""What stands in the cells of tables: counts, spans of time, lists of nodes. Junk is ``ValueError``, never a guess."""
+"""Cells of tables: counts, spans of time, lists of nodes. Junk raises ``ValueError``, without a guess."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ UNIT_NS: Mapping[str, int] = {
     "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000, "h": 3_600_000_000_000,
     "d": 86_400_000_000_000,
 }  # fmt: skip
-"""Unit -> nanoseconds in it."""
+"""Nanoseconds by unit."""
 
 TIME_UNITS = ("s", "ms", "us", "ns")
 SPAN_UNITS = ("s", "ms", "us", "ns", "min", "h", "d")
 UNITS_OF: Mapping[str, tuple[str, ...]] = {
     "start": TIME_UNITS, "end": TIME_UNITS, "elapsed": SPAN_UNITS, "limit": SPAN_UNITS,
 }  # fmt: skip
-"""Role -> units that its numbers can have."""
+"""Possible units of numbers by role."""
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "ns": ("ns", "nsec", "nsecs", "nanos", "nanosecond", "nanoseconds"),
@@ -38,13 +38,13 @@ _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def unit_in_name(name: str) -> str | None:
-    """Unit that a column's name says (``dur_min``, ``runtimeHours``, ``Elapsed [ms]``), ``None`` if it says none."""
+    """Return the unit in a column's name (``dur_min``, ``runtimeHours``, ``Elapsed [ms]``), ``None`` without one."""
     found = [_UNIT_OF_WORD[part.lower()] for part in _PARTS.findall(name) if part.lower() in _UNIT_OF_WORD]
     return found[-1] if found else None
 
 
 MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unknown", "-", "\\n"})
-"""What stands where there is no value, in lower case."""
+"""Texts for no value, in lower case."""
 
 _LONGEST_MISSING = 9
 _LONGEST_US = 10**18
@@ -59,7 +59,7 @@ _NO_LIMIT = frozenset({"unlimited", "infinite", "partition_limit"})
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell says that there is no value."""
+    """Return whether a cell has no value."""
     if isinstance(value, str):
         return len(value) <= _LONGEST_MISSING and value.strip().lower() in MISSING
     if value is None:
@@ -68,7 +68,7 @@ def is_missing(value: Any) -> bool:
 
 
 def count_in(value: Any) -> int:
-    """A number of things: ``12``, ``"12"``, ``"12.0000"``.
+    """Return a count: ``12``, ``"12"``, ``"12.0000"``.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def count_in(value: Any) -> int:
         Anything else: negative numbers, parts of one, spaces, digits of other scripts.
     """
     if isinstance(value, bool):
-        raise ValueError("a truth value is no count")
+        raise ValueError("a truth value is not a count")
     if isinstance(value, int | float):
         if not 0 <= value < 1_000_000_000 or value != int(value):
             raise ValueError("no count")
@@ -88,34 +88,34 @@ def count_in(value: Any) -> int:
 
 
 def is_plain_number(value: Any) -> bool:
-    """Whether a cell is a number, as text or as such: one of which a unit must be known."""
+    """Return whether a cell is a number, as text or as such, which needs a unit."""
     if isinstance(value, str):
         return _NUMBER.fullmatch(value) is not None
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def span_us(value: Any, unit: str = "s") -> int:
-    """Microseconds in a span of time: a number of ``unit``, or ``[D-]HH:MM:SS``.
+    """Return the microseconds of a span of time: a number of ``unit``, or ``[D-]HH:MM:SS``.
 
     Raises
     ------
     ValueError
-        It is neither.
+        Neither of these.
     """
     if isinstance(value, bool):
-        raise ValueError("a truth value is no span of time")
+        raise ValueError("a truth value is not a span of time")
     if isinstance(value, timedelta) and value >= timedelta():
         return value // timedelta(microseconds=1)
     if isinstance(value, int | float):
         if not 0 <= value < 1e21:
             raise ValueError("no span of time")
         whole = int(value)
-        return _bounded(whole * UNIT_NS[unit] // 1_000 + round((value - whole) * UNIT_NS[unit] / 1_000))
+        return _check_span(whole * UNIT_NS[unit] // 1_000 + round((value - whole) * UNIT_NS[unit] / 1_000))
     text = value if isinstance(value, str) else ""
     match = _NUMBER.fullmatch(text)
     if match is not None:
         digits = match[2] or ""
-        return _bounded(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[unit] // _NS_PARTS_IN_US)
+        return _check_span(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[unit] // _NS_PARTS_IN_US)
     match = _CLOCK.fullmatch(text)
     if match is None:
         raise ValueError("no span of time")
@@ -124,7 +124,7 @@ def span_us(value: Any, unit: str = "s") -> int:
 
 
 def span_slack_us(value: Any, unit: str) -> int:
-    """By how much a span may be off because it was rounded: one of the last digit written, and at least a second."""
+    """Return the rounding error of a span: one unit of its last digit, and at least a second."""
     if UNIT_NS[unit] <= UNIT_NS["s"] or not is_plain_number(value):
         return US
     digits = str(value).partition(".")[2]
@@ -132,14 +132,14 @@ def span_slack_us(value: Any, unit: str) -> int:
     return US + int(UNIT_NS[unit] // (1_000 * 10**n_digits))
 
 
-def _bounded(span: int) -> int:
+def _check_span(span: int) -> int:
     if span >= _LONGEST_US:
         raise ValueError("longer than any job")
     return span
 
 
 def limit_us(value: Any, unit: str = "s") -> int | None:
-    """A time limit in microseconds; ``None`` where there is none or none that can be read: it only bounds open ends."""
+    """Return a time limit in microseconds; ``None`` if absent or unreadable, as it only bounds open ends."""
     if is_missing(value) or (isinstance(value, str) and value.strip().lower() in _NO_LIMIT):
         return None
     try:
@@ -149,7 +149,7 @@ def limit_us(value: Any, unit: str = "s") -> int | None:
 
 
 def nodes_in(value: Any) -> tuple[str, ...]:
-    """Names in a list of nodes, each once.
+    """Return the names in a list of nodes, each once.
 
     Hostlists (``n[1-3],gpu1``), names separated by commas, spaces or plus signs, ``n1/0*4+n2/0`` as PBS writes it,
     lists as Python and JSON print them (``['a', 'b']``, ``[1, 2]``), and sequences of names or numbers.
@@ -157,7 +157,7 @@ def nodes_in(value: Any) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        It is no list of nodes.
+        Not a list of nodes.
     """
     if isinstance(value, str):
         return _nodes_in_text(value.strip(" \t\r\n"))
@@ -169,14 +169,14 @@ def nodes_in(value: Any) -> tuple[str, ...]:
     for name in value:
         text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
         if not isinstance(text, str) or not _NAME.fullmatch(text):
-            raise ValueError(f"{name!r} is no name of a node")
+            raise ValueError(f"{name!r} is not the name of a node")
         names.append(text)
     return _each_once(names)
 
 
 def _nodes_in_text(text: str) -> tuple[str, ...]:
     if text.lower() in _STATES:
-        raise ValueError("a state of jobs is no list of nodes")
+        raise ValueError("a state of jobs is not a list of nodes")
     if text[:1] + text[-1:] in ("[]", "{}"):
         return _printed_list(text[1:-1])
     if "/" in text:
@@ -211,7 +211,7 @@ def _printed_list(text: str) -> tuple[str, ...]:
         if len(name) > 1 and name[0] == name[-1] and name[0] in "'\"":
             name = name[1:-1]
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a node")
+            raise ValueError(f"{name!r} is not the name of a node")
         names.append(name)
     return _each_once(names)
 
@@ -223,14 +223,14 @@ def _each_once(names: list[str]) -> tuple[str, ...]:
 
 
 def first_word(value: Any) -> str:
-    """First word of a state in lower case, without marks of width (``CANCELLED+``); empty for a missing one."""
+    """Return the first word of a state in lower case, without marks of width (``CANCELLED+``); empty if missing."""
     if is_missing(value):
         return ""
     words = str(value).split()
     return words[0].lower().rstrip("+") if words else ""
 
 
-def shown(cells: Mapping[str, Cell], *roles: str) -> str:
-    """What stands in the cells of ``roles`` (those that there are), for the report."""
+def cell_texts(cells: Mapping[str, Cell], *roles: str) -> str:
+    """Return the texts of the cells of ``roles`` that exist, for the report."""
     values = [getattr(cells[role], "us", cells[role]) for role in roles if role in cells]
     return " / ".join(map(str, values))

@@ -1,4 +1,4 @@
-"""Times in the cells of tables: texts with and without a zone, numbers, and what Parquet has."""
+"""Times in the cells of tables: texts with and without a zone, numbers, Parquet timestamps."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSEC
 from bfreplay.errors import InputError
 
 UNIT_DIGITS = {"s": 6, "ms": 3, "us": 0, "ns": -3}
-"""Time unit -> decimal places from it to microseconds."""
+"""Decimal places from each time unit to microseconds."""
 
-ZONE_WRONG = (
-    "some times do not exist in the zone given: the clock skips them when summer time begins, so the zone may be wrong"
-)
+ZONE_WRONG = "some times do not exist in the given zone: skipped at the start of summer time, the zone may be wrong"
 SKIPPED = "a time that the clock skips"
-AMBIGUOUS_CHOSEN = "times in the hour that occurs twice were settled by --dst-fold"
+AMBIGUOUS_CHOSEN = "times in the hour that occurs twice were resolved by --dst-fold"
 
 _TEXT = re.compile(
     r"(\d{4}[-/]\d\d[-/]\d\d)[T ](\d\d:\d\d)(:\d\d(?:[.,]\d+)?)? ?(Z|z|UTC|[+-]\d\d(?::?\d\d)?)?", re.ASCII
@@ -36,9 +34,9 @@ _DIGITS_OF_A_DATE = re.compile(r"(?:19|20)\d{12}", re.ASCII)
 
 READABLE_TIMES = (
     "2024-10-01T01:32:06Z, 2024-10-01 01:32:06+02:00, 2024-10-01 01:32:06 (with --tz), numbers (epoch seconds, or with "
-    '--time-unit), or as --time-format says ("%d.%m.%Y %H:%M:%S")'
+    '--time-unit), or in --time-format ("%d.%m.%Y %H:%M:%S")'
 )
-"""The times that are read, for messages."""
+"""Readable times, for messages."""
 
 _PROBE = datetime(2013, 11, 24, 17, 38, 49, tzinfo=UTC)
 _USUAL = (
@@ -51,38 +49,38 @@ _USUAL = (
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """A time on a clock whose zone the cell does not say."""
+    """Time on a clock of unknown zone."""
 
     us: int
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A time in UTC, for cells that are no text."""
+    """Time in UTC, for cells that are not text."""
 
     us: int
 
 
 class TableClock(IntervalClock):
-    """Reads times of a table; says afterwards how.
+    """Clock for the times of a table, with a report on how they were read.
 
     Parameters
     ----------
     options
-        ``timezone``, ``dst_fold``, ``time_unit`` and ``time_format`` are used. With a format nothing else is read: a
-        number among written times is a spoilt cell.
+        ``timezone``, ``dst_fold``, ``time_unit`` and ``time_format`` are used. With a format nothing else is read, not
+        even numbers.
     export
-        What to run for an export in UTC, for messages.
+        Command for an export in UTC, for messages.
 
     Raises
     ------
     InputError
-        There is no such zone, or no such unit, or no such format.
+        Unknown zone, unit or format.
 
     Attributes
     ----------
     unread
-        The first texts that are no time, for messages.
+        The first unreadable texts, for messages.
     """
 
     skipped_warning, folded_warning = ZONE_WRONG, AMBIGUOUS_CHOSEN
@@ -90,7 +88,7 @@ class TableClock(IntervalClock):
     def __init__(self, options: ReadOptions, report: ImportReport, export: str) -> None:
         if options.time_unit not in UNIT_DIGITS:
             raise InputError(
-                "there is no such unit of time",
+                "unknown unit of time",
                 column="--time-unit",
                 value=options.time_unit,
                 expected="s, ms, us or ns",
@@ -108,19 +106,19 @@ class TableClock(IntervalClock):
         self._units: dict[str, None] = {}
 
     def read(self, value: Any, unit: str | None = None) -> int | Wall | None:
-        """UTC microseconds, or a time on a clock of unknown zone; ``None`` for a missing value.
+        """Return UTC microseconds, or a time on a clock of unknown zone; ``None`` for a missing value.
 
-        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``unit``, else in that of the options.
+        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``unit``, by default the unit of the options.
 
         Raises
         ------
         ValueError
-            It is no time.
+            Not a time.
         """
         if self._format is None and isinstance(value, str) and len(value) == _PLAIN_STAMP:
             wall = wall_clock_us(value)
             if wall is not None:
-                return Wall(wall)  # what nearly every table has
+                return Wall(wall)  # the most frequent form
         if isinstance(value, Wall):
             return value
         if isinstance(value, Instant):
@@ -128,7 +126,7 @@ class TableClock(IntervalClock):
         if is_missing(value):
             return None
         if isinstance(value, bool):
-            raise ValueError("a truth value is no time")
+            raise ValueError("a truth value is not a time")
         if isinstance(value, int | float):
             value = _plain(value)
         if not isinstance(value, str):
@@ -148,13 +146,13 @@ class TableClock(IntervalClock):
         return Wall(wall) if match[4] is None else wall - offset_us(match[4])
 
     def use_format(self, values: Iterable[Any] | None = None) -> None:
-        """From here on: read in ``time_format``, if there is one; given ``values``, only if one of them is in it."""
+        """Read in ``time_format`` from now on, if there is one; with ``values``, only if one of them has it."""
         form = self._options.time_format
         is_fit = values is None or (form and any(formatted_us(str(value), form) is not None for value in values))
         self._format = form if is_fit else None
 
     def how_to_read(self) -> str | None:
-        """What to type so that times are read which were not; ``None`` where nothing is known of them."""
+        """Return the options to read the unreadable times; ``None`` if unknown."""
         if self.likely_unit is not None:
             return f"the numbers look like times in {self.likely_unit}: --time-unit {self.likely_unit}"
         return how_to_read(self.unread) if self.unread else None
@@ -193,12 +191,12 @@ class TableClock(IntervalClock):
         at: Place,
         slack_us: int = US,
     ) -> tuple[int, int | None] | None:
-        """Start and end in UTC microseconds, ``None`` if the clock skips one; ``slack_us``: how exact ``elapsed_us``.
+        """Return start and end in UTC microseconds, ``None`` if the clock skips one; ``slack_us`` bounds time errors.
 
         Raises
         ------
         InputError
-            The zone is not known; or a time occurs twice and neither the log nor ``--dst-fold`` settles which is meant.
+            Unknown zone, or an ambiguous time that neither the log nor ``--dst-fold`` resolves.
         """
         ends = None if end is None else self._candidates(end, at[0])
         return self.settle(self._candidates(start, at[0]), ends, elapsed_us, (*at, ""), slack_us)
@@ -216,35 +214,35 @@ class TableClock(IntervalClock):
             "a time occurs twice in its zone, when summer time ends, and nothing settles which of the two is meant",
             file=at[0],
             row=f"line {at[1]}",
-            expected="times in UTC, or rows whose running time settles it",
+            expected="times in UTC, or rows with a running time that resolves it",
             fix=f"export in UTC ({self._export}), or choose: --dst-fold earlier, --dst-fold later",
         )
 
     def count(self, time: int | Wall, is_number: bool) -> None:
-        """Remember what kind of time a row that was used has."""
+        """Count the kind of time of a kept row."""
         self.counts["local" if isinstance(time, Wall) else "numbers" if is_number else "zoned"] += 1
 
     def evidence(self) -> str:
-        """How the times were read, in a sentence."""
-        said = {
+        """Describe how the times were read."""
+        texts = {
             "numbers": f"have numbers (in {', '.join(self._units)}): no zone needed",
-            "zoned": "say their zone",
+            "zoned": "have a zone",
             "local": f"have local times, in {self.zone} as given",
-            "settled": "at the end of summer time were settled by the order and the running time",
+            "settled": "at the end of summer time were resolved by order and running time",
         }
-        parts = [f"{self.counts[kind]:,} rows {text}" for kind, text in said.items() if self.counts[kind]]
+        parts = [f"{self.counts[kind]:,} rows {text}" for kind, text in texts.items() if self.counts[kind]]
         return "; ".join(parts) or "no row has a time"
 
 
 def is_number(value: Any) -> bool:
-    """Whether a time is a plain number, as text or as such."""
+    """Return whether a time is a plain number, as text or as such."""
     if isinstance(value, str):
         return _NUMBER.fullmatch(value) is not None
     return isinstance(value, int | float)
 
 
 def is_interval(start_us: int, end_us: int | None) -> bool:
-    """Whether a record takes it: within the calendar, and an end that is known comes after the start."""
+    """Return whether an interval is valid: within the calendar, and a known end comes after the start."""
     if not FIRST_TIME_US < start_us < LAST_TIME_US:
         return False
     return end_us is None or start_us < end_us < LAST_TIME_US
@@ -257,7 +255,7 @@ def _plain(value: int | float) -> str:
 
 
 def check_time_format(form: str) -> None:
-    """Raise ``InputError`` for a format that does not settle day and minute, or that names a zone (``%Z``)."""
+    """Raise ``InputError`` for a format without day and minute, or with the name of a zone (``%Z``)."""
     try:
         again = None if "%Z" in form.replace("%%", "") else datetime.strptime(_PROBE.strftime(form), form)
     except ValueError:
@@ -275,14 +273,14 @@ def check_time_format(form: str) -> None:
 
 
 def formatted_us(text: str, form: str) -> tuple[int, bool] | None:
-    """Microseconds since 1970-01-01 00:00 of a time in ``form``, and whether they are UTC (``%z``) or of a wall clock.
+    """Return microseconds since 1970-01-01 00:00 of a time in ``form``, and whether UTC (``%z``) or of a wall clock.
 
     ``None`` if the text is not in that format.
     """
     if not text.isascii():
         return None
     try:
-        moment = datetime.strptime(text, form)  # whose zone is told by the offset, or by --tz
+        moment = datetime.strptime(text, form)  # the offset, or --tz, gives the zone
     except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
@@ -291,13 +289,13 @@ def formatted_us(text: str, form: str) -> tuple[int, bool] | None:
 
 
 def fitting_formats(texts: Sequence[str]) -> list[str]:
-    """Usual formats in which all of ``texts`` can be read."""
+    """Return the usual formats in which all of ``texts`` can be read."""
     return [form for form in _USUAL if texts and all(formatted_us(text, form) is not None for text in texts)]
 
 
 def how_to_read(texts: Sequence[str]) -> str:
-    """What to type so that ``texts`` are read as times."""
+    """Return the options to read ``texts`` as times."""
     forms = fitting_formats(texts)
     if not forms:
-        return 'say how the times are written, in the terms of strptime, e.g. --time-format "%d.%m.%Y %H:%M:%S"'
-    return "say how the times are written: " + ", or ".join(f'--time-format "{form}"' for form in forms)
+        return 'give the format of the times, in the terms of strptime, e.g. --time-format "%d.%m.%Y %H:%M:%S"'
+    return "give the format of the times: " + ", or ".join(f'--time-format "{form}"' for form in forms)

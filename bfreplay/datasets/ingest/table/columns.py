@@ -1,4 +1,4 @@
-"""Which column of a table is what: as the user says, or by the names that well-known tables use."""
+"""Roles of the columns of a table: as given, or by the names in well-known tables."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from bfreplay.errors import InputError
 ROLES = (
     "job", "start", "end", "nodes", "node_count", "processors", "elapsed", "limit", "state", "outage_state",
 )  # fmt: skip
-"""What a column can be. ``outage_state`` marks a table of outages: a column with words, or one word for all rows."""
+"""Roles of columns. ``outage_state`` marks a table of outages: a column with words, or one word for all rows."""
 
 WHOLE_MACHINE = "ALL"
 """``--map nodes=ALL``: every outage of a table without a column of nodes is one of the whole machine."""
 
 
 def check_mapping(mapping: Mapping[str, str]) -> None:
-    """Raise ``InputError`` for a role that there is not."""
+    """Raise ``InputError`` for an unknown role."""
     for role in mapping:
         if role not in ROLES:
             close = difflib.get_close_matches(role, ROLES, 1)
             raise InputError(
-                "there is no such role of a column",
+                "unknown role of a column",
                 column="--map",
                 value=f"{role}={mapping[role]}",
                 expected="one of " + ", ".join(ROLES),
@@ -33,12 +33,12 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
 
 
 def split_units(mapping: Mapping[str, str], names: Container[str], file: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Role -> column, and role -> unit where one is given; a column whose own name ends in ``:min`` is that column.
+    """Return column by role, and unit by role where given; a column whose own name ends in ``:min`` is that column.
 
     Raises
     ------
     InputError
-        The role's numbers cannot have such a unit.
+        Invalid unit for the role.
     """
     columns, units = dict(mapping), {}
     for role, text in mapping.items():
@@ -47,7 +47,7 @@ def split_units(mapping: Mapping[str, str], names: Container[str], file: str) ->
             continue
         if unit not in UNITS_OF[role]:
             if column not in names:
-                continue  # a column that there is not: said as such
+                continue  # an unknown column: reported as such
             raise InputError(
                 f"{role} cannot be in that unit",
                 file=file,
@@ -60,7 +60,7 @@ def split_units(mapping: Mapping[str, str], names: Container[str], file: str) ->
     return columns, units
 
 
-# Names in lower case with "_" for what is no letter or digit; the first that is there is taken.
+# Names in lower case with "_" for other characters than letters and digits; the first that exists counts.
 _KNOWN: Mapping[str, tuple[str, ...]] = {
     "job": ("jobidraw", "job_id_raw", "cobalt_jobid", "job_id", "jobid", "allocation_id", "jid", "job", "id"),
     "nodes": (
@@ -83,7 +83,7 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "limit": ("wallclock_req", "walltime_seconds"),
     "state": ("state", "job_state", "jobstate", "job_status", "status"),
 }  # fmt: skip
-# Two of these in one table are two meanings, not two spellings: nobody but the user knows.
+# Two of these in one table are two meanings, not two spellings: only the user knows.
 _TIMES: Mapping[str, tuple[str, ...]] = {
     "start": (
         "start_time", "start", "starttime", "start_timestamp", "begin_time", "time_start", "sdt", "t_run",
@@ -104,12 +104,12 @@ _WORDS = re.compile(r"[^a-z0-9]+")
 
 
 def plain(name: str) -> str:
-    """A column name in lower case, with ``_`` for everything that is no letter or digit."""
+    """Return a column name in lower case, with ``_`` for other characters than letters and digits."""
     return _WORDS.sub("_", name.strip().lower()).strip("_")
 
 
 def by_plain_name(names: Sequence[str]) -> dict[str, str]:
-    """Plain name -> name; of several columns the first."""
+    """Return names by plain name; of several columns the first."""
     return {plain(name): name for name in reversed(names)}
 
 
@@ -119,13 +119,13 @@ class Columns:
     Parameters
     ----------
     names
-        Column names as the table has them.
+        Column names of the table.
     mapping
-        Role -> column name, as given by the user, without units.
+        Column name by role, as given by the user, without units.
     looks_like_count
-        Whether a column of that name holds plain numbers: ``nodes`` may be a list or a number.
+        Returns whether a column holds plain numbers: ``nodes`` may be a list or a number.
     is_outages
-        It is a table of outages: only those roles count that outages have, and a ``node`` is the node that is out.
+        True for a table of outages: only roles of outages count, and ``node`` is the node that is out.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Columns:
                 self.by_role[role] = found[0]
         if is_outages and "nodes" not in self.by_role:
             self.is_whole_machine = mapping.get("nodes") == WHOLE_MACHINE
-        # only what was asked for, which a list of those held makes worthless
+        # only requested nodes, irrelevant beside a list of nodes held
         is_requested = plain(self.by_role.get("node_count", "")) in _REQUESTED
         if "nodes" in self.by_role and "node_count" not in mapping and is_requested:
             del self.by_role["node_count"]
@@ -176,21 +176,21 @@ class Columns:
             self.by_role.pop("processors", None)
 
     def _candidates(self) -> dict[str, tuple[str, ...]]:
-        """Role -> names by which its column is known."""
+        """Return the known column names by role."""
         if self.is_outages:
             return {"nodes": _NODES_OF_OUTAGES, **_TIMES}
         return {**_KNOWN, **_TIMES}
 
     @property
     def limit_of_unknown_unit(self) -> str | None:
-        """A column with time limits of which nobody knows the unit."""
+        """Column of time limits of unknown unit."""
         if "limit" in self.by_role:
             return None
         return next((name for name in self.names if plain(name) in _UNITS_UNKNOWN), None)
 
     @property
     def missing(self) -> list[str]:
-        """What is not known of start, end and nodes."""
+        """Missing parts of start, end and nodes."""
         missing = [] if "start" in self.by_role else ["start"]
         if "end" not in self.by_role and ("elapsed" not in self.by_role or self.is_outages):
             missing.append("end")
@@ -198,7 +198,7 @@ class Columns:
         return missing if has_nodes or self.is_whole_machine else [*missing, "nodes"]
 
     def check(self, file: str) -> None:
-        """Raise ``InputError`` if a role that is needed has no column, or several; the fix is what to type."""
+        """Raise ``InputError`` if a needed role has no column, or several; the fix is an option."""
         for role, name in self.absent.items():
             raise self._error(f"there is no column {name!r}, which was given as {role}", file, [role], name)
         repeated = [role for role, name in self.by_role.items() if self.names.count(name) > 1]
@@ -216,7 +216,7 @@ class Columns:
             raise self._error(f"{' and '.join(names)} could both be the {role} of {of_what}", file, [role], None)
         missing = self.missing
         if missing == ["nodes"] and self.is_outages:
-            raise self._error("this table of outages does not say which nodes were out", file, missing, None)
+            raise self._error("this table of outages has no column of nodes", file, missing, None)
         if missing:
             raise self._error(f"no column is known to be the {' or the '.join(missing)}", file, missing, None)
 
@@ -228,7 +228,7 @@ class Columns:
             taken.add(column)
             wanted.append(f"--map {role}={column}")
         listed = ", ".join(self.names[:60]) + (", ..." if len(self.names) > 60 else "")
-        fix = "say which column is what: " + " ".join(wanted)
+        fix = "name the columns: " + " ".join(wanted)
         if self.is_outages and "nodes" in roles:
             fix += f"; if the whole machine was out each time: --map nodes={WHOLE_MACHINE}"
         return InputError(
@@ -243,7 +243,7 @@ class Columns:
         )
 
     def _closest(self, role: str, value: str | None, taken: set[str]) -> str:
-        """The column that is all but called ``value`` (or as columns of that role are); ``COLUMN`` if none is."""
+        """Return the column with a name close to ``value``, or to names of that role; ``COLUMN`` if none is."""
         wanted = [plain(value)] if value is not None else [role, *self._candidates().get(role, ())]
         rated = [
             (difflib.SequenceMatcher(None, known, plain(name)).ratio(), name)

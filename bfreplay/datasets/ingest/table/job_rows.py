@@ -1,4 +1,4 @@
-"""Rows of tables to job intervals."""
+"""Job intervals from rows of tables."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table import cells as values
-from bfreplay.datasets.ingest.table.cells import is_missing, shown
+from bfreplay.datasets.ingest.table.cells import cell_texts, is_missing
 from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
-from bfreplay.datasets.ingest.table.outages import is_node_word, nodes_listed
+from bfreplay.datasets.ingest.table.outages import is_node_word, node_indices
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
-LISTS_UNREADABLE = "node lists that cannot be read were replaced by the number of nodes: which nodes is a rule's choice"
-ELAPSED_DIFFERS = "the running time in the log is not the end minus the start; start and end are believed"
+LISTS_UNREADABLE = "node lists that cannot be read were replaced by the number of nodes, which are assigned by rule"
+ELAPSED_DIFFERS = "the running time in the log is not the end minus the start; start and end are used"
 ELAPSED_UNREADABLE = "running times that cannot be read: nothing confirms the start and the end beside them"
-ENDS_BY_ELAPSED = "rows have no end: they are taken to have ended after their running time"
+ENDS_BY_ELAPSED = "rows have no end: their end is start plus running time"
 WRITTEN_AT = (
     "running jobs disagree on when the table was written (start plus running time): a start or a running time is wrong"
 )
 WHOLE_HOURS = "running time and start-to-end differ by whole hours: the time zone (--tz) may be wrong"
-BACKWARDS = "jobs that end before they start were left out: their nodes look idle"
+BACKWARDS = "jobs that end before they start were skipped: their nodes look idle"
 BACKWARDS_BY_LESS_THAN_AN_HOUR = (
-    "jobs that end less than an hour before they start were left out: clocks may have been set back in between, which "
-    "the zone given does not do, so --tz may be wrong"
+    "jobs that end less than an hour before they start were skipped: clocks may have been set back in between, which "
+    "the given zone does not do, so --tz may be wrong"
 )
-NO_START = "jobs with nodes and an end but without a start were left out: their nodes look idle"
-NO_NODES = "jobs that ran, but of which the table gives no nodes, were left out"
+NO_START = "jobs with nodes and an end but without a start were skipped: their nodes look idle"
+NO_NODES = "jobs that ran without nodes in the table were skipped"
 NODE_STATES = (
     "rows of jobs have states of nodes (down, drain, idle, ...) and count as jobs; outages go into a table of their own"
 )
-OVER_WITHOUT_END = "jobs whose state says that they are over have no end: they are taken as running"
-NO_JOB = "rows without a job's name or number were kept: if they stand in two files they count twice"
+OVER_WITHOUT_END = "finished jobs have no end: they count as running"
+NO_JOB = "rows without a job's name or number were kept: in two files they count twice"
 
 RELATIVE_BEFORE_US = 10 * 365 * 86_400_000_000
-"""Times before 1980 are no dates of jobs: they count from the start of a log."""
+"""Times before 1980 count from the start of a log."""
 
 PENDING = frozenset(
     {"pending", "pd", "queued", "q", "held", "hold", "waiting", "submitted", "requeue_hold", "configuring"}
@@ -61,21 +61,21 @@ SEVERAL_TASKS = (
 
 
 class JobRows:
-    """Takes rows of a table of jobs.
+    """Converter of rows of a table of jobs.
 
     Parameters
     ----------
     file
         Name of the file, for the report.
     columns
-        Role -> column, of the roles that have one.
+        Column by role.
     units
-        Role -> unit of its numbers, where one was given.
+        Unit of numbers by role, where given.
 
     Raises
     ------
     InputError
-        There are only processors, and nobody said how many a node has.
+        The table has only processors, and their number per node is not known.
     """
 
     def __init__(
@@ -96,14 +96,14 @@ class JobRows:
         self._written: list[tuple[int, int]] = []
         if "node_count" not in columns and "nodes" not in columns and not options.procs_per_node:
             raise InputError(
-                "the table says how many processors a job had, and nobody how many a node has",
+                "the table has processors of jobs, and the processors of a node are not known",
                 file=file,
                 expected="the number of processors of one node",
                 fix="give it: --procs-per-node 48",
             )
 
     def add(self, cells: Mapping[str, Cell], line: int) -> None:
-        """Make an interval of a row, or count why not."""
+        """Add the interval of a row, or count the reason to skip it."""
         at = self._file, line
         state = values.first_word(cells.get("state"))
         job = self._job(cells.get("job"))
@@ -116,13 +116,13 @@ class JobRows:
             end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
             return self._report.skip_with_warning(
-                "a time that cannot be read", *at, f"{shown(cells, 'start', 'end')}: {error}"
+                "a time that cannot be read", *at, f"{cell_texts(cells, 'start', 'end')}: {error}"
             )
         try:
-            elapsed = self._elapsed(cells, end, at)
+            elapsed = self._elapsed_us(cells, end, at)
         except (ValueError, OverflowError) as error:
             return self._report.skip_with_warning(
-                "a running time that cannot be read", *at, f"{shown(cells, 'elapsed')}: {error}"
+                "a running time that cannot be read", *at, f"{cell_texts(cells, 'elapsed')}: {error}"
             )
         if end is not None and _us(end) == 0:
             end = None
@@ -134,17 +134,17 @@ class JobRows:
                 and elapsed != 0
                 and not state.startswith("cancel")
             ):
-                self._report.warn(NO_START, *at, f"{job} {shown(cells, 'start', 'end')}")
+                self._report.warn(NO_START, *at, f"{job} {cell_texts(cells, 'start', 'end')}")
             return self._report.skip("never started", *at, job)
         try:
             count = self._count(cells)
         except ValueError:
-            value = shown(cells, "nodes", "node_count", "processors")
+            value = cell_texts(cells, "nodes", "node_count", "processors")
             return self._report.skip_with_warning("a number of nodes that cannot be read", *at, value)
         slack = values.span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
         interval = self._clock.interval(start, end, elapsed, at, slack)
         if interval is None:
-            return self._report.skip(SKIPPED, *at, shown(cells, "start", "end"))
+            return self._report.skip(SKIPPED, *at, cell_texts(cells, "start", "end"))
         start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, at)
         if state and is_node_word(state):
             self._report.warn(NODE_STATES, *at, state)
@@ -154,14 +154,14 @@ class JobRows:
             if end_us is not None and end_us < start_us:
                 is_less = isinstance(start, Wall) and start_us - end_us < HOUR_US
                 sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_less else BACKWARDS
-                self._report.warn(sentence, *at, shown(cells, "start", "end"))
-            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which says why it cannot be
+                self._report.warn(sentence, *at, cell_texts(cells, "start", "end"))
+            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which counts the reason
         nodes, text = None, ""
         if not is_missing(cells.get("nodes")):
             try:
-                nodes, text = nodes_listed(cells["nodes"], self._lists)
+                nodes, text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
-                value = shown(cells, "nodes", "node_count", "processors")
+                value = cell_texts(cells, "nodes", "node_count", "processors")
                 if not count:
                     return self._report.skip_with_warning(
                         "a list of nodes that cannot be read", *at, f"{value}: {error}"
@@ -183,15 +183,15 @@ class JobRows:
     def _end(
         self, cells: Mapping[str, Cell], state: str, interval: tuple[int, int | None], elapsed: int | None, at: Place
     ) -> int | None:
-        """End of a job; where there is none, the start plus the running time of a job that is over."""
+        """Return the end of a job; without one, start plus running time of a finished job."""
         start_us, end_us = interval
         if end_us is None and state not in RUNNING:
             if elapsed is not None and (state or "end" not in self._has):
                 if "end" in self._has:
-                    self._report.warn(ENDS_BY_ELAPSED, *at, f"{shown(cells, 'job')} {state}")
+                    self._report.warn(ENDS_BY_ELAPSED, *at, f"{cell_texts(cells, 'job')} {state}")
                 return start_us + elapsed
             if state:
-                self._report.warn(OVER_WITHOUT_END, *at, f"{shown(cells, 'job')} {state}")
+                self._report.warn(OVER_WITHOUT_END, *at, f"{cell_texts(cells, 'job')} {state}")
         elif end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
             self._written.append((start_us + elapsed, at[1]))
         return end_us
@@ -204,10 +204,10 @@ class JobRows:
             return
         is_whole_hours = (off_us + slack_us) % HOUR_US <= 2 * slack_us < HOUR_US
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
-        self._report.warn(sentence, *at, shown(cells, "start", "end", "elapsed"))
+        self._report.warn(sentence, *at, cell_texts(cells, "start", "end", "elapsed"))
 
     def finish(self) -> None:
-        """Warn of running jobs whose start plus running time is not when most say that the table was written."""
+        """Warn of running jobs whose start plus running time differs from the most frequent one."""
         times = sorted(time for time, _ in self._written)
         middle = times[len(times) // 2] if times else 0
         off = [line for time, line in self._written if abs(time - middle) > _WRITING_TAKES_US]
@@ -226,8 +226,8 @@ class JobRows:
             raise ValueError("more nodes than any machine has")
         return count
 
-    def _elapsed(self, cells: Mapping[str, Cell], end: int | Wall | None, at: Place) -> int | None:
-        """Running time; where there is an end to go by, one that cannot be read is a warning only."""
+    def _elapsed_us(self, cells: Mapping[str, Cell], end: int | Wall | None, at: Place) -> int | None:
+        """Return the running time; if there is an end, an unreadable one is only a warning."""
         if is_missing(cells.get("elapsed")):
             return None
         self._check_unit("elapsed", cells["elapsed"], at)
@@ -236,11 +236,11 @@ class JobRows:
         except (ValueError, OverflowError):
             if end is None:
                 raise
-            self._report.warn(ELAPSED_UNREADABLE, *at, shown(cells, "elapsed"))
+            self._report.warn(ELAPSED_UNREADABLE, *at, cell_texts(cells, "elapsed"))
             return None
 
     def _check_unit(self, role: str, value: Any, at: Place) -> None:
-        """Refuse a number that would be read as seconds from a column that seems to be in another unit."""
+        """Refuse a number without a unit from a column that seems not to be in seconds."""
         unit = self._named_units.get(role)
         if unit is None or not values.is_plain_number(value):
             return
@@ -252,7 +252,7 @@ class JobRows:
             column=column,
             value=value,
             expected=f"the unit of the column: {', '.join(values.SPAN_UNITS)}",
-            fix=f"say it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
+            fix=f"give it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
         )
 
     def _job(self, value: Any) -> str:
@@ -261,7 +261,7 @@ class JobRows:
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
     def _is_step(self, job: str) -> bool:
-        """Whether it is a step of a job; ``12.0`` is one only below ``12``, else a number that became a float."""
+        """Return whether a row is a job step; ``12.0`` is one only below ``12``, else a number that became a float."""
         match = _STEP.fullmatch(job)
         if match is None:
             return False
@@ -269,14 +269,14 @@ class JobRows:
 
 
 def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
-    """Role -> unit other than seconds in which its numbers seem to be, where the user gave none."""
+    """Return units other than seconds by role, guessed from names, where the user gave none."""
     found = {}
     for role in ("elapsed", "limit"):
         if role not in columns or role in units:
             continue
         unit = values.unit_in_name(columns[role])
         if unit is None and role == "elapsed" and "end" not in columns and time_unit != "s":
-            unit = time_unit  # start in it, and no end that would tell
+            unit = time_unit  # a start in it, and no end to check it
         if unit not in (None, "s"):
             found[role] = str(unit)
     return found
@@ -287,11 +287,11 @@ def _us(time: int | Wall) -> int:
 
 
 class Identities:
-    """Names intervals so that different ones differ and one that is exported twice does not.
+    """Identities of intervals: distinct for different ones, equal for duplicates in overlapping exports.
 
-    Rows of the same job and start that list different nodes are parts of the job. Rows without lists are counted: the
-    second such row of one file is the second task, also where another file (an overlapping export) has it again. Only
-    the last 65,536 jobs are remembered; rows of one job and start stand near each other in any order of time.
+    Rows of the same job and start with different nodes are parts of the job. Rows without lists are counted: the second
+    such row of a file is the second task, also if another file repeats it. Only the last 65,536 jobs are remembered, as
+    rows of one job and start are close in any order of time.
     """
 
     def __init__(self, report: ImportReport) -> None:
@@ -300,11 +300,11 @@ class Identities:
         self._counted: dict[tuple[str, int], int] = {}
 
     def next_file(self) -> None:
-        """A new file begins: count tasks from the first again."""
+        """Begin a new file: count tasks from the first again."""
         self._counted.clear()
 
     def of(self, job: str, start_us: int, nodes: str, file: str, line: int) -> str:
-        """Identity of an interval; ``nodes`` is the list as it stands, empty without one."""
+        """Return the identity of an interval; ``nodes`` is the raw list, empty without one."""
         key = (job, start_us)
         if nodes:
             first = self._listed.get(key)

@@ -1,4 +1,4 @@
-"""Tables in Parquet and CSV files alike: first cells, and the cells of chosen columns, row by row."""
+"""Tables in Parquet and CSV files: first cells, and the cells of chosen columns, row by row."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _LOOKED_AT = 50
 
 
 def is_parquet(file: LogFile) -> bool:
-    """Whether the content begins as Parquet does."""
+    """Return whether the content begins like Parquet."""
     return file.head().startswith(MAGIC)
 
 
 class ParquetTable:
-    """A Parquet file.
+    """Table in a Parquet file.
 
     Raises
     ------
     InputError
-        It is damaged, or compressed as a whole (Parquet must be read from its end).
+        Damaged, or compressed as a whole (Parquet must be read from its end).
     """
 
     def __init__(self, file: LogFile) -> None:
@@ -53,20 +53,20 @@ class ParquetTable:
             self._schema = pq.read_schema(file.path)
             self._parquet = pq.ParquetFile(file.path, read_dictionary=text_columns(self._schema))
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
         self.names = tuple(self._schema.names)
 
     def is_number(self, name: str) -> bool:
-        """Whether the column of that name has numbers."""
+        """Return whether a column has numbers."""
         import pyarrow.types as kinds
 
         kind = self._schema.field(name).type
         return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Row numbers from 1, and the cells of the columns ``names`` in that order.
+        """Yield row numbers from 1, and the cells of the columns ``names`` in that order.
 
-        Timestamps come as ``Instant`` (with a zone) or ``Wall`` (without), other values as Python has them.
+        Timestamps come as ``Instant`` (with a zone) or ``Wall`` (without), other values as Python values.
 
         Raises
         ------
@@ -87,13 +87,13 @@ class ParquetTable:
                     return
                 refuse_swollen_texts(batch, self.file.name)
                 columns = [_values(batch.column(wanted.index(name))) for name in names]
-            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is no UTF-8, too
-                raise self._damaged(error) from error
+            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is not UTF-8, too
+                raise self._damage_error(error) from error
             for cells in zip(*columns, strict=True):
                 number += 1
                 yield number, cells
 
-    def _damaged(self, error: BaseException) -> InputError:
+    def _damage_error(self, error: BaseException) -> InputError:
         return self.file.error(
             f"the Parquet file cannot be read: {' '.join(str(error).split())[:200]}",
             expected="a whole Parquet file",
@@ -122,12 +122,12 @@ Table = CsvTable | ParquetTable
 
 
 def open_table(file: LogFile, delimiter: str | None = None, columns: Sequence[str] | None = None) -> Table:
-    """Return the table in a file. ``InputError`` if it is none."""
+    """Return the table in a file; ``InputError`` for another content."""
     return ParquetTable(file) if is_parquet(file) else CsvTable(file, delimiter, columns)
 
 
 def first_cells(table: Table, name: str) -> list[Any]:
-    """The first cells of a column that are not missing, at most 50."""
+    """Return the first cells of a column that are not missing, at most 50."""
     if isinstance(table, ParquetTable):
         values = [cells[0] for _, cells in islice(table.rows([name]), 2 * _LOOKED_AT)]
     else:
@@ -139,13 +139,13 @@ def first_cells(table: Table, name: str) -> list[Any]:
 
 
 def looks_like_count(table: Table) -> Callable[[str], bool]:
-    """Tell of a column whether it has plain numbers: in CSV, whether most of its first cells are."""
+    """Return whether a column has plain numbers; in CSV, whether most of its first cells do."""
     if isinstance(table, ParquetTable):
         return table.is_number
 
     def are_counts(name: str) -> bool:
         cells = first_cells(table, name)
-        # most of them: a cell that is spoilt does not change what the column is
+        # most of them: a spoilt cell does not change the kind of column
         return 2 * sum(1 for cell in cells if cell.isascii() and cell.isdigit()) > len(cells)
 
     return are_counts
@@ -154,7 +154,7 @@ def looks_like_count(table: Table) -> Callable[[str], bool]:
 def rows_by_role(
     table: Table, columns: Columns, roles: Sequence[str], report: ImportReport, unreadable: str
 ) -> Iterator[tuple[int, Mapping[str, Cell]]]:
-    """Line (or row) numbers and the cells of each role; rows that cannot be split are skipped and warned of."""
+    """Yield line (or row) numbers and the cells of each role; skip rows that cannot be split, with a warning."""
     names = [columns.by_role[role] for role in roles]
     if isinstance(table, ParquetTable):
         for number, values in table.rows(names):

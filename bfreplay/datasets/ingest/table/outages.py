@@ -1,4 +1,4 @@
-"""Tables of outages: rows to outages, and a file of them beside the log of any scheduler."""
+"""Tables of outages: rows to outages, and a separate file for the log of any scheduler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.cells import first_word, is_missing, nodes_in, shown
+from bfreplay.datasets.ingest.table.cells import cell_texts, first_word, is_missing, nodes_in
 from bfreplay.datasets.ingest.table.clock import (
     READABLE_TIMES,
     SKIPPED,
@@ -26,12 +26,12 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 
-OUTAGES_UNREADABLE = "outages that cannot be read were left out: their nodes look idle"
-OUTAGES_BACKWARDS = "outages that end before they start were left out: their nodes look idle"
-IN_USE = "rows of a table of outages say that nodes are in use: they were left out, and their nodes look idle"
+OUTAGES_UNREADABLE = "outages that cannot be read were skipped: their nodes look idle"
+OUTAGES_BACKWARDS = "outages that end before they start were skipped: their nodes look idle"
+IN_USE = "rows of a table of outages say that nodes are in use: they were skipped, and their nodes look idle"
 
 STATE_COLUMNS = ("state", "node_state", "status", "event", "event_type", "event_state")
-"""What a column of states is called in tables of outages, in lower case."""
+"""Names of a column of states in tables of outages, in lower case."""
 
 _OF_NODES_ALONE = (
     "down", "drain", "drng", "maint", "outage", "offline", "broken", "not_responding", "reboot", "power", "resv",
@@ -55,20 +55,20 @@ IN_UTC = "times such as 2024-10-01T01:32:06Z"
 
 
 class OutageRows:
-    """Takes rows of a table of outages: start, end, a word for the state, nodes (``all``: the whole machine).
+    """Converter of rows of a table of outages: start, end, a word for the state, nodes (``all``: the whole machine).
 
     Parameters
     ----------
     file
         Name of the file, for the report.
     has
-        Roles that have a column; without ``nodes``, every outage is one of the whole machine.
+        Roles with a column; without ``nodes``, every outage is of the whole machine.
     constant
-        State of all rows, where there is no column of states.
+        State of all rows, without a column of states.
     is_named
-        The user said that it is a table of outages; else rows of nodes in use are a warning.
+        True if the user gave it as a table of outages; otherwise rows of nodes in use are a warning.
     units
-        Role -> unit of its numbers, where one was given.
+        Unit of numbers by role, where given.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class OutageRows:
         self._units = {} if units is None else units
 
     def add(self, cells: Mapping[str, Cell], line: int) -> None:
-        """Make an outage of a row, or count why not."""
+        """Add the outage of a row, or count the reason to skip it."""
         at = self._file, line
         word = _word(cells.get("outage_state")) if self._constant is None else self._constant
         state = outage_state(word)
@@ -97,29 +97,29 @@ class OutageRows:
         if state == NodeState.BUSY and not self._is_named:
             self._report.warn(IN_USE, *at, word)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            return self._skip("a state that is no outage", at, word, is_warning=False)
+            return self._skip("a state that is not an outage", at, word, is_warning=False)
         try:
             start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
         except (ValueError, OverflowError) as error:
-            value = f"{shown(cells, 'start', 'end')}: {error}"
+            value = f"{cell_texts(cells, 'start', 'end')}: {error}"
             return self._skip("an outage that cannot be read", at, value, is_warning=True)
         if start is None:
-            return self._skip("an outage without a start", at, shown(cells, "start", "end"), is_warning=True)
+            return self._skip("an outage without a start", at, cell_texts(cells, "start", "end"), is_warning=True)
         interval = self._clock.interval(start, end, None, at)
         if interval is None:
-            return self._skip(SKIPPED, at, shown(cells, "start", "end"), is_warning=False)
+            return self._skip(SKIPPED, at, cell_texts(cells, "start", "end"), is_warning=False)
         nodes: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
-                nodes, text = nodes_listed(cells["nodes"], self._lists)
+                nodes, text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
                 return self._skip(
-                    "an outage that cannot be read", at, f"{shown(cells, 'nodes')}: {error}", is_warning=True
+                    "an outage that cannot be read", at, f"{cell_texts(cells, 'nodes')}: {error}", is_warning=True
                 )
-            if not text:  # written as "all" if it were the machine
+            if not text:  # the whole machine would be "all"
                 return self._skip("an outage without nodes", at, cells["nodes"], is_warning=True)
         if interval[1] is not None and interval[1] < interval[0]:
-            self._report.warn(OUTAGES_BACKWARDS, *at, shown(cells, "start", "end"))
+            self._report.warn(OUTAGES_BACKWARDS, *at, cell_texts(cells, "start", "end"))
         self._clock.count(start, is_number(cells["start"]))
         self._record.add_outage(state, *interval, nodes, *at)
 
@@ -130,16 +130,16 @@ class OutageRows:
 
 
 def _word(value: Any) -> str:
-    """A state in lower case, with ``_`` for spaces; empty for a missing one, but ``unknown`` is a state."""
+    """Return a state in lower case, with ``_`` for spaces; empty if missing, but ``unknown`` is a state."""
     text = "_".join(str(value).lower().split())
     return "" if is_missing(value) and text != "unknown" else text
 
 
 def outage_column(table: Table, mapped: str | None) -> str | None:
-    """The column by which a table is one of outages without anybody saying so.
+    """Return the column that marks a table as one of outages.
 
-    One called ``outage_state``; or a column of states or events (or ``mapped``, which the user calls the state) in
-    which all of the first cells are words that no scheduler has for jobs: down, drain, maintenance, ...
+    A column ``outage_state``; or a column of states or events (or ``mapped``, the state given by the user) whose first
+    cells are all words that no scheduler uses for jobs: down, drain, maintenance, ...
     """
     known = by_plain_name(table.names)
     if "outage_state" in known:
@@ -154,19 +154,19 @@ def outage_column(table: Table, mapped: str | None) -> str | None:
 
 
 def is_outage_word(word: str) -> bool:
-    """Whether a word is a state of nodes that are out, and of no job: ``failed``, say, may be either."""
+    """Return whether a word is a state of unusable nodes, and never of jobs: ``failed`` may be either."""
     return any(part.strip("_").startswith(_OF_NODES_ALONE) for part in word.split("+"))
 
 
 def is_node_word(word: str) -> bool:
-    """Whether a word is a state of nodes, and of no job that ran."""
+    """Return whether a word is a state of nodes, and never of a job that ran."""
     return is_outage_word(word) or word.rstrip(_MARKS) in _OF_NODES_IN_SERVICE
 
 
 def outage_state(word: str) -> NodeState | None:
-    """State that a word means, of this project or as schedulers and people write it; ``None`` if nobody knows.
+    """Return the state of a word, of this project or as usual elsewhere; ``None`` if unknown.
 
-    Of several (``IDLE+DRAIN``) the one that keeps jobs off most.
+    Of several (``IDLE+DRAIN``) the most restrictive one.
     """
     states = [_one_state(part) for part in "_".join(word.lower().split()).split("+")]
     worst = next((state for state in _WORST_FIRST if state in states), None)
@@ -191,34 +191,34 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
 )
 
 
-def nodes_listed(value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
-    """Indices of the nodes in a cell, and the list as text. ``ValueError`` if it is no list of nodes."""
+def node_indices(value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
+    """Return the node indices of a cell, and the list as text; ``ValueError`` unless a list of nodes."""
     text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
     nodes = lists.ids(text, lambda: nodes_in(value))
     return nodes, text if len(nodes) else ""
 
 
 def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
-    """Add the outages in a CSV, TSV or Parquet file to what a reader has read.
+    """Add the outages in a CSV, TSV or Parquet file to the record of a reader.
 
     Columns: ``node`` (or ``nodes``, ``host``, ...; a name, a list of nodes, or ``ALL``), ``start``, ``end`` (empty: out
     to the end of the log), ``state`` (down, drain, maint, reserved, off, unknown; without the column: down). Times as
     in tables of jobs, by ``timezone``, ``dst_fold``, ``time_unit`` and ``time_format`` of the options (the format only
-    if the file's times are in it). The other options are about the log, not about this file.
+    if the file's times have it). The other options concern the log, not this file.
 
-    The outages given count as all that there were (``record.outages_known``).
+    The given outages count as complete (``record.outages_known``).
 
     Raises
     ------
     InputError
-        It is no such table, or none of its rows can be used.
+        Another table, or no usable row.
     """
     table = open_table(file)
     known = by_plain_name(table.names)
     state = next((known[name] for name in ("outage_state", *STATE_COLUMNS) if name in known), None)
     if any(name in known for name in _JOBS) or ("id" in known and state is None):
         raise file.wrong_start(
-            "this is a table of jobs, and should be one of outages",
+            "this is a table of jobs, not of outages",
             value=", ".join(table.names[:60]),
             expected=f"columns node, start, end and state ({_STATES})",
             fix=_example(),

@@ -1,4 +1,4 @@
-"""Tables of jobs of any make: CSV, TSV or Parquet, with a mapping of what each column is."""
+"""Tables of jobs in any layout: CSV, TSV or Parquet, with a mapping of columns to roles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALLEST_TABLE = (
     "101,2024-10-01T01:32:06Z,2024-10-01T02:02:41Z,cn[1-4]",
     "102,2024-10-01T02:00:00Z,,cn5",
 )
-"""A table of jobs that needs no option; the second job is still running."""
+"""Example table that needs no option; the second job is still running."""
 
 PARQUET_IN_UTC = (
     "duckdb -c \"COPY (SELECT * REPLACE (start_time AT TIME ZONE 'Europe/Paris' AS start_time, "
@@ -43,9 +43,9 @@ EXPORTS: Sequence[Export] = (
     ),
     Export(DATABASE_IN_UTC, "a table of jobs in a database, its local times (here of Paris) as times in UTC"),
     Export(PARQUET_IN_UTC, "the same of a Parquet file"),
-    Export(JOIN, "LSF with CSM: each allocation with the nodes it had"),
+    Export(JOIN, "LSF with CSM: each allocation with its nodes"),
 )
-_OWN_FORMATS = (  # columns by which other readers know their logs
+_OWN_FORMATS = (  # columns by which other readers recognise their logs
     {"is_all_machine_down"},
     {"start_timestamp", "machine_name"},
     {"start_timestamp", "cobalt_jobid"},
@@ -55,18 +55,17 @@ _OWN_FORMATS = (  # columns by which other readers know their logs
 
 
 class TableReader:
-    """CSV, TSV and Parquet files with a row for each job (or each job and node), and tables of outages.
+    """Reader of CSV, TSV and Parquet files with a row for each job (or each job and node), and tables of outages.
 
     Options: ``mapping`` (role -> column, or column:unit; see ``mapping.ROLES``), ``timezone`` and ``dst_fold`` for
     times without a zone, ``time_unit`` for numbers and ``time_format`` for texts in the columns of times,
     ``procs_per_node`` where only processors are given, ``columns`` and ``delimiter`` for files without a header.
     Times are ISO-8601 or numbers; elapsed time and limit are seconds (or the unit given) or ``[D-]HH:MM:SS``.
 
-    A table is one of outages if the user maps ``outage_state``, if it has a column of that name, or if the states in it
-    are such as only nodes have.
+    A table has outages if the user maps ``outage_state``, if it has a column of that name, or only states of nodes.
 
-    Nodes in a table of their own (CSM: ``csm_allocation_node_history``) are refused: joining two tables takes memory
-    that grows with them. The message has the command that joins them beforehand.
+    Nodes in a separate table (CSM: ``csm_allocation_node_history``) are refused: joining two tables takes memory that
+    grows with them. The message has the command that joins them beforehand.
     """
 
     name = "table"
@@ -74,7 +73,7 @@ class TableReader:
     exports: Sequence[Export] = EXPORTS
 
     def recognise(self, file: LogFile) -> str | None:
-        """Say by which columns this is a table of jobs, or of outages."""
+        """Return the columns by which this is a table of jobs, or of outages."""
         try:
             if open_tables.is_parquet(file):
                 where = "the Parquet file has"
@@ -111,7 +110,7 @@ class TableReader:
         _check_outage_state(mapping.get("outage_state"), everywhere, files[0])
         for table in tables:
             identities.next_file()
-            # a column that another of the tables has is not missing here: jobs and outages need not have the same
+            # a column in another of the tables is not missing here: jobs and outages may have different ones
             mapped = {
                 role: name
                 for role, name in mapping.items()
@@ -219,7 +218,7 @@ def _note_columns(
 def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
     lines = "".join(f"\n            {line}" for line in SMALLEST_TABLE)
     works = f"an export that works: {DATABASE_IN_UTC}" if is_parquet else f"a table that works:{lines}"
-    fix = clock.how_to_read() or f"say which column is what with --map role=column; {works}"
+    fix = clock.how_to_read() or f"name the columns with --map role=column; {works}"
     is_unread = clock.unread and clock.likely_unit is None
     expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"
     return record.report.nothing_usable(

@@ -1,4 +1,4 @@
-"""What occupancy must be, computed second by second with plain Python: slow, and easy to believe."""
+"""Occupancy computed second by second with plain Python: slow, and easy to check."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_random_assignment_repeats_with_its_seed():
 
 
 @pytest.mark.parametrize(
-    ("rule", "missing"), [("clip", "got the nodes that were free"), ("drop", "left out"), ("delay", "delayed")]
+    ("rule", "missing"), [("clip", "got the nodes that were free"), ("drop", "skipped"), ("delay", "delayed")]
 )
 def test_a_job_that_does_not_fit_is_treated_as_the_rule_says(rule, missing):
     record = ScheduleRecord()
@@ -314,7 +314,7 @@ def test_a_known_inventory_has_its_nodes_all_the_time():
 def test_counts_need_the_size_of_the_machine():
     record = ScheduleRecord()
     record.add_job(1, 0, 10 * S, None, 3)
-    with pytest.raises(InputError, match="how many nodes the machine has"):
+    with pytest.raises(InputError, match="the number of nodes of the machine is not known"):
         build_events(record)
 
 

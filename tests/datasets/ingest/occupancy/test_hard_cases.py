@@ -270,9 +270,9 @@ def test_a_window_in_which_no_node_was_there_says_so():
 
 
 def test_truth_is_not_written_as_a_number():
-    from bfreplay.datasets.ingest.occupancy.report_text import _shown
+    from bfreplay.datasets.ingest.occupancy.report_text import _text_of
 
-    assert _shown(True) == "yes"
+    assert _text_of(True) == "yes"
 
 
 def test_a_log_cut_before_its_end_has_no_window_beyond_it():

@@ -5,10 +5,10 @@ import pytest
 from bfreplay.datasets.ingest.occupancy.build import build_events
 from bfreplay.datasets.ingest.occupancy.inventory import (
     ABSENT_WARNING,
-    LEFT_OUT,
     LONG_UNUSED,
     MERGED,
     NEVER_USED,
+    SKIPPED_NODES,
     TWO_SPELLINGS,
 )
 from bfreplay.datasets.ingest.occupancy.schedule import NODE_NAMES, NOT_IN_INVENTORY, ScheduleRecord, one_name
@@ -163,7 +163,7 @@ def test_only_nodes_of_the_inventory_are_left_and_the_uses_of_others_are_counted
     found = events_by_the_second(built.events)
     assert [t for t in range(30) if found["a"][t] == NodeState.BUSY] == list(range(10))
     assert [t for t in range(30) if found["b"][t] == NodeState.BUSY] == list(range(10, 30))
-    assert built.report.facts[LEFT_OUT] == (
+    assert built.report.facts[SKIPPED_NODES] == (
         "2 nodes that the inventory does not have (--inventory-only), such as x, y: 3 uses by jobs not counted"
     )
     assert not {NOT_IN_INVENTORY, NEVER_USED} & built.report.warnings.keys()

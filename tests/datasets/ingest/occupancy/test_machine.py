@@ -1,4 +1,4 @@
-"""What a machine does as intervals begin and end: waiting jobs, room, emptiness, outages, sharing."""
+"""Machine as intervals begin and end: waiting jobs, room, emptiness, outages, sharing."""
 
 import pytest
 from hypothesis import given
@@ -56,7 +56,7 @@ def test_a_job_wider_than_the_machine_is_left_out(rule):
     record = counted([(0, 10 * S, 5), (0, 20 * S, 4)])
     built, busy = busy_nodes(record, plain(over_capacity=rule))
     assert busy == [4] * 20
-    assert tally(built, "they were left out").count == 1
+    assert tally(built, "they were skipped").count == 1
 
 
 def test_a_wider_job_is_clipped_to_the_machine():
@@ -141,7 +141,7 @@ def test_a_job_counts_as_clipped_only_where_it_lacks_nodes_in_the_window():
 def test_a_skipped_job_is_missing_with_all_its_nodes():
     record = counted([(0, 10 * HOUR, 3), (HOUR, 6 * HOUR, 2)])
     built = build_events(record, plain(over_capacity="drop"))
-    warning = tally(built, "they were left out")
+    warning = tally(built, "they were skipped")
     assert (warning.count, warning.examples[0].value) == (1, "10.0 node-hours missing")
 
 
@@ -161,7 +161,7 @@ def test_what_did_not_fit_counts_only_inside_the_window(rule):
 def test_node_hours_that_are_missing_are_those_inside_the_window():
     record = counted([(0, 20 * HOUR, 4), (0, 20 * HOUR, 2)])
     built = build_events(record, plain(over_capacity="drop", window=(5 * HOUR, 10 * HOUR)))
-    assert tally(built, "they were left out").examples[0].value == "10.0 node-hours missing"
+    assert tally(built, "they were skipped").examples[0].value == "10.0 node-hours missing"
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
@@ -374,7 +374,7 @@ def test_a_log_of_outages_alone_is_refused():
     record = ScheduleRecord()
     record.add_inventory("ab")
     record.add_outage(NodeState.DOWN, 0, HOUR, record.node_ids("a"))
-    with pytest.raises(InputError, match="no job in this log ever held a node") as caught:
+    with pytest.raises(InputError, match="no job in this log held a node") as caught:
         build_events(record)
     assert "outages alone" in caught.value.fix
 

@@ -1,4 +1,4 @@
-"""How much is idle under every treatment of jobs that need more nodes than are free, told by an import under one."""
+"""Idle time under every rule for oversubscription, from an import under one."""
 
 import pytest
 from hypothesis import given
@@ -46,11 +46,11 @@ def test_describe_tells_the_range_and_only_of_the_window_it_is_about():
     events = build_events(record, plain()).events
     idleness = characterise(events)
     # 40 node-hours; the job of 1 h holds 1 node (clip), none (drop), or 2 nodes from 4 h on (delay)
-    assert idleness.to_dict()["idle_node_hours_by_over_capacity"] == {"clip": 22.0, "delay": 20.0, "drop": 24.0}
+    assert idleness.to_dict()["idle_node_hours_by_oversubscription"] == {"clip": 22.0, "delay": 20.0, "drop": 24.0}
     text = " ".join(render(idleness).split())
     assert "than are free are treated (--over-capacity), 2 to 2.4 nodes are idle." in text
     part = characterise(events.between(0, 5 * HOUR)).to_dict()
-    assert part["idle_node_hours_by_over_capacity"] == {}
+    assert part["idle_node_hours_by_oversubscription"] == {}
 
 
 @pytest.mark.parametrize("min_gap_s", [0, 60])
@@ -75,4 +75,4 @@ def test_no_figure_is_made_up_for_a_log_that_knows_more_than_counts():
 
 def test_a_log_within_its_machine_has_no_such_figures():
     events = build_events(counted([(0, HOUR, 4)]), plain()).events
-    assert characterise(events).to_dict()["idle_node_hours_by_over_capacity"] == {}
+    assert characterise(events).to_dict()["idle_node_hours_by_oversubscription"] == {}

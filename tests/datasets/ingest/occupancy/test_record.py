@@ -1,4 +1,4 @@
-"""What a record takes, how its spool sorts it, and which rules there are."""
+"""Input of a record, sorting by its spool, and the rules."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -112,7 +112,7 @@ def test_a_machine_said_to_be_smaller_than_its_list_has_warning():
     record = listed([(0, 10 * S, "a"), (0, 20 * S, "bc")], inventory=())
     record.set_machine_size(2)
     built = build_events(record, plain())
-    assert tally(built, "more nodes than the machine is said to have").examples[0].value == "3 listed, 2 said"
+    assert tally(built, "more nodes than the given size of the machine").examples[0].value == "3 listed, 2 given"
     assert built.events.nodes == ("a", "b", "c")
 
 

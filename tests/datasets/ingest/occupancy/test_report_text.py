@@ -39,11 +39,11 @@ def test_the_report_of_a_small_log_line_by_line():
     assert lines[:10] == [
         "read        12,345 rows as slurm sacct",
         "kept        2 job intervals",
-        "left out    12,343 rows",
+        "skipped     12,343 rows",
         "            11,143 x a job step",
         "            1,200 x never started, e.g. jobs.psv:3: 7|PENDING",
-        f"window      {when}, all of the log, as asked: from the first",
-        "            start to the last time in it",
+        f"window      {when}, the whole log, as requested: from the",
+        "            first start to the last time in it",
         "nodes       2 seen in the log; --inventory adds the others",
         "noted       time zone: given as UTC",
         "node-hours  idle 3 (37.5%), busy 5 (62.5%)",
@@ -62,7 +62,7 @@ def test_one_row_is_no_rows_and_no_rows_are_rows():
     record.report.rows_read = 1
     text = rendered(record)
     assert "read        1 row as" in text
-    assert "left out    0 rows" in text
+    assert "skipped     0 rows" in text
 
 
 def test_a_log_without_a_format_is_that_of_a_schedule():
@@ -85,18 +85,18 @@ def test_an_empty_machine_is_reported_with_what_was_assumed():
     record.add_job(3, T + 10 * HOUR, T + 12 * HOUR, record.node_ids("a"))
     text = unwrapped(rendered(record))
     assert "no job on the whole machine for 50.00% of the window; 1 such time of more than 60 min" in text
-    assert "6 h together) taken for down" in text
+    assert "6 h together) assumed down" in text
     assert "(--empty-machine idle: otherwise)" in text
     text = unwrapped(rendered(record, empty_machine="idle"))
     assert "no job on the whole machine for 50.00% of the window" in text
-    assert "taken for down" not in text
+    assert "assumed down" not in text
 
 
 def test_short_idle_intervals_are_reported_with_their_time():
     record = small_log()
     record.add_job(3, T + HOUR + 9 * S, T + 2 * HOUR, record.node_ids("a"))
     text = unwrapped(rendered(record))
-    assert "1 idle interval shorter than 10 s (0.0025 node-hours) are no events" in text
+    assert "1 idle interval shorter than 10 s (0.00250 node-hours) ignored" in text
     assert "shorter than" not in rendered(record, min_gap_s=0)
 
 
@@ -112,12 +112,12 @@ def test_warnings_come_last_with_their_places():
         record.report.warn("two stories of one job", "jobs.psv", line, f"job {line}", n=600)
     record.add_job(3, T, None, record.node_ids("a"), limit_end_us=T + HOUR)
     lines = rendered(record).splitlines()
-    at = lines.index("WARNING       1,200 x two stories of one job")
+    at = lines.index("WARNING     1,200 x two stories of one job")
     assert lines[at + 1 : at + 3] == [
         "            e.g. jobs.psv:4: job 4",
         "            e.g. jobs.psv:5: job 5",
     ]
-    assert lines[at + 3].startswith("WARNING       1 x jobs without an end are long over their time limit")
+    assert lines[at + 3].startswith("WARNING     1 x jobs without an end are long over their time limit")
     assert not any(line.startswith("noted") for line in lines[at:])
 
 
@@ -126,9 +126,9 @@ def test_warnings_come_last_with_their_places():
     [
         (12_345, "12,345"),
         (0.000123, "0.000123"),
-        (1234.5, "1,234.5"),
+        (1234.5, "1,230"),
         (["a.psv: slurm", "b.psv: slurm"], "a.psv: slurm; b.psv: slurm"),
-        ({"early": 3, "hours": 0.5}, "early 3, hours 0.5"),
+        ({"early": 3, "hours": 0.5}, "early 3, hours 0.500"),
         ({"zones": ["UTC", "CET"]}, "zones UTC; CET"),
         (None, "None"),
     ],

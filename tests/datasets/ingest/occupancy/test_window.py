@@ -78,7 +78,7 @@ def test_all_of_such_a_log_would_show_a_machine_that_seems_empty(how):
     whole = window_of(record, OccupancyRules(window="full"))
     estimated = window_of(record)
     assert whole.start_us < estimated.start_us or estimated.end_us < whole.end_us
-    assert whole.why.startswith("all of the log, as asked")
+    assert whole.why.startswith("the whole log, as requested")
     assert (whole.start_us, whole.end_us) == (record.first_start_us, record.last_stamp_us)
 
 
@@ -145,12 +145,12 @@ def test_the_half_that_is_usual_is_said_and_holds():
 def test_a_log_whose_jobs_overlap_is_too_short_to_have_edges():
     record = logged(np.array([[T, T + 3 * HOUR], [T + HOUR, T + 2 * HOUR]]))
     window = window_of(record)
-    assert window == Window(T, T + 3 * HOUR, "all of the log: it is too short to tell where its edges are")
+    assert window == Window(T, T + 3 * HOUR, "the whole log: it is too short to find its edges")
 
 
 def test_the_first_end_and_the_last_start_at_one_time_leave_no_window_between():
     record = logged(np.array([[T, T + HOUR], [T + HOUR, T + 2 * HOUR]]))
-    assert window_of(record).why.startswith("all of the log: it is too short")
+    assert window_of(record).why.startswith("the whole log: it is too short")
 
 
 def test_a_log_of_one_row_is_all_of_it():

@@ -81,7 +81,7 @@ def test_a_node_left_out_brings_no_rows():
     built = build_events(record, plain(window=(100 * DAY, 105 * DAY), absent_after_s=30 * 86_400))
     assert built.events.nodes == ("a", "b")
     assert [node for _, node, _ in rows_of(built.events)] == ["b", "b"]
-    assert built.report.facts["nodes left out"].startswith("1 node that no job used within 30 days")
+    assert built.report.facts["nodes skipped"].startswith("1 node that no job used within 30 days")
 
 
 def test_twins_after_the_window_are_found_too(monkeypatch):

@@ -1,4 +1,4 @@
-"""How much of what is idle lies in long idle intervals, against numbers worked out by hand."""
+"""Idle time in long idle intervals, against numbers worked out by hand."""
 
 from __future__ import annotations
 

@@ -1,0 +1,44 @@
+"""``bfreplay runs``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import rich_click as click
+
+from bfreplay.commands.inputs import json_text
+from bfreplay.commands.option_flags import PLACE
+
+
+@click.command()
+@click.argument("folder", type=PLACE)
+@click.option("--html", metavar="FILE", type=PLACE, help="Also write the list as a page; its name ends in .html.")
+@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text, with every metric.")
+def runs(folder: Path, html: Path | None, force: bool, as_json: bool) -> None:
+    """List the runs in FOLDER with the options in which they differ and their headline metrics.
+
+    FOLDER holds run folders at any depth, for instance the runs of a sweep. Damaged ones are listed with their error.
+
+    The page of --html sorts by any column. It links to each run folder, and to its report where that is RUN.html beside
+    the run folder or report.html in it.
+
+    \b
+    Examples:
+      bfreplay runs .
+      bfreplay runs sweep --html runs.html
+    """
+    from bfreplay.experiments.run_list import list_runs, render
+    from bfreplay.report.page.document import check_report
+
+    if html is not None:
+        check_report(html, overwrite=force)
+    found = list_runs(folder)
+    if html is not None:
+        from bfreplay.report.page.run_list import write_run_list
+
+        write_run_list(found, html, overwrite=force)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    click.echo(json_text(found.to_json()) if as_json else render(found, width))

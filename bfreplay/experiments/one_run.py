@@ -1,0 +1,157 @@
+"""``replay_log``: one replay, of objects, files or names."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from bfreplay import checks
+from bfreplay.campaigns.workloads import workload_of
+from bfreplay.datasets import NodeEvents
+from bfreplay.errors import InputError
+from bfreplay.experiments.declared_options import OPTIONS, POLICY, SOLVER, DeclaredOptions
+from bfreplay.experiments.prepared_run import (
+    REPLAY_OPTIONS,
+    files_of,
+    learning,
+    load_jobs_of,
+    load_log,
+    part_of,
+    policy_for,
+    run_settings_of,
+    settings_of,
+)
+from bfreplay.experiments.run_options import documented
+from bfreplay.policies import Policy
+from bfreplay.policies.policy import not_a_policy
+from bfreplay.replay import ReplaySettings
+from bfreplay.replay.engine import ProgressCallback
+from bfreplay.runs import RunResult, run_replay
+from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+_INPUTS = ("events", "jobs", "policy")
+_KEYWORDS = tuple(name for name in OPTIONS if name not in _INPUTS)
+_OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster"}
+_OF_POLICY_TEXT = {"round", *(name for name, each in OPTIONS.items() if each.group in (POLICY, SOLVER))} - {
+    "learn_curves", "measurement_noise",
+}  # fmt: skip
+
+
+def replay_log(
+    events: NodeEvents | str | PathLike[str] | None = None,
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str] | None = None,
+    policy: Policy | str | None = None,
+    settings: ReplaySettings | None = None,
+    *,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: ProgressCallback | None = None,
+    save_failures: str | Path | None = None,
+    with_tables: bool = True,
+    **options: Any,
+) -> RunResult:
+    """Replay jobs on the idle nodes of a log, or on a cluster.
+
+    The options have the names of the options of ``bfreplay replay``, with underscores for dashes.
+
+    Parameters
+    ----------
+    events
+        The log, its file, or ``"sample"``; left out with ``cluster``.
+    jobs
+        Jobs, a job source (``workload.JobSource``), or what ``--jobs`` takes: a file, ``"sample"``, ``"gavel(n=100)"``.
+        Relative submit times count from the start of the window. A job submitted before the window waits at its start.
+    policy
+        A policy, which is closed at the end, or what ``--policy`` takes: ``"bftrainer"`` (the default),
+        ``"gavel.max_min_fairness"``, ``"look-ahead(events=3)"``.
+    settings
+        An object instead of the options that it holds: ``max_parallel``, ``semantics``, ...
+    out
+        Folder to write; nothing is written without one. It appears when the run is complete.
+    overwrite
+        Replace a run folder that exists.
+    progress
+        Called after every instant with (time reached in us, decisions so far).
+    save_failures
+        Folder for models and decisions of answers of a MILP back end that were rejected.
+    with_tables
+        Without ``out``: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
+
+    Raises
+    ------
+    InputError, OutputExistsError, SolverUnavailableError
+        An input, an option or the output folder cannot be used.
+    LedgerError
+        The ledger does not close.
+
+    Warns
+    -----
+    UserWarning
+        An option has no effect beside the others.
+    """
+    started = perf_counter()
+    checks.known_keys(options, _KEYWORDS, "replay_log")
+    if jobs is None:
+        raise InputError("there are no jobs", column="jobs", expected="jobs, a file of them, or 'sample'")
+    if not isinstance(events, NodeEvents | str | PathLike | None):
+        raise InputError("this is no log", column="events", value=events, expected="NodeEvents, a file, or 'sample'")
+    if not isinstance(policy, Policy | str | None):
+        raise not_a_policy("this is no policy", policy)
+    if settings is not None:
+        _refuse(options, _OF_SETTINGS, "settings", "a ReplaySettings")
+    if isinstance(policy, Policy):
+        own = {"t_fwd"} if getattr(policy, "t_fwd_s", None) is not None else set()
+        more = options if save_failures is None else {**options, "save_failures": save_failures}
+        _refuse(more, {"save_failures", *_OF_POLICY_TEXT, *own}, "policy", "an object")
+    if not isinstance(jobs, str | PathLike):
+        _refuse(options, {"curves"}, "jobs", "an object")
+    texts: dict[str, Any] = {
+        name: str(given) if isinstance(given, str | PathLike) else f"<{type(given).__name__}>"
+        for name, given in zip(_INPUTS, (events, jobs, policy), strict=True)
+        if given is not None
+    }
+    declared = DeclaredOptions(**{**texts, **options})
+    if not isinstance(policy, Policy):
+        for name, reason in declared.without_effect().items():
+            if name in options:
+                warnings.warn(f"{name} has no effect {reason}", stacklevel=2)
+    log = part_of(events, declared) if isinstance(events, NodeEvents) else load_log(declared)
+    workload = load_jobs_of(declared) if isinstance(jobs, str | PathLike) else workload_of(jobs)
+    settings = settings_of(declared, log, workload) if settings is None else settings
+    places = {name: place for name, place in files_of(declared).items() if not texts.get(name, "").startswith("<")}
+    return run_replay(
+        log, workload,
+        learning(policy, declared) if isinstance(policy, Policy) else policy_for(declared, save_failures=save_failures),
+        settings, run_settings_of(declared, with_tables=with_tables),
+        out=out, overwrite=overwrite, progress=progress,
+        session={"load_s": perf_counter() - started, "files": places},
+    )  # fmt: skip
+
+
+def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str) -> None:
+    """Raise ``InputError`` for an option that is part of an object that was given, too."""
+    for name in options:
+        if name in names:
+            raise InputError(
+                f"{name} and {what} as {parameter} were given, which holds it", column=name, value=options[name],
+                expected="one of the two", fix=f"set it where the object is made, or leave {parameter} out",
+            )  # fmt: skip
+
+
+def _signature() -> inspect.Signature:
+    """Return the parameters by name, and every option with its default: help and completion read them."""
+    own = inspect.signature(replay_log)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return own.replace(parameters=[
+        *list(own.parameters.values())[:-1],
+        *(inspect.Parameter(name, keyword, default=OPTIONS[name].default) for name in _KEYWORDS),
+    ])  # fmt: skip
+
+
+replay_log.__doc__ = documented(replay_log.__doc__, *_KEYWORDS)
+replay_log.__signature__ = _signature()  # type: ignore[attr-defined]  # every function may have one

@@ -1,0 +1,283 @@
+"""``list_runs``: the runs below a folder, with the options in which they differ and their headline metrics."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.experiments.run_comparison.pairing import log_name, options_of
+from bfreplay.result_folders.records import RUN, JsonObject
+from bfreplay.runs.comparison_words import option_text
+from bfreplay.runs.metrics import COLUMNS, texts_in_sweep, title_in_sweep, without_constants
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, window_words
+from bfreplay.wording import aligned, count, paragraphs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FILES = {RUN.record_file, *RUN.more_documents}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ListedRun:
+    """One run folder.
+
+    Parameters
+    ----------
+    name
+        Its path below the listed folder.
+    folder
+        Where it is.
+    run
+        The run; ``None`` where the folder is damaged.
+    error
+        Why the folder cannot be read, in one line; empty for a sound one.
+    """
+
+    name: str
+    folder: Path
+    run: RunResult | None
+    error: str = ""
+
+    def __repr__(self) -> str:
+        return f"<ListedRun: {self.name}{f', damaged: {self.error}' if self.error else ''}>"
+
+    @property
+    def made(self) -> str | None:
+        """Start of the replay as ISO-8601; ``None`` for a damaged folder."""
+        return None if self.run is None else self.run.session.started
+
+
+@dataclass(frozen=True, repr=False)
+class RunList(Sequence[ListedRun]):
+    """The runs below a folder, by name; damaged ones are included.
+
+    Parameters
+    ----------
+    folder
+        The folder that was searched.
+    runs
+        One entry a run folder.
+    """
+
+    folder: Path
+    runs: tuple[ListedRun, ...]
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.runs[k]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __repr__(self) -> str:
+        return f"<RunList: {count(len(self.runs), 'run')} in {self.folder}, {self.n_damaged:,} damaged>"
+
+    @property
+    def n_damaged(self) -> int:
+        """Number of folders that cannot be read."""
+        return sum(each.run is None for each in self.runs)
+
+    @cached_property
+    def readable(self) -> list[RunResult]:
+        """The runs of the folders that are not damaged."""
+        return [each.run for each in self.runs if each.run is not None]
+
+    @cached_property
+    def options(self) -> dict[str, list[Any]]:
+        """Log, jobs, window and options that differ, by name; a value for each of ``readable``.
+
+        An option that a run's policy does not have is no difference from another policy.
+        """
+        runs = self.readable
+        flat = [{**inputs, **options_of(run)} for inputs, run in zip(_inputs(runs), runs, strict=True)]
+        names = dict.fromkeys(("log", "jobs", "policy.name"))
+        names |= dict.fromkeys(sorted({name for options in flat for name in options}))
+        return {name: [each.get(name) for each in flat] for name in names if _is_different(name, flat)}
+
+    @cached_property
+    def metrics(self) -> dict[str, list[Any]]:
+        """Metrics that some run has, by column; a value for each of ``readable``."""
+        found = {name: [metric.of(run) for run in self.readable] for name, metric in COLUMNS.items()}
+        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+    @cached_property
+    def headline(self) -> dict[str, list[str]]:
+        """Metrics that tables of many runs print, as texts by column."""
+        is_cluster = [cluster_of(run.record) is not None for run in self.readable]
+        values = {name: self.metrics.get(name, [None] * len(is_cluster)) for name in COLUMNS}
+        return texts_in_sweep(values, log=not all(is_cluster), cluster=any(is_cluster))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a run: name, time, error, the options that differ, and every metric that some run has."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {"name": each.name, "folder": str(each.folder), "made": each.made, "error": each.error or None,
+                 **options, **metrics}
+                for each, options, metrics in self.rows()
+            ]
+        )  # fmt: skip
+
+    def to_json(self) -> list[JsonObject]:
+        """Return plain data, one object a run."""
+        return [
+            {"name": each.name, "folder": str(each.folder), "made": each.made, "error": each.error or None,
+             "options": options, "metrics": metrics}
+            for each, options, metrics in self.rows()
+        ]  # fmt: skip
+
+    def rows(self) -> Iterator[tuple[ListedRun, JsonObject, JsonObject]]:
+        """Yield each folder with its values of ``options`` and of ``metrics``, which are empty for a damaged one."""
+        k = 0
+        for each in self.runs:
+            if each.run is None:
+                yield each, {}, {}
+            else:
+                options, metrics = ({name: of[name][k] for name in of} for of in (self.options, self.metrics))
+                yield each, options, metrics
+                k += 1
+
+
+def list_runs(folder: str | Path) -> RunList:
+    """Read every run folder in ``folder``, at any depth, for instance the runs of a sweep.
+
+    Raises
+    ------
+    InputError
+        There is no such folder, or it holds no run.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError("there is no such folder", file=path)
+    runs = tuple(_listed(each, path) for each in _run_folders(path))
+    if not runs:
+        raise InputError(
+            "there is no run in this folder", file=path, expected=f"run folders, with {RUN.record_file}",
+            fix=f"give a folder that holds what '{RUN.made_by}' or 'bfreplay sweep --out' wrote",
+        )  # fmt: skip
+    return RunList(path, runs)
+
+
+def render(runs: RunList, width: int | None = None) -> str:
+    """Return the list as a table, the metrics with the same value in all runs, and the errors of damaged folders.
+
+    With a ``width``, the table has the columns that fit into so many characters; the others are named below it.
+    """
+    shown, same = without_constants(runs.headline)
+    options = {name: [*map(option_text, values)] for name, values in runs.options.items()}
+    columns, hidden = _fitting(options, {title_in_sweep(name): values for name, values in shown.items()}, runs, width)
+    texts, titles = [*columns.values()], ["run", "made (UTC)", *columns]
+    rows, k = [], 0
+    for each in runs:
+        if each.run is None:
+            rows.append([each.name, "damaged", *[""] * len(texts)])
+        else:
+            rows.append([each.name, made_text(each), *(column[k] for column in texts)])
+            k += 1
+    table = aligned([titles, *rows], range(2 + len(columns.keys() & options.keys())))
+    errors = [f"{each.name}: {each.error}" for each in runs if each.error]
+    total = [f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.", *filter(None, [same])]
+    if hidden:
+        names = ", ".join(hidden[:_MOST_NAMED]) + (", ..." if len(hidden) > _MOST_NAMED else "")
+        total.append(f"{count(len(hidden), 'more column')} in --html and --json: {names}")
+    return paragraphs([table, total, errors])
+
+
+_LONGEST = 20
+"""Longest cell of an option in a terminal, in characters."""
+_MOST_NAMED = 8
+"""Columns that do not fit into a terminal and are named."""
+
+
+def _fitting(
+    options: Mapping[str, list[str]], metrics: Mapping[str, list[str]], runs: RunList, width: int | None
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the columns that fit, options first, and the names of the others.
+
+    Options take at most 60 % of the width, and those of job files come last.
+    """
+    if width is None:
+        return {**options, **metrics}, []
+    short = {name: [_shortened(text) for text in texts] for name, texts in options.items()}
+    of_jobs = [name for name in options if name.startswith("jobs.")]
+    left = width - max(len(each.name) for each in runs) - len("  2026-03-01 12:30")
+    for_metrics, fits = 0.4 * width, set[str]()
+    for name in (*(name for name in options if name not in of_jobs), *metrics, *of_jobs):
+        texts = short.get(name) or metrics[name]
+        needed = 2 + max(map(len, (name, *texts)))
+        if needed <= left - (for_metrics if name in options and name not in of_jobs else 0):
+            left -= needed
+            fits.add(name)
+    columns = {name: texts for name, texts in (*short.items(), *metrics.items()) if name in fits}
+    return columns, [name for name in (*options, *metrics) if name not in fits]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def made_text(listed: ListedRun) -> str:
+    """``2026-03-01 12:30``; empty for a damaged folder."""
+    return (listed.made or "")[:16].replace("T", " ")
+
+
+def _run_folders(folder: Path) -> Iterator[Path]:
+    for place, below, files in os.walk(folder):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        if not _FILES.isdisjoint(files):
+            below.clear()
+            yield Path(place)
+
+
+def _listed(folder: Path, below: Path) -> ListedRun:
+    name = folder.name if folder == below else str(folder.relative_to(below))
+    try:
+        return ListedRun(name or str(folder.resolve()), folder, RunResult.load(folder))
+    except (BfreplayError, OSError) as error:
+        return ListedRun(name or str(folder.resolve()), folder, None, str(error).splitlines()[0])
+
+
+def _is_different(name: str, flat: Sequence[JsonObject]) -> bool:
+    by_policy: defaultdict[object, set[Hashable]] = defaultdict(set)
+    for options in flat:
+        by_policy[options.get("policy.name")].add(_hashable(options.get(name)))
+    values = set[Hashable]().union(*by_policy.values()) - {_hashable(None)}
+    return len(values) > 1 or any(len(each) > 1 for each in by_policy.values())
+
+
+def _hashable(value: Any) -> Hashable:
+    return repr(value)
+
+
+def _inputs(runs: Sequence[RunResult]) -> Iterator[JsonObject]:
+    """Name of the log and of the jobs, and the window, of each run."""
+    logs = _names(runs, lambda run: [(each.name, each.sha256) for each in run.record.inputs.events.files])
+    jobs = _names(runs, lambda run: [(each.name, each.sha256) for each in run.record.inputs.jobs.files])
+    for run, log, job_files in zip(runs, logs, jobs, strict=True):
+        record = run.record
+        ends_with_jobs = f"from {instant_words(record, record.config.window_start_us)}"
+        yield {
+            "log": log if log and cluster_of(record) is None else log_name(run),
+            "jobs": job_files or (record.inputs.jobs.source or {}).get("name", f"{record.inputs.jobs.n_jobs} jobs"),
+            "window": ends_with_jobs if record.config.until_done else window_words(record),
+        }
+
+
+def _names(runs: Sequence[RunResult], files_of: Callable[[RunResult], list[tuple[str, str]]]) -> list[str]:
+    """Names of the files of each run; with the start of their SHA-256 where files of one name differ."""
+    contents: defaultdict[str, set[str]] = defaultdict(set)
+    for run in runs:
+        for name, sha256 in files_of(run):
+            contents[name].add(sha256)
+    return [
+        ", ".join(name if len(contents[name]) == 1 else f"{name} ({sha256[:8]})" for name, sha256 in files_of(run))
+        for run in runs
+    ]

@@ -1,0 +1,104 @@
+"""Best score of a campaign over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, settled
+from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.marks import Trace, named, numbered, said_of, told
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
+from bfreplay.report.shown_values import written
+from bfreplay.runs.explain.campaign import best_so_far
+from bfreplay.runs.explain.saved_tables import higher_is_better
+from bfreplay.wording import count, duration
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BestScore:
+    """Best score so far of one run, from the first report on, and the job that has the last."""
+
+    span: Part
+    best: StepSeries
+    job: str
+    higher_is_better: bool
+
+    def between(self, start_us: int, end_us: int) -> BestScore:
+        """Return the same for a part of the window; NothingToShowError before the first score."""
+        part, first_us = self.span.inside(start_us, end_us), int(self.best.edge_us[0])
+        if end_us <= first_us:
+            raise NothingToShowError("no trial had reported a score by then")
+        return replace(self, span=part, best=self.best.between(max(start_us, first_us), end_us))
+
+
+def best_score(run: RunResult) -> BestScore:
+    """Best score so far; NothingToShowError without scores."""
+    if not (run.record.inputs.jobs.of_source and run.has_table("reports")):
+        raise NotForThisRunError("the run is not of a campaign")
+    higher = higher_is_better(run) is not False
+    time_us, score, job = best_so_far(run, higher)
+    span = Part.of_record(run.record)
+    is_last = np.append(time_us[1:], span.end_us) > time_us  # of several at one instant, and none at the very end
+    if job is None or not is_last.any():
+        raise NothingToShowError("no trial reported a score")
+    series = StepSeries.exact(np.append(time_us[is_last], span.end_us), score[is_last])
+    return BestScore(span, series, job, higher)
+
+
+def draw(found: Mapping[str, BestScore]) -> Figure:
+    """A line a run."""
+    figure = new_figure(9.0, 3.6)
+    axes = figure.subplots()
+    for mark, label, each in numbered(found):
+        days = each.span.days(each.best.edge_us)
+        axes.stairs(each.best.mean, days, baseline=None, label=label or "best score", **mark.paper_line)
+    draw_time_axis(axes, outer_part([each.span for each in found.values()]))
+    dress(axes, y=_title(found))
+    if len(found) > 1:
+        legend_below(figure)
+    return settled(figure)
+
+
+def page(found: Mapping[str, BestScore]) -> PageFigure:
+    """The same for the page."""
+    traces: list[Trace] = [
+        {
+            "type": "scatter", "mode": "lines", "name": named(label, "best score"),
+            "steps": {"series": named(label, "best score"), "statistic": "most" if each.higher_is_better else "least"},
+            "line": mark.page_line | {"shape": "hv"},
+            "hovertemplate": f"{named(label, 'best score')}: %{{y:.6~g}}<extra></extra>",
+        }
+        for mark, label, each in numbered(found)
+    ]  # fmt: skip
+    layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(found, "<br>")}}}
+    series = {named(label, "best score"): each.best.coarse() for label, each in found.items()}
+    return PageFigure(traces, layout, series, height=320)
+
+
+def words(found: Mapping[str, BestScore]) -> str:
+    """When the best score was reached, how often it improved, and how much time was left."""
+    return said_of(found, (told(label, _words_of(each)) for label, each in found.items()))
+
+
+def _words_of(each: BestScore) -> str:
+    edge_us, score = each.best.edge_us, each.best.mean
+    after = duration((int(edge_us[-2]) - each.span.start_us) / 1e6)
+    text = f"the best score, {written(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
+    return f"{text}; it improved {count(len(score) - 1, 'time')} after the first report"
+
+
+def _title(found: Mapping[str, BestScore], line_break: str = "\n") -> str:
+    better = {"higher" if each.higher_is_better else "lower" for each in found.values()}
+    return f"best score so far{line_break}({' or '.join(sorted(better))} is better)"
+
+
+BEST_SCORE: RunFigure[BestScore] = RunFigure("best-score", "Best score over time", best_score, draw, page, words)

@@ -1,0 +1,183 @@
+"""Which job held each node when, as a Gantt chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import new_figure, panels_below, settled
+from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.job_timeline import domains
+from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, ROWS, Trace, axis, layout_axis, named, said_of, told
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
+from bfreplay.wording import count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+MOST_NODES = 256
+_MOST_INTERVALS = 200_000
+"""That a page holds of all nodes together."""
+_ROLES = [f"run-{k}" for k in range(len(OKABE_ITO))]
+_COLOURS = len(_ROLES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeGantt:
+    """Intervals in which a job held a node, of the nodes that are shown.
+
+    Parameters
+    ----------
+    span
+        What is looked at: the window, or a part of it.
+    nodes
+        Names of the nodes that are shown, in the order of their names.
+    jobs
+        Names of jobs, in order of their first interval.
+    node, job : (B,) int64
+        Positions in ``nodes`` and ``jobs``; intervals are in order of time.
+    from_us, to_us : (B,) int64
+        Microseconds since the epoch.
+    n_nodes
+        Nodes that jobs held; the others held less node time than those shown.
+    """
+
+    span: Part
+    nodes: tuple[str, ...]
+    jobs: tuple[str, ...]
+    node: NDArray[np.int64]
+    job: NDArray[np.int64]
+    from_us: NDArray[np.int64]
+    to_us: NDArray[np.int64]
+    n_nodes: int
+
+    def between(self, start_us: int, end_us: int) -> NodeGantt:
+        """Return the same nodes in a part of the window; NothingToShowError where no job held one of them."""
+        part = self.span.inside(start_us, end_us)
+        kept = (self.from_us < end_us) & (self.to_us > start_us)
+        if not kept.any():
+            raise NothingToShowError("no job held a node in this part of the window")
+        from_us, to_us = np.maximum(self.from_us[kept], start_us), np.minimum(self.to_us[kept], end_us)
+        return NodeGantt(part, self.nodes, self.jobs, self.node[kept], self.job[kept], from_us, to_us, self.n_nodes)
+
+    def series_of(self, node: int) -> StepSeries:
+        """Number of the job that held the node, from 1 on, at any time of the window; 0 for none."""
+        mine = self.node == node
+        edges = np.column_stack([self.from_us[mine], self.to_us[mine]]).ravel()
+        heights = np.column_stack([self.job[mine] + 1, np.zeros(int(mine.sum()), dtype=np.int64)]).ravel()
+        edges = np.concatenate([[self.span.start_us], edges, [self.span.end_us]])
+        heights = np.concatenate([[0], heights])
+        there = np.diff(edges) > 0
+        return StepSeries.exact(np.append(edges[:-1][there], edges[-1]), heights[there])
+
+
+def node_gantt(run: RunResult) -> NodeGantt:
+    """Intervals of the nodes that jobs held longest, at most 256 nodes and 200,000 intervals.
+
+    Raises
+    ------
+    NotForThisRunError
+        The run did not record nodes.
+    NothingToShowError
+        No job held a node.
+    """
+    if not run.has_table("nodes"):
+        raise NotForThisRunError("the run did not record nodes; 'bfreplay replay --record-nodes' does")
+    table = run.table("nodes")
+    if not table.num_rows:
+        raise NothingToShowError("no job held a node at any time of the window")
+    table = table.take(np.argsort(np.asarray(table["from"].cast("int64")), kind="stable"))
+    from_us, to_us = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("from", "to"))
+    (nodes, node), (jobs, job) = (_numbered(table[name]) for name in ("node", "job"))
+    held_us = np.zeros(len(nodes))
+    np.add.at(held_us, node, to_us - from_us)
+    busiest = np.argsort(-held_us, kind="stable")
+    fits = np.cumsum(np.bincount(node, minlength=len(nodes))[busiest]) <= _MOST_INTERVALS
+    shown = busiest[:MOST_NODES][fits[:MOST_NODES]]
+    shown = shown[np.argsort([nodes[k] for k in shown], kind="stable")]
+    row = np.full(len(nodes), -1)
+    row[shown] = np.arange(len(shown))
+    kept = row[node] >= 0
+    return NodeGantt(
+        Part.of_record(run.record), tuple(nodes[k] for k in shown), jobs, row[node][kept], job[kept], from_us[kept],
+        to_us[kept], len(nodes),
+    )  # fmt: skip
+
+
+def draw(found: Mapping[str, NodeGantt]) -> Figure:
+    """A panel a run, a row a node, a bar an interval, in eight colours by job."""
+    heights = [min(1.0 + 0.12 * len(each.nodes), 8.0 if len(found) == 1 else 4.5) for each in found.values()]
+    figure = new_figure(9.0, sum(heights) + 0.8)
+    span = outer_part([each.span for each in found.values()])
+    panels = panels_below(figure, heights)
+    colours = np.array([LIGHT[role] for role in _ROLES])
+    for axes, height, (label, each) in zip(panels, heights, found.items(), strict=True):
+        room = 72 * height / (len(each.nodes) + 1)
+        axes.hlines(
+            each.node, span.days(each.from_us), span.days(each.to_us), colors=list(colours[each.job % _COLOURS]),
+            linewidth=max(0.8, 0.7 * room), capstyle="butt",
+        )  # fmt: skip
+        shown = range(0, len(each.nodes), max(1, -(-len(each.nodes) * 10 // int(height * 100))))
+        axes.set_yticks(shown, labels=[each.nodes[k] for k in shown], fontsize=7, parse_math=False)
+        axes.set_ylim(len(each.nodes) - 0.4, -0.6)
+        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
+        axes.tick_params(axis="x", labelsize=9)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    draw_time_axis(panels[-1], span)
+    return settled(figure)
+
+
+def page(found: Mapping[str, NodeGantt]) -> PageFigure:
+    """The same for the page, where a drag enlarges nodes and time; in each column the job of the longest time shows."""
+    pixels = [min(max(14 * len(each.nodes), 120), 720 if len(found) == 1 else 420) for each in found.values()]
+    parts = domains(pixels)
+    scale = [[(k + side) / _COLOURS, f"@{role}"] for k, role in enumerate(_ROLES) for side in (0, 1)]
+    layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
+    traces: list[Trace] = []
+    series: dict[str, StepSeries] = {}
+    for k, (label, each) in enumerate(found.items()):
+        names = [named(label, node) for node in each.nodes]
+        series |= {name: each.series_of(row) for row, name in enumerate(names)}
+        traces.append(
+            {
+                "type": "heatmap", "rows": names, "y": [escape(name, quote=False) for name in names], "yaxis": axis(k),
+                "holders": [escape(job, quote=False) for job in each.jobs], "meta": {"colours": _COLOURS},
+                "name": label, "zmin": -0.5, "zmax": _COLOURS - 0.5, "colorscale": scale, "showscale": False,
+                "hoverongaps": False, "hovertemplate": "%{y}<br>%{text}<extra></extra>",
+            }
+        )  # fmt: skip
+        own = {**ROWS, "fixedrange": False, "uirevision": "rows", "domain": parts[k], "tickfont": {"size": 11}}
+        layout[layout_axis(k)] = own | ({"title": {"text": label}} if label else {})
+    return PageFigure(traces, layout, series, height=sum(pixels) + 110)
+
+
+def words(found: Mapping[str, NodeGantt]) -> str:
+    """How many nodes and jobs there are, and what is left out."""
+    return said_of(found, (told(label, _words_of(each)) for label, each in found.items()))
+
+
+def _words_of(each: NodeGantt) -> str:
+    text = f"{count(len(each.jobs), 'job')} held {count(each.n_nodes, 'node')}"
+    if len(each.nodes) < each.n_nodes:
+        limit = f"the page holds at most {MOST_NODES} nodes and {_MOST_INTERVALS:,} intervals"
+        text += f", of which the {len(each.nodes):,} with the most node time are shown ({limit})"
+    return f"{text}; colours repeat after eight jobs, and pointing at a bar names its job"
+
+
+def _numbered(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Distinct words in order of appearance, and the position of each row's among them."""
+    words_of = pc.dictionary_encode(column.cast("string").combine_chunks())
+    return tuple(words_of.dictionary.to_pylist()), np.asarray(words_of.indices, dtype=np.int64)
+
+
+NODES: RunFigure[NodeGantt] = RunFigure("nodes", "Which job held each node when", node_gantt, draw, page, words)

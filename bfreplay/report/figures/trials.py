@@ -1,0 +1,221 @@
+"""Hyper-parameters and scores of the trials of a campaign, in parallel coordinates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.report.figures.axes import legend_below, new_figure, settled
+from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
+from bfreplay.report.figures.job_timeline import domains
+from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, named, said_of, told
+from bfreplay.report.shown_values import written
+from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame
+from bfreplay.wording import amount, count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bfreplay.runs.run_result import RunResult
+
+_CLASSES = ("heat-1", "heat-2", "heat-3", "heat-4")
+"""Colours of quarters of the trials, from the worst scores to the best."""
+_MOST_TRIALS = 1_000
+_MOST_TICKS = 6
+_FACTOR = 20.0
+"""Positive values over more than that are on a logarithmic axis."""
+_HEIGHT = 380
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinate:
+    """One axis: a hyper-parameter or the score, the height of each trial (N,) from 0 to 1, and labelled ticks."""
+
+    name: str
+    height: NDArray[np.float64]
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trials:
+    """Trials with a score, from the worst to the best.
+
+    Parameters
+    ----------
+    coordinates
+        Hyper-parameters that have at least two values, by name; the score is the last.
+    texts : (N,)
+        Name, score and hyper-parameters of each trial.
+    score : (N,)
+        Best score of each.
+    n_trials
+        Of the run, those without a score included.
+    """
+
+    coordinates: tuple[Coordinate, ...]
+    texts: tuple[str, ...]
+    score: NDArray[np.float64]
+    n_trials: int
+
+    @property
+    def classes(self) -> list[tuple[str, str, NDArray[np.int64]]]:
+        """Colour, words and trials of each quarter of the scores."""
+        parts = np.array_split(np.arange(len(self.score)), len(_CLASSES))
+        return [
+            (colour, " to ".join(dict.fromkeys(written(float(self.score[k]), "number") for k in part[[0, -1]])), part)
+            for colour, part in zip(_CLASSES, parts, strict=True)
+            if part.size
+        ]
+
+
+def trials(run: RunResult) -> Trials:
+    """Trials of a campaign with their hyper-parameters; at most the 1,000 best.
+
+    Raises
+    ------
+    NotForThisRunError
+        No trial has both hyper-parameters and a score.
+    """
+    frame = jobs_frame(run)
+    if not run.record.inputs.jobs.of_source or "params" not in frame:
+        raise NotForThisRunError("the run is not of a campaign with hyper-parameters")
+    known = frame.dropna(subset=["params", "best_score"])
+    higher = higher_is_better(run) is not False
+    known = known.sort_values("best_score", ascending=higher, kind="stable").tail(_MOST_TRIALS)
+    params = [json.loads(text) for text in known["params"]]
+    names = sorted({name for each in params for name in each})
+    if not names:
+        raise NotForThisRunError("no trial has both hyper-parameters and a score")
+    score = known["best_score"].to_numpy(dtype=np.float64)
+    columns = {name: [each.get(name) for each in params] for name in names}
+    shown = [
+        _coordinate(name, values)
+        for name, values in columns.items()
+        if len({str(value) for value in values if value is not None}) > 1
+    ]
+    texts = [
+        f"{job}: score {written(best, 'number')}<br>" + "<br>".join(f"{name} {_text(each.get(name))}" for name in names)
+        for job, best, each in zip(known["job"].map(escape), score.tolist(), params, strict=True)
+    ]
+    coordinates = (*shown, _coordinate("score", score.tolist()))
+    return Trials(coordinates, tuple(texts), score, len(frame))
+
+
+def _text(value: Any) -> str:
+    return written(value, "number") if value is None or isinstance(value, float) else escape(str(value))
+
+
+def _coordinate(name: str, values: list[Any]) -> Coordinate:
+    """Heights by value for numbers, logarithmic over a large factor; else by the order of their texts.
+
+    A trial without the hyper-parameter has none.
+    """
+    there = [value for value in values if value is not None]
+    is_number = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in there)
+    distinct = sorted(set(there)) if is_number else sorted({*map(_text, there)})
+    if is_number:
+        numbers, places = np.array(values, dtype=np.float64), np.array(distinct, dtype=np.float64)
+        if places[0] > 0 and places[-1] > _FACTOR * places[0]:
+            numbers, places = np.log(numbers), np.log(places)
+    else:
+        index = {text: float(k) for k, text in enumerate(distinct)}
+        numbers = np.array([np.nan if value is None else index[_text(value)] for value in values])
+        places = np.arange(len(distinct), dtype=np.float64)
+    low, length = places[0], (places[-1] - places[0]) or 1.0
+    ticks = [
+        ((place - low) / length, str(value) if isinstance(value, str) else amount(value))
+        for place, value in zip(places.tolist(), distinct, strict=True)
+    ]
+    if len(ticks) > _MOST_TICKS or any(b[0] - a[0] < 0.06 for a, b in pairwise(ticks)):
+        ticks = [ticks[0], ticks[-1]]
+    return Coordinate(name, (numbers - low) / length, tuple((float(place), text) for place, text in ticks))
+
+
+def draw(found: Mapping[str, Trials]) -> Figure:
+    """A panel a run: an axis a hyper-parameter, the score as the last, a line a trial."""
+    from matplotlib.collections import LineCollection
+
+    figure = new_figure(9.0, 4.0 * len(found))
+    panels = figure.subplots(len(found), 1, squeeze=False)[:, 0]
+    for axes, (label, each) in zip(panels, found.items(), strict=True):
+        heights = np.array([one.height for one in each.coordinates]).T
+        x = np.arange(len(each.coordinates))
+        for colour, words_, part in each.classes:
+            lines = [np.column_stack([x, heights[k]]) for k in part]
+            axes.add_collection(LineCollection(lines, colors=LIGHT[colour], linewidths=1.0, label=named(label, words_)))
+        for k, one in enumerate(each.coordinates):
+            axes.axvline(k, color=LIGHT["rule"], linewidth=0.8, zorder=0)
+            for place, text in one.ticks:
+                axes.annotate(text, (k, place), xytext=(3, 0), textcoords="offset points", fontsize=8, va="center",
+                              parse_math=False)  # fmt: skip
+        axes.set_xlim(-0.1, len(x) - 0.8)
+        axes.set_xticks(x, labels=[one.name for one in each.coordinates], fontsize=9, parse_math=False)
+        axes.set_yticks([])
+        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
+        axes.set_frame_on(False)
+    legend_below(figure)
+    return settled(figure)
+
+
+def page(found: Mapping[str, Trials]) -> PageFigure:
+    """The same for the page: a click in the legend hides a quarter of the trials."""
+    parts = domains([_HEIGHT] * len(found), gap=0.12)
+    traces: list[Trace] = []
+    layout: Trace = {"annotations": [], "shapes": []}
+    for k, (label, each) in enumerate(found.items()):
+        n = len(each.coordinates)
+        columns = [one.height.tolist() for one in each.coordinates]
+        heights = [[None if place != place else place for place in trial] for trial in zip(*columns, strict=True)]
+        x = [*range(n), None]
+        for colour, words_, part in each.classes:
+            traces.append(
+                {
+                    "type": "scatter", "mode": "lines", "name": named(label, f"score {words_}"),
+                    "xaxis": axis(k, "x"), "yaxis": axis(k), "x": x * len(part),
+                    "y": [place for trial in part for place in (*heights[trial], None)],
+                    "text": [each.texts[trial] for trial in part for _ in x],
+                    "line": {"color": f"@{colour}", "width": 1.5},
+                    "hovertemplate": "%{text}<extra></extra>",
+                }
+            )  # fmt: skip
+        own = {"xref": axis(k, "x"), "yref": axis(k)}
+        for place, one in enumerate(each.coordinates):
+            line = {"color": "@muted", "width": 1}
+            layout["shapes"].append({"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line, **own})
+            for height, text in one.ticks:
+                layout["annotations"].append(
+                    {"x": place, "y": height, "text": text, "showarrow": False, "font": {"size": 11}, **own,
+                     "xanchor": "left" if place < n - 1 else "right", "bgcolor": "@panel", "opacity": 0.85}
+                )  # fmt: skip
+        names = [escape(one.name) for one in each.coordinates]
+        layout[layout_axis(k, "x")] = {
+            "tickvals": [*range(n)], "ticktext": names, "range": [-0.1, n - 0.9], "showgrid": False, "zeroline": False,
+            "anchor": axis(k), "fixedrange": True,
+        }  # fmt: skip
+        layout[layout_axis(k)] = {
+            "domain": parts[k], "range": [-0.05, 1.05], "visible": False, "anchor": axis(k, "x"), "fixedrange": True,
+        }  # fmt: skip
+    return PageFigure(traces, layout, height=_HEIGHT * len(found) + 60)
+
+
+def words(found: Mapping[str, Trials]) -> str:
+    """How many trials there are, and how they are coloured."""
+    told_of = []
+    for label, each in found.items():
+        n = len(each.score)
+        text = f"{count(n, 'trial')} of {each.n_trials:,} as lines through hyper-parameters to the best score"
+        if n == _MOST_TRIALS:
+            text += " (the best are shown)"
+        told_of.append(told(label, f"{text}, darkest for the best quarter of the scores"))
+    return said_of(found, told_of)
+
+
+TRIALS: RunFigure[Trials] = RunFigure("trials", "Trials: hyper-parameters and scores", trials, draw, page, words)
+"""Drawn as lines, since Plotly's own parallel coordinates need WebGL and scripts that the page's policy forbids."""

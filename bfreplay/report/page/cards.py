@@ -1,0 +1,103 @@
+"""Headline cards: the three to five numbers that a reader came for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from bfreplay.report.page.templates import template
+from bfreplay.report.shown_values import counted, number, shown, written
+from bfreplay.runs.metrics import KeyFigure
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
+
+_MOST = 4
+_COMPARED = {
+    "node_hours.useful": ("Training gained, node-hours", True),
+    "best.score": ("Best score", True),
+    "done_s": ("All jobs done after", False),
+    "u": ("Efficiency U", True),
+    "samples": ("Samples processed", True),
+    "jct.mean_s": ("Mean completion time", False),
+    "share.overhead": ("Rescaling and preemption", False),
+    "utilisation": ("Utilisation", True),
+}
+"""Title of a card about several runs by key figure, and whether more is better."""
+_OF_ANY_JOBS = ("node_hours.useful", "utilisation", "share.overhead")
+"""Of these the figures that compare where jobs differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A number with its title, and a line of words below."""
+
+    title: str
+    value: Markup
+    words: Markup
+
+
+def run_cards(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Card]:
+    """Gain, time or efficiency beside dedicated nodes, what the jobs are about, and cost."""
+    found: list[Card] = []
+
+    def card(title: str, value: Markup, caller: Callable[[], Markup]) -> str:
+        found.append(Card(title, Markup(value), Markup(caller().strip())))
+        return ""
+
+    template("cards.html.j2").render(
+        {each.__name__: each for each in (card, counted, is_about_scheduling, shown)},
+        run=run,
+        facts=facts,
+        is_cluster=cluster_of(run.record) is not None,
+        is_short=shown_until_s([run]) is not None,
+    )
+    return found
+
+
+def comparison_cards(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[Card]:
+    """The best run of each number that differs, and the number of every run; at most four."""
+    return [*_compared(runs, facts)][:_MOST]
+
+
+def _compared(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, KeyFigure]]) -> Iterator[Card]:
+    compared = _COMPARED if have_same_jobs([*runs.values()]) else {key: _COMPARED[key] for key in _OF_ANY_JOBS}
+    for key, (title, more_is_better) in compared.items():
+        of_run = {label: each[key] for label, each in facts.items() if each[key].value is not None}
+        texts = {written(each.value, each.kind) for each in of_run.values()}
+        if len(of_run) < max(2, len(facts)) or len(texts) == 1:
+            continue
+        if key == "best.score":
+            more_is_better = next(iter(runs.values())).record.inputs.jobs.higher_is_better is not False
+        best = (max if more_is_better else min)(of_run, key=lambda label: of_run[label].value)
+        each_run = (Markup("{} {}").format(label, shown(fact)) for label, fact in of_run.items() if label != best)
+        yield Card(title, Markup("{} <small>{}</small>").format(shown(of_run[best]), best), Markup(", ").join(each_run))
+
+
+def have_same_jobs(runs: Sequence[RunResult]) -> bool:
+    """Whether all runs have the same jobs with the same work, or the same source of jobs."""
+    sources = [run.record.inputs.jobs.source for run in runs]
+    if sources[0] is not None:
+        return all(source == sources[0] for source in sources)
+    jobs = [run.table("jobs").select(["job", "work_samples"]).to_pylist() for run in runs]
+    return all(each == jobs[0] for each in jobs)
+
+
+def warnings_card(n: int) -> Card:
+    """Return the number of warnings and notes of the page, with a link to them."""
+    words = Markup('<a href="#cautions-title">listed below</a>') if n else Markup("to be given")
+    return Card("Warnings and notes", number("warnings", n, "count"), words)
+
+
+def shown_until_s(runs: Sequence[RunResult]) -> float | None:
+    """Seconds of the window that pictures over time show at first: a search, or jobs that are all done before half.
+
+    ``None`` for the whole window.
+    """
+    done = [run.record.config.after_s(run.summary.last_finish_us) for run in runs]
+    if None in done:
+        return None
+    done_s = 1.05 * max(each or 0.0 for each in done)
+    is_search = any(run.record.inputs.jobs.of_source for run in runs)
+    return done_s if 0 < done_s < runs[0].summary.duration_s * (1.0 if is_search else 0.5) else None

@@ -1,0 +1,80 @@
+"""The page of a list of runs: one sortable table with links to the run folders and their reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from bfreplay import __version__
+from bfreplay.outputs import written_whole
+from bfreplay.report.page.document import check_report, page_parts, script
+from bfreplay.report.page.sections import Cell, PageTable
+from bfreplay.report.page.templates import template
+from bfreplay.report.shown_values import Column, exact
+from bfreplay.runs.comparison_words import option_text
+from bfreplay.runs.metrics import COLUMNS, Kind, text_in_sweep, title_in_sweep, without_constants
+from bfreplay.wording import count
+
+if TYPE_CHECKING:
+    from bfreplay.experiments.run_list import ListedRun, RunList
+
+
+def write_run_list(runs: RunList, out: Path | str, *, overwrite: bool = False) -> Path:
+    """Write the list as an HTML page; arguments and errors as ``write_report``."""
+    file = check_report(out, overwrite=overwrite)
+    metrics, same = without_constants(runs.headline)
+    text = template("run_list.html.j2").render(
+        title=f"{count(len(runs), 'run')} in {runs.folder.resolve().name}",
+        same=same,
+        table=_table(runs, list(metrics), file.resolve().parent),
+        version=__version__,
+        scripts=[script("tables"), script("theme")],
+        **page_parts(),
+    )
+    with written_whole([file], overwrite) as (part,):
+        part.write_text(text, encoding="utf-8")
+    return file
+
+
+def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
+    columns = (
+        Column("run", "run"),
+        Column("report", "report"),
+        Column("made", "made (UTC)", "time"),
+        *(Column(name, name, _kind(values)) for name, values in runs.options.items()),
+        *(Column(name, title_in_sweep(name), COLUMNS[name].kind) for name in metrics),
+        *([Column("error", "error")] if runs.n_damaged else []),
+    )
+    rows = [
+        [
+            Cell(each.name, each.name, _href(each.folder, beside)),
+            _report(each, beside),
+            Cell(each.made or "", (each.made or "")[:16].replace("T", " ")),
+            *(Cell(exact(options.get(name)), option_text(options.get(name))) for name in runs.options),
+            *(Cell(exact(of.get(name)), text_in_sweep(name, of.get(name))) for name in metrics),
+            *([Cell(each.error, each.error)] if runs.n_damaged else []),
+        ]
+        for each, options, of in runs.rows()
+    ]
+    return PageTable("Options that differ, and metrics. A click on a heading sorts.", columns, rows, None)
+
+
+def _report(listed: ListedRun, beside: Path) -> Cell:
+    folder = listed.folder
+    for file in (folder.with_name(f"{folder.name}.html"), folder / "report.html"):
+        if folder.name and file.is_file():
+            return Cell("report", "report", _href(file, beside))
+    return Cell("", "")
+
+
+def _href(path: Path, beside: Path) -> str:
+    return quote(Path(os.path.relpath(path.resolve(), beside)).as_posix())
+
+
+def _kind(values: Sequence[Any]) -> Kind:
+    """How the values of an option are written: as numbers where all of them are."""
+    types = {type(each) for each in values if each is not None}
+    return "number" if types <= {int, float} else "text"

@@ -1,0 +1,89 @@
+"""``ModelBuilder``: expressions are what numpy would make of the values, and models have the right optimum."""
+
+from __future__ import annotations
+
+import runpy
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bfreplay import InputError, ModelBuilder
+from bfreplay.milp import MilpSolver
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.testing.decisions import random_decisions
+from bfreplay.testing.formulation import FormulationContract
+
+_EXAMPLE = Path(__file__).parents[2] / "examples" / "gallery" / "own_formulation.py"
+Choices = runpy.run_path(str(_EXAMPLE))["Choices"]
+
+
+class TestChoicesWrittenWithTheBuilder(FormulationContract):
+    formulation = Choices
+    backend = "highs"
+
+
+def test_choices_written_with_the_builder_has_the_optima_of_choices():
+    with (
+        closing(MilpSolver(Choices(), "highs", fallback="none")) as own,
+        closing(MilpSolver("choices", "highs", fallback="none")) as published,
+    ):
+        for problem in random_decisions(40, seed=7):
+            exact, one, other = (solver.solve(problem) for solver in (ExactSolver(), own, published))
+            assert (one.counts is None) == (other.counts is None)
+            if other.counts is not None:
+                assert one.objective == pytest.approx(other.objective)
+                assert one.objective == pytest.approx(exact.objective)
+
+
+def test_expressions_are_what_numpy_makes_of_the_values():
+    m = ModelBuilder()
+    x, y, z = m.variable("x", (2, 3)), m.binary("y", 3), m.variable("z")
+    values = np.random.default_rng(0).normal(size=10)
+    of_x, of_y, of_z = values[:6].reshape(2, 3), values[6:9], values[9]
+    weights = np.arange(3.0)
+    for made, expected in (
+        (x + y, of_x + of_y),
+        (weights * x - z * 0.25 + 1, weights * of_x - of_z / 4 + 1),
+        (5 - x.sum(axis=0) * 2, 5 - of_x.sum(axis=0) * 2),
+        ((x + y[:, None].sum(axis=1)).sum(), (of_x + of_y).sum()),
+        (x[1, ::-1] + x[0] + x[0], of_x[1, ::-1] + 2 * of_x[0]),
+        (sum(y[k] for k in range(3)), of_y.sum()),
+        (-(x + 3) * weights, -(of_x + 3) * weights),
+    ):
+        assert made.shape == expected.shape
+        np.testing.assert_allclose(made.value(values), expected)
+
+
+def test_a_model_has_the_bounds_names_and_entries_that_were_written():
+    m = ModelBuilder()
+    x = m.variable("x", 2, ([-1.0, 0.0], 5.0), integer=True)
+    y = m.variable("y")
+    m.add(x + 2 <= y + x[0], "up")
+    m.add(np.array([1.0, 2.0]) <= x, "least")
+    m.add(y.sum() == 4)
+    m.maximise(3 * x - y + 1)
+    model = m.build()
+    assert model.column_names == ("x[0]", "x[1]", "y[0]")
+    assert model.row_names == ("up[0]", "up[1]", "least[0]", "least[1]", "row[0]")
+    assert model.column_lower.tolist() == [-1.0, 0.0, 0.0]
+    assert model.column_upper.tolist() == [5.0, 5.0, np.inf]
+    assert model.is_integer.tolist() == [True, True, False]
+    assert model.objective.tolist() == [3.0, 3.0, -2.0]
+    assert model.objective_constant == 2.0
+    dense = np.zeros((5, 3))
+    dense[model.entry_row, model.entry_column] = model.entry_value
+    assert dense.tolist() == [[0, 0, -1], [-1, 1, -1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert model.row_lower.tolist() == [-np.inf, -np.inf, 1.0, 2.0, 4.0]
+    assert model.row_upper.tolist() == [-2.0, -2.0, np.inf, np.inf, 4.0]
+    assert repr(m) == "<ModelBuilder: 3 columns, 5 rows>"
+    assert repr(x + y) == "<Expression: shape (2,), 4 terms>"
+
+
+def test_what_is_no_linear_constraint_is_refused():
+    x = ModelBuilder().variable("x", 2)
+    with pytest.raises(InputError, match="two expressions are multiplied"):
+        x * x
+    with pytest.raises(InputError, match="neither true nor false"):
+        assert 0 <= x <= 1
