@@ -12,12 +12,12 @@ from bfreplay.commands.inputs import note
 from bfreplay.wording import count
 
 NAME = "sweep"
-TITLE = "Metrics of a sweep against what varies: --x, --y, --by"
+TITLE = "Metrics of a sweep: --x, --y, --by"
 
 
 @dataclass(frozen=True, slots=True)
 class SweepAxes:
-    """Columns of a sweep along the axis, in the panels and as lines, and scales; as ``swept_lines``, ``draw_swept``."""
+    """Columns of the x axis, panels and lines, and scales, for ``swept_lines`` and ``draw_swept``."""
 
     x: str
     y: Sequence[str]
@@ -27,14 +27,14 @@ class SweepAxes:
 
 
 def draw_sweep(
-    folder: Path, file: Path, axes: SweepAxes, *, overwrite: bool, quiet: bool, says_so: bool = True
+    folder: Path, file: Path, axes: SweepAxes, *, overwrite: bool, quiet: bool, prints_path: bool = True
 ) -> None:
     """Draw a complete sweep into ``file``.
 
     Raises
     ------
     InputError, OutputExistsError
-        It is no complete sweep, has no such column, or the picture cannot be written.
+        The sweep is incomplete, a column does not exist, or the picture cannot be written.
     """
     from bfreplay.experiments.sweep import SweepResult
     from bfreplay.report.figures.picture_files import check_picture, save_picture
@@ -52,6 +52,6 @@ def draw_sweep(
         varied = ", ".join(f"{name} ({n:,} values)" for name, n in found.averaged_over.items())
         note(f"a point is the mean of all runs that differ in {varied}.")
     if not quiet and found.n_left_out:
-        note(f"{count(found.n_left_out, 'row')} of the table without a value left out.")
-    if says_so:
+        note(f"{count(found.n_left_out, 'row')} of the table without a value skipped.")
+    if prints_path:
         click.echo(f"wrote {file}")

@@ -11,7 +11,7 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
 from bfreplay.policies.spec import TermSpec, parameters_of, parsed_alone, settings_of
-from bfreplay.registry import Registry, made, published_systems
+from bfreplay.registry import Registry, make_from_code, published_systems
 
 POLICIES = Registry(
     kind="policy",
@@ -75,7 +75,9 @@ def policy_of(
         chosen["round_s"] = round_s
     if prices and _takes(factory.from_options, "prices"):
         chosen["prices"] = prices
-    return made(lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}")
+    return make_from_code(
+        lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}"
+    )
 
 
 def capabilities_of(spec: str) -> PolicyCapabilities:

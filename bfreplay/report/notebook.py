@@ -82,7 +82,7 @@ def run_html(run: RunResult) -> str:
     told = [facts[key] for key in keys if key in facts and facts[key].value is not None]
     jobs = [facts[f"jobs.{status}"] for status in STATUSES if facts[f"jobs.{status}"].value or status in _ALWAYS]
     rows = [(fact.words, written(fact.value, fact.kind)) for fact in (*told, *jobs)]
-    names = (run.record.inputs.events.metadata.cluster, run.record.config.described.name)
+    names = (run.record.inputs.events.metadata.cluster, run.record.config.policy_description.name)
     title = ", ".join(filter(None, names))
     place = "in memory" if run.folder is None else str(run.folder)
     return template("run_table.html.j2").render(title=title, place=place, rows=rows, warnings=run.warnings)

@@ -27,7 +27,7 @@ Of = Callable[[RunResult], Any]
 
 
 class InSweep(NamedTuple):
-    """How the text of a sweep prints a metric, and of which runs: those of logs, or those of clusters."""
+    """Form and heading of a metric in the text of a sweep, and the runs it is printed for: on logs or on clusters."""
 
     form: str
     title: str
@@ -41,21 +41,21 @@ class Metric:
     Parameters
     ----------
     key
-        Its name on the page, where it is one of the key figures; empty where it is not.
+        Name as a key figure of the page; empty for a metric that is none.
     words
-        What it is, for a person; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
+        Description for readers; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
     kind
-        How it is written.
+        Format of the value.
     of
-        Its value for a run; ``None`` for none.
+        Function from a run to the value, or ``None``.
     column
-        Its name where tables and comparisons have it, with the unit; empty for none.
+        Name in tables and comparisons, with the unit; empty for none.
     in_sweep
-        ``None`` where the text of a sweep does not print it.
+        Form in the text of a sweep; ``None`` where that does not print it.
     is_tabled
         Whether the table of a sweep has the column.
     total
-        What a comparison of runs calls it; empty where it is not compared.
+        Name in a comparison of runs; empty where it is not compared.
     """
 
     key: str
@@ -68,18 +68,18 @@ class Metric:
     total: str = ""
 
     def words_for(self, run: RunResult | None = None) -> str:
-        """What it is: of this run, or in general."""
+        """Return the description, for this run or in general."""
         return self.words.format(**(_IN_GENERAL if run is None else _of_run(run)))
 
     @property
     def type(self) -> str:
-        """Name of the type of its column, as pyarrow has it."""
+        """Name of the column's pyarrow type."""
         return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}.get(self.kind, "double")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """A metric of one run: ``key`` names it, ``words`` tell a person what it is; ``value`` is ``None`` for none."""
+    """A metric of one run: name, description, value (``None`` for none) and format."""
 
     key: str
     words: str
@@ -92,7 +92,7 @@ def _over(part: float, whole: float) -> float | None:
 
 
 def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric]:
-    """Node-hours with one label of the ledger, and their share of the idle ones."""
+    """Return the metrics of one label of the ledger: node-hours, and their share of the idle node-hours."""
     hours = _of(f"ledger.node_hours.{label}")
     return (
         Metric(f"node_hours.{label}", f"node-hours {words}", "amount", hours, f"{label}_node_hours", total=total),
@@ -124,7 +124,7 @@ def _held(run: RunResult) -> float:
 
 
 def _of(path: str) -> Of:
-    """An entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
+    """Read an entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
 
     def value(run: RunResult) -> Any:
         found: Any = run.summary
@@ -172,7 +172,7 @@ def _satisfied(run: RunResult) -> float | None:
 
 
 def _accepted(run: RunResult) -> float | None:
-    """Of the policy's own counts, where it has such."""
+    """Return the share of accepted jobs among the policy's own counts; ``None`` for a policy without such counts."""
     found = run.summary.policy or {}
     n_accepted, n_declined = found.get("accepted"), found.get("declined")
     if not (isinstance(n_accepted, int) and isinstance(n_declined, int)):
@@ -185,7 +185,7 @@ def _decisions(kind: str, words: str) -> Metric:
 
 
 def _params(run: RunResult) -> str | None:
-    """The parameters of the job with the best score, as they stand in a sentence."""
+    """Return the parameters of the job with the best score, as words of a sentence."""
     params = None if run.summary.scores is None else run.summary.scores.best_params
     if not params:
         return None
@@ -432,15 +432,15 @@ METRICS: tuple[Metric, ...] = (
         lambda run: run.record.inputs.events.metadata.log_warnings.to_json()["verdict"], "log_verdict",
     ),
 )  # fmt: skip
-"""In the order of the page's key figures."""
+"""All metrics, in the order of the page's key figures."""
 
 BY_COLUMN = {metric.column: metric for metric in METRICS if metric.column}
 COLUMNS = {name: metric for name, metric in BY_COLUMN.items() if metric.is_tabled}
-"""Those that the table of a sweep has, by column."""
+"""Metrics in the table of a sweep, by column."""
 
 
 def key_figures(run: RunResult) -> dict[str, KeyFigure]:
-    """Every number and name of ``run`` that sentences and key figures tell, by key; every run has the same keys."""
+    """Return the key figures of ``run`` by key; every run has the same keys."""
     return {
         metric.key: KeyFigure(metric.key, metric.words_for(run), metric.of(run), metric.kind)
         for metric in METRICS

@@ -16,10 +16,10 @@ from bfreplay.runs.scheduling_metrics import (
     scheduling_lines,
     window_words,
 )
-from bfreplay.wording import amount, count, duration, labelled, paragraphs
+from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs
 
 _Labelled = tuple[str, str]
-"""What a line begins with, and what it says."""
+"""Label and text of a line."""
 _BAR_WIDTH = 30
 _SOON = 0.5
 DECISION_WORDS = {
@@ -32,9 +32,9 @@ DECISION_WORDS = {
     "not_asked": "policy not asked",
     "unproven_by_design": "by a rule that proves nothing",
 }
-"""What stands behind a decision, by the keys of ``summary.decisions``."""
+"""Words for each kind of decision in ``summary.decisions``."""
 _OWN_PARAMETERS = ("events", "futures", "memory")
-"""Of the policies that look ahead."""
+"""Parameters of the policies that look ahead."""
 _DEADLINE_WORDS = {"void": "ended before by the source", "declined": "declined by the policy"}
 _NODE_HOURS = (
     ("useful", "useful"),
@@ -46,21 +46,21 @@ _NODE_HOURS = (
 
 
 def render(result: RunResult) -> str:
-    """Several lines: warnings, the window, where the node-hours went, training, decisions, seconds."""
+    """Return the text: warnings, window, ledger of node-hours, training, decisions, seconds."""
     record = result.record
     parts = [
         warning_lines(result.warnings),
-        labelled(_header(record)),
+        labelled_lines(_header(record)),
         [*_node_hours(record)],
-        labelled(_training(record)),
-        [*_decisions(result), *labelled(_session(result))],
+        labelled_lines(_training(record)),
+        [*_decisions(result), *labelled_lines(_session(result))],
     ]
     return paragraphs(parts)
 
 
 def policy_words(config: RunConfig) -> str:
-    """The policy of a run in words: ``bftrainer, decided by exact, T_fwd 120 s``."""
-    policy, own = config.described, config.policy
+    """Return the policy of a run in words: ``bftrainer, decided by exact, T_fwd 120 s``."""
+    policy, own = config.policy_description, config.policy
     details = [policy.name]
     details += [f"{key} {own[key]}" for key in _OWN_PARAMETERS if key in own]
     if policy.solver is not None:
@@ -110,8 +110,8 @@ def _job_times(summary: Summary) -> Iterator[_Labelled]:
 
 
 def fallback_words(record: RunRecord) -> str | None:
-    """Say how many decisions the solver of the run did not answer itself; ``None`` where it answered all."""
-    solver = record.config.described.solver
+    """Return the number of fallback decisions in words; ``None`` where the solver answered all."""
+    solver = record.config.policy_description.solver
     fallback = None if solver is None else solver.fallback
     n = sum(record.summary.fallbacks.values())
     by = "answered by the fallback" + ("" if fallback is None else f" ({fallback})")
@@ -195,7 +195,7 @@ BOUND_WORDS = {
     "free_rescaling": "what anyone who knows the future could process with free rescaling",
     "work": "what anyone who knows the future could process, free to choose among the jobs",
 }
-"""What an upper bound is of, by its kind."""
+"""Description of an upper bound, by its kind."""
 
 
 def _bound(bound: Bound | None, start_us: int, done_us: int | None) -> Iterator[_Labelled]:
@@ -210,7 +210,7 @@ def _bound(bound: Bound | None, start_us: int, done_us: int | None) -> Iterator[
 
 
 def _elsewhere(where: str, samples: float, jobs: Mapping[str, int], best: float | None, over_s: float | None) -> str:
-    """A job source's jobs in another replay: other ones may be pruned there, so samples are no measure of it."""
+    """Describe a job source in another replay, where other jobs may be pruned: U would mean nothing."""
     parts = [f"{samples:.4g} samples", _statuses(jobs)]
     if best is not None:
         parts.append(f"best score {best:.6g}")
@@ -254,7 +254,7 @@ def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:
 
 def _decisions(result: RunResult) -> Iterator[str]:
     summary = result.summary
-    yield from labelled([("Decisions", f"{summary.n_decisions:,}")])
+    yield from labelled_lines([("Decisions", f"{summary.n_decisions:,}")])
     yield from (f"  {n:>10,}  {DECISION_WORDS.get(kind, kind)}" for kind, n in summary.decisions.items())
     if summary.fallbacks:
         total = sum(summary.fallbacks.values())

@@ -88,7 +88,7 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
     ("words", "says"),
     [
         (("--t-fwd", "60,soon"), "'soon' is neither a number of seconds nor"),
-        (("--t-fwd", "60,,120"), "empty place"),
+        (("--t-fwd", "60,,120"), "empty value"),
         (("--t-fwd", "60,60"), "t-fwd has a value twice"),
         (("--t-fwd", "0"), "the forward-looking time is not a positive number"),
         (("--max-parallel", "5,ten"), "'ten' is not a valid integer"),
@@ -99,7 +99,7 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
         (("--policy", "bftrianer"), "unknown policy"),
         (("--window", "2024-05-01", "2024-06-01"), "the window reaches outside the log"),
         (("--picture", "mine.pdf"), ".png or .svg"),
-        (("--processes", "1", "--scheduler", "tcp://x:1"), "leave one of the two out"),
+        (("--processes", "1", "--scheduler", "tcp://x:1"), "remove one of the two"),
         (("--scheduler", "tcp://x:1"), "add --out"),
         (("--out", "."), "not a tuning folder"),
     ],

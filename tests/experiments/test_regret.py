@@ -178,7 +178,7 @@ def test_inputs_that_were_moved_are_named_and_others_refused(there):
 
 def test_a_run_made_in_memory_alone_does_not_say_where_its_inputs_are():
     run = replay_log(log(1, [], 100, idle_first=(0,)), [job()], efficiency=False)
-    with pytest.raises(MissingInputsError, match="does not say where its events are"):
+    with pytest.raises(MissingInputsError, match="the path of the events is not recorded"):
         regret([run])
 
 

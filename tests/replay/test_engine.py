@@ -317,7 +317,7 @@ class _Duck:
 
 @pytest.mark.parametrize("policy", [_Duck(), EqualSharePolicy, 5])
 def test_what_does_not_inherit_from_policy_is_refused_and_told_which_line_to_write(policy):
-    with pytest.raises(InputError, match=r"this is no policy\n(.*\n)*.*class Mine\(bfreplay.Policy\):"):
+    with pytest.raises(InputError, match=r"this is not a policy\n(.*\n)*.*class Mine\(bfreplay.Policy\):"):
         replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), policy)
 
 
@@ -363,7 +363,7 @@ def test_files_and_plain_lists_are_taken_too(tmp_path):
 
 @pytest.mark.parametrize("policy", [EqualSharePolicy, 5])
 def test_what_is_no_policy_is_refused(policy):
-    with pytest.raises(InputError, match="this is no policy"):
+    with pytest.raises(InputError, match="this is not a policy"):
         replay_log(log(1, [], 10), JobSet([job()]), policy)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bfreplay.experiments.parity.check import Check, SystemParity
-from bfreplay.wording import aligned, count, paragraphs
+from bfreplay.wording import aligned_lines, count, paragraphs
 
 _HEAD = ("agree", "of", "digits", "named", "s")
 _WIDTH = 110
@@ -25,7 +25,7 @@ def _system(parity: SystemParity) -> list[str]:
         return [f"{parity.system}: not compared, its data are absent ({parity.absent})"]
     rows = [(f"  {each.what}", *_cells(each), f"{each.seconds:.1f}") for each in parity.checks]
     failures = [line for each in parity.checks if each.has_failed for line in _failure(each)]
-    return [*aligned([(parity.system, *_HEAD), *rows]), *failures, *_differences(parity)]
+    return [*aligned_lines([(parity.system, *_HEAD), *rows]), *failures, *_differences(parity)]
 
 
 def _cells(check: Check) -> tuple[str, str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, percent, seconds
 from bfreplay.experiments.tuning.recommendation import FLAT, Recommendation
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
-from bfreplay.wording import aligned, amount, count, duration, paragraphs
+from bfreplay.wording import aligned_lines, amount, count, duration, paragraphs
 
 _TITLES = {TUNED_ON: "tuned on", VALIDATED_ON: "validated on"}
 
@@ -36,7 +36,7 @@ def _parts(record: TuningRecord) -> list[str]:
             f"{part.n_pool_events:,}", measure,
         ])  # fmt: skip
     work = "without end" if record.config.options["unlimited-work"] else "the jobs' own"
-    return [*aligned(cells), f"Work: {work}."]
+    return [*aligned_lines(cells), f"Work: {work}."]
 
 
 def _shares(record: TuningRecord) -> list[str]:
@@ -52,7 +52,7 @@ def _shares(record: TuningRecord) -> list[str]:
         cells.append(row)
     return [
         "Share of the best of the grid, %: in the part tuned on / in the part validated on (* recommended)",
-        *aligned(cells),
+        *aligned_lines(cells),
     ]
 
 
@@ -64,7 +64,7 @@ def _columns(record: TuningRecord) -> list[str]:
             str(column.max_parallel), seconds(column.t_fwd), seconds(column.best_t_fwd),
             f"{100 * column.share:.2f} %", *map(_range, column.flat),
         ])  # fmt: skip
-    return ["How flat it is, in the part tuned on", *aligned(cells)]
+    return ["How flat it is, in the part tuned on", *aligned_lines(cells)]
 
 
 def _regret(record: TuningRecord) -> list[str]:

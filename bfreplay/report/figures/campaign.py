@@ -43,7 +43,9 @@ def title_of(record: RunRecord, *words: str) -> str:
     """``words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
     source = record.inputs.jobs.source or {}
     cluster = record.inputs.events.metadata.cluster
-    return ", ".join(word for word in (*words, source.get("name"), record.config.described.name, cluster) if word)
+    return ", ".join(
+        word for word in (*words, source.get("name"), record.config.policy_description.name, cluster) if word
+    )
 
 
 def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Part) -> StackedNodes:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.report.figures.over_time import StepSeries
-from bfreplay.runs.explain.nodes_over_time import nodes_held
+from bfreplay.runs.explain.nodes_over_time import sum_intervals
 from bfreplay.runs.explain.saved_tables import Allocations
 
 MOST_ROWS = 100
@@ -93,7 +93,7 @@ def rows_of(
     for k, label in enumerate(labels):
         mine, members = row == k, numbers[places == k]
         members = members[np.argsort(first[members], kind="stable")]
-        nodes = nodes_held(held.count[mine], since[mine], until[mine], start_us, end_us)
+        nodes = sum_intervals(held.count[mine], since[mine], until[mine], start_us, end_us)
         names = tuple(held.names[member] for member in members)
         lanes = min(at_once, n_lanes - k * at_once)
         places_of_row = _places(held.where(mine)) if at_once == 1 and has_places(held) else ()

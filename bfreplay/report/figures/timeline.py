@@ -12,7 +12,7 @@ from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, named, numbered, said_of, told
 from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
-from bfreplay.runs.explain.nodes_over_time import nodes_held
+from bfreplay.runs.explain.nodes_over_time import sum_intervals
 from bfreplay.runs.explain.saved_tables import allocations_of
 from bfreplay.wording import count, percent
 
@@ -89,7 +89,7 @@ def timeline(run: RunResult) -> Timeline:
     """
     span = Part.of_record(run.record)
     of_jobs = allocations_of(run).of_nodes
-    nodes = nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
+    nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
     held = StepSeries.exact(nodes.edge_us, nodes.count)
     idle = _idle_of(run.table("pool"), span.end_us) if run.has_table("pool") else _idle_of_decisions(run, span)
     is_whole = (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us)

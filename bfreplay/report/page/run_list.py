@@ -52,7 +52,7 @@ def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
         [
             Cell(each.name, each.name, _href(each.folder, beside)),
             _report(each, beside),
-            Cell(each.made or "", (each.made or "")[:16].replace("T", " ")),
+            Cell(each.start_time or "", (each.start_time or "")[:16].replace("T", " ")),
             *(Cell(exact(options.get(name)), option_text(options.get(name))) for name in runs.options),
             *(Cell(exact(of.get(name)), text_in_sweep(name, of.get(name))) for name in metrics),
             *([Cell(each.error, each.error)] if runs.n_damaged else []),

@@ -128,7 +128,9 @@ class _Row:
                 self.whole("duration", 1), throughputs,
             )  # fmt: skip
         except InputError as error:
-            raise error if error.row is not None else error.changed(file=self._table.file, row=self._row) from error
+            raise (
+                error if error.row is not None else error.with_changes(file=self._table.file, row=self._row)
+            ) from error
 
     def _text(self, column: str) -> str:
         name = column if column in self._cells else _OTHER_NAMES.get(column, column)

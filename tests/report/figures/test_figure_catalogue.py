@@ -169,7 +169,9 @@ def test_figures_of_other_packages_join_by_entry_points(monkeypatch):
         "broken": "nowhere:NOTHING",
         "other": "bfreplay.report.figures.marks:LIGHT",
     }
-    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: theirs if group == FIGURES.group else {})
+    monkeypatch.setattr(
+        "bfreplay.registry._entry_points_by_name", lambda group, path: theirs if group == FIGURES.group else {}
+    )
     assert FIGURES.names() == [*FIGURES.built_in, "broken", "mine", "other"]
     assert figure_named("mine") is figure_named("timeline")
     with pytest.raises(InputError, match="the figure 'broken' cannot be imported"):

@@ -25,7 +25,9 @@ def page(sample_run, tmp_path, monkeypatch):
         "failing": "tests.report.page.test_figures_of_others:FAILING",
         "gone": "nowhere:NOTHING",
     }
-    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: theirs if group == FIGURES.group else {})
+    monkeypatch.setattr(
+        "bfreplay.registry._entry_points_by_name", lambda group, path: theirs if group == FIGURES.group else {}
+    )
     return ReadPage(write_report(sample_run, tmp_path / "page.html").read_text())
 
 
