@@ -1,4 +1,4 @@
-"""How much anyone could have had: upper bounds on the samples of a replay, by those who know the future."""
+"""Upper bounds on the samples of a replay, valid for any policy, even one that knows the future."""
 
 from bfreplay.bounds.upper_bound import Effort, Kind, UpperBound, reason_without_bound, upper_bound
 

@@ -1,4 +1,4 @@
-"""Jobs with work that ends: what anyone could make of them with free rescaling, and the earliest end of all work.
+"""Upper bounds for jobs with finite work and free rescaling, and a lower bound on the end of all work.
 
 The window is cut into cells. A linear program over them gives prices: of a node and of an active job in each cell, and
 of a sample still to be done in each block of time. The bound is the Lagrangian function at these prices, interval by
@@ -22,11 +22,11 @@ from bfreplay.milp.exact.relaxation import hull_counts, relaxed_optima
 from bfreplay.workload import ElasticJob
 
 _EXACT_STEPS = 4e8
-"""Most steps of the dynamic program over all capacities; beyond it the concave hulls bound it from above."""
+"""Most steps of the dynamic program over all capacities; beyond it, concave hulls give an upper bound."""
 
 
 def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.float64]:
-    """Most samples/s that the jobs make together on at most 0, 1, ..., ``most_nodes`` nodes, ``(most_nodes + 1,)``.
+    """Return the most samples/s of all jobs on at most 0, 1, ..., ``most_nodes`` nodes, ``(most_nodes + 1,)``.
 
     All jobs run at once. Exact, or an upper bound from the curves' concave hulls where exact would take too long.
     """
@@ -45,7 +45,7 @@ def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.flo
 
 @compiled
 def _with_one_more(best: NDArray[np.float64], jobs: JobClass) -> NDArray[np.float64]:
-    """The best rates when one more job may run."""
+    """Return the best rates when one more job may run."""
     after = best.copy()
     for nodes in range(best.size):
         for n in range(jobs.min_nodes, min(jobs.rate.size - 1, nodes) + 1):
@@ -56,7 +56,7 @@ def _with_one_more(best: NDArray[np.float64], jobs: JobClass) -> NDArray[np.floa
 
 
 def reachable(jobs: JobClass) -> NDArray[np.float64]:
-    """The rate of a job at each count, ``-inf`` at those that it may not have, ``(K + 1,)``."""
+    """Return the rate of a job at each count, ``(K + 1,)``; ``-inf`` at counts that it may not have."""
     counts = np.arange(jobs.rate.size)
     return np.where((counts == 0) | (counts >= jobs.min_nodes), jobs.rate, -np.inf)
 
@@ -66,7 +66,7 @@ _LITTLE = 1e-9
 
 
 class Prices(NamedTuple):
-    """What a Lagrangian bound charges, in samples.
+    """Prices of a Lagrangian bound, in samples.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ _ALL = 1 - 1e-9
 
 
 def most_samples(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon) -> float:
-    """Upper bound on the samples by the end of ``horizon``, at most ``max_parallel`` jobs at once, free rescaling."""
+    """Return an upper bound on the samples by the end of ``horizon``: ``max_parallel`` jobs, free rescaling."""
     submitted = _submitted(classes, horizon)
     if horizon.most_idle == 0 or submitted == 0.0:
         return 0.0
@@ -195,7 +195,7 @@ def _submitted(classes: tuple[JobClass, ...], horizon: Horizon) -> float:
 
 
 class _Reach:
-    """Whether jobs can do so much work by some time, asked again and again; each answer by the coarse cells.
+    """Repeated test whether jobs can do so much work by some time, on the coarse cells.
 
     Prices that proved that something is too much mostly prove it of a little more time, too, without a new program.
     """
@@ -207,7 +207,7 @@ class _Reach:
         self._last: tuple[NDArray[np.int64], Prices] | None = None
 
     def includes(self, samples: float, horizon: Horizon) -> bool:
-        """Whether the upper bound on the samples by the end of ``horizon`` is at least ``samples``."""
+        """Return whether the upper bound on the samples by the end of ``horizon`` is at least ``samples``."""
         submitted = _submitted(self._classes, horizon)
         if horizon.most_idle == 0 or submitted == 0.0:
             return samples <= 0.0
@@ -228,7 +228,7 @@ class _Reach:
 
 
 def most_admitted(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizon, *, n_known: int = 0) -> int:
-    """How many of ``jobs``, first come first served, can have been admitted at most by the end of ``horizon``.
+    """Return the most of ``jobs`` that can be admitted, first come first served, by the end of ``horizon``.
 
     When A jobs have been admitted, all but ``max_parallel`` of them are done. So what is missing of their work is no
     more than the largest ``max_parallel`` works among them, and the rest must be within what anyone can make of these A
@@ -259,7 +259,7 @@ def most_admitted(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizo
 def earliest_end_us(
     classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, most: float, *, known_us: int | None = None
 ) -> int | None:
-    """A time before which nobody can have done all work; ``None`` where it cannot be done within ``horizon``.
+    """Return a lower bound on the end of all work; ``None`` if it cannot be done within ``horizon``.
 
     Found by halving, to a thousandth of the horizon; each job's own fastest way is looked at as well. ``most`` is
     ``most_samples`` of the same arguments; ``known_us`` is a time by which all work is known to have been done.
@@ -295,7 +295,7 @@ def earliest_end_us(
 def _dual_value(
     classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, cells: Cells, prices: Prices
 ) -> float:
-    """The Lagrangian function: what all nodes, places and samples cost, and what each job could gain beyond."""
+    """Return the Lagrangian: the cost of all nodes, places and samples, plus what each job could gain beyond."""
     node, slot, sample = prices
     value = float((node[cells.cell] * horizon.idle * horizon.seconds).sum())
     value += max_parallel * float((slot * cells.seconds).sum())
@@ -313,7 +313,7 @@ def _dual_value(
 def _best_gain(
     jobs: JobClass, node: NDArray[np.float64], slot: NDArray[np.float64], sample: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Most that one job gains a second in each cell, ``(C,)``: its samples at what they are worth, less all prices."""
+    """Return the most that one job gains per second in each cell, ``(C,)``: its samples' worth less all prices."""
     best = np.zeros(node.size)
     for c in range(node.size):
         for n in range(jobs.min_nodes, jobs.rate.size):

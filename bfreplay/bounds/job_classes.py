@@ -1,4 +1,4 @@
-"""What a bound knows of a replay: the pool over time, in intervals or cells of like size, and jobs that are alike."""
+"""Inputs of a bound: the pool over time, in intervals or in cells of similar size, and classes of equal jobs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from bfreplay.workload import ElasticJob
 
 
 class Horizon(NamedTuple):
-    """I intervals, from one pool event to the next; together they are the window.
+    """Window of a replay, cut into I intervals from one pool event to the next.
 
     Parameters
     ----------
     start_us : (I,) int64
-        When each begins, microseconds since the epoch; ascending.
+        Start of each, microseconds since the epoch; ascending.
     seconds : (I,) float64
         Length of each, > 0.
     idle : (I,) int64
         Idle nodes during each.
     reclaimed : (I,) int64
-        Nodes taken back when it begins.
+        Nodes reclaimed when it begins.
     """
 
     start_us: NDArray[np.int64]
@@ -45,7 +45,7 @@ class Horizon(NamedTuple):
 
     @property
     def n_intervals(self) -> int:
-        """I."""
+        """Number of intervals."""
         return int(self.start_us.size)
 
     @property
@@ -59,27 +59,27 @@ class Horizon(NamedTuple):
         return int(self.start_us[-1]) + round(float(self.seconds[-1]) * 1e6)
 
     def until(self, time_us: int) -> Horizon:
-        """The part before ``time_us``, which must be after the start."""
+        """Return the part before ``time_us``, which must be after the start."""
         inside = self.start_us < time_us
         seconds = np.minimum(self.seconds[inside], (time_us - self.start_us[inside]) * 1e-6)
         return Horizon(self.start_us[inside], seconds, self.idle[inside], self.reclaimed[inside])
 
 
 class JobClass(NamedTuple):
-    """Jobs of one curve and one pair of bounds.
+    """Jobs with the same curve and bounds.
 
     Where their rescale costs differ, the least of them stands for all: a bound may be too high, never too low.
 
     Parameters
     ----------
     rate : (K + 1,) float64
-        Samples/s at each count, 0 below ``min_nodes``; K is ``max_nodes``, or all nodes there are if that is less.
+        Samples/s at each count, 0 below ``min_nodes``; K is ``max_nodes``, or the size of the machine if less.
     min_nodes
         Fewest nodes to run on.
     scale_up_s, scale_down_s
         Least rescale costs of the jobs, seconds.
     submit_us, work_samples : (N,)
-        When each is submitted, ascending, and its work, ``inf`` for one without end.
+        Submit time of each, ascending, and its work; ``inf`` for endless work.
     """
 
     rate: NDArray[np.float64]
@@ -91,14 +91,14 @@ class JobClass(NamedTuple):
 
     @property
     def n_jobs(self) -> int:
-        """N."""
+        """Number of jobs."""
         return int(self.submit_us.size)
 
 
 def job_classes(jobs: Iterable[ElasticJob], most_nodes: int) -> tuple[JobClass, ...]:
-    """Group ``jobs``, which are in order of submission; counts above ``most_nodes`` are left out.
+    """Group ``jobs``, which are in order of submission; counts above ``most_nodes`` are skipped.
 
-    Jobs that need more nodes than that, or make nothing on any, are in no class.
+    Jobs that need more nodes, or make no progress on any count, are in no class.
     """
     groups: dict[tuple[int, bytes], list[ElasticJob]] = {}
     for job in jobs:
@@ -126,7 +126,7 @@ def job_classes(jobs: Iterable[ElasticJob], most_nodes: int) -> tuple[JobClass, 
 
 
 def merged(classes: tuple[JobClass, ...], at_most: int) -> tuple[JobClass, ...]:
-    """Fewer classes, each as good as the best of those it replaces at every count: a bound may rise, never fall."""
+    """Merge classes; each result is as good as the best of its parts at every count: bounds never fall."""
     if len(classes) <= at_most:
         return classes
     by_rate = sorted(classes, key=lambda each: float(each.rate.max()))
@@ -152,14 +152,14 @@ def _as_one(classes: list[JobClass]) -> JobClass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """C cells in B blocks of time.
+    """Partition of the intervals into C cells in B blocks of time.
 
     Parameters
     ----------
     cell : (I,) int64
-        In which cell each interval of the horizon lies.
+        Cell of each interval of the horizon.
     block : (C,) int64
-        Of which block each cell is.
+        Block of each cell.
     seconds, idle : (C,) float64
         Length of each cell, and its mean number of idle nodes.
     block_end_us : (B,) int64
@@ -174,12 +174,12 @@ class Cells:
 
     @property
     def n_blocks(self) -> int:
-        """B."""
+        """Number of blocks."""
         return int(self.block_end_us.size)
 
     @classmethod
     def of(cls, horizon: Horizon, n_blocks: int, n_sizes: int) -> Cells:
-        """Blocks of equal length, each cut by the quantiles of the pool's size in it."""
+        """Return blocks of equal length, each cut by the quantiles of the pool's size in it."""
         start = (horizon.start_us - horizon.start_us[0]) * 1e-6
         length = float(start[-1] + horizon.seconds[-1])
         block_of = np.minimum((start / length * n_blocks).astype(np.int64), n_blocks - 1)
@@ -199,12 +199,12 @@ class Cells:
         return cls(cell, np.array(blocks, np.int64), seconds, idle, end_us)
 
     def arrivals(self, jobs: JobClass) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Jobs submitted, and work that has come with them, by the end of each block: ``(B,)`` each."""
+        """Return the jobs, and their work, submitted by the end of each block: ``(B,)`` each."""
         by = np.searchsorted(jobs.submit_us, self.block_end_us, side="left")
         work = np.concatenate([[0.0], np.cumsum(jobs.work_samples)])
         return by, work[by]
 
     def block_of_job(self, jobs: JobClass) -> NDArray[np.int64]:
-        """In which block each job of the class that is submitted in time is first there."""
+        """Return the block of the submit time of each job of the class that is submitted in the window."""
         n_there = int(self.arrivals(jobs)[0][-1])
         return np.searchsorted(self.block_end_us, jobs.submit_us[:n_there], side="right")

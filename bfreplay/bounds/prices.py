@@ -27,16 +27,16 @@ from bfreplay.milp.charge_rule import preemption_cost, scale_down_cost, scale_up
 
 @compiled
 def most_while_paying(jobs: JobClass, price: NDArray[np.float64], horizon: Horizon) -> float:
-    """Most samples of a job of the class, less what its nodes cost, over the I intervals of the horizon.
+    """Return the most samples of a job of the class, less the cost of its nodes, over the I intervals.
 
     Parameters
     ----------
     jobs
-        Of which rescale costs are seconds of the rate before.
+        Class whose rescale costs are seconds of the rate before.
     price : (I,)
-        Of a node in each interval, samples/s.
+        Price of a node in each interval, samples/s.
     horizon
-        Of whose idle nodes the job can have no more.
+        Intervals, whose idle nodes limit the job.
     """
     rate, min_nodes, scale_up_s, scale_down_s = jobs.rate, jobs.min_nodes, jobs.scale_up_s, jobs.scale_down_s
     seconds, idle, reclaimed = horizon.seconds, horizon.idle, horizon.reclaimed
@@ -69,10 +69,10 @@ def most_while_paying(jobs: JobClass, price: NDArray[np.float64], horizon: Horiz
 
 @compiled
 def least_from(rate: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Least rate at each count or any larger one, ``(K + 1,)``.
+    """Return the least rate at each count or any larger one, ``(K + 1,)``.
 
-    A job that loses nodes pays for the loss; should it grow at the same instant, it pays by its lower rate after the
-    loss, or nothing from zero. That can be less than growing from where it was.
+    A job that loses nodes pays for the loss. If it scales up at the same instant, it pays by its lower rate after the
+    loss, or nothing from zero. That can be less than scaling up from where it was.
     """
     least = rate.copy()
     for n in range(rate.size - 2, -1, -1):
@@ -90,7 +90,7 @@ def soft_most_while_paying(
     total: NDArray[np.float64],
     nodes: NDArray[np.float64],
 ) -> float:
-    """Arguments as of ``most_while_paying``, a temperature in samples, and three arrays to be filled.
+    """Return the smoothed ``most_while_paying`` at a temperature in samples, and fill three arrays.
 
     ``weight`` and ``total`` ``(I, K + 1)`` are scratch; ``nodes (I,)`` gets the mean count in each interval.
     """
@@ -191,7 +191,7 @@ def _growing(
     reclaimed: int,
     up: NDArray[np.float64],
 ) -> None:
-    """Fill in exp(-cost of growing / temperature) at each count."""
+    """Write exp(-cost of scaling up / temperature) at each count into ``up``."""
     width = grow.size
     up[:] = grow
     if reclaimed > 0:
@@ -213,17 +213,17 @@ _LEAST_S = 1e-3
 """A temperature is at least what a job makes in this time: without rescale costs there is nothing to smooth."""
 
 _LEAST = 1e-10
-"""And no less than this many samples, whatever the rates: it divides."""
+"""Least temperature in samples, whatever the rates: it is a divisor."""
 
 _MOST_STATES = 40_000_000
 """Intervals times counts that the search may keep in memory, 16 bytes each."""
 
 SearchProgress = Callable[[int, int], None]
-"""Called with (evaluations so far, at most so many)."""
+"""Called with (evaluations so far, most evaluations)."""
 
 
 def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon: Horizon) -> float:
-    """Upper bound on the samples of all jobs at ``prices`` ``(I,)``, samples/s a node; valid for any >= 0."""
+    """Return an upper bound on the samples of all jobs at ``prices`` ``(I,)``, samples/s per node, any >= 0."""
     bound = float((prices * horizon.idle * horizon.seconds).sum())
     for each in classes:
         bound += each.n_jobs * most_while_paying(each, prices, horizon)
@@ -231,7 +231,7 @@ def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon
 
 
 def simple_prices(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon: Horizon) -> NDArray[np.float64]:
-    """``prices``, half of them, or none: at which the bound is lowest. Few jobs compete for little."""
+    """Return ``prices``, half of them, or zeros, whichever gives the lowest bound: few jobs compete for little."""
     return min((prices * part for part in (1.0, 0.5, 0.0)), key=lambda at: bound_at(at, classes, horizon))
 
 
@@ -242,7 +242,7 @@ def better_prices(
     evaluations: int,
     progress: SearchProgress | None = None,
 ) -> NDArray[np.float64]:
-    """Prices at which the bound is lower, from ``prices`` on; those themselves where the log is too long to search.
+    """Search from ``prices`` for prices with a lower bound; return ``prices`` if the log is too long to search.
 
     L-BFGS on the smoothed bound, kept at prices >= 0 (``_descend``).
     """

@@ -1,4 +1,4 @@
-"""``upper_bound``: what nobody can exceed on a log with a set of jobs, whatever they know of the future."""
+"""``upper_bound``: the limit of any policy on a log with a set of jobs, even of one that knows the future."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from bfreplay.milp.exact.relaxation import node_prices
 from bfreplay.workload import JobSet, JobSource
 
 _ROUNDING = 1e-9
-"""Bounds are raised by this part of themselves: more than sums of some 1e6 rounded products can be off."""
+"""Relative increase of every bound: more than the rounding error of sums of some 1e6 products."""
 
 _SMALLEST = 1e-290
-"""Rates and works below it lose their digits in products: no rounding can be promised for them."""
+"""Rates and works below it lose their digits in products, so that rounding errors have no limit."""
 
 
 class Effort(StrEnum):
-    """How hard to look for a low bound."""
+    """Effort spent on a low bound."""
 
     QUICK = "quick"  # prices of the intervals' own optima
     THOROUGH = "thorough"  # prices improved by a search: a minute for a log of weeks
 
 
 class Kind(StrEnum):
-    """What a bound takes into account beside nodes, bounds and curves."""
+    """Constraints that a bound respects beside nodes, job bounds and curves."""
 
     FREE_RESCALING = "free_rescaling"  # nothing
-    WORK = "work"  # the work of the jobs, when they are submitted, and how many may be active
-    PRICED = "priced"  # what rescaling costs, with a known future
+    WORK = "work"  # work of the jobs, submit times, and the number of active jobs
+    PRICED = "priced"  # rescale costs, with a known future
 
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """What nobody can exceed.
+    """Samples that no policy can exceed.
 
     Parameters
     ----------
     samples
-        Nobody processes more in the window.
+        Most samples in the window.
     kind
-        What this takes into account.
+        Constraints that ``samples`` respects.
     free_rescaling_samples
-        Every interval at its optimum with free rescaling, all jobs of the set there from the start with work that
-        never ends; ``None`` where not all of them may be active at once.
+        The same with every interval at its optimum, free rescaling, and all jobs present from the start with endless
+        work; ``None`` if not all of them may be active at once.
     earliest_finish_us
-        Nobody has done all work before; ``None`` when it cannot be done in the window, or was not asked for.
+        Earliest end of all work; ``None`` if it cannot be done in the window, or was not requested.
     """
 
     samples: float
@@ -60,9 +60,9 @@ class UpperBound:
 
 
 def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | None:
-    """Why ``upper_bound`` gives no bound here; ``None`` where it does. A job source is asked about its nodes only.
+    """Return the reason that ``upper_bound`` gives no bound; ``None`` if it does. Of a source only nodes are checked.
 
-    The proofs are about nodes of one type, of which each has at most one job.
+    The proofs assume nodes of one type with at most one job each.
     """
     if len(events.node_types.names) > 1:
         return "nodes are of several types"
@@ -97,8 +97,8 @@ def upper_bound(
 ) -> UpperBound:
     """Bound the samples that any policy can make of ``jobs`` on the idle nodes of ``events``.
 
-    It holds for every policy of this replay, under both semantics: whatever counts and nodes it chooses, and even if it
-    knows the log. Policies that decide in rounds or give jobs up have more ways, and a bound of their own.
+    The bound holds for every policy of this replay, under both semantics, whatever counts and nodes it chooses, even if
+    it knows the log. Policies that decide in rounds or give jobs up have more freedom, and a bound of their own.
     docs/design/bounds.md has the proofs.
 
     Parameters
@@ -106,31 +106,31 @@ def upper_bound(
     events
         The log, of one node type.
     jobs
-        With submit times since the epoch (``JobSet.anchored_at``), or without end (``JobSet.endless``).
+        Jobs with submit times since the epoch (``JobSet.anchored_at``), or endless (``JobSet.endless``).
     max_parallel
         Most jobs active at once.
     decides_in_rounds
         Also bound policies that decide between pool events (``Trigger.ROUND``): with decisions a moment apart a job can
-        stop and start again for less than growing costs, so rescaling is taken as free.
+        stop and start again for less than the scale-up cost, so rescaling counts as free.
     gives_jobs_up
         Also bound policies that end jobs before their work is done (``Round.failed``): the jobs behind them are
-        admitted earlier, at decisions of their own. There is then no earliest end of all work.
+        admitted earlier, at decisions of their own. The end of all work then has no bound.
     effort
-        How hard to look.
+        Effort spent on a low bound.
     with_finish
-        Also look for the earliest end of all work.
+        Also compute the earliest end of all work.
     finished_us
         When a replay of these jobs had done all their work, if it had. The bound is the same without; finding it takes
         longer.
     evaluations
         Most evaluations of a thorough search.
     progress
-        Called by a thorough search with (evaluations so far, at most so many).
+        Called by a thorough search with (evaluations so far, most evaluations).
 
     Raises
     ------
     InputError
-        There is no bound here: ``reason_without_bound``.
+        No bound exists: see ``reason_without_bound``.
     """
     reason = reason_without_bound(events, jobs)
     if reason is not None:
@@ -173,9 +173,9 @@ def _raised(samples: float) -> float:
 
 
 def _never_change(jobs: JobSet, horizon: Horizon) -> bool:
-    """Whether all jobs are there from the start and never end: then decisions fall on pool events alone.
+    """Return whether all jobs are present from the start and never end, so that only pool events cause decisions.
 
-    A job that can never run counts as well: its arrival is a decision, too. So is a change of the batch size.
+    A job that can never run counts too, since its arrival causes a decision. So does a change of the batch size.
     """
     start_us = int(horizon.start_us[0])
     return all(job.submit_us <= start_us and math.isinf(job.work_samples) and job.adaptation is None for job in jobs)

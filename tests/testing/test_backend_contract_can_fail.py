@@ -231,7 +231,7 @@ UNBOUNDED, TIME = "test_it_calls_an_unbounded_model_unbounded", "test_a_time_lim
         (BelievesItsStart, OPTIMUM, "a start that breaks bounds", "is outside 0.0 to 3.0"),
         (BelievesItsStart, OPTIMUM, "a start that is not whole", "is not whole"),
         (BelievesItsStart, INFEASIBLE, "integrality, with a start", "row row0 is"),
-        (TakesMoreThanItSays, OPTIMUM, "several sets of either kind", "takes a model with what its capabilities"),
+        (TakesMoreThanItSays, OPTIMUM, "several sets of either kind", "takes a model that its capabilities"),
         (RefusesWithoutAName, OPTIMUM, "whole columns", "refuses a model that it must take"),
         (RefusesWithoutAName, OPTIMUM, "infinite upper bounds", "does not name cbc"),
         (RefusesWithoutAReason, OPTIMUM, "an SOS1 over whole columns", "has none of"),
