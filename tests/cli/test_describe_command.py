@@ -115,7 +115,7 @@ def test_pictures_that_are_there_are_kept_unless_forced_and_nothing_is_printed(s
     (tmp_path / "bursts.png").write_text("mine")
     refused = run(small(), "--pictures", tmp_path)
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "bursts.png is there already" in refused.stderr
+    assert "bursts.png exists already" in refused.stderr
     assert "--force" in refused.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bursts.png", "log.parquet"]
     assert run(small(), "--pictures", tmp_path, "--force").exit_code == 0

@@ -63,7 +63,7 @@ def test_a_picture_is_written_here_unless_told_otherwise(folders, here):
 
 def test_a_picture_that_is_there_is_replaced_only_when_asked(folders, here):
     (here / "timeline.png").write_bytes(b"mine")
-    assert "is there already" in refused("timeline", folders / "run")
+    assert "exists already" in refused("timeline", folders / "run")
     assert (here / "timeline.png").read_bytes() == b"mine"
     said("timeline", folders / "run", "--force")
     assert (here / "timeline.png").read_bytes() != b"mine"

@@ -51,7 +51,7 @@ def test_a_sweep_is_drawn_and_says_what_a_point_is_the_mean_of(folder, tmp_path,
     quiet = call("sweep", folder, "--x", "draw", "--y", "average_jct_s", "--by", "round", "-o", "x.svg", "--quiet")
     assert (quiet.stdout, quiet.stderr) == ("wrote x.svg\n", "")
     assert "round 360" in (tmp_path / "x.svg").read_text()
-    assert "is there already" in refused("sweep", folder, "--x", "round", "--y", "cost")
+    assert "exists already" in refused("sweep", folder, "--x", "round", "--y", "cost")
 
 
 def test_a_spec_with_a_picture_has_it_drawn_by_the_sweep(folder):

@@ -78,7 +78,7 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
     assert drawn.startswith(b"\x89PNG")
     refused = _tune("--picture", "mine.png")
     assert refused.exit_code == 2
-    assert "is there already" in refused.stderr
+    assert "exists already" in refused.stderr
     (files / "mine.png").write_bytes(b"")
     assert _tune("--picture", "mine.png", "--force").exit_code == 0
     assert (files / "mine.png").read_bytes() == drawn

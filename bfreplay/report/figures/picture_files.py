@@ -26,7 +26,7 @@ def check_picture(file: Path, *, overwrite: bool = False) -> str:
             "pictures have another format", file=file, value=file.name, expected="a name ending in .png or .svg"
         )
     if is_there(file) and not overwrite:
-        raise OutputExistsError(f"{file} is there already; choose another name, or replace it with --force")
+        raise OutputExistsError(f"{file} exists already; choose another name, or replace it with --force")
     return ending
 
 
@@ -156,7 +156,7 @@ def check_idleness_pictures(folder: Path, formats: Sequence[str] = ("png",), *, 
         raise _no_folder(folder, "it is a file")
     for file in _files(folder, formats):
         if file.exists() and not overwrite:
-            raise OutputExistsError(f"{file} is there already; choose another folder, or replace it with --force")
+            raise OutputExistsError(f"{file} exists already; choose another folder, or replace it with --force")
 
 
 def _files(folder: Path, formats: Sequence[str]) -> list[Path]:

@@ -134,7 +134,7 @@ def check_report(out: Path | str, *, overwrite: bool) -> Path:
     if file.is_dir():
         raise InputError("there is a folder where the report should be", file=file, fix="choose another name")
     if taken and not overwrite:
-        raise OutputExistsError(f"{file} is there already; choose another name, or replace it with --force")
+        raise OutputExistsError(f"{file} exists already; choose another name, or replace it with --force")
     return file
 
 
