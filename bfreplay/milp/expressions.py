@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, diags_array
 
 from bfreplay.errors import InputError
-
-if TYPE_CHECKING:
-    from bfreplay.milp.model_builder import ModelBuilder
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -26,10 +23,10 @@ class Expression:
     __array_ufunc__ = None  # so that ``array * expression`` comes here
     __hash__ = None  # type: ignore[assignment]  # == makes a constraint
 
-    def __init__(self, factors: Any, constant: ArrayLike, builder: ModelBuilder | None = None) -> None:
+    def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
         self.constant = np.asarray(constant, dtype=np.float64)  # its shape is that of the expression
         self.factors = factors  # sparse: a row an element, a column for each variable up to the last one in it
-        self.builder = builder  # None for plain numbers
+        self.builder = builder  # the ``ModelBuilder`` of its variables; None for plain numbers
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -17,8 +17,9 @@ from bfreplay.milp.model import LinearModel
 class ModelBuilder:
     """Builds a ``LinearModel``: variables first, then ``add`` and ``maximise``, then ``build``.
 
-    Factors are finite. ``problem.value`` has -inf where a count is not allowed: with ``allowed = problem.value > -np.inf``
-    multiply by ``np.where(allowed, problem.value, 0)``, and keep the variable at 0 by ``upper=allowed``.
+    Factors are finite. ``problem.value`` has -inf where a count is not allowed: with
+    ``allowed = problem.value > -np.inf`` multiply by ``np.where(allowed, problem.value, 0)``, and keep the variable at 0
+    by ``upper=allowed``.
     """
 
     def __init__(self) -> None:
@@ -37,7 +38,7 @@ class ModelBuilder:
         self, name: str, shape: int | tuple[int, ...] = (), *, lower: ArrayLike = 0.0, upper: ArrayLike = np.inf,
         integer: bool = False,
     ) -> Expression:  # fmt: skip
-        """Return an array of variables ``name[i,j,...]``; ``lower`` and ``upper`` are numbers or arrays that broadcast."""
+        """Return an array of variables ``name[i,j,...]``; ``lower`` and ``upper`` broadcast."""
         made = np.zeros(shape)
         low, up = (np.broadcast_to(np.asarray(each, np.float64), made.shape).ravel() for each in (lower, upper))
         if name in self._lower:

@@ -182,7 +182,7 @@ class Policy(ABC):
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver) -> Policy:
-        """Make one from what a user can set: by default without arguments.
+        """Make one from what a user can set: by default with the parameters of ``__init__`` alone.
 
         A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``. One
         that looks at what nodes cost may take ``prices``: dollars for an hour of a node by its type, or ``None``.

@@ -89,7 +89,7 @@ def test_what_is_no_linear_constraint_is_refused():
     with pytest.raises(InputError, match="neither true nor false"):
         assert 0 <= x <= 1
     with pytest.raises(InputError, match="!= is no linear constraint"):
-        x != 1
+        assert x != 1
 
 
 def test_division_products_transposes_and_numpy_sums_are_what_numpy_makes_of_the_values():
