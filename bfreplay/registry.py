@@ -267,9 +267,16 @@ def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "packag
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return InputError(
         f"unknown {kind} {name!r}",
-        expected=f"one of {', '.join(names)}; or {form}",
+        expected=f"one of {', '.join(_by_family(name, names))}; or {form}",
         fix=f"did you mean {near[0]!r}?" if near else None,
     )
+
+
+def _by_family(name: str, names: Sequence[str]) -> list[str]:
+    """Return ``gavel.NAME`` for all names of that family, unless ``name`` is one of it: then the names of this family."""
+    family = name.partition(".")[0]
+    own = [each for each in names if each.startswith(f"{family}.")]
+    return own or list(dict.fromkeys(f"{each.partition('.')[0]}.NAME" if "." in each else each for each in names))
 
 
 def one_line(error: BaseException) -> str:

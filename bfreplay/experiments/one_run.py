@@ -14,7 +14,7 @@ from bfreplay import checks
 from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import OPTIONS, POLICY, SOLVER, DeclaredOptions
+from bfreplay.experiments.declared_options import FIELDS, OPTIONS, POLICY, SOLVER, DeclaredOptions
 from bfreplay.experiments.prepared_run import (
     REPLAY_OPTIONS,
     files_of,
@@ -95,7 +95,7 @@ def replay_log(
         An option has no effect beside the others.
     """
     started = perf_counter()
-    checks.known_keys(options, _KEYWORDS, "replay_log")
+    checks.known_keys(options, _KEYWORDS, "replay_log", "option")
     if jobs is None:
         raise InputError("there are no jobs", column="jobs", expected="jobs, a file of them, or 'sample'")
     if not isinstance(events, NodeEvents | str | PathLike | None):
@@ -115,7 +115,10 @@ def replay_log(
         for name, given in zip(_INPUTS, (events, jobs, policy), strict=True)
         if given is not None
     }
-    declared = DeclaredOptions(**{**texts, **options})
+    try:
+        declared = DeclaredOptions(**{**texts, **options})
+    except InputError as error:
+        raise _with_keyword(error) from error
     if not isinstance(policy, Policy):
         for name, reason in declared.without_effect().items():
             if name in options:
@@ -130,6 +133,17 @@ def replay_log(
         settings, run_settings_of(declared, with_tables=with_tables),
         out=out, overwrite=overwrite, progress=progress,
         session={"load_s": perf_counter() - started, "files": places},
+    )  # fmt: skip
+
+
+def _with_keyword(error: InputError) -> InputError:
+    """Return the error with the option named as a keyword: ``t_fwd`` for ``t-fwd``."""
+    name = error.column or ""
+    if name not in FIELDS:
+        return error
+    return InputError(
+        error.problem.replace(name, FIELDS[name]), column=FIELDS[name], value=error.value, expected=error.expected,
+        fix=error.fix,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES, OPTIONS, DeclaredOptions
+from bfreplay.options import option_name
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun
@@ -46,6 +47,8 @@ class RunOptions(DeclaredOptions):
     ) -> RunOptions:
         """Make one of options as they stand in a TOML file: ``{"events": "log.parquet", "t-fwd": 300, ...}``.
 
+        ``t_fwd`` is taken for ``t-fwd``.
+
         Parameters
         ----------
         mapping
@@ -65,6 +68,7 @@ class RunOptions(DeclaredOptions):
         from bfreplay.datasets.located import with_location
 
         try:
+            mapping = as_options(mapping)
             checks.known_keys(mapping, OPTION_NAMES, "a run")
             if "jobs" not in mapping:
                 raise InputError(
@@ -138,6 +142,21 @@ class RunOptions(DeclaredOptions):
         return self.prepare(save_failures=save_failures).replay(
             out, overwrite=overwrite, with_tables=with_tables, progress=progress, session=session
         )
+
+
+def as_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by the names that files use, from names with dashes or underscores.
+
+    Raises
+    ------
+    InputError
+        An option is there under both names.
+    """
+    named = {option_name(name) if option_name(name) in FIELDS else name: value for name, value in given.items()}
+    if len(named) < len(given):
+        twice = next(name for name in named if name in given and FIELDS.get(name, name) in given and "-" in name)
+        raise InputError(f"{twice} is given twice", column=twice, value=FIELDS[twice], expected="dashes or underscores")
+    return named
 
 
 def _refuse_code(options: RunOptions) -> None:

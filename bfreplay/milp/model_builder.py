@@ -18,8 +18,8 @@ class ModelBuilder:
     """Builds a ``LinearModel``: variables first, then ``add`` and ``maximise``, then ``build``.
 
     Factors are finite. ``problem.value`` has -inf where a count is not allowed: with
-    ``allowed = problem.value > -np.inf`` multiply by ``np.where(allowed, problem.value, 0)``, and keep the variable at 0
-    by ``upper=allowed``.
+    ``allowed = problem.value > -np.inf`` multiply by ``np.where(allowed, problem.value, 0)``, and keep the variable
+    at 0 by ``upper=allowed``.
     """
 
     def __init__(self) -> None:

@@ -257,7 +257,9 @@ def _shown(value: object) -> object:
 
 
 def not_a_policy(problem: str, value: object) -> InputError:
-    """Return the error for a class, or an object of one, that does not inherit from ``Policy``."""
+    """Return the error for a class, or an object of one, that does not inherit from ``Policy``; or for a class alone."""
+    if isinstance(value, type) and issubclass(value, Policy):
+        return InputError(problem, value=value, expected="an object", fix=f"give an object: {value.__name__}()")
     return InputError(
         problem, value=value, expected="a class that inherits from bfreplay.Policy, and an object of it to replay with",
         fix="declare it as 'class Mine(bfreplay.Policy):'",
