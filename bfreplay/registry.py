@@ -209,8 +209,8 @@ def code_refused(what: str, location: str, column: str | None) -> InputError:
     return InputError(
         f"{what} is code that a file names, and a file may not have code imported", column=column, value=location,
         expected="a registered name",
-        fix="if you trust this code: name it yourself in an option of the command, or add --allow-code (in Python: "
-        "allow_code=True where the file is read)",
+        fix="if you trust this code: add --allow-code (in Python: allow_code=True where the file is read), or name it in "
+        "an option of the command that takes it",
     )  # fmt: skip
 
 
@@ -273,7 +273,7 @@ def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "packag
 
 
 def _by_family(name: str, names: Sequence[str]) -> list[str]:
-    """Return ``gavel.NAME`` for all names of that family, unless ``name`` is one of it: then the names of this family."""
+    """Return ``gavel.NAME`` for all names of that family; where ``name`` is one of it, the names of that family."""
     family = name.partition(".")[0]
     own = [each for each in names if each.startswith(f"{family}.")]
     return own or list(dict.fromkeys(f"{each.partition('.')[0]}.NAME" if "." in each else each for each in names))

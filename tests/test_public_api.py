@@ -85,7 +85,7 @@ def test_policies_and_clusters_are_named_as_on_the_command_line():
     [
         ({"t_fwd_s": 120}, "did you mean 't_fwd'"),
         ({"with_bound": True}, "did you mean 'bound'"),
-        ({"max_parallel": 0}, "max-parallel is below 1"),
+        ({"max_parallel": 0}, "max_parallel is below 1"),
         ({"policy": "no-such"}, "no-such"),
         ({"policy": BFTrainerPolicy(60.0), "t_fwd": 30}, "t_fwd and an object as policy were given"),
         ({"policy": EqualSharePolicy(), "objective": "own"}, "objective and an object as policy were given"),
@@ -215,7 +215,6 @@ def test_answers_have_short_reprs_dicts_and_frames(run):
 
 
 def test_a_campaign_shows_its_trials_and_their_reports(tmp_path):
-    from bfreplay.campaigns.campaign import Campaign, TrialModel
     from tests.campaigns.small_campaigns import source
 
     campaign = source()
@@ -232,9 +231,11 @@ def test_inputs_that_are_none_and_misspelt_names_say_what_is_meant():
     for call, message in (
         (lambda: replay_log("sample", {"a": 1}), "these are no jobs"),
         (lambda: replay_log("sample", 5), "these are no jobs"),
+        (lambda: replay_log("sample", "sample", t_fwd="soon"), r"t_fwd is neither[\s\S]*column: +t_fwd"),
+        (lambda: replay_log("sample", "sample", max_paralel=3), "replay_log has no option 'max_paralel'"),
         (lambda: replay_log(events, jobs, BFTrainerPolicy), r"give an object: BFTrainerPolicy\(\)"),
     ):
         with pytest.raises(InputError, match=message):
             call()
-    with pytest.raises(AttributeError, match="no attribute 'replay_logs'; did you mean 'replay_log'?"):
+    with pytest.raises(AttributeError, match="no attribute 'replay_logs'; did you mean 'replay_log'"):
         bfreplay.replay_logs  # noqa: B018

@@ -67,9 +67,10 @@ class _Compare(click.RichGroup):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if Path(args[0]).is_dir():
-                error.message += f" Did you mean: {ctx.command_path} runs {shlex.join(args)}?"
-            raise
+            if not Path(args[0]).is_dir():
+                raise
+            meant = f"{ctx.command_path} runs {shlex.join(args)}"
+            raise click.UsageError(f"{error.format_message()} Did you mean: {meant}?", ctx) from error
 
 
 @click.group(cls=_Compare)

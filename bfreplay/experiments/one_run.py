@@ -158,12 +158,15 @@ def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str)
 
 
 def _signature() -> inspect.Signature:
-    """Return the parameters by name, and every option with its default: help and completion read them."""
-    own = inspect.signature(replay_log)
+    """Return the parameters by name, and every option with its type and default: help and completion read them."""
+    own, kinds = inspect.signature(replay_log), DeclaredOptions.__annotations__
     keyword = inspect.Parameter.KEYWORD_ONLY
     return own.replace(parameters=[
         *list(own.parameters.values())[:-1],
-        *(inspect.Parameter(name, keyword, default=OPTIONS[name].default) for name in _KEYWORDS),
+        *(
+            inspect.Parameter(name, keyword, default=OPTIONS[name].default, annotation=kinds[name])
+            for name in _KEYWORDS
+        ),
     ])  # fmt: skip
 
 

@@ -196,7 +196,7 @@ def documented(doc: str | None, *names: str) -> str:
     before, raises, after = (doc or "").partition("\n    Raises\n")
     lines = [] if "    Parameters\n" in before else ["", "Parameters", "----------"]
     for name in names:
-        lines += [name, textwrap.indent(textwrap.fill(OPTIONS[name].text.replace("*", r"\*"), 112), "    ")]
+        lines += [name, textwrap.indent(textwrap.fill(OPTIONS[name].text, 112), "    ")]
     return f"{before.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{after}"
 
 

@@ -90,7 +90,16 @@ def _not_for_exact(formulation: str) -> InputError:
 
 
 def solve(problem: AllocationProblem, solver: str = EXACT, formulation: str | None = None) -> Solution:
-    """Answer one decision with the solver of that name; see ``solver_of``.
+    """Answer one decision.
+
+    Parameters
+    ----------
+    problem
+        The decision.
+    solver
+        ``"exact"``, the name of a back end, or ``package.module:Class``; ``solver_of`` makes one with options.
+    formulation
+        Name or ``package.module:Class`` of the model that a back end solves; ``None``: the default one.
 
     Raises
     ------

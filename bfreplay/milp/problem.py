@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
 
-
 _ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")  # three of whole numbers
 
 

@@ -257,7 +257,7 @@ def _shown(value: object) -> object:
 
 
 def not_a_policy(problem: str, value: object) -> InputError:
-    """Return the error for a class, or an object of one, that does not inherit from ``Policy``; or for a class alone."""
+    """Return the error for a class, or an object of one, that is no ``Policy``, or for a class of one."""
     if isinstance(value, type) and issubclass(value, Policy):
         return InputError(problem, value=value, expected="an object", fix=f"give an object: {value.__name__}()")
     return InputError(
