@@ -209,8 +209,8 @@ def code_refused(what: str, location: str, column: str | None) -> InputError:
     return InputError(
         f"{what} is code that a file names, and a file may not have code imported", column=column, value=location,
         expected="a registered name",
-        fix="if you trust this code: add --allow-code (in Python: allow_code=True where the file is read), or name it in "
-        "an option of the command that takes it",
+        fix="if you trust this code: add --allow-code (in Python: allow_code=True where the file is read), or name it "
+        "yourself in an option of a command that has one",
     )  # fmt: skip
 
 

@@ -264,6 +264,13 @@ class HalfOf(EqualSharePolicy):
         self.share, self.mood = share, mood
 
 
+def test_an_unknown_policy_is_told_the_families_not_all_their_members():
+    with pytest.raises(InputError, match=r"unknown policy 'bftriner'\n.*look-ahead, gavel\.NAME, shockwave\.NAME"):
+        policy_of("bftriner", t_fwd_s=60.0, solver=ExactSolver())
+    with pytest.raises(InputError, match=r"one of gavel\.max_min_fairness, gavel\.(.*\n)*.*did you mean 'gavel"):
+        policy_of("gavel.max_min", t_fwd_s=60.0, solver=ExactSolver())
+
+
 def test_parameters_of_init_are_those_of_a_policy_without_from_options():
     policy = policy_of(f"{__name__}:HalfOf(share=2)", t_fwd_s=60.0, solver=ExactSolver())
     assert (policy.share, policy.mood) == (2, "calm")
