@@ -71,7 +71,7 @@ def _tuned(log: str, folder: Path, pictures: Path | None) -> str:
         from bfreplay.report.figures.picture_files import save_picture
         from bfreplay.report.figures.tuning import TUNING
 
-        save_picture(TUNING.drawn(found.record), pictures / f"tuning-{log.lower()}.png", overwrite=True)
+        save_picture(TUNING.draw_from(found.record), pictures / f"tuning-{log.lower()}.png", overwrite=True)
     return f"```text\n{render(found)}\n```"
 
 

@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C while its modules are loaded ends it as Ctrl-C in a command does."""
+    """Run the command line; Ctrl-C while its modules are loaded acts as in a command."""
     try:
         from bfreplay.cli import main as command_line
     except KeyboardInterrupt:

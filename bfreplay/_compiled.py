@@ -1,7 +1,6 @@
-"""One decorator for hot loops: compiled by numba where it is installed, plain Python where not.
+"""Decorators for hot loops: compiled by numba where it is installed, otherwise plain Python.
 
-The source that runs is the same either way and numba is told neither to reorder nor to fuse
-floating-point operations, so both give the same bits; only the time differs.
+The source is the same, and numba neither reorders nor fuses floating-point operations, so both give the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ T = TypeVar("T")
 
 
 def _numba() -> Any:
-    """The numba module, or ``None`` on platforms without llvmlite wheels (ppc64le login nodes, for one)."""
+    """Return the numba module, or ``None`` on platforms without llvmlite wheels, such as ppc64le login nodes."""
     try:
         return importlib.import_module("numba")
     except ImportError:
@@ -32,7 +31,7 @@ IS_COMPILED = _NUMBA is not None and not _NUMBA.config.DISABLE_JIT
 
 
 def sources_digest(folder: Path) -> str:
-    """Hash of every module below ``folder`` that has compiled functions."""
+    """Return a hash of every module below ``folder`` with compiled functions."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
@@ -47,16 +46,15 @@ _DIGEST = sources_digest(Path(__file__).parent) if IS_COMPILED else ""
 def compiled(function: F, is_inlined: bool = False) -> F:
     """Compile ``function`` on first call and keep the machine code on disk for the next process.
 
-    Machine code holds that of the functions it calls, and numba looks at the caller's own file only when it decides
-    whether what is on disk is still good. So all compiled sources together are part of the version it compares, which
-    it does before it unpickles the rest: that may name classes of an earlier bfreplay which are elsewhere now.
+    Machine code includes the functions it calls, but numba checks only the caller's own file. So all compiled sources
+    are part of the version that it compares before it unpickles the rest, which may name classes that have moved.
     """
     if _NUMBA is None:
         return function
     jitted: Any
     try:
         jitted = _NUMBA.njit(cache=True, fastmath=False, forceinline=is_inlined)(function)
-    except RuntimeError:  # no folder is writable, neither beside the source nor in the home: compile in each process
+    except RuntimeError:  # no writable folder: compile in each process
         return _NUMBA.njit(cache=False, fastmath=False, forceinline=is_inlined)(function)  # type: ignore[no-any-return]
     cache: Any = getattr(jitted, "_cache", None)
     file: Any = getattr(cache, "_cache_file", None)
@@ -85,14 +83,14 @@ def _load_from_disk(load: Callable[..., Any], load_only: Callable[..., Any], sig
 
 
 def compiled_inline(function: F) -> F:
-    """Compile ``function`` into each compiled function that calls it, for small steps of hot loops on many arrays."""
+    """Compile ``function`` inline into compiled callers, for small steps of hot loops on many arrays."""
     return compiled(function, is_inlined=True)
 
 
 def compiled_within(function: F) -> F:
     """Let compiled functions call ``function``, which stays plain Python for every other caller.
 
-    For small rules that compiled loops apply to numbers and other code to whole arrays.
+    Meant for small rules that compiled loops apply to numbers and other code to whole arrays.
     """
     if _NUMBA is None:
         return function
@@ -102,13 +100,13 @@ def compiled_within(function: F) -> F:
 def zero_records(kind: type[T], n: int) -> Sequence[T]:
     """Return an array of ``n`` records, all zero, with the fields that class ``kind`` annotates (int, float or bool).
 
-    What the array holds can be read and written as ``records[i].field``, in compiled functions too.
+    Fields are read and written as ``records[i].field``, also in compiled functions.
     """
     record = _record_of(kind)  # type: ignore[arg-type]  # mypy does not know that all types are hashable
     return np.zeros(n, record)  # type: ignore[return-value]  # an array is no Sequence
 
 
-@cache  # to read type hints takes longer than to make a short array
+@cache  # reading type hints is slow
 def _record_of(kind: type[Any]) -> np.dtype[Any]:
     fields = [(name, np.dtype(of)) for name, of in get_type_hints(kind).items()]
     return np.dtype((np.record, fields))

@@ -1,4 +1,4 @@
-"""Values that a user gave, checked: what is wrong with one, what was expected, what was meant, and what to do."""
+"""Checks of user values, with errors that name the value, the expectation and the fix."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import SupportsIndex
 from bfreplay.errors import InputError
 
 LARGEST = 2**53
-"""Whole numbers up to here are exact as floating-point numbers too."""
+"""Largest whole number below which all are exact as floating-point numbers."""
 
 LONGEST_NAME = 255
-"""Characters: the longest name that a host can have."""
+"""Largest length of a name in characters, as for hosts."""
 
 
 def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
@@ -24,7 +24,7 @@ def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
     Raises
     ------
     InputError
-        It is something else: text, a truth value, a fraction, or out of bounds.
+        The value is text, a truth value, a fraction, or out of bounds.
     """
     expected = f"a whole number >= {least}" if most >= LARGEST else f"a whole number from {least} to {most}"
     try:
@@ -49,7 +49,7 @@ def number(
     Raises
     ------
     InputError
-        It is something else.
+        The value is not such a number.
     """
     bounds = [
         *([f">= {least:g}"] if least is not None else []),
@@ -75,7 +75,7 @@ def text(key: str, value: object) -> str:
             column=key,
             value=value,
             expected="text of one line",
-            fix="take it out",
+            fix="remove it",
         )
     if not isinstance(value, str) or not value.strip():
         fix = "put it in quotes" if not isinstance(value, str) else "write something between the quotes"
@@ -84,7 +84,7 @@ def text(key: str, value: object) -> str:
 
 
 def is_name(value: object) -> bool:
-    """Whether a node, a job, a model or the like can be called that."""
+    """Return whether a value can be the name of a node, a job, a model or the like."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
         return False
     return value == value.strip() and value.isprintable()
@@ -100,7 +100,7 @@ def name(what: str, value: object, column: str, file: Path | None = None) -> str
 def unusable_name(
     what: str, value: object, column: str, file: Path | None = None, row: int | None = None
 ) -> InputError:
-    """Return the error for a name that ``is_name`` refuses; ``what`` is called that: a node, a job."""
+    """Return the error for a name that ``is_name`` refuses; ``what`` is the named thing: node, job."""
     fault, fix = "it has a control character or another that no terminal shows", f"rename the {what}"
     if not isinstance(value, str) or not value:
         fault, fix = "it is no text, or empty", f"give the {what} a name"
@@ -129,7 +129,7 @@ def one_of(key: str, value: object, choices: Sequence[str]) -> str:
 
 
 def truth(key: str, value: object) -> bool:
-    """Return true or false; InputError for anything else, 1, 0 and words among it."""
+    """Return true or false; InputError for anything else, also for 1, 0 and words."""
     if not isinstance(value, bool):
         raise InputError(
             f"{key} is neither true nor false",
@@ -142,7 +142,7 @@ def truth(key: str, value: object) -> bool:
 
 
 def known_keys(given: Iterable[str], known: Sequence[str], what: str, kind: str = "key") -> None:
-    """Refuse keys, or what ``kind`` calls them, that ``what`` does not have; InputError with the nearest known one."""
+    """Raise ``InputError``, with the nearest known key, for a key that ``what`` does not have; ``kind`` is its word."""
     for key in given:
         if key not in known:
             near = near_name(key, known)
@@ -151,12 +151,12 @@ def known_keys(given: Iterable[str], known: Sequence[str], what: str, kind: str 
                 column=key if kind == "key" else None,
                 value=key,
                 expected=", ".join(known) or f"no {kind}s",
-                fix=f"did you mean {near!r}?" if near else f"drop the {kind}, or move it to where it belongs",
+                fix=f"did you mean {near!r}?" if near else f"remove the {kind}, or move it to where it belongs",
             )
 
 
 def belongs(key: str, value: object, setting: str, *, wanted: bool) -> None:
-    """Refuse a key that is missing though ``setting`` needs it, or given though only ``setting`` reads it."""
+    """Raise ``InputError`` for a missing key that ``setting`` needs, or a given key that only ``setting`` reads."""
     if wanted and value is None:
         raise InputError(
             f"{key} is missing: {setting} needs it", column=key, value=None, expected="a number", fix=f"add {key} = ..."
@@ -167,12 +167,12 @@ def belongs(key: str, value: object, setting: str, *, wanted: bool) -> None:
             column=key,
             value=value,
             expected=f"{key} with {setting} only",
-            fix=f"drop {key}, or write {setting}",
+            fix=f"remove {key}, or write {setting}",
         )
 
 
 def near_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a misspelt one is most like, whatever its case and the spaces around it."""
+    """Return the known name nearest to a misspelt one, ignoring case and surrounding spaces."""
     if len(name) > LONGEST_NAME:
         return None
     near = difflib.get_close_matches(name.strip().lower(), list(known), n=1)

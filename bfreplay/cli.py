@@ -1,4 +1,4 @@
-"""The command line: its commands, and how errors leave it."""
+"""The command line: its commands, and the exit codes of errors."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class _Group(click.RichGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # as Python has it for stderr: no text may end a command
-        # batch systems end a job by SIGTERM: leave as on Ctrl-C, with nothing half-written and no worker behind
+            sys.stdout.reconfigure(errors="backslashreplace")  # as for stderr: no text may end a command
+        # batch systems end a job by SIGTERM: clean up as on Ctrl-C
         warnings.formatwarning = lambda message, *_: f"Note: {message}\n"
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:

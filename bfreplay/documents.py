@@ -1,4 +1,4 @@
-"""Text, TOML and JSON of files that may be hostile: limits on lines, keys and nesting, found before memory is spent."""
+"""Reads text, TOML and JSON of untrusted files, with limits on lines, keys and nesting before memory is used."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Cell: TypeAlias = (
 """A value of a TOML file, or of a cell in a CSV or Parquet table; times are ``datetime``, which is a ``date``."""
 
 LONGEST_LINE = 1 << 24
-"""Characters: a line that does not end within is no line of a table or a log."""
+"""Largest length of a line in characters."""
 
 DEEPEST = 64
-"""Lists and tables inside one another; parsers recurse for each."""
+"""Largest depth of nested lists and tables; parsers recurse for each."""
 
 LARGEST_TOML = 4 << 20
-"""Bytes: parsed TOML takes up to some hundred times the memory of its text."""
+"""Largest TOML file in bytes; parsed TOML takes some hundred times the memory of its text."""
 
 _ALWAYS_UNPACKED, _MOST_PACKED = 1 << 28, 200
 _MOST_KEY_PARTS = 16
@@ -41,9 +41,9 @@ _TOML_TOKEN = re.compile(
     rf"|{_PART}(?:{_JOINED}){{0,{_MOST_KEY_PARTS - 1}}}+(?P<one_more>{_JOINED})?+",
     re.ASCII,
 )
-"""A comment, a string of many lines, or parts joined by dots, a string of one line among them.
+"""A comment, a multi-line string, or dotted parts, which may be one-line strings.
 
-What has no end reaches to the end of the line or text, so that no text is read twice.
+A token without an end extends to the end of the line or text, so that no text is read twice.
 """
 
 
@@ -53,8 +53,8 @@ def parse_toml(text: str) -> dict[str, Cell]:
     Raises
     ------
     tomllib.TOMLDecodeError
-        It is no TOML, is nested more than 64 deep, or has a key of more than 16 parts joined by dots, of which each
-        costs the parser as much memory as all before it.
+        It is no TOML, is nested more than 64 deep, or has a key of more than 16 dotted parts; each part costs the
+        parser as much memory as all before it.
     """
     if any(token["one_more"] for token in _TOML_TOKEN.finditer(text)):
         raise tomllib.TOMLDecodeError(f"a key has more than {_MOST_KEY_PARTS} parts joined by dots")
@@ -68,7 +68,7 @@ def parse_toml(text: str) -> dict[str, Cell]:
 
 
 def check_toml_size(file: Path) -> None:
-    """Refuse a TOML file of more than 4 MiB.
+    """Raise ``InputError`` for a TOML file of more than 4 MiB.
 
     Raises
     ------
@@ -104,7 +104,7 @@ _TOO_DEEP = f"nested more than {DEEPEST} deep"
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether lists and tables lie more than 64 deep inside one another."""
+    """Return whether lists and tables are nested more than 64 deep."""
     layer = [value]
     for _ in range(DEEPEST):
         layer = [
@@ -118,7 +118,7 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
-def picked(item: object, *names: str) -> dict[str, Json]:
+def pick(item: object, *names: str) -> dict[str, Json]:
     """Return the attributes of ``item`` with these names, for a JSON document."""
     return {name: getattr(item, name) for name in names}
 
@@ -146,8 +146,8 @@ def text_lines(stream: IO[str], file: Path) -> Iterator[str]:
         yield line
 
 
-def most_unpacked(file: Path) -> int:
-    """Bytes that an archive may claim to unpack to: 200 times its size (logs and tables reach some 100), or 256 MiB."""
+def unpacked_limit(file: Path) -> int:
+    """Return the largest unpacked size of an archive in bytes: 200 times its size (logs reach 100), or 256 MiB."""
     return max(_ALWAYS_UNPACKED, _MOST_PACKED * file.stat().st_size)
 
 
@@ -162,7 +162,7 @@ def endless_line(
 
 
 def not_utf8(file: Path) -> InputError:
-    """Return the error for a text file that is not UTF-8; it is searched for the first line that is not."""
+    """Return the error for a text file that is not UTF-8, with the first bad line."""
     opened: Callable[..., Any] = gzip.open if file.suffix.lower() == ".gz" else open
     number, line = 0, b""
     try:
@@ -179,7 +179,7 @@ def not_utf8(file: Path) -> InputError:
                 if "\0" in text:
                     break
     except (OSError, EOFError):
-        pass  # damaged further on: what was found so far has to do
+        pass  # damaged further on
     is_utf16 = line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line
     source, name = ("utf-16", "UTF-16") if is_utf16 else ("latin1", "Latin-1 or another 8-bit encoding")
     command = f"iconv -f {source} -t utf-8 IN > OUT"
@@ -212,7 +212,7 @@ _SLURM_DAEMON = re.compile(rb"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\] ")
 
 
 def other_kind(start: bytes) -> tuple[str, str] | None:
-    """Say what a file is that no reader takes, and what to do, from its first bytes; ``None`` for any other file."""
+    """Return the kind of an unreadable file from its first bytes, and the fix; ``None`` for any other file."""
     if start.startswith(_ZIP_MAGIC):
         return _SPREADSHEET if any(sign in start for sign in _SPREADSHEET_SIGNS) else (ZIP, _UNPACK)
     for signature, what, fix in _OTHER_KINDS:
@@ -223,7 +223,7 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
         if len(zeros) > 1 and all(letters) and not any(zeros):
             return UTF16, _UTF16_FIX.format(name)
     if _WEB_PAGE.match(start):
-        return "a web page", "fetch the file again: a log-in or an error page may have been saved in its place"
+        return "a web page", "fetch the file again: this may be a log-in or error page"
     if _SLURM_DAEMON.match(start):
         return (
             "a log of Slurm's own daemons, such as slurmctld.log",
@@ -233,12 +233,12 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
 
 
 def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
-    """Refuse a file by its first bytes.
+    """Check the first bytes of a file.
 
     Raises
     ------
     InputError
-        It is of a kind that no reader takes; the message says which, and what to do.
+        No reader takes this kind of file; the message has the kind and the fix.
     """
     kind = other_kind(start)
     if kind is not None:

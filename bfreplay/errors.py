@@ -1,4 +1,4 @@
-"""The few errors that a caller of bfreplay would treat differently."""
+"""Errors of bfreplay."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ _ABSENT: Any = object()
 
 
 def printable(text: str) -> str:
-    """Return text with control characters and lone surrogates as escapes, so that any terminal shows it; lines stay."""
+    """Return text with control characters and lone surrogates escaped for terminals, line breaks kept."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 class BfreplayError(Exception):
-    """Root of every error that bfreplay raises on purpose."""
+    """Root of all errors of bfreplay."""
 
 
 class InputError(BfreplayError):
-    """What came in (file, table, argument) cannot be used as it is.
+    """An input (file, table, argument) cannot be used.
 
     Parameters
     ----------
     problem
-        One sentence: what is wrong.
+        The problem in one sentence.
     file, row, column, value
-        Where it is wrong. ``row`` counts data rows from 1 in tables (the header is not counted);
+        Place of the problem. ``row`` counts data rows from 1 in tables (the header is not counted);
         text formats may give a line instead, as ``"line 7"``.
     expected, fix
-        What would have been right, and what the reader can do now.
+        Valid input, and what the reader can do.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class InputError(BfreplayError):
         lines = [f"  {name + ':':<10}{part}" for name, part in parts.items() if part is not None]
         super().__init__(printable("\n".join([problem, *lines])))
 
-    def changed(self, **changes: Any) -> InputError:
+    def with_changes(self, **changes: Any) -> InputError:
         """Return the same error with other parts, such as ``file`` and ``row``; a value of ``None`` is not shown."""
         parts = {name: getattr(self, name) for name in ("file", "row", "column", "expected", "fix")}
         return InputError(self.problem, **parts | ({} if self.value is None else {"value": self.value}) | changes)
 
 
 class OutputExistsError(BfreplayError):
-    """The output is there already and nobody asked to replace it."""
+    """The output exists already, and may not be replaced."""
 
 
 class SolverUnavailableError(BfreplayError):
@@ -73,4 +73,4 @@ class SolverUnavailableError(BfreplayError):
 
 
 class LedgerError(BfreplayError):
-    """Node-time or samples do not add up: a defect of bfreplay, never of the input."""
+    """Node time or samples do not add up: a defect of bfreplay, not of the input."""

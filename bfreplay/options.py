@@ -1,7 +1,7 @@
-"""Options declared once: default, check, help, group, and when one has no effect.
+"""Options declared once: default, check, help, group, and conditions without effect.
 
-A frozen dataclass whose fields are made by ``option`` is the only list of its options. The command line, files,
-saved records and the documentation are made from ``options_of`` that class.
+A frozen dataclass with fields made by ``option`` is the only list of its options. The command line, files, saved
+records and the documentation are made from ``options_of`` that class.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, TypeVar
 from bfreplay import checks
 
 _KEY = "option"
-"""Where a dataclass field keeps its ``Option``."""
+"""Key of the ``Option`` in the metadata of a dataclass field."""
 
 REQUIRED = object()
-"""The default of an option that must be given."""
+"""Default of an option that must be given."""
 
 _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number, ``least`` or more."""
+    """Check of a whole number, ``least`` or more."""
 
     least: int
 
@@ -35,7 +35,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A finite number within bounds: at least ``least`` or above ``above``, at most ``most`` or below ``below``."""
+    """Check of a finite number: at least ``least`` or above ``above``, at most ``most`` or below ``below``."""
 
     least: float | None = None
     above: float | None = None
@@ -50,7 +50,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of some words."""
+    """Check of one of several words."""
 
     words: tuple[str, ...]
 
@@ -66,7 +66,7 @@ class NoEffect:
     Parameters
     ----------
     holds
-        Tells it from the options.
+        Function of the options.
     when
         The condition in words, a format of the options: ``"with --policy {0.policy}"``.
     """
@@ -77,36 +77,36 @@ class NoEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What is known of one option.
+    """Declaration of one option.
 
     Parameters
     ----------
     check
-        Called with the option's name and a value: returns the value as it is kept, or raises ``InputError``.
+        Function of the option's name and a value that returns the checked value, or raises ``InputError``.
     group, help
         Heading and text in ``--help`` and in the documentation.
     default
         ``REQUIRED`` for an option that must be given. ``None`` is not checked.
     usual
-        What ``None`` stands for, in words.
+        Meaning of ``None``, in words.
     metavar, n_values
-        How ``--help`` calls a value, and how many words it takes.
+        Name of a value in ``--help``, and its number of words.
     parse
-        Makes a value of a word on the command line; ``ValueError`` for what is none. By default ``check`` tells.
+        Function that converts a word of the command line; ``ValueError`` for a bad one. By default from ``check``.
     is_argument
-        The command line takes it by its place, without dashes.
+        True for a positional argument.
     is_rare
-        ``--help`` shows it with the other rarely needed options, whatever its group.
+        ``--help`` shows it with the rarely needed options, whatever its group.
     is_permission
-        Only the user may give it: it is no option in files, and not written to any.
+        True for an option that only the user may give; never read from files, or written to them.
     loads
-        ``"log"`` or ``"jobs"``, where loading these depends on it; then whoever keeps what was loaded looks at it.
+        ``"log"`` or ``"jobs"`` if loading these depends on it, also for caches.
     only_writes
-        It adds a table to the run folder, and changes nothing in the others.
+        True if it only adds a table to the run folder.
     no_effect
-        Conditions under which it changes nothing.
+        Conditions under which it has no effect.
     not_on_cluster
-        Why it does not go with ``--cluster``, and what to do; ``None`` if it does.
+        Reason for which it cannot be combined with ``--cluster``, and the fix; ``None`` if it can.
     passed_as
         Keyword of the MILP solver that it sets.
     """
@@ -130,22 +130,22 @@ class Option:
 
     @property
     def text(self) -> str:
-        """The help, and what the option is when it is not given, unless that is a plain value."""
+        """Help, with the default if that is not a plain value."""
         return self.help if self.usual is None or self.default is not None else f"{self.help}  [default: {self.usual}]"
 
     def reason_without_effect(self, options: object) -> str | None:
-        """Return why it changes nothing beside the others, such as ``"with --solver exact"``; else ``None``."""
+        """Return why it has no effect with the other options, such as ``"with --solver exact"``; else ``None``."""
         return next((each.when.format(options) for each in self.no_effect if each.holds(options)), None)
 
 
 def option(default: _Value, check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> _Value:
     """Return the dataclass field of an option; ``more`` as for ``Option``."""
-    declared: _Value = field(default=default, metadata=required(check, group, text, default=default, **more))
+    declared: _Value = field(default=default, metadata=option_metadata(check, group, text, default=default, **more))
     return declared
 
 
-def required(check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> Mapping[str, Option]:
-    """Return the metadata of the field of an option that must be given."""
+def option_metadata(check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> Mapping[str, Option]:
+    """Return the metadata of the field of an option; without ``default`` it must be given."""
     return {_KEY: Option(check=check, group=group, help=text, **more)}
 
 
@@ -155,5 +155,5 @@ def options_of(made: type) -> Mapping[str, Option]:
 
 
 def option_name(field: str) -> str:
-    """``"max_parallel"`` as the command line and TOML files call it: ``"max-parallel"``."""
+    """Return the name on the command line and in TOML files: ``"max-parallel"`` for ``"max_parallel"``."""
     return field.replace("_", "-")

@@ -1,7 +1,7 @@
-"""Output files that are complete or not there at all, and removal of what killed processes left of them.
+"""Writes output files whole or not at all, and removes leftovers of killed processes.
 
-Temporary names say which process writes: ``.NAME.part-MACHINE-PROCESS-STARTED`` for a file, ``.NAME.partial-...`` for a
-folder, ``.NAME.replaced-...`` for a folder that holds the earlier ``NAME`` while a new one takes its place.
+Temporary names have the writing process: ``.NAME.part-MACHINE-PROCESS-STARTED`` for a file, ``.NAME.partial-...`` for a
+folder, ``.NAME.replaced-...`` for a folder that keeps the earlier ``NAME`` while it is replaced.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from bfreplay.errors import InputError, OutputExistsError
 
 _LOG = logging.getLogger(__name__)
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Error numbers of writes that a disk, a quota or a limit has no room for."""
+"""Error numbers of writes beyond the space of a disk, a quota or a limit."""
 _LONGEST_NAME = 200
-"""Bytes of a name that its temporary name repeats; file systems allow 255 with what is added."""
+"""Largest part of a name in its temporary name, in bytes; file systems allow 255 in all."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _STARTED_AT = 19
-"""Position of the start time behind the name of the process in ``/proc/PID/stat``."""
+"""Position of the start time after the name of the process in ``/proc/PID/stat``."""
 
 
 @contextmanager
 def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]]:
-    """Temporary names to write to, which become ``files`` when the block ends without an error.
+    """Yield temporary files to write, renamed to ``files`` when the block succeeds.
 
     Raises
     ------
     OutputExistsError
-        One of the files is there and ``overwrite`` is false.
+        A file exists and ``overwrite`` is false.
     InputError
-        The folder is not there, or may not be written to.
+        The folder does not exist, or is not writable.
     OSError
-        The files cannot be written, because the disk is full for one; it names the file.
+        Writing fails, for example on a full disk; the error names the file.
     """
     for file in files:
         remove_leftovers(file)
@@ -55,17 +55,20 @@ def _written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path
     for file in files:
         if not _is_folder(file.parent):
             raise InputError(
-                "the folder of the output is not there", file=file, value=str(file.parent), fix="make the folder first"
+                "the folder of the output does not exist",
+                file=file,
+                value=str(file.parent),
+                fix="make the folder first",
             )
         if not os.access(file.parent, os.W_OK | os.X_OK):
             raise InputError(
-                "the folder of the output may not be written to",
+                "the folder of the output is not writable",
                 file=file,
                 value=str(file.parent),
                 fix="choose another folder, or change its mode: chmod u+wx FOLDER",
             )
         if file.exists() and not overwrite:
-            raise OutputExistsError(f"{file} is there already; choose another name, or ask to overwrite it")
+            raise OutputExistsError(f"{file} exists already; choose another name, or overwrite it")
     temporary = [file.with_name(temporary_name(file.name, "part")) for file in files]
     try:
         with naming(", ".join(map(str, files))):
@@ -78,17 +81,17 @@ def _written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path
 
 
 def is_there(file: Path) -> bool:
-    """Whether something of this name exists; ``InputError`` for a name that nothing can have."""
+    """Return whether a file exists; ``InputError`` for an impossible name."""
     try:
         return file.exists()
     except (OSError, ValueError) as error:  # too long, or with a null character
-        raise InputError(f"nothing can have this name: {error}", file=file, fix="choose another name") from error
+        raise InputError(f"this name is impossible: {error}", file=file, fix="choose another name") from error
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write one text file, in UTF-8; one that is there is replaced. Raises as ``written_whole``.
+    """Write or replace one text file in UTF-8. Raises as ``written_whole``.
 
-    For the many files of a folder of results: who makes the folder removes leftovers, no look at it for each file.
+    Does not look for leftovers, which the maker of a folder of results removes once for its many files.
     """
     with _written_whole([file], overwrite=True) as (part,):
         part.write_text(text, encoding="utf-8")
@@ -96,7 +99,7 @@ def write_whole(file: Path, text: str) -> None:
 
 @contextmanager
 def naming(output: Path | str) -> Iterator[None]:
-    """Let failed writes that name no file, such as those to a full disk, name ``output``."""
+    """Name ``output`` in errors of writes without a file name, such as on a full disk."""
     try:
         yield
     except OSError as error:
@@ -107,10 +110,10 @@ def naming(output: Path | str) -> Iterator[None]:
 
 def temporary_name(name: str, kind: str) -> str:
     """Name to use while ``name`` is being written; ``kind`` is part, partial or replaced (see the module)."""
-    return f".{_shortened(name)}.{kind}-{_machine()}-{os.getpid()}-{_state_and_start(os.getpid())[1]}"
+    return f".{_shorten(name)}.{kind}-{_machine()}-{os.getpid()}-{_state_and_start(os.getpid())[1]}"
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     """``name``, or the start of a long one with a digest, so that long names with the same start remain distinct."""
     encoded = os.fsencode(name)
     if len(encoded) <= _LONGEST_NAME:
@@ -119,22 +122,21 @@ def _shortened(name: str) -> str:
 
 
 def scratch_prefix(purpose: str) -> str:
-    """Prefix for a temporary folder in the system's place for them; removes those of killed processes first."""
+    """Return a prefix for temporary folders of the system, after removing those of killed processes."""
     name = f"bfreplay-{purpose}"
     remove_leftovers(Path(tempfile.gettempdir()) / name)
     return f"{temporary_name(name, 'partial')}-"
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove what killed processes left when they wrote ``target``; an earlier folder that they moved aside comes back.
+    """Remove leftovers of killed processes that wrote ``target``, and restore an earlier folder that they moved aside.
 
-    What a living process is writing stays. So does what this machine cannot judge, because another one (or another
-    container) writes it: a message of the log names it.
+    Files of living processes stay, as do those of another machine or container, which a log message names.
     """
     if not (os.access(target.parent, os.R_OK | os.W_OK | os.X_OK) and target.parent.is_dir()):
-        return  # nothing of ours can lie there
+        return  # no leftovers possible
     of_target = re.compile(
-        rf"\.{re.escape(_shortened(target.name))}\.(part|partial|replaced)-(\w+)(?:-(\d{{1,9}})-(\d+)\b.*)?"
+        rf"\.{re.escape(_shorten(target.name))}\.(part|partial|replaced)-(\w+)(?:-(\d{{1,9}})-(\d+)\b.*)?"
     )
     names = os.listdir(target.parent)  # noqa: PTH208 - fast in folders of many runs
     for match in filter(None, map(of_target.fullmatch, sorted(names))):
@@ -154,7 +156,7 @@ def _remove_leftover(target: Path, path: Path, kind: str, machine: str, process:
     elif not _is_alive(int(process), int(started)):
         if (path / target.name).is_dir() and not target.exists():  # killed between the two renames
             (path / target.name).rename(target)
-            _LOG.warning("Note: %s is back: a killed process had moved it aside.", target)
+            _LOG.warning("Note: %s was restored: a killed process had moved it aside.", target)
         _remove(path)
 
 
@@ -166,17 +168,17 @@ def _remove(path: Path) -> None:
 
 
 def _is_alive(process: int, started: int) -> bool:
-    """Whether this process of this machine still runs; a later one that has its number started at another time."""
+    """Return whether a process of this machine still runs; the start time tells it from a later one."""
     try:
         os.kill(process, 0)
-    except (ProcessLookupError, PermissionError):  # another user's is not the one that wrote our file
+    except (ProcessLookupError, PermissionError):  # a process of another user did not write our file
         return False
     state, begun = _state_and_start(process)
     return state not in ("Z", "X") and begun == started
 
 
 def _state_and_start(process: int) -> tuple[str, int]:
-    """State letter and start time, in clock ticks since the machine started; ``("", 0)`` without /proc."""
+    """Return state letter and start time in clock ticks since boot; ``("", 0)`` without /proc."""
     try:
         behind_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -185,7 +187,7 @@ def _state_and_start(process: int) -> tuple[str, int]:
 
 
 def _machine() -> str:
-    """Digest of the machine's name, its boot and the container, in which process numbers count."""
+    """Return a digest of the machine's name, its boot and the container, the scope of process numbers."""
     namespace = Path("/proc/self/ns/pid")
     container = str(namespace.readlink()) if namespace.is_symlink() else ""
     boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""  # two machines may have the same name
@@ -193,12 +195,12 @@ def _machine() -> str:
 
 
 def make_folder(folder: Path) -> list[Path]:
-    """Make it with its parents; returns those that were not there, innermost first.
+    """Make a folder with its parents, and return the new ones, innermost first.
 
     Raises
     ------
     OSError
-        It cannot be made; nothing is left of it.
+        It cannot be made; no new folder is left.
     """
     fresh = list(takewhile(lambda each: not each.exists(), (folder, *folder.parents)))
     try:
@@ -210,7 +212,7 @@ def make_folder(folder: Path) -> list[Path]:
 
 
 def remove_empty(folders: Iterable[Path]) -> None:
-    """Remove what ``make_folder`` made, as far as nobody has begun to use it."""
+    """Remove the folders that ``make_folder`` made, as far as they are empty."""
     with suppress(OSError):
         for each in folders:
             each.rmdir()

@@ -24,21 +24,22 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class PublishedSystem:
-    """What a published system adds, as names and ``"module:thing"`` behind them; ``systems/NAME/__init__.py`` says it.
+    """Contributions of a published system, as locations ``"module:thing"``; declared in ``systems/NAME/__init__.py``.
 
     Parameters
     ----------
     name
-        What its policies (``NAME.policy``) and its generated workload (``NAME(n=1000)``) begin with.
+        Prefix of its policies (``NAME.policy``) and of its generated workload (``NAME(n=1000)``).
     policies
-        Policies by their names without the system's.
+        Policies by name, without the prefix.
     is_trace, read_trace
-        Functions of a file: whether it is a trace of jobs in the system's format; and, with the file of throughputs or
-        ``None``, the ``JobSet``.
+        Functions of a file that return whether it is a trace in the system's format, and, with the file of throughputs
+        or ``None``, its ``JobSet``.
     traces_are_csv
-        Traces are CSV files with a header, and only such files are asked about; otherwise files of no other ending.
+        True if traces are CSV files with a header; ``is_trace`` then gets only these, otherwise files without another
+        known ending.
     generated_jobs
-        Function of the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``.
+        Function from the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``.
     """
 
     name: str
@@ -50,12 +51,12 @@ class PublishedSystem:
 
 
 def published_systems() -> list[PublishedSystem]:
-    """What each room of ``bfreplay.systems`` adds. A new system is a folder there, and a line here."""
+    """Return the published systems. A new one is a folder in ``bfreplay.systems``, and a line here."""
     return [importlib.import_module(module).SYSTEM for module in _SYSTEMS]
 
 
 def built_in(location: str) -> Any:
-    """What is behind ``"module:thing"`` of bfreplay itself, imported."""
+    """Import the ``"module:thing"`` of bfreplay itself."""
     module, thing = location.split(":")
     return getattr(importlib.import_module(module), thing)
 
@@ -67,15 +68,15 @@ class Registry:
     Parameters
     ----------
     kind
-        What they are, for messages: ``"formulation"``.
+        Name of the kind in messages: ``"formulation"``.
     group
-        Entry-point group in which other packages announce theirs: ``"bfreplay.formulations"``.
+        Entry-point group for other packages: ``"bfreplay.formulations"``.
     needs
-        Attributes that its classes have; one without them is something else.
+        Required attributes of classes.
     built_in
-        Name to ``"package.module:Class"``. Nothing is imported before it is asked for.
+        ``"package.module:Class"`` by name, imported on first use.
     takes_functions
-        Functions are of this kind too, ``package.module:function``; ``needs`` is asked of classes only.
+        True if functions, ``package.module:function``, are also of this kind.
     """
 
     kind: str
@@ -86,12 +87,12 @@ class Registry:
 
     @property
     def form(self) -> str:
-        """How a thing that is not registered is spelled."""
+        """Spelling of an unregistered thing."""
         return "package.module:function" if self.takes_functions else "package.module:Class"
 
     def names(self) -> list[str]:
-        """Every registered name: built-in ones in their written order, then other packages' by name."""
-        foreign = sorted(_announced(self.group, tuple(sys.path)).keys() - self.built_in.keys())
+        """Return every registered name: built-in ones in order, then those of other packages by name."""
+        foreign = sorted(_entry_points_by_name(self.group, tuple(sys.path)).keys() - self.built_in.keys())
         return [*self.built_in, *foreign]
 
     def location(self, name: str) -> str:
@@ -100,44 +101,44 @@ class Registry:
         Raises
         ------
         InputError
-            Nothing has this name; the message lists what exists.
+            The name is unknown; the message lists the known ones.
         """
-        registered = self._registered(name)
+        registered = self._location_of(name)
         if registered is not None:
             return registered
         if ":" in name:
             return name
         raise unknown_name(self.kind, name, self.names(), self.form)
 
-    def _registered(self, name: str) -> str | None:
-        return self.built_in.get(name) or _announced(self.group, tuple(sys.path)).get(name)
+    def _location_of(self, name: str) -> str | None:
+        return self.built_in.get(name) or _entry_points_by_name(self.group, tuple(sys.path)).get(name)
 
     def refuse_code(self, name: str, column: str | None = None) -> None:
-        """Raise ``InputError`` where ``name``, read from a file, is code to import: neither registered nor unknown."""
-        if ":" in name and self._registered(name) is None:
-            raise code_refused(f"the {self.kind} {name!r}", name, column)
+        """Raise ``InputError`` if ``name``, read from a file, is code to import."""
+        if ":" in name and self._location_of(name) is None:
+            raise refused_code_error(f"the {self.kind} {name!r}", name, column)
 
     def find(self, name: str, form: str, *, allow_code: bool) -> Any:
-        """Import what is behind ``name``, whatever it is; arguments and errors as for ``load`` and ``imported``."""
-        registered, what = self._registered(name), f"the {self.kind} {name!r}"
+        """Import anything by ``name``; arguments and errors as for ``load`` and ``import_code``."""
+        registered, what = self._location_of(name), f"the {self.kind} {name!r}"
         if registered is not None:
-            return _imported(registered, what, form)
-        return imported(self.location(name), what, form, allow_code=allow_code)
+            return _import_location(registered, what, form)
+        return import_code(self.location(name), what, form, allow_code=allow_code)
 
     def load(self, name: str, *, allow_code: bool) -> Any:
-        """Import the class behind ``name``, or the function where those are taken.
+        """Import the class behind ``name``, or the function where functions are accepted.
 
         Parameters
         ----------
         name
-            What is registered, or ``package.module:Class``.
+            A registered name, or ``package.module:Class``.
         allow_code
-            Import what is not registered: only where the user gave the name, or allows files to give it.
+            Import unregistered code: only if the user gave the name, or allows files to give it.
 
         Raises
         ------
         InputError
-            No such name, or it may not or cannot be imported, or is something else.
+            The name is unknown, may not or cannot be imported, or is of another kind.
         """
         location, found = self.location(name), self.find(name, self.form, allow_code=allow_code)
         if not isinstance(found, type):
@@ -160,72 +161,72 @@ class Registry:
         Raises
         ------
         InputError
-            As ``load``, or the constructor needs arguments or fails.
+            As for ``load``, or the constructor needs arguments or fails.
         """
-        return made(
+        return make_from_code(
             self.load(name, allow_code=allow_code), f"the {self.kind} {name!r}", value=self.location(name),
             expected="a class that is called without arguments",
         )  # fmt: skip
 
 
 @lru_cache(maxsize=64)
-def _announced(group: str, path: tuple[str, ...]) -> Mapping[str, str]:
-    """Name to ``"module:thing"`` of the entry points of packages on ``path``, read once: it takes 10 ms each time."""
+def _entry_points_by_name(group: str, path: tuple[str, ...]) -> Mapping[str, str]:
+    """Return ``"module:thing"`` by name for the entry points of packages on ``path``, cached as reading takes 10 ms."""
     points = sorted(entry_points(group=group), key=lambda point: point.value, reverse=True)
     return {point.name: point.value for point in points}
 
 
-def imported(location: str, what: str, form: str, column: str | None = None, *, allow_code: bool) -> Any:
+def import_code(location: str, what: str, form: str, column: str | None = None, *, allow_code: bool) -> Any:
     """Import code that a user or a file names; the working directory is searched last, for that code alone.
 
     Parameters
     ----------
     location
-        ``"package.module:thing"``; ``thing`` may have dots of its own, as ``Class.method`` has.
+        ``"package.module:thing"``; ``thing`` may have dots, such as ``Class.method``.
     what
-        What it is, for messages: ``"the pruner 'mine:Best'"``.
+        Name in messages: ``"the pruner 'mine:Best'"``.
     form
-        How it should be spelled: ``"package.module:Class"``.
+        Expected spelling: ``"package.module:Class"``.
     column
         Key or option that names it, for the error.
     allow_code
-        Whether it may be imported: not where a file alone names it, unless the user allows that.
+        Allow the import; without the user's permission false for code that only a file names.
 
     Raises
     ------
     InputError
-        It may not be imported, is spelled otherwise, or cannot be imported.
+        It may not or cannot be imported, or is misspelt.
     """
     if not allow_code:
-        raise code_refused(what, location, column)
+        raise refused_code_error(what, location, column)
     here, package = str(Path.cwd()), location.partition(":")[0].partition(".")[0]
     if package and not {here, package} & {*sys.path, *sys.modules} and find_spec(package) is None:
         sys.path.append(here)
-    return _imported(location, what, form, column)
+    return _import_location(location, what, form, column)
 
 
-def code_refused(what: str, location: str, column: str | None) -> InputError:
+def refused_code_error(what: str, location: str, column: str | None) -> InputError:
     """Return the error for code that only a file names."""
     return InputError(
-        f"{what} is code that a file names, and a file may not have code imported", column=column, value=location,
+        f"{what} is code that only a file names, which is not imported", column=column, value=location,
         expected="a registered name",
         fix="if you trust this code: add --allow-code (in Python: allow_code=True where the file is read), or name it "
         "yourself in an option of a command that has one",
     )  # fmt: skip
 
 
-def _imported(location: str, what: str, form: str, column: str | None = None) -> Any:
+def _import_location(location: str, what: str, form: str, column: str | None = None) -> Any:
     module_name, _, path = location.partition(":")
     if not module_name or not path:
         raise InputError(
             f"{what} is not spelled {form}", column=column, value=location, expected=f"{form}, importable from here",
-            fix="write the module, a colon, and what it holds",
+            fix="write the module, a colon, and the name in it",
         )  # fmt: skip
     try:
         found: Any = importlib.import_module(module_name)
         for part in path.split("."):
             found = getattr(found, part)
-    # a stranger's module may raise anything on import, and a script without a __main__ guard exits
+    # user code may raise anything on import, and a script without a __main__ guard exits
     except (Exception, SystemExit) as error:
         raise InputError(
             f"{what} cannot be imported: {one_line(error)}",
@@ -237,33 +238,33 @@ def _imported(location: str, what: str, form: str, column: str | None = None) ->
     return found
 
 
-def made(make: Callable[[], _Made], what: str, **details: Any) -> _Made:
-    """Call a class or function of a stranger's that makes something.
+def make_from_code(make: Callable[[], _Made], what: str, **details: Any) -> _Made:
+    """Call a class or function of user code that makes something.
 
     Parameters
     ----------
     make
-        Called without arguments.
+        Callable without arguments.
     what
-        What it makes, for messages: ``"the pruner 'mine:Best'"``.
+        Name of the result in messages: ``"the pruner 'mine:Best'"``.
     **details
-        For the error: see ``InputError``.
+        Details of the error: see ``InputError``.
 
     Raises
     ------
     InputError
-        It fails; what it raises of bfreplay's own errors comes through as it is, meant for a person to read.
+        The call fails; errors of bfreplay pass unchanged.
     """
     try:
         return make()
     except BfreplayError:
         raise
-    except (Exception, SystemExit) as error:  # a stranger's constructor may raise anything
+    except (Exception, SystemExit) as error:  # user code may raise anything
         raise InputError(f"{what} cannot be made: {one_line(error)}", **details) from error
 
 
 def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "package.module:Class") -> InputError:
-    """Return the error for a name that nothing has, with what exists and the nearest of it."""
+    """Return the error for an unknown name, with the known names and the nearest one."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return InputError(
         f"unknown {kind} {name!r}",
@@ -280,13 +281,13 @@ def _by_family(name: str, names: Sequence[str]) -> list[str]:
 
 
 def one_line(error: BaseException) -> str:
-    """``"ZeroDivisionError: division by zero (mine.py, line 7)"``: what was raised, and where outside bfreplay."""
+    """Return an error and its place outside bfreplay: ``"ZeroDivisionError: division by zero (mine.py, line 7)"``."""
     text = " ".join(str(error).split())
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    theirs = [
+    problem = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    foreign = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not (frame.filename.startswith("<") or Path(frame.filename).is_relative_to(_HOUSE))
         and Path(frame.filename).parent.name != "importlib"
     ]
-    return f"{said} ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})" if theirs else said
+    return f"{problem} ({Path(foreign[-1].filename).name}, line {foreign[-1].lineno})" if foreign else problem

@@ -1,4 +1,4 @@
-"""Versions of bfreplay and what it stands on, for run records and bug reports."""
+"""Versions of bfreplay and its dependencies, for run records and bug reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """Name -> version of Python, bfreplay and its dependencies; ``"not installed"`` for those that are missing."""
+    """Return the versions of Python, bfreplay and its dependencies by name; ``"not installed"`` for missing ones."""
     return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
 
 
@@ -26,7 +26,7 @@ def _version(name: str) -> str:
 
 
 def show_versions() -> None:
-    """Print what a bug report needs: versions, machine, and whether the hot loops are compiled."""
+    """Print data for a bug report: versions, machine, and the state of the hot loops."""
     from bfreplay._compiled import IS_COMPILED
 
     rows = {

@@ -1,4 +1,4 @@
-"""Numbers as people read them, the same in every text."""
+"""Text forms of numbers and tables, the same everywhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LARGEST_WHOLE = 1e12
 
 
 def count(n: int, word: str) -> str:
-    """``1 node``, ``4,734 nodes``."""
+    """Return a number with its noun: ``1 node``, ``4,734 nodes``."""
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
@@ -25,13 +25,18 @@ def amount(value: float) -> str:
     return f"{round(value, 2 - exponent):,.{max(0, 2 - exponent)}f}"
 
 
+def signed_amount(value: float) -> str:
+    """Three significant digits with the sign: ``+12.3``, ``-0.05``, ``0``."""
+    return f"{'+' if value > 0 else ''}{amount(value)}"
+
+
 def percent(share: float) -> str:
     """Three significant digits, such as ``12.3 %``; ``99.9 %`` for what is less than all but would round to it."""
     return "99.9 %" if 0.9995 <= share < 1 else f"{amount(share * 100)} %"
 
 
 def duration(seconds: float) -> str:
-    """``45 s``, ``7.9 min``, ``3.4 h``, ``14.9 days``."""
+    """Return a length of time: ``45 s``, ``7.9 min``, ``3.4 h``, ``14.9 days``."""
     for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{amount(seconds / length)} {unit}"
@@ -39,12 +44,12 @@ def duration(seconds: float) -> str:
 
 
 def maybe_duration(seconds: float) -> str:
-    """A length of time, or a dash where there is none."""
+    """Return a length of time, or a dash for nan."""
     return "-" if math.isnan(seconds) else duration(seconds)
 
 
 def samples(value: float) -> str:
-    """Samples, or amounts of an objective: ``0``, ``0.25``, ``1,234``, ``1.5e+15``."""
+    """Return samples, or amounts of an objective, as text: ``0``, ``0.25``, ``1,234``, ``1.5e+15``."""
     if abs(value) >= _LARGEST_WHOLE:
         return f"{value:.4g}"
     if abs(value) >= 100 or value == round(value):
@@ -53,17 +58,17 @@ def samples(value: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Four digits: ``2,815``, ``0.02015``, ``1.2e-05``; ``inf`` for infinity."""
+    """Return four digits: ``2,815``, ``0.02015``, ``1.2e-05``; ``inf`` for infinity."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
-def labelled(lines: Iterable[tuple[str, str]], width: int = 12) -> list[str]:
-    """Lines such as ``Seconds     0.51``, of what each begins with and what it says, one text below the other."""
+def labelled_lines(lines: Iterable[tuple[str, str]], width: int = 12) -> list[str]:
+    """Return lines such as ``Seconds     0.51``, from label and text."""
     return [f"{label:<{width}}{text}" for label, text in lines]
 
 
-def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
-    """Lines of a table whose cells stand below one another, those of the columns ``left`` at their left edge."""
+def aligned_lines(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """Return the lines of a table, the columns ``left`` aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -75,5 +80,5 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list
 
 
 def paragraphs(blocks: Iterable[Sequence[str]]) -> str:
-    """Blocks of lines with an empty line between them; blocks without lines are left out."""
+    """Join blocks of lines with empty lines between them, without empty blocks."""
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)

@@ -8,7 +8,7 @@ from functools import cache
 
 from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.result_folders.records import RUN, typed
+from bfreplay.result_folders.records import RUN, parse_record
 from bfreplay.runs import RunResult
 from bfreplay.runs.run_record import RunRecord, Session
 from bfreplay.workload import JobSet
@@ -40,10 +40,10 @@ def run_of(record=None, tables=None, session=None) -> RunResult:
     """A run in memory: the entries of ``record`` and ``session``, and for all others those of an empty run."""
     found = _nothing()
     document = _merged(found.record.to_json(), record or {})
-    measured = Session.nested(_merged(found.session.to_json(), session or {}))
+    measured = Session.nest_more(_merged(found.session.to_json(), session or {}))
     return RunResult(
-        typed(document, RunRecord, RUN, "run.json"), None, tables or {},
-        session=typed(measured, Session, RUN, "session.json"),
+        parse_record(document, RunRecord, RUN, "run.json"), None, tables or {},
+        session=parse_record(measured, Session, RUN, "session.json"),
     )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def changed(run: RunResult, change) -> RunResult:
     """The run after ``change`` of its record as a document."""
     document = copy.deepcopy(run.record.to_json())
     change(document)
-    return replace(run, record=typed(document, RunRecord, RUN, "run.json"))
+    return replace(run, record=parse_record(document, RunRecord, RUN, "run.json"))
 
 
 def setting(path: str, value):

@@ -15,11 +15,11 @@ from bfreplay.documents import (
     DEEPEST,
     LARGEST_TOML,
     LONGEST_LINE,
-    most_unpacked,
     other_kind,
     parse_json,
     parse_toml,
-    picked,
+    pick,
+    unpacked_limit,
 )
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.spec import read_spec
@@ -163,10 +163,10 @@ def test_packed_throughputs_that_unpack_to_far_more_take_no_memory(tmp_path):
 def test_what_an_archive_may_unpack_to_grows_with_it(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"x")
-    assert most_unpacked(path) == 1 << 28
+    assert unpacked_limit(path) == 1 << 28
     with path.open("r+b") as stream:
         stream.truncate(1 << 24)
-    assert most_unpacked(path) == 200 << 24
+    assert unpacked_limit(path) == 200 << 24
 
 
 def spreadsheet(path):
@@ -231,13 +231,13 @@ def test_other_starts_are_no_other_kind(start):
 
 
 def test_attributes_are_picked_in_the_order_of_their_names():
-    picked_parts = picked(1 + 2j, "real", "imag")
+    picked_parts = pick(1 + 2j, "real", "imag")
     assert list(picked_parts.items()) == [("real", 1.0), ("imag", 2.0)]
 
 
 def test_an_error_told_with_its_file_keeps_its_other_parts():
     error = InputError("this is no number", column="weight", value="x", expected="a number", fix="write 1")
-    changed = error.changed(file="jobs.csv", row=3)
+    changed = error.with_changes(file="jobs.csv", row=3)
     assert str(changed).splitlines() == [
         "this is no number",
         "  file:     jobs.csv",
@@ -247,4 +247,4 @@ def test_an_error_told_with_its_file_keeps_its_other_parts():
         "  expected: a number",
         "  fix:      write 1",
     ]
-    assert "value" not in str(InputError("it is missing", column="weight").changed(row=1))
+    assert "value" not in str(InputError("it is missing", column="weight").with_changes(row=1))

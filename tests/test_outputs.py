@@ -134,7 +134,7 @@ def test_the_longest_names_are_written_and_their_leftovers_removed(tmp_path, nam
 def test_an_output_below_an_executable_file_is_refused(tmp_path):
     script = tmp_path / "script"
     script.touch(mode=0o755)
-    with pytest.raises(InputError, match="folder of the output is not there"):
+    with pytest.raises(InputError, match="folder of the output does not exist"):
         write_text(script / "log.csv")
 
 
@@ -154,7 +154,7 @@ def test_an_earlier_run_that_a_killed_process_had_moved_aside_comes_back_before_
         raise ValueError("no")
     assert names(tmp_path) == ["run"]
     assert (tmp_path / "run" / RUN.record_file).read_text() == "old"
-    assert f"{tmp_path / 'run'} is back" in caplog.text
+    assert f"{tmp_path / 'run'} was restored" in caplog.text
 
 
 def test_an_earlier_run_is_removed_where_the_new_one_had_taken_its_place(tmp_path):

@@ -73,7 +73,7 @@ def test_a_path_a_name_and_an_object_give_the_same_run(run, window):
 
 def test_policies_and_clusters_are_named_as_on_the_command_line():
     run = replay_log(jobs="gavel(n=4)", curves="sample", policy="gavel.max_min_fairness", cluster="v100=2,p100=2,k80=2")
-    assert run.record.config.described.name == "gavel.max_min_fairness"
+    assert run.record.config.policy_description.name == "gavel.max_min_fairness"
     assert run.summary.jobs["finished"] == 4
     events, jobs = small()
     noisy = replay_log(events, jobs, EqualSharePolicy(), learn_curves="job", measurement_noise=0.1, **QUICK)
@@ -87,15 +87,27 @@ def test_policies_and_clusters_are_named_as_on_the_command_line():
         ({"with_bound": True}, "did you mean 'bound'"),
         ({"max_parallel": 0}, "max_parallel is below 1"),
         ({"policy": "no-such"}, "no-such"),
-        ({"policy": BFTrainerPolicy(60.0), "t_fwd": 30}, "t_fwd and an object as policy were given"),
-        ({"policy": EqualSharePolicy(), "objective": "own"}, "objective and an object as policy were given"),
-        ({"settings": ReplaySettings(2), "max_parallel": 3}, "max_parallel and a ReplaySettings as settings"),
-        ({"policy": EqualSharePolicy(), "save_failures": "failed"}, "save_failures and an object as policy"),
-        ({"curves": "curves.csv"}, "curves and an object as jobs were given"),
-        ({"jobs": None}, "there are no jobs"),
-        ({"events": 5}, "this is no log"),
+        (
+            {"policy": BFTrainerPolicy(60.0), "t_fwd": 30},
+            "t_fwd is given twice: as an option and by an object as policy",
+        ),
+        (
+            {"policy": EqualSharePolicy(), "objective": "own"},
+            "objective is given twice: as an option and by an object as policy",
+        ),
+        (
+            {"settings": ReplaySettings(2), "max_parallel": 3},
+            "max_parallel is given twice: as an option and by a ReplaySettings",
+        ),
+        (
+            {"policy": EqualSharePolicy(), "save_failures": "failed"},
+            "save_failures is given twice: as an option and by an object",
+        ),
+        ({"curves": "curves.csv"}, "curves is given twice: as an option and by an object as jobs"),
+        ({"jobs": None}, "jobs are missing"),
+        ({"events": 5}, "events is not a log"),
         ({"events": None}, "neither a log nor a cluster"),
-        ({"cluster": "v100=2"}, "a log and a cluster were given"),
+        ({"cluster": "v100=2"}, "both a log and a cluster are given"),
     ],
     ids=str,
 )
@@ -150,7 +162,7 @@ def test_the_explanation_of_a_run_a_job_and_a_decision_are_their_texts(run):
     assert repr(story).startswith(name)
     assert story.to_dict()["job"] == name
     assert repr(explain(run, name, "+3600")).startswith(name)
-    with pytest.raises(InputError, match="there is a time and no job"):
+    with pytest.raises(InputError, match="at=TIME needs a job"):
         explain(run, at="+3600")
     with pytest.raises(InputError, match="pose one decision"):
         explain(run, name, t_fwd=60.0)
@@ -158,7 +170,7 @@ def test_the_explanation_of_a_run_a_job_and_a_decision_are_their_texts(run):
 
 def test_a_job_of_a_run_in_memory_is_told_from_its_tables_with_a_warning():
     run = replay_log(*small(), **QUICK)
-    with pytest.warns(UserWarning, match="left open"):
+    with pytest.warns(UserWarning, match="remain unknown"):
         assert repr(explain(run, job="a")).startswith("a: ")
 
 

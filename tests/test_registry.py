@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, imported, made, unknown_name
+from bfreplay.registry import Registry, import_code, make_from_code, unknown_name
 
 HERE = __name__
 
@@ -77,7 +77,7 @@ def test_an_unknown_name_is_answered_with_what_there_is():
 
 
 def test_a_place_may_have_dots_on_both_sides():
-    assert imported(f"{HERE}:Sound.Inner.score", "the score", "package.module:function", allow_code=True)() == 5
+    assert import_code(f"{HERE}:Sound.Inner.score", "the score", "package.module:function", allow_code=True)() == 5
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_place_may_have_dots_on_both_sides():
 )
 def test_what_cannot_be_imported_says_why_and_which_key_named_it(location, says):
     with pytest.raises(InputError, match=says) as caught:
-        imported(location, "the score", "package.module:function", "function", allow_code=True)
+        import_code(location, "the score", "package.module:function", "function", allow_code=True)
     assert (caught.value.column, caught.value.value) == ("function", location)
 
 
@@ -109,17 +109,17 @@ def refuses():
 
 
 def test_what_fails_while_it_is_made_is_told_in_one_line():
-    assert made(Sound, "the worker 'a'").work() == 1
+    assert make_from_code(Sound, "the worker 'a'").work() == 1
     with pytest.raises(InputError, match=r"the worker 'a' cannot be made: KeyError: 'x' \(test_registry.py") as caught:
-        made(fails, "the worker 'a'", value={"k": 1}, fix="try another")
+        make_from_code(fails, "the worker 'a'", value={"k": 1}, fix="try another")
     assert (caught.value.value, caught.value.fix) == ({"k": 1}, "try another")
     with pytest.raises(InputError, match="cannot be made: SystemExit: 3"):
-        made(exits, "the worker 'a'")
+        make_from_code(exits, "the worker 'a'")
 
 
 def test_what_it_refuses_itself_comes_through_as_it_is():
     with pytest.raises(InputError, match=r"^eta is below 2$"):
-        made(refuses, "the worker 'a'")
+        make_from_code(refuses, "the worker 'a'")
 
 
 def test_entry_points_are_read_once_and_of_equal_names_the_first_value_counts(monkeypatch):

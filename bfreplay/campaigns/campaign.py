@@ -8,7 +8,7 @@ from bfreplay import checks
 from bfreplay.campaigns.parts import Params, Purpose, stream
 from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.datasets.jobs.curve_points import inline_text
-from bfreplay.documents import picked
+from bfreplay.documents import pick
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.workload import ElasticJob
@@ -47,8 +47,8 @@ class TrialModel:
         """Every parameter with its value."""
         job = self.job
         return {
-            **picked(self, "name", "samples_per_epoch"),
-            **picked(job, "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s"),
+            **pick(self, "name", "samples_per_epoch"),
+            **pick(job, "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s"),
             "curve": _text(job.throughput, job.max_nodes),
             "objective_curve": None if job.objective is None else _text(job.objective, job.max_nodes),
             "weight": job.weight,
@@ -178,9 +178,9 @@ class Campaign:
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready."""
         return {
-            **picked(self, "name", "kind", "trials", "epochs", "seed", "parallel"),
+            **pick(self, "name", "kind", "trials", "epochs", "seed", "parallel"),
             "arrival": asdict(self.arrival),
-            **picked(self, "start_after_s", "higher_is_better"),
+            **pick(self, "start_after_s", "higher_is_better"),
             "budget": asdict(self.budget),
             "retries": self.retries.describe(),
             "model_choice": self.model_choice,

@@ -18,7 +18,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.backends.backend import unmet
 from bfreplay.options import Number, OneOf
 from bfreplay.options import Whole as AtLeast
-from bfreplay.registry import imported, made, one_line, unknown_name
+from bfreplay.registry import import_code, make_from_code, one_line, unknown_name
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -153,8 +153,8 @@ def make(
             home = importlib.import_module(f"optuna.{kind}s")
             return getattr(home, known[name].class_name)(**options, **known[name].fixed)
         with locate_errors(file, "[optuna]"):
-            factory = imported(name, f"the {kind} {name!r}", "package.module:factory", kind, allow_code=True)
-        part = made(
+            factory = import_code(name, f"the {kind} {name!r}", "package.module:factory", kind, allow_code=True)
+        part = make_from_code(
             lambda: factory(**options), f"the {kind} {name!r}", **where,
             expected=f"a function or class that is called with {', '.join(options) or 'nothing'}",
             fix=f"correct the keys of [optuna.{kind}_options], or the function",

@@ -17,7 +17,7 @@ from bfreplay.checks import near_name
 from bfreplay.datasets.located import with_location
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, code_refused, made
+from bfreplay.registry import Registry, make_from_code, refused_code_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Cell]
         No such proposer, or one that may not be imported or cannot be made.
     """
     found = PROPOSERS.load(name, allow_code=allow_code)
-    proposer: Proposer = made(
+    proposer: Proposer = make_from_code(
         lambda: found.from_campaign(setting, options), f"the proposer {name!r}", value=dict(options),
         expected="a class with from_campaign(setting, options)", fix="correct the keys of [proposer], or the class",
     )  # fmt: skip
@@ -173,7 +173,7 @@ class PartsOfFile:
         for key in ("sampler", "pruner"):
             named = cells.get(key)
             if isinstance(named, str) and ":" in named and not self._allow_code:
-                raise with_location(code_refused(f"the {key} {named!r}", named, key), table.file, "[optuna]")
+                raise with_location(refused_code_error(f"the {key} {named!r}", named, key), table.file, "[optuna]")
         return OptunaStudy(
             space, cells if prunes else {**cells, "pruner": "none"},
             seed=campaign.seed, higher_is_better=campaign.higher_is_better, epochs=campaign.epochs, file=table.file,

@@ -15,7 +15,7 @@ from bfreplay.campaigns.parts import Params, Purpose, stream
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
-from bfreplay.registry import imported, one_line
+from bfreplay.registry import import_code, one_line
 
 _SHARPNESS = 3.0
 """Random hyper-parameters then have a mean quality between a quarter and a half, however many there are."""
@@ -239,7 +239,7 @@ class ScoreFunction:
 
     def __init__(self, location: str, *, allow_code: bool = True) -> None:
         self._location = location
-        self._function: Callable[[int, Params, float], float] = imported(
+        self._function: Callable[[int, Params, float], float] = import_code(
             location, "the score function", _FORM, "function", allow_code=allow_code
         )
         if not callable(self._function):

@@ -1,4 +1,4 @@
-"""``bfreplay compare``: of finished runs, and of formulations."""
+"""``bfreplay compare``: compares finished runs, or formulations."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from bfreplay.options import REQUIRED
 
 @click.command()
 @click.argument("runs", metavar="RUN RUN...", type=PLACE, nargs=-1, required=True)
-@click.option("--bin", metavar="LENGTH", default="1h", help="Bins of time to compare: 1h, 10min, 30s, 1d.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the bootstrap.")
-@click.option("--resamples", type=click.IntRange(min=100), default=2_000, help="Draws of the bootstrap.")
-@click.option("--out", type=PLACE, help="Comparison folder to write.  [default: write nothing]")
+@click.option("--bin", metavar="LENGTH", default="1h", help="Length of the bins of time: 1h, 10min, 30s, 1d.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the bootstrap.")
+@click.option("--resamples", type=click.IntRange(min=100), default=2_000, help="Number of draws of the bootstrap.")
+@click.option("--out", type=PLACE, help="Comparison folder to write.  [default: none]")
 @click.option("--force", is_flag=True, help="Replace the comparison folder if it exists.")
-@click.option("--no-pictures", is_flag=True, help="Draw no pictures into the comparison folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print the record (comparison.json) instead of the text.")
+@click.option("--no-pictures", is_flag=True, help="Do not draw pictures into the comparison folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record (comparison.json), not the text.")
 @click.option("--quiet", is_flag=True, help="No notes.")
 def runs(
-    runs: tuple[Path, ...], out: Path | None, force: bool, no_pictures: bool, as_json: bool, quiet: bool, **asked: Any
+    runs: tuple[Path, ...], out: Path | None, force: bool, no_pictures: bool, as_json: bool, quiet: bool, **options: Any
 ) -> None:
-    """Tell by how much finished runs differ from the first of them, how sure that is, and why.
+    """Compare finished runs with the first one: differences, their confidence intervals, and their causes.
 
-    Each RUN is a folder that 'bfreplay replay --out' wrote. All must have replayed the same jobs in the same window of
-    the same log; everything else may differ. A run on a cluster may be compared with one on a log, or on another
-    cluster, if the jobs are submitted at the same times after the start. Runs are compared hour by hour, with 95 %
-    intervals from a block bootstrap over time, and job by job.
+    Each RUN is a folder written by 'bfreplay replay --out'. All runs must have the same jobs and the same window of the
+    same log. A run on a cluster can be compared with one on a log, or on another cluster, if the jobs are submitted at
+    the same times after the start. The comparison is hour by hour, with 95 % intervals from a block bootstrap over
+    time, and job by job.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def runs(
         check_target(out, COMPARISON, overwrite=force)
     pictures = None if no_pictures or out is None else drawing("draw_comparison", quiet=quiet)
     result = comparison.compare(
-        *runs, **asked, out=out, overwrite=force, pictures=pictures,
+        *runs, **options, out=out, overwrite=force, pictures=pictures,
         session=command_line(),
     )  # fmt: skip
     click.echo(json_text(result.record.to_json()) if as_json else render(result))
@@ -83,48 +83,50 @@ compare.add_command(runs)
 
 @compare.command()
 @run_options("events", "jobs", "curves", "allow_code", events={"default": REQUIRED})
-@click.option("--sample", type=click.IntRange(min=1), default=50, help="Decisions to take from the replay.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of decisions.")
+@click.option("--sample", type=click.IntRange(min=1), default=50, help="Number of decisions to sample from the replay.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the sample.")
 @click.option("--formulations", metavar="NAME,...", help="Formulations to compare.  [default: all]")
 @click.option(
     "--backends", metavar="NAME,...", help="MILP back ends to compare them on.  [default: all that work here]"
 )
 @click.option(
     "--formulation", "more_formulations", metavar="package.module:Class", multiple=True,
-    help="A formulation of your own beside them; may be given several times.",
+    help="Additional formulation of your own; repeatable.",
 )  # fmt: skip
 @click.option(
     "--backend", "more_backends", metavar="package.module:Class", multiple=True,
-    help="A back end of your own beside them; may be given several times.",
+    help="Additional back end of your own; repeatable.",
 )  # fmt: skip
 @run_options("t_fwd", "max_parallel", "unlimited_work", "window", max_parallel={"default": defaults.MAX_PARALLEL})
 @run_options(*MILP_OPTIONS)
 @save_failures_option()
-@click.option("--out", type=PLACE, help="Lab folder to write.  [default: write nothing]")
+@click.option("--out", type=PLACE, help="Lab folder to write.  [default: none]")
 @click.option("--force", is_flag=True, help="Replace the lab folder if it exists.")
-@click.option("--no-pictures", is_flag=True, help="Draw no pictures into the lab folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print the record (lab.json) instead of the summary.")
-@click.option("--strict", is_flag=True, help="Exit with code 1, after writing everything, when any answer was wrong.")
+@click.option("--no-pictures", is_flag=True, help="Do not draw pictures into the lab folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record (lab.json), not the summary.")
+@click.option("--strict", is_flag=True, help="Exit with code 1 if any answer was wrong, after writing everything.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def formulations(
-    sample: int, seed: int, out: Path | None, force: bool, as_json: bool, quiet: bool, **asked: Any
+    sample: int, seed: int, out: Path | None, force: bool, as_json: bool, quiet: bool, **options: Any
 ) -> None:  # fmt: skip
-    """Tell which formulation on which solver wins on real decisions, by how much, and whether any answer was wrong.
+    """Compare formulations and back ends on real decisions: speed, proofs, and wrong answers.
 
-    The JOBS are replayed on the idle nodes of EVENTS by BFTrainer's policy with exact decisions. A sample of its
-    decisions, spread over small and large ones, is posed to every pair of a formulation and a back end, and to the
-    exact solver, which also checks every answer. The word 'sample' stands for the bundled log, and for its jobs after
-    --jobs.
+    JOBS are replayed on the idle nodes of EVENTS with BFTrainer's policy and exact decisions. A stratified sample of
+    the decisions is solved by every pair of a formulation and a back end, and by the exact solver, which also checks
+    every answer. 'sample' is the bundled log; '--jobs sample' is its jobs.
 
-    With --out, models and decisions of rejected answers are kept in OUT/failures, 5 of each pair and outcome;
-    --save-failures names another folder, which gets all.
+    With --out, models and decisions of rejected answers are kept in OUT/failures, 5 per pair and outcome;
+    --save-failures names another folder, which gets all of them.
 
     \b
     Examples:
       bfreplay compare formulations sample --jobs sample --sample 20
-      bfreplay compare formulations log.parquet --jobs jobs.toml --sample 200 --out lab
-      bfreplay compare formulations log.parquet --jobs jobs.csv --formulations choices,counts_sos2 --backends cbc,highs
-      bfreplay compare formulations sample --jobs sample --formulations choices --formulation mine:Mine --out lab
+      bfreplay compare formulations log.parquet --jobs jobs.toml \\
+        --sample 200 --out lab
+      bfreplay compare formulations log.parquet --jobs jobs.csv \\
+        --formulations choices,counts_sos2 --backends cbc,highs
+      bfreplay compare formulations sample --jobs sample --out lab \\
+        --formulations choices --formulation mine:Mine
     """
     from bfreplay.experiments import LabSettings, compare_formulations
     from bfreplay.experiments.formulation_lab.lab_text import render
@@ -133,11 +135,11 @@ def formulations(
     from bfreplay.result_folders.writing import check_target
 
     if out is not None:
-        check_target(out, LAB, overwrite=force)  # better said before the solvers work than after
-    check_failures_folder(asked["save_failures"], out)
-    pictures = None if asked.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
-    is_strict = asked.pop("strict")
-    run = RunOptions(**{name: asked.pop(name) for name in OPTIONS if name in asked})
+        check_target(out, LAB, overwrite=force)  # refuse before the solvers work, not after
+    check_failures_folder(options["save_failures"], out)
+    pictures = None if options.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
+    is_strict = options.pop("strict")
+    run = RunOptions(**{name: options.pop(name) for name in OPTIONS if name in options})
     of_solver = solver_keywords(run)
     of_solver["solver_seed"] = of_solver.pop("seed")
     del of_solver["fallback"]
@@ -148,9 +150,9 @@ def formulations(
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(
-            log, jobs, settings, formulations=_names(asked.pop("formulations")), backends=_names(asked.pop("backends")),
-            **asked, out=out, overwrite=force, pictures=pictures, progress=progress,
-            session=command_line(),
+            log, jobs, settings, formulations=_names(options.pop("formulations")),
+            backends=_names(options.pop("backends")), **options, out=out, overwrite=force, pictures=pictures,
+            progress=progress, session=command_line(),
         )  # fmt: skip
     click.echo(json_text(result.record.to_json()) if as_json else render(result))
     if is_strict and any(row.wrong for row in result.record.summary):
@@ -158,5 +160,5 @@ def formulations(
 
 
 def _names(listed: str | None) -> list[str] | None:
-    """``"choices, counts_sos2"`` as a list."""
+    """Split ``"choices, counts_sos2"``."""
     return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]

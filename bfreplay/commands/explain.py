@@ -17,14 +17,14 @@ from bfreplay.options import option_name
 
 @click.command()
 @click.argument("run", type=PLACE)
-@click.option("--job", metavar="NAME", help="Tell what happened to this job.")
+@click.option("--job", metavar="NAME", help="Explain this job.")
 @click.option(
-    "--at", metavar="TIME", help="With --job: tell why it has the nodes that it has at this time. ISO-8601 (UTC), "
+    "--at", metavar="TIME", help="With --job: explain its nodes at this time. ISO-8601 (UTC), "
     "epoch seconds, or +SECONDS after the start of the window.",
 )  # fmt: skip
 @click.option(
     "--most", metavar="N", type=click.IntRange(min=2), default=60,
-    help="With --job: changes of its nodes that are told; those in the middle are left out.",
+    help="With --job: largest number of changes listed; those in the middle are omitted.",
 )  # fmt: skip
 @run_inputs(poses="With --at: forward-looking time of the decision.")
 @click.option(
@@ -35,13 +35,13 @@ from bfreplay.options import option_name
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def explain(
-    run: Path, job: str | None, at: str | None, picture: Path | None, force: bool, as_json: bool, **asked: Any
+    run: Path, job: str | None, at: str | None, picture: Path | None, force: bool, as_json: bool, **options: Any
 ) -> None:
-    """Tell what became of the jobs of the saved RUN, and why.
+    """Explain the outcome of the saved RUN: all its jobs, one job, or one decision.
 
-    Without --job: jobs, waiting times and node-hours by model, when the k-th job finished, the best score, and what
-    jobs that ended early cost. With --job: every change of its nodes, its costs and its efficiency. With --at as well:
-    the decision in force then, where the nodes came from, what they were worth, and the decision that came next.
+    Without --job: jobs, waiting times and node-hours by model, finish times, the best score, and the cost of jobs that
+    ended early. With --job: every change of its nodes, its costs and its efficiency. With --job and --at: the decision
+    in force at that time, the value of the nodes, and the runner-up.
 
     \b
     Examples:
@@ -52,26 +52,26 @@ def explain(
       bfreplay explain run --job trial-0012 --at +3600 --json
     """
     if at is not None and job is None:
-        raise click.UsageError("--at needs --job NAME: whose nodes shall be explained?")
+        raise click.UsageError("--at needs --job NAME.")
     if at is not None and picture is not None:
-        raise click.UsageError("--picture draws a run, or a job of it: leave out --at.")
-    posed = {name: asked.pop(name) for name in ("t_fwd_s", "objective")}
+        raise click.UsageError("--picture draws a run or a job, not a decision: remove --at.")
+    posed = {name: options.pop(name) for name in ("t_fwd_s", "objective")}
     for name, given in posed.items():
         if given is not None and at is None:
             option = "--" + option_name(name.removesuffix("_s"))
-            raise click.UsageError(f"{option} poses one decision: give --job and --at as well.")
+            raise click.UsageError(f"{option} is for one decision: give --job and --at as well.")
     from bfreplay.runs import RunResult
     from bfreplay.runs.explain import answers
     from bfreplay.runs.run_warnings import warning_lines
 
     if picture is not None:
-        check_picture_option(picture, force)  # better said before the run is read than after
+        check_picture_option(picture, force)  # refuse before the run is read, not after
     saved = RunResult.load(run)
-    config, quiet = saved.record.config, asked.pop("quiet")
+    config, quiet = saved.record.config, options.pop("quiet")
 
-    def tell(error: InputError, left_open: str) -> None:
+    def report(error: InputError, unknown: str) -> None:
         if not quiet:
-            note(f"{error.problem}: {left_open}. --events, --jobs and --curves say where they are.")
+            note(f"{error.problem}: {unknown}. Give --events, --jobs and --curves.")
 
     reads_inputs = job is not None or as_json
     if reads_inputs:
@@ -79,8 +79,8 @@ def explain(
     edges_us = config.window_start_us, config.window_end_us
     with replay_progress(*edges_us, hidden=quiet or not reads_inputs) as progress:
         answer = answers.explain(
-            saved, job, at, t_fwd=posed["t_fwd_s"], objective=posed["objective"], progress=progress, on_missing=tell,
-            **asked,
+            saved, job, at, t_fwd=posed["t_fwd_s"], objective=posed["objective"], progress=progress, on_missing=report,
+            **options,
         )  # fmt: skip
         document = {"warnings": saved.warnings, **answer.to_dict()} if as_json else {}
     text = json.dumps(document, indent=1, allow_nan=False) if as_json else repr(answer)
@@ -89,7 +89,7 @@ def explain(
         from bfreplay.report.figures.picture_files import save_picture
 
         if isinstance(answer, answers.RunAnswer):
-            save_picture(CAMPAIGN.drawn(saved, answer.campaign), picture, overwrite=force)
+            save_picture(CAMPAIGN.draw_from(saved, answer.campaign), picture, overwrite=force)
         elif isinstance(answer, answers.JobAnswer):
-            save_picture(JOB.drawn(saved, answer.story.name, answer.story.steps), picture, overwrite=force)
+            save_picture(JOB.draw_from(saved, answer.story.name, answer.story.steps), picture, overwrite=force)
     click.echo(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))

@@ -15,39 +15,39 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.argument("run", type=PLACE)
 @click.option(
     "--decision", "decisions", metavar="N", type=int, multiple=True,
-    help="Which one: its row in decisions.parquet, from 0. May be given several times.",
+    help="Number of the decision: its row in decisions.parquet, from 0; repeatable.",
 )  # fmt: skip
 @click.option(
     "--at", metavar="TIME",
-    help="The one in force at this time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the start of the window.",
+    help="Decision in force at this time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the start of the window.",
 )  # fmt: skip
-@click.option("--out", type=PLACE, required=True, help="Folder to write to; made if needed.")
+@click.option("--out", type=PLACE, required=True, help="Folder to write, made if missing.")
 @click.option(
     "--formulation", "formulations", metavar="NAME", multiple=True, default=("choices",),
-    help="Model to write as MPS and LP: a name, package.module:Class, or 'all'. May be given several times.",
+    help="Formulation to write as MPS and LP: a name, package.module:Class, or 'all'; repeatable.",
 )  # fmt: skip
 @run_inputs(poses="Forward-looking time of the exported decision.")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def export_decision(
     run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...], force: bool,
     **asked: Any,
 ) -> None:  # fmt: skip
-    """Write decisions of the saved RUN as JSON, MPS and LP, for any other solver or program.
+    """Write decisions of the saved RUN as JSON, MPS and LP, for other solvers and programs.
 
-    The replay is repeated up to the last of them by what was decided, without a solver, and must give what was
-    recorded.
+    The run is replayed again up to the last of them with the recorded counts, without a solver, and checked against the
+    record.
 
     \b
     Examples:
       bfreplay export-decision run --decision 1234 --out decisions
-      bfreplay export-decision run --decision 77 --decision 78 --formulation all --out decisions
+      bfreplay export-decision run --decision 77 --decision 78 --out decisions
       bfreplay export-decision run --at 2021-02-12T08:00 --out decisions
       bfreplay export-decision run --at +3600 --out decisions
-      bfreplay export-decision run --decision 0 --events moved/log.parquet --out decisions
+      bfreplay export-decision run --decision 0 --formulation all --out dir
     """
     if bool(decisions) == (at is not None):
-        raise click.UsageError("Give either --decision N (it may be given several times) or --at TIME.")
+        raise click.UsageError("Give either --decision N (repeatable) or --at TIME.")
     from bfreplay.datasets.named_inputs import time_in_window
     from bfreplay.milp.formulations import FORMULATIONS
     from bfreplay.runs import RunResult

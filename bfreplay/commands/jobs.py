@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 @click.option(
     "--law",
     metavar="NAME",
-    help="Fit this law alone: amdahl, gustafson, usl, power, communication-weak, communication-strong, or "
+    help="Fit only this law: amdahl, gustafson, usl, power, communication-weak, communication-strong, or "
     "package.module:Class.  [default: all, and choose]",
 )
 @click.option(
     "--scaling",
     type=click.Choice(["weak", "strong"]),
-    help="How it was measured: weak (batch of a node fixed) or strong (global batch fixed). Laws of the other one are "
-    "left out.  [default: all laws]",
+    help="Kind of measurement: weak (fixed batch per node) or strong (fixed global batch). Laws of the other kind are "
+    "skipped.  [default: all laws]",
 )
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=1, max=1_000_000),
-    help="Up to where the curve will be used.  [default: the largest measured count]",
+    help="Largest number of nodes of the curve.  [default: the largest measured count]",
 )
 @click.option(
     "-o", "--out", type=PLACE, metavar="FILE.toml",
@@ -43,24 +43,25 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--picture", type=PLACE, metavar="FILE.png|svg",
-    help="Draw measurements, fitted laws and residuals; of several curves one file each, NAME-CURVE.png.",
+    help="Draw measurements, fitted laws and residuals; with several curves one file each, NAME-CURVE.png.",
 )  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def fit(
     measurements: Path, law: str | None, scaling: str | None, max_nodes: int | None, out: Path | None,
     picture: Path | None, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Fit scalability laws to the measured rates in MEASUREMENTS, and say which to use.
+    """Fit scalability laws to the measured rates in MEASUREMENTS, and recommend one.
 
-    MEASUREMENTS is a CSV or Parquet table with the columns nodes, samples_per_s (of all nodes together), and
-    optionally repeat and curve: one row a measurement. Intervals are simultaneous: all parameters of a law lie in
-    theirs in at least 95 of 100 cases.
+    MEASUREMENTS is a CSV or Parquet table with one row per measurement: columns nodes, samples_per_s (of all nodes
+    together), and optionally repeat and curve. Confidence intervals are simultaneous: they contain all parameters of a
+    law in at least 95 of 100 cases.
 
     \b
     Examples:
       bfreplay jobs fit measured.csv
-      bfreplay jobs fit measured.csv --scaling weak --max-nodes 256 -o curves.toml --picture fit.png
+      bfreplay jobs fit measured.csv -o curves.toml --picture fit.png
+      bfreplay jobs fit measured.csv --scaling weak --max-nodes 256
       bfreplay jobs fit measured.csv --law usl --json
       bfreplay replay sample --jobs jobs.csv --curves curves.toml
     """
@@ -73,7 +74,7 @@ def fit(
     laws = laws_for(measured_as) if law is None else [law_named(law)]
     if law is not None:
         _check_scaling(law, laws[0].scaling, measured_as)
-    if out is not None:  # better said before the fit than after it
+    if out is not None:  # refuse before the fit, not after
         if out.suffix.lower() != ".toml":
             raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
         refuse_existing(out, force)
@@ -83,7 +84,7 @@ def fit(
     for name, each in measured.items():
         if law is not None:
             try:
-                fit_law(each, laws[0])  # a law asked for by name is refused aloud, not left out
+                fit_law(each, laws[0])  # a law given by name is refused with an error, not skipped
             except InputError as error:
                 raise _of_curve(error, measurements, name) from error
         try:
@@ -97,7 +98,7 @@ def fit(
         from bfreplay.report.figures.curve_fit import FIT
         from bfreplay.report.figures.picture_files import save_picture
 
-        save_picture(FIT.drawn(name, choices[name]), file, overwrite=force)
+        save_picture(FIT.draw_from(name, choices[name]), file, overwrite=force)
     if as_json:
         documents = {
             name: choice.to_dict() | {"warnings": [*of_outliers(choice), *warnings(choice)]}
@@ -114,7 +115,7 @@ def _check_scaling(law: str, describes: Scaling, measured_as: Scaling) -> None:
             f"{law} describes {describes.value} scaling, and --scaling says {measured_as.value}",
             value=law,
             expected=f"a law of {measured_as.value} scaling, or of either",
-            fix="leave out --law to try all of them",
+            fix="remove --law to try all laws",
         )
 
 
@@ -142,7 +143,7 @@ def _of_curve(error: InputError, file: Path, curve: str | None) -> InputError:
     """Return the error with the file, and the curve that it is about."""
     if curve is not None:
         error.problem = f"curve {curve!r}: {error.problem.removeprefix(f'curve {curve!r}: ')}"
-    return error.changed(file=file, row=None)
+    return error.with_changes(file=file, row=None)
 
 
 @click.group()

@@ -22,50 +22,50 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
     text = f"File to write; its name ends in {ending}."
     return adding(
         click.option("-o", "--out", type=PLACE, required=True, help=text),
-        click.option("--force", is_flag=True, help="Replace the file if it is there."),
+        click.option("--force", is_flag=True, help="Replace the file if it exists."),
     )
 
 
 _job_options = adding(
-    click.option("--min-nodes", type=int, default=1, help="Fewest nodes that a job runs on."),
-    click.option("--max-nodes", type=int, default=16, help="Most nodes that a job uses."),
-    click.option("--scale-up-cost", "scale_up_cost_s", type=float, default=20.0, help="Seconds lost on growing."),
-    click.option("--scale-down-cost", "scale_down_cost_s", type=float, default=10.0, help="Seconds lost on shrinking."),
+    click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
+    click.option("--max-nodes", type=int, default=16, help="Maximum number of nodes of a job."),
+    click.option("--scale-up-cost", "scale_up_cost_s", type=float, default=20.0, help="Seconds lost scaling up."),
+    click.option("--scale-down-cost", "scale_down_cost_s", type=float, default=10.0, help="Seconds lost scaling down."),
 )
-"""Adds what every job has: bounds and costs."""
+"""Adds the options of every job: bounds and costs."""
 
 _trial_options = adding(
-    click.option("--epochs", type=int, default=27, help="Epochs of a trial that is not ended before."),
-    click.option("--samples-per-epoch", type=float, default=1_000_000.0, help="Samples in an epoch."),
+    click.option("--epochs", type=int, default=27, help="Epochs of a trial that is not stopped early."),
+    click.option("--samples-per-epoch", type=float, default=1_000_000.0, help="Samples per epoch."),
 )
-"""Adds what trials have besides."""
+"""Adds the options of trials."""
 
-_ARRIVALS = "When they come in: at-once, every:SECONDS, or poisson:PER_HOUR."
+_ARRIVALS = "Arrivals: at-once, every:SECONDS, or poisson:PER_HOUR."
 _arrival = click.option("--arrival", default="at-once", metavar="PATTERN", help=_ARRIVALS)
 
 
 def _search_options(trials: int) -> Callable[[_Command], _Command]:
-    """Add what a campaign has besides its jobs."""
+    """Add the options of a campaign."""
     return adding(
-        click.option("--trials", type=int, default=trials, help="Trials at most."),
-        click.option("--name", help="Of the campaign.  [default: the file's name]"),
+        click.option("--trials", type=int, default=trials, help="Maximum number of trials."),
+        click.option("--name", help="Name of the campaign.  [default: the file's name]"),
         click.option(
             "--parallel", type=int,
-            help="Trials in flight, at most.  [default: no limit; 10 with --proposer optuna]",
+            help="Maximum number of trials at once.  [default: no limit; 10 with --proposer optuna]",
         ),
         _arrival,
         click.option(
-            "--pruner", help="none, asha, successive-halving, median, optuna (the study's own), or "
+            "--pruner", help="Pruner: none, asha, successive-halving, median, optuna (the study's own), or "
             "package.module:Class.  [default: asha; with --proposer optuna its own]",
         ),
         click.option(
             "--pruner-option", "pruner_options", multiple=True, metavar="KEY=VALUE", help="Such as eta=4; repeatable."
         ),
-        click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes in an epoch."),
-        click.option("--budget-node-hours", type=float, help="Stop when they are used up."),
-        click.option("--budget-hours", type=float, help="Stop after so much wall time: finish by."),
-        click.option("--lower-is-better", is_flag=True, help="Scores are losses, not accuracies."),
-        click.option("--seed", type=int, default=0, help="Of everything that is drawn."),
+        click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes per epoch."),
+        click.option("--budget-node-hours", type=float, help="Stop the campaign after this many node-hours."),
+        click.option("--budget-hours", type=float, help="Stop the campaign after this many hours."),
+        click.option("--lower-is-better", is_flag=True, help="Lower scores are better, as for losses."),
+        click.option("--seed", type=int, default=0, help="Random seed."),
     )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def _curves(text: str) -> Callable[[_Command], _Command]:
 
 @click.group()
 def make() -> None:
-    """Campaigns and job sets from a few numbers, as files to read, change and replay.
+    """Make campaigns and job sets from a few numbers, as files to edit and replay.
 
     \b
     Trials of one model:       bfreplay jobs make hpo -o campaign.toml
@@ -92,24 +92,24 @@ def make() -> None:
 @_job_options
 @_trial_options
 @click.option(
-    "--curve", help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: a made-up one]"
+    "--curve", help="Throughput: a name in --curves, points '0:0 1:400 8:2400', or a law.  [default: made up]"
 )
-@_curves("File of curves (CSV, Parquet, TOML) that --curve names.")
-@click.option("--proposer", default="random", help="random, optuna, or package.module:Class.")
+@_curves("File of curves (CSV, Parquet, TOML) for --curve.")
+@click.option("--proposer", default="random", help="Proposer: random, optuna, or package.module:Class.")
 def hpo(
     out: Path, force: bool, curve: str | None, curves_file: Path | None, allow_code: bool, proposer: str, **options: Any
 ) -> None:  # fmt: skip
-    """Write an HPO campaign: trials of one model, the worse ones ended early.
+    """Write an HPO campaign: trials of one model, bad ones stopped early.
 
-    Scores are simulated. The file says what each key means; change it as you like.
+    Scores are simulated. Comments in the file explain each key.
 
     \b
     Examples:
       bfreplay jobs make hpo -o campaign.toml
-      bfreplay jobs make hpo -o campaign.toml --trials 81 --pruner successive-halving --parallel 20
-      bfreplay jobs make hpo -o campaign.toml --curve 'amdahl(rate_1=400, serial=0.02)' --max-nodes 32
-      bfreplay jobs make hpo -o campaign.toml --curves curves.csv --curve resnet50 --arrival poisson:6
-      bfreplay jobs make hpo -o campaign.toml --pruner median --pruner-option warmup_trials=10
+      bfreplay jobs make hpo -o campaign.toml --trials 81 --parallel 20
+      bfreplay jobs make hpo -o c.toml --curve 'amdahl(rate_1=400, serial=0.02)'
+      bfreplay jobs make hpo -o c.toml --curves curves.csv --curve resnet50
+      bfreplay jobs make hpo -o campaign.toml --pruner median --arrival poisson:6
       bfreplay jobs make hpo -o campaign.toml --proposer optuna
     """
     from bfreplay.campaigns.making.make_campaign import curves_of_file, hpo_text
@@ -118,7 +118,7 @@ def hpo(
     known = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
     is_optuna = proposer == "optuna"
     if is_optuna and options["parallel"] is None:
-        options["parallel"] = 10  # of many trials proposed at once, none could learn from another
+        options["parallel"] = 10  # trials proposed at once cannot learn from one another
     tables = _tables(options, usual_pruner="optuna" if is_optuna else "asha")
     tables["campaign"]["proposer"] = proposer
     _write(out, force, hpo_text(tables, curve, known, out), f"{count(options['trials'], 'trial')} of one model")
@@ -130,13 +130,13 @@ def hpo(
 @_job_options
 @_trial_options
 @click.option(
-    "--curve", "names", multiple=True, metavar="NAME", help="Curve in --curves to take; repeatable.  [default: all]"
+    "--curve", "names", multiple=True, metavar="NAME", help="Curve in --curves to use; repeatable.  [default: all]"
 )
-@_curves("File of curves (CSV, Parquet, TOML): a model for each.  [default: made-up models]")
-@click.option("--models", "n_models", type=click.IntRange(min=1), default=6, help="Made-up models, without --curves.")
+@_curves("File of curves (CSV, Parquet, TOML), one model for each.  [default: made-up models]")
+@click.option("--models", "n_models", type=click.IntRange(min=1), default=6, help="Models made up without --curves.")
 @click.option(
     "--model-choice", type=click.Choice(["in-turn", "by-seed"]), default="in-turn",
-    help="Models take turns, or are drawn.",
+    help="Choice of the model of a trial: in turn, or drawn by the seed.",
 )  # fmt: skip
 def nas(
     out: Path, force: bool, names: tuple[str, ...], curves_file: Path | None, allow_code: bool, **options: Any
@@ -150,7 +150,7 @@ def nas(
       bfreplay jobs make nas -o campaign.toml
       bfreplay jobs make nas -o campaign.toml --models 20 --trials 200 --seed 7
       bfreplay jobs make nas -o campaign.toml --curves curves.csv
-      bfreplay jobs make nas -o campaign.toml --curves curves.csv --curve resnet18 --curve resnet50
+      bfreplay jobs make nas -o c.toml --curves curves.csv --curve resnet18
     """
     from bfreplay.campaigns.making.make_campaign import curves_of_file, nas_text
 
@@ -172,22 +172,22 @@ def nas(
 )
 @_curves("File of curves (CSV, Parquet, TOML).  [default: made-up model families]")
 @_job_options
-@click.option("--node-hours", type=float, default=30.0, help="Work of each job, in hours of one node by itself.")
+@click.option("--node-hours", type=float, default=30.0, help="Work of each job, in hours on one node.")
 @_arrival
-@click.option("--seed", type=int, default=0, help="Of arrivals, and of the order of different jobs.")
+@click.option("--seed", type=int, default=0, help="Seed of arrivals, and of the order of jobs.")
 def make_list(
     out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, allow_code: bool, **shape: Any
 ) -> None:
-    """Write a plain list of jobs: so many of each curve.
+    """Write a list of jobs with a given number of each curve.
 
-    Without --curves there are made-up families: image-classifier, image-classifier-large, segmentation,
+    Curves without --curves, all made up: image-classifier, image-classifier-large, segmentation,
     language-model, molecule-graph.
 
     \b
     Examples:
       bfreplay jobs make list --job image-classifier:20 -o jobs.csv
-      bfreplay jobs make list --job language-model:5 --job segmentation:10 --arrival poisson:2 -o jobs.csv
-      bfreplay jobs make list --curves curves.csv --job resnet50:40 --node-hours 12 -o jobs.csv
+      bfreplay jobs make list --job language-model:5 --job segmentation:10 -o jobs.csv
+      bfreplay jobs make list --curves curves.csv --job resnet50:40 -o jobs.csv
     """
     from bfreplay import checks, write_jobs
     from bfreplay.campaigns.making.make_campaign import curves_of_file, family_curves
@@ -209,9 +209,9 @@ def make_list(
 @make.command("throughputs")
 @_output(".json")
 def make_throughputs(out: Path, force: bool) -> None:
-    """Write made-up throughputs in the form of Gavel's: 26 job types on v100, p100 and k80, alone and sharing nodes.
+    """Write made-up throughputs in Gavel's format: 26 job types on v100, p100 and k80, alone and colocated.
 
-    They are what --curves sample stands for. Change the file as you like, or put measurements into it.
+    '--curves sample' uses the same throughputs. Edit the file, or replace them by measurements.
 
     \b
     Example:
@@ -230,10 +230,10 @@ def make_throughputs(out: Path, force: bool) -> None:
 
 
 def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
-    """Tables of a campaign file from what the user gave; the file's own defaults stand for what was not."""
+    """Return the tables of a campaign file from the given options; the file has defaults for the others."""
     from bfreplay import checks
     from bfreplay.campaigns.making.make_campaign import arrival_of, plain, pruner_table
-    from bfreplay.documents import picked
+    from bfreplay.documents import pick
 
     checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)
     checks.whole("--seed", options["seed"], 0)
@@ -241,7 +241,7 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     given = {
         **{key: options[key] for key in ("name", "trials", "seed", "parallel")},
         "arrival": arrival.pattern,
-        **picked(arrival, "every_s", "per_hour"),
+        **pick(arrival, "every_s", "per_hour"),
         "higher_is_better": not options["lower_is_better"],
     }
     limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
@@ -259,7 +259,7 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
 
 
 def _check_output(out: Path, force: bool, ending: str = ".toml") -> None:
-    """Refuse an output that cannot be written, before anything is read."""
+    """Raise an error for an output that cannot be written, before anything is read."""
     if out.suffix.lower() != ending:
         raise InputError(
             f"this is written as {ending[1:].upper()}",

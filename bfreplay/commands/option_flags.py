@@ -1,4 +1,4 @@
-"""Options that several commands have in the same words: those of ``RunOptions``, and where many runs are made."""
+"""Options shared by commands: those of ``RunOptions``, and those of workers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PLACE = click.Path(path_type=Path)
 """A file or a folder."""
 
 RARE = "Rarely needed"
-"""Heading of the options that most people never use."""
+"""Heading of rarely needed options."""
 
 MILP_OPTIONS = tuple(name for name, declared in OPTIONS.items() if declared.passed_as and name != "fallback")
-"""Options of a MILP back end, whatever it is asked for."""
+"""Options of a MILP back end."""
 
 _OBJECTIVE_OF_RUN = {
-    "help": "The run's objective, if it is package.module:function: what only the run names is not imported.",
+    "help": "The run's objective, needed if it is package.module:function: code named only by the run is not imported.",
     "usual": "that of the run", "metavar": "SPEC",
 }  # fmt: skip
 
@@ -36,14 +36,14 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _Parsed(click.ParamType[Any]):
-    """What a function makes of a word."""
+    """Parameter type of a value parsed by a function."""
 
     def __init__(self, parse: Callable[[str], Any]) -> None:
         self._parse = parse
         self.name = "value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a default as it is."""
+        """Parse a word; return a default unchanged."""
         try:
             return self._parse(value) if isinstance(value, str) else value
         except ValueError as error:
@@ -51,7 +51,7 @@ class _Parsed(click.ParamType[Any]):
 
 
 class _Listed(click.ParamType[list[Any]]):
-    """Values of one option with commas between them."""
+    """Parameter type of a comma-separated list."""
 
     name = "list"
 
@@ -59,10 +59,10 @@ class _Listed(click.ParamType[list[Any]]):
         self._of = of
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
-        """Return the values, each as the option itself has it."""
+        """Return the values, each converted as by the option itself."""
         words = [word.strip() for word in value.split(",")]
         if not all(words):
-            self.fail(f"there is an empty place in the list {value!r}; drop the comma that is too many.", param, ctx)
+            self.fail(f"the list {value!r} has an empty value; remove the extra comma.", param, ctx)
         return [self._of.convert(word, param, ctx) for word in words]
 
 
@@ -85,7 +85,7 @@ def run_options(*names: str, **changed: Any) -> Callable[[_Command], _Command]:
     *names
         Their fields; all by default.
     **changed
-        Field to attributes of its ``Option`` that are others here: ``max_parallel={"default": 10}``.
+        Field to changed attributes of its ``Option``: ``max_parallel={"default": 10}``.
     """
     options = [
         _click_option(name, replace(OPTIONS[name], **changed.get(name, {})), is_grouped=not names)
@@ -95,14 +95,14 @@ def run_options(*names: str, **changed: Any) -> Callable[[_Command], _Command]:
 
 
 def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_Command], _Command]:
-    """Add --events, --jobs and --curves, for where those of a saved run have moved to, and --allow-code.
+    """Add --events, --jobs and --curves for moved inputs of a saved run, and --allow-code.
 
-    ``poses`` is the decision that the command poses again, in words; --t-fwd and --objective then say how.
+    ``poses`` describes --t-fwd of a command that poses a decision again, which also gets --objective.
     """
     options: list[Callable[[Any], Any]] = []
-    for name, was in (("events", "it was"), ("jobs", "they were"), ("curves", "they were")):
-        text = f"The {whose} {'log' if name == 'events' else name}.  [default: where {was}]"
-        callback = None if name == "curves" else _bundled
+    for name in ("events", "jobs", "curves"):
+        text = f"The {whose} {'log' if name == 'events' else name}.  [default: the recorded path]"
+        callback = None if name == "curves" else _resolve_bundled
         options.append(click.option(f"--{name}", type=PLACE, help=text, callback=callback))
     if poses is not None:
         text = f"{poses}  [default: that of the run's policy]"
@@ -113,10 +113,10 @@ def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_
     return adding(*options, run_options("allow_code"))
 
 
-def _bundled(_context: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
+def _resolve_bundled(_context: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
     if given is None:
         return None
-    from bfreplay.datasets.named_inputs import resolve_sample  # not before it is asked for: it brings numpy
+    from bfreplay.datasets.named_inputs import resolve_sample  # imports numpy
 
     return resolve_sample(given, option.name or "")
 
@@ -126,22 +126,22 @@ def option_lists(**usual: str) -> Callable[[_Command], _Command]:
     return adding(*(
         click.option(
             f"--{option_name(name)}", name, type=_Listed(_click_type(OPTIONS[name])), metavar="LIST",
-            help=f"Values to try, with commas between them. {OPTIONS[name].help}  [default: {text}]",
+            help=f"Comma-separated values to try. {OPTIONS[name].help}  [default: {text}]",
         )
         for name, text in usual.items()
     ))  # fmt: skip
 
 
 def save_failures_option(panel: str | None = None) -> Callable[[_Command], _Command]:
-    """Add --save-failures, under a heading or among the other options."""
+    """Add --save-failures, under a heading if given."""
     return click.option(
         "--save-failures", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False), panel=panel,
-        help="Keep the model (MPS) and the decision (JSON) of every answer that was rejected.",
+        help="Folder for the model (MPS) and the decision (JSON) of every rejected answer.",
     )  # fmt: skip
 
 
 def note_options_without_effect(context: click.Context, run: RunOptions) -> None:
-    """Say on stderr which options of ``bfreplay replay`` were given and have no effect beside the others."""
+    """Print a note for each given option of ``bfreplay replay`` without effect."""
     reasons = run.without_effect()
     if context.params["out"] is None:
         tables = [name for name, declared in OPTIONS.items() if declared.only_writes]
@@ -189,19 +189,19 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
 worker_options = adding(
     click.option(
         "--processes", type=click.IntRange(min=1),
-        help="Runs at a time on this machine.  [default: as many as processors]",
+        help="Number of parallel runs on this machine.  [default: the number of processors]",
     ),
     click.option(
-        "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, tcp://host:8786, instead."
+        "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler instead, tcp://host:8786."
     ),
 )  # fmt: skip
 """Adds --processes and --scheduler."""
 
 
 def check_workers(processes: int | None, scheduler: str | None) -> None:
-    """Refuse --processes beside --scheduler."""
+    """Raise ``InputError`` for --processes with --scheduler."""
     if processes is not None and scheduler is not None:
         raise InputError(
-            "--processes has no meaning with --scheduler, which has workers of its own", value=processes,
-            fix="leave one of the two out",
+            "--processes cannot be combined with --scheduler, which has its own workers", value=processes,
+            fix="remove one of the two",
         )  # fmt: skip

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--quick", is_flag=True,
-    help="A part, in less than a minute: all recorded single decisions, shares and plans; of whole runs two of "
-    "BFTrainer's seven and none of the Summit log, four of Gavel's seven scenarios, of Shockwave two published "
-    "simulations of 15 and one set of further runs of three, of ElasticFlow those of at most 25 jobs.",
+    help="Compare only a part, in less than a minute: all recorded single decisions, shares and plans, and these whole "
+    "runs: two of BFTrainer's seven and none of the Summit log, four of Gavel's seven scenarios, two of Shockwave's 15 "
+    "published simulations and one of its three sets of further runs, ElasticFlow's runs of at most 25 jobs.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--markdown", is_flag=True, help="Print Markdown instead, without seconds, as the documentation has it.")
+@click.option("--markdown", is_flag=True, help="Print Markdown instead, without seconds, as in the documentation.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def parity(
     systems: tuple[str, ...], data: Path | None, quick: bool, as_json: bool, markdown: bool, quiet: bool
 ) -> None:
-    """Repeat what published systems did, and tell how far bfreplay agrees with them.
+    """Compare bfreplay with recorded runs of the published systems.
 
-    SYSTEM is bftrainer, gavel, shockwave or elasticflow; all of them whose data are there if none is named. Recorded
-    decisions are decided again and recorded runs replayed, each result is compared with its record, and what differs
-    is counted. Differences with a known reason are named. Anything else that differs makes the exit code 1.
+    SYSTEM is bftrainer, gavel, shockwave or elasticflow; by default all that have data. Recorded decisions are solved
+    again and recorded runs replayed, each result is compared with its record, and differences are counted. Differences
+    with a known reason are named. Any other difference makes the exit code 1.
 
     \b
     Examples:
@@ -56,9 +56,9 @@ def parity(
     folder = data_folder(data)
     warm_up_loops(quiet=quiet)
     with _progress(hidden=quiet) as progress:
-        found = parity_of(folder, systems, quick=quick, progress=progress)
-    click.echo(json_text(to_json(found)) if as_json else to_markdown(found) if markdown else render(found))
-    if any(each.failed for each in found):
+        results = parity_of(folder, systems, quick=quick, progress=progress)
+    click.echo(json_text(to_json(results)) if as_json else to_markdown(results) if markdown else render(results))
+    if any(each.has_failed for each in results):
         sys.exit(1)
 
 
@@ -66,7 +66,7 @@ def parity(
     "Repeating {task.fields[system]}", BAR, "{task.completed} checks", "{task.fields[last]}", "TimeElapsedColumn"
 )
 def _progress(bar: Progress) -> Iterator[Callable[[str, str], None]]:
-    """A bar on a terminal's stderr: which system, checks done, and the last of them."""
+    """Progress bar on a terminal's stderr: system, number of checks done, and the last one."""
     task = bar.add_task("parity", total=None, system="", last="")
 
     def update(system: str, last: str) -> None:

@@ -26,14 +26,14 @@ _LONGEST_NAME = 40
 def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
     if not is_asked or context.resilient_parsing:
         return
-    from bfreplay.report.figures.figure import FIGURES, figure_named
+    from bfreplay.report.figures.figure import FIGURES, find_figure
 
     names = FIGURES.names()
     width = max(map(len, [*names, plot_sweep.NAME]))
     for name in names:
         try:
-            title = figure_named(name).title
-        except InputError as error:  # one that another package announces
+            title = find_figure(name).title
+        except InputError as error:  # a figure of another package
             title = f"({error.problem})"
         click.echo(f"{name:{width}}  {title}")
     click.echo(f"{plot_sweep.NAME:{width}}  {plot_sweep.TITLE}")
@@ -41,7 +41,7 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
 
 
 def _names(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Names with commas between them, or given one by one."""
+    """Names separated by commas, or given one by one."""
     return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
@@ -50,25 +50,25 @@ def _names(context: click.Context, _option: click.Parameter, given: tuple[str, .
 @click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
     "-o", "--out", "out", metavar="FILE", type=PLACE,
-    help="Picture to write: .png or .svg; with 'all', a folder.  [default: NAME.png; with 'all': here]",
+    help="Picture to write (.png or .svg); with 'all' a folder.  [default: NAME.png; with 'all' here]",
 )  # fmt: skip
 @click.option(
     "--window", nargs=2, metavar="START END",
-    help="Only this part of the window, for figures over time. ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
+    help="Part of the window, for figures over time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
     "start of the window.",
 )  # fmt: skip
-@click.option("--x", metavar="COLUMN", help="Of 'sweep': what varies along the axis.")
-@click.option("--y", metavar="COLUMN,...", multiple=True, callback=_names, help="Of 'sweep': metrics, a panel each.")
-@click.option("--by", metavar="COLUMN,...", multiple=True, callback=_names, help="Of 'sweep': a line for each value.")
+@click.option("--x", metavar="COLUMN", help="For 'sweep': column of the axis.")
+@click.option("--y", metavar="COLUMN,...", multiple=True, callback=_names, help="For 'sweep': metrics, a panel each.")
+@click.option("--by", metavar="COLUMN,...", multiple=True, callback=_names, help="For 'sweep': a line for each value.")
 @click.option(
-    "--log-x/--linear-x", default=None, help="Of 'sweep': scale of the axis.  [default: logarithmic where values grow "
+    "--log-x/--linear-x", default=None, help="For 'sweep': scale of the axis.  [default: logarithmic if values grow "
     "by a factor]",
 )  # fmt: skip
 @click.option(
-    "--log-y/--linear-y", default=None, help="Of 'sweep': scale of metrics.  [default: logarithmic over more than a "
+    "--log-y/--linear-y", default=None, help="For 'sweep': scale of metrics.  [default: logarithmic over more than a "
     "factor of 20]",
 )  # fmt: skip
-@click.option("--svg", is_flag=True, help="With 'all': write .svg instead of .png.")
+@click.option("--svg", is_flag=True, help="With 'all': write .svg, not .png.")
 @click.option("--force", is_flag=True, help="Replace pictures that exist.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List names and exit.")
 @click.option("--quiet", is_flag=True, help="No notes.")
@@ -76,14 +76,14 @@ def plot(
     name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, svg: bool, force: bool,
     quiet: bool, **axes: Any,
 ) -> None:  # fmt: skip
-    """Draw the figure NAME of the saved RUN; several runs side by side.
+    """Draw the figure NAME of one or more saved RUNs.
 
-    NAME is one of those that --list shows, or 'all'. Each RUN is a folder that 'bfreplay replay --out' wrote. Several
-    are labelled A, B, ... in the order in which they are given.
+    NAME is a figure of --list, or 'all'. Each RUN is a folder of 'bfreplay replay --out'. Several runs are labelled A,
+    B, ... in the order given.
 
-    'sweep' draws the table of a folder that 'bfreplay sweep --out' wrote: metrics --y against --x, with a line or bar
-    for each value of --by. Runs that differ in nothing else that is named, such as seeds, share a point: it is their
-    mean, with their spread. COLUMN.PARAMETER is a parameter in the text of a column, such as jobs.jobs_per_hour.
+    'sweep' draws the table of a folder of 'bfreplay sweep --out': metrics --y against --x, with a line or bar for each
+    value of --by. A point is the mean, with the spread, of all runs that differ in other options only, such as seeds.
+    COLUMN.PARAMETER is a parameter in the text of a column, such as jobs.jobs_per_hour.
 
     \b
     Examples:
@@ -91,15 +91,15 @@ def plot(
       bfreplay plot timeline run
       bfreplay plot timeline run -o day.svg --window 2024-07-02 2024-07-03
       bfreplay plot jobs run --window +0 +86400
-      bfreplay plot node-hours run-120 run-300 run-600 -o node-hours.svg
+      bfreplay plot node-hours run-120 run-300 -o node-hours.svg
       bfreplay plot all run -o pictures
+      bfreplay plot sweep SWEEP --x t_fwd --y samples,u
       bfreplay plot sweep SWEEP --x jobs_per_hour --y average_jct_s --by policy
-      bfreplay plot sweep SWEEP --x policy --y average_jct_s,makespan_s,cost -o policies.svg
     """
     if name == _ALL and window is not None:
-        raise click.UsageError("--window is for one figure over time: name it instead of 'all'.")
+        raise click.UsageError("--window applies to one figure over time: name it instead of 'all'.")
     if name != _ALL and svg:
-        raise click.UsageError("--svg goes with 'all': write -o FILE.svg.")
+        raise click.UsageError("--svg applies to 'all' only: write -o FILE.svg.")
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
     if name == plot_sweep.NAME:
@@ -109,30 +109,30 @@ def plot(
         plot_sweep.draw_sweep(runs[0], file, _axes(axes), overwrite=force, quiet=quiet)
         return
     if misplaced := [option for option, given in axes.items() if given not in (None, ())]:
-        raise click.UsageError(f"--{misplaced[0].replace('_', '-')} goes with 'sweep'.")
-    from bfreplay.report.figures.figure import FIGURES, figure_named
+        raise click.UsageError(f"--{misplaced[0].replace('_', '-')} applies to 'sweep' only.")
+    from bfreplay.report.figures.figure import FIGURES, find_figure
     from bfreplay.report.figures.picture_files import check_picture
     from bfreplay.result_folders.former_names import name_of_today
 
     name = name_of_today(name)
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
-            raise InputError("there is a file where the folder of the pictures should be", file=out,
+            raise InputError("the folder of the pictures is a file", file=out,
                              fix="choose another name")  # fmt: skip
         ending = "svg" if svg else "png"
         files = {each: (out or Path()) / f"{each}.{ending}" for each in FIGURES.names()}
     else:
-        figure = figure_named(name)
+        figure = find_figure(name)
         files = {name: out or Path(f"{name.rpartition(':')[2]}.png")}
-    for file in files.values():  # better said before the runs are read than after
+    for file in files.values():  # before the runs are read
         check_picture(file, overwrite=force)
     from bfreplay.runs import RunResult
 
     saved = []
     for run in runs:
         saved.append(RunResult.load(run))
-        saved[-1].check()  # whole, so that figures need not check what they read
-    loaded = _labelled(saved)
+        saved[-1].check()  # complete, so that figures need no checks
+    loaded = _label_runs(saved)
     if name != _ALL:
         _draw(figure, loaded, files[name], window, force, quiet)
         return
@@ -162,11 +162,11 @@ def _draw(
 
 
 def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, force: bool, quiet: bool) -> None:
-    """One of all: a note where there is nothing to show, or where another package's figure cannot be imported."""
-    from bfreplay.report.figures.figure import FIGURES, NothingToShowError, figure_named
+    """Draw one of all figures; a note if it has nothing to show, or another package's figure cannot be imported."""
+    from bfreplay.report.figures.figure import FIGURES, NothingToShowError, find_figure
 
     try:
-        _draw(figure_named(name), runs, file, None, force, quiet)
+        _draw(find_figure(name), runs, file, None, force, quiet)
     except InputError as error:
         if name in FIGURES.built_in and not isinstance(error, NothingToShowError):
             raise
@@ -177,7 +177,7 @@ def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, forc
 def _data(
     figure: RunFigure[D], runs: Mapping[str, RunResult], window: tuple[str, str] | None, quiet: bool
 ) -> dict[str, D]:
-    """What the figure shows of each run; runs that hold nothing of it are left out as long as one does."""
+    """Data of the figure by run, without runs that have none; NothingToShowError if no run has any."""
     from bfreplay.report.figures.figure import NothingToShowError
 
     found, empty = {}, {}
@@ -190,7 +190,7 @@ def _data(
     if not found:
         raise next(iter(empty.values()))
     for label, why in ({} if quiet else empty).items():
-        note(f"{figure.name}: {label} is left out: {why.problem}.")
+        note(f"{figure.name}: {label} is skipped: {why.problem}.")
     return found
 
 
@@ -199,19 +199,19 @@ def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, 
     from bfreplay.report.figures.over_time import OverTime
 
     if not isinstance(data, OverTime):
-        raise InputError(f"--window: the figure {figure.name!r} is not one over time", fix="leave out --window")
+        raise InputError(f"--window: the figure {figure.name!r} is not over time", fix="omit --window")
     start_us = run.record.config.window_start_us
     return data.between(*(time_in_window(text, start_us, "--window") for text in window))
 
 
-def _labelled(runs: list[RunResult]) -> dict[str, RunResult]:
-    """One run by the label "", several as ``A (run-120)``, ``B (run-600)``, ..."""
+def _label_runs(runs: list[RunResult]) -> dict[str, RunResult]:
+    """Label one run "", several ``A (run-120)``, ``B (run-600)``, ..."""
     from bfreplay.experiments.run_comparison.pairing import labels_of
-    from bfreplay.report.figures.job_rows import shortened
+    from bfreplay.report.figures.job_rows import shorten
 
     if len(runs) == 1:
         return {"": runs[0]}
     return {
-        label if run.folder is None else f"{label} ({shortened(run.folder.resolve().name, _LONGEST_NAME)})": run
+        label if run.folder is None else f"{label} ({shorten(run.folder.resolve().name, _LONGEST_NAME)})": run
         for label, run in zip(labels_of(len(runs)), runs, strict=True)
     }

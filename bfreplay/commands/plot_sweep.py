@@ -12,12 +12,12 @@ from bfreplay.commands.inputs import note
 from bfreplay.wording import count
 
 NAME = "sweep"
-TITLE = "Metrics of a sweep against what varies: --x, --y, --by"
+TITLE = "Metrics of a sweep against an option: --x, --y, --by"
 
 
 @dataclass(frozen=True, slots=True)
 class SweepAxes:
-    """Columns of a sweep along the axis, in the panels and as lines, and scales; as ``swept_lines``, ``draw_swept``."""
+    """Columns of the axis, the panels and the lines, and scales; see ``swept_lines`` and ``draw_sweep_lines``."""
 
     x: str
     y: Sequence[str]
@@ -27,19 +27,19 @@ class SweepAxes:
 
 
 def draw_sweep(
-    folder: Path, file: Path, axes: SweepAxes, *, overwrite: bool, quiet: bool, says_so: bool = True
+    folder: Path, file: Path, axes: SweepAxes, *, overwrite: bool, quiet: bool, prints_path: bool = True
 ) -> None:
     """Draw a complete sweep into ``file``.
 
     Raises
     ------
     InputError, OutputExistsError
-        It is no complete sweep, has no such column, or the picture cannot be written.
+        No complete sweep, unknown column, or the picture cannot be written.
     """
     from bfreplay.experiments.sweep import SweepResult
     from bfreplay.report.figures.picture_files import check_picture, save_picture
     from bfreplay.report.figures.sweep_lines import SATURATED_ABOVE, swept_lines
-    from bfreplay.report.figures.sweep_picture import draw_swept
+    from bfreplay.report.figures.sweep_picture import draw_sweep_lines
 
     check_picture(file, overwrite=overwrite)
     sweep = SweepResult.load(folder)
@@ -47,11 +47,11 @@ def draw_sweep(
     end_with_jobs = all(not {"cluster", "measure"}.isdisjoint(run.options) for run in sweep.record.runs.values())
     saturated_above = SATURATED_ABOVE if end_with_jobs else None
     found = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturated_above)
-    save_picture(draw_swept(found, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
+    save_picture(draw_sweep_lines(found, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
     if not quiet and found.averaged_over:
         varied = ", ".join(f"{name} ({n:,} values)" for name, n in found.averaged_over.items())
-        note(f"a point is the mean of all runs that differ in {varied}.")
-    if not quiet and found.n_left_out:
-        note(f"{count(found.n_left_out, 'row')} of the table without a value left out.")
-    if says_so:
+        note(f"each point is the mean of runs that differ in {varied}.")
+    if not quiet and found.n_skipped:
+        note(f"{count(found.n_skipped, 'row')} of the table without a value skipped.")
+    if prints_path:
         click.echo(f"wrote {file}")

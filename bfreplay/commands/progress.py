@@ -1,4 +1,4 @@
-"""What a person sees while a command works."""
+"""Progress of a running command on stderr."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DOWNLOADED, SPEED = "DownloadColumn", "TransferSpeedColumn"
 _Update = TypeVar("_Update")
 _Shown = Callable[..., AbstractContextManager[_Update | None]]
 _PAUSE_S = 0.1
-"""Ten looks a second are enough for a person."""
+"""Time between two updates of a bar."""
 
 
 def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
-    """Compile the hot loops; on the first run, which takes seconds, say what is going on.
+    """Compile the hot loops; print a notice on the first run, which takes seconds.
 
-    ``policy`` is one that has loops of its own; it is closed.
+    A ``policy`` with loops of its own compiles them too, and is closed.
     """
     from bfreplay.runs.run_replay import warm_up
 
@@ -48,11 +48,11 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
 
 
 _LINE_S = 30.0
-"""Time between two lines where progress goes to a file or another program."""
+"""Time between two lines of progress in a file or pipe."""
 
 
 class _Lines:
-    """Progress as lines on stderr now and then, by the calls of rich's bar that ``terminal_bar(piped=True)`` needs."""
+    """Progress as occasional lines on stderr, with the methods of rich's bar for ``terminal_bar(piped=True)``."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self._columns = columns
@@ -81,17 +81,16 @@ class _Lines:
 
 
 def terminal_bar(*columns: str, piped: bool = False) -> Callable[[Callable[..., Iterator[_Update]]], _Shown[_Update]]:
-    """Decorator for a generator that shows progress on a bar and gives who works a function to call.
+    """Decorator for a generator that shows progress on a bar and yields a function to report it.
 
-    It becomes a context manager with one more argument, ``hidden``: where that is true, or stderr is no terminal, it
-    gives ``None``; with ``piped`` no terminal gets lines instead of a bar. ``columns`` are texts, and names of rich's
-    columns.
+    The result is a context manager with one more argument, ``hidden``: if true, or if stderr is no terminal, it yields
+    ``None``; with ``piped``, stderr that is no terminal gets lines. ``columns`` are texts, and names of rich's columns.
     """
 
     def decorate(show: Callable[..., Iterator[_Update]]) -> _Shown[_Update]:
         @contextmanager
         @wraps(show)
-        def shown(*arguments: Any, hidden: bool) -> Iterator[_Update | None]:
+        def with_bar(*arguments: Any, hidden: bool) -> Iterator[_Update | None]:
             if hidden or not (piped or sys.stderr.isatty()):
                 yield None
                 return
@@ -108,13 +107,13 @@ def terminal_bar(*columns: str, piped: bool = False) -> Callable[[Callable[..., 
             with progress.Progress(*made, console=Console(stderr=True)) as bar:
                 yield from show(bar, *arguments)
 
-        return shown
+        return with_bar
 
     return decorate
 
 
 def progress_of(run: PreparedRun, *, hidden: bool) -> AbstractContextManager[Callable[[int, int], None] | None]:
-    """The bar for a run: how much of the window is over, or of the jobs where the run ends with these."""
+    """Return the bar for a run: share of the window, or of the jobs if the run ends with them."""
     settings, log = run.settings, run.log
     if not settings.until_done and settings.measured is None:
         return replay_progress(log.window_start_us, log.window_end_us, hidden=hidden)
@@ -129,27 +128,26 @@ def progress_of(run: PreparedRun, *, hidden: bool) -> AbstractContextManager[Cal
     "day {task.fields[day]:,.1f}, {task.fields[events]:,} decisions, {task.fields[speed]:,.0f}/s",
 )  # fmt: skip
 def jobs_progress(bar: Progress, start_us: int, numbers: tuple[int, int] | None) -> Iterator[JobsProgress]:
-    """A bar on a terminal's stderr for a run that ends with its jobs: jobs done, time reached, decisions per second.
+    """Show a bar for a run that ends with its jobs: jobs done, time reached, decisions per second.
 
-    ``numbers`` are those of the jobs that it is about, from the first to the one before the second; ``None`` where
-    nobody knows how many there will be.
+    ``numbers`` is the range of the measured jobs; ``None`` if their number is unknown.
     """
-    shown = JobsProgress(bar, start_us, numbers)
-    yield shown
-    shown.show()
+    jobs = JobsProgress(bar, start_us, numbers)
+    yield jobs
+    jobs.show()
 
 
 class JobsProgress:
-    """What a replay tells of itself, shown in jobs.
+    """Progress of a replay, shown in jobs.
 
     Parameters
     ----------
     bar
-        Where to.
+        Bar to update.
     start_us
         Start of the window.
     numbers
-        Of the jobs that count; ``None``: all.
+        Range of the measured jobs; ``None`` for all.
     """
 
     def __init__(self, bar: Progress, start_us: int, numbers: tuple[int, int] | None) -> None:
@@ -162,17 +160,17 @@ class JobsProgress:
         self._shown = 0.0
 
     def __call__(self, now_us: int, events: int) -> None:
-        """The replay has reached a time."""
+        """Report the time that the replay has reached."""
         self._now_us, self._n_events = now_us, events
         if perf_counter() - self._shown >= _PAUSE_S:
             self.show()
 
     def job_left(self, number: int) -> None:
-        """A job has left for good."""
+        """Report that a job has ended."""
         self._n_left += self._numbers is None or number in self._numbers
 
     def show(self) -> None:
-        """Draw what is known; the bar has no length before the first job is done."""
+        """Update the bar; it has no length before the end of the first job."""
         self._shown = perf_counter()
         total = len(self._numbers) if self._numbers is not None and self._n_left else None
         of_all = "" if total is None else f" of {total:,}"
@@ -188,7 +186,7 @@ class JobsProgress:
     "Replaying", BAR, SHARE, "{task.fields[events]:,} events, {task.fields[speed]:,.0f} events/s", "left", TIME_LEFT
 )
 def replay_progress(bar: Progress, start_us: int, end_us: int) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal's stderr: share of the window, decisions per second, time left."""
+    """Show a bar: share of the window, decisions per second, time left."""
     task = bar.add_task("replay", total=end_us - start_us, events=0, speed=0.0)
     started = perf_counter()
     shown, latest = 0.0, 0
@@ -215,7 +213,7 @@ _STAGES = {
 
 @terminal_bar("{task.description:<28}", BAR, SHARE, "left", TIME_LEFT, "{task.fields[what]}")
 def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]]:
-    """Bars on a terminal's stderr, one a stage: share done, time left, and which pair is at work."""
+    """Bars on a terminal's stderr, one a stage: share done, time left, and the current pair."""
     tasks: dict[str, TaskID] = {}
     shown = 0.0
 
@@ -226,10 +224,10 @@ def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]
     def update(stage: str, done: int, total: int, what: str) -> None:
         nonlocal shown
         if stage not in tasks:
-            finish()  # a stage begins when the one before has ended
+            finish()
             tasks[stage] = bar.add_task(_STAGES[stage], total=total, what=what)
         now = perf_counter()
-        if now - shown >= 0.1 or stage in ("warm-up", "solve"):  # ten a second are enough for a person
+        if now - shown >= _PAUSE_S or stage in ("warm-up", "solve"):
             shown = now
             bar.update(tasks[stage], completed=done, what=what)
 
@@ -237,35 +235,35 @@ def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]
     finish()
 
 
-@terminal_bar("Sweeping", BAR, "MofNCompleteColumn", "{task.fields[said]}", "TimeElapsedColumn", piped=True)
+@terminal_bar("Sweeping", BAR, "MofNCompleteColumn", "{task.fields[state]}", "TimeElapsedColumn", piped=True)
 def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
-    """A bar on a terminal's stderr: runs done, failed and there before, workers, time left."""
+    """A bar on a terminal's stderr: runs done, failed and reused, workers, time left."""
     from bfreplay.wording import count, duration
 
     task: TaskID | None = None
 
     def update(now: SweepProgress) -> None:
         nonlocal task
-        said = [f"{now.n_workers} at work"]
+        parts = [f"{now.n_workers} at work"]
         if now.n_failed:
-            said.append(f"{now.n_failed} failed")
+            parts.append(f"{now.n_failed} failed")
         if now.n_reused:
-            said.append(f"{now.n_reused} there before")
+            parts.append(f"{now.n_reused} reused")
         if now.left_s is not None:
-            said.append(f"{duration(now.left_s)} left")
+            parts.append(f"{duration(now.left_s)} left")
         if task is None:
-            task = bar.add_task("sweep", total=now.n_runs, said="")
+            task = bar.add_task("sweep", total=now.n_runs, state="")
             if now.left_s is not None:
                 runs = count(now.n_runs - now.n_reused, "run")
                 click.echo(f"{runs}, {now.n_workers} at a time: about {duration(now.left_s)}", err=True)
-        bar.update(task, completed=now.n_reused + now.n_finished + now.n_failed, said=", ".join(said))
+        bar.update(task, completed=now.n_reused + now.n_finished + now.n_failed, state=", ".join(parts))
 
     yield update
 
 
 @contextmanager
 def sweeping(scheduler: str | None, *, quiet: bool, stopped: Callable[[], str | None]) -> Iterator[dict[str, Any]]:
-    """Give keywords for ``sweep`` and ``tune`` that show how far they are; ``stopped`` says what stays of them then."""
+    """Yield keywords for ``sweep`` and ``tune`` that show progress; ``stopped`` returns a note for an interruption."""
     if scheduler is None:
         warm_up_loops(quiet=quiet)
     waiting = "Waiting for the first Dask worker ..."

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 _TIMED = (2, 6)
-"""The time is told from that between these evaluations; the first ones load code."""
+"""Evaluations between which the time is measured; the first ones load code."""
 
 
 @click.command()
 @click.argument("runs", type=PLACE, nargs=-1, required=True, metavar="RUN...")
 @click.option(
     "--effort", type=click.Choice(["quick", "thorough"]), default="thorough",
-    help="'quick': the bound that each run tells already. 'thorough': search for a lower one, about a minute "
+    help="'quick': the bound in each run. 'thorough': search for a lower one, about a minute "
     "for a log of weeks.",
 )  # fmt: skip
 @click.option("--evaluations", type=click.IntRange(min=3), default=350, help="Most evaluations of a thorough search.")
@@ -33,11 +33,11 @@ _TIMED = (2, 6)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> None:
-    """Tell how far each RUN is from the best that anyone could do who knows the future.
+    """Compare each RUN with a proven upper bound on the samples of any policy.
 
-    The best is an upper bound, with a proof: no policy, no forecast and no solver can exceed it. What a run is below
-    it was at most left to gain. Jobs without end (--unlimited-work) pay for rescaling in it; for jobs that end it is
-    what a fluid schedule with free rescaling could do, and when at the earliest all could be done.
+    No policy, forecast or solver can exceed the bound, even with full knowledge of the future; the distance of a run
+    from it is the most that was left to gain. For unlimited work the bound includes the cost of rescaling; for jobs
+    that end it is a fluid schedule with free rescaling, and a lower bound on the finish.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> 
 
 @terminal_bar("Bound {task.fields[number]}", BAR, SHARE, TIME_LEFT, piped=True)
 def _progress(bar: Progress) -> Iterator[Callable[[int, int, int, int], None]]:
-    """How long it will take at most; then a bar on a terminal's stderr: evaluations of the search, of each bound."""
+    """Print an upper estimate of the time; then show a bar on stderr: evaluations of the search of each bound."""
     from bfreplay.wording import count, duration
 
     task = bar.add_task("bound", total=None, number="")

@@ -17,21 +17,20 @@ from bfreplay.outputs import scratch_prefix
 @click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
     "-o", "--out", "out", metavar="FILE", type=PLACE, default=Path("report.html"),
-    help="The page to write; its name ends in .html.",
+    help="Page to write; its name ends in .html.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
-@click.option("--quiet", is_flag=True, help="Do not say where the page is.")
+@click.option("--quiet", is_flag=True, help="Do not print the path of the page.")
 def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     """Write one self-contained HTML page about finished runs.
 
-    Each RUN is a folder that 'bfreplay replay --out' wrote. The page answers what training on the idle nodes would
-    have been worth, and shows nodes over time, where the node-hours went, jobs, idle intervals, rescales, decisions and
-    yardsticks, as pictures that can be zoomed into and tables that sort. It opens in any browser without a network, and
-    can be mailed.
+    Each RUN is a folder of 'bfreplay replay --out'. The page has the headline figures, and nodes over time, node-hours
+    by label, jobs, idle intervals, rescales, decisions and baselines, as zoomable pictures and sortable tables. It
+    opens in any browser without a network, and can be mailed.
 
-    Several runs, called A, B, ... in the order given, are compared with the first of them, as by 'bfreplay compare
-    runs': they must have replayed the same jobs in the same window of the same log. Runs on a log and on clusters are
-    compared by their jobs, and with other jobs shown side by side.
+    Several runs, labelled A, B, ... in the order given, are compared with the first, as by 'bfreplay compare runs':
+    they must have the same jobs, log and window. Runs on a log and on clusters are compared by their jobs, or shown
+    side by side if these differ.
 
     \b
     Examples:

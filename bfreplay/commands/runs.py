@@ -20,10 +20,10 @@ from bfreplay.commands.option_flags import PLACE
 def runs(folder: Path, html: Path | None, force: bool, as_json: bool) -> None:
     """List the runs in FOLDER with the options in which they differ and their headline metrics.
 
-    FOLDER holds run folders at any depth, for instance the runs of a sweep. Damaged ones are listed with their error.
+    FOLDER holds run folders at any depth, such as the runs of a sweep. Damaged folders are listed with their error.
 
-    The page of --html sorts by any column. It links to each run folder, and to its report where that is RUN.html beside
-    the run folder or report.html in it.
+    The page of --html sorts by any column. It links to each run folder, and to its report if it is RUN.html next to the
+    run folder, or report.html in it.
 
     \b
     Examples:

@@ -10,9 +10,9 @@ import rich_click as click
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def solvers(as_json: bool) -> None:
-    """List the solvers, the formulations that each solves, and why some do not work on this machine.
+    """List the solvers with their formulations, and the reasons for those that do not work on this machine.
 
-    Each is tried on a small decision.
+    Each solver is tested on a small decision.
 
     \b
     Example:
@@ -29,9 +29,9 @@ def solvers(as_json: bool) -> None:
     for entry in entries:
         state = "works" if not entry.problem else f"does not work here: {entry.problem}"
         click.echo(f"{entry.name:<10} {state}")
-        told = [entry.version, f"licence: {entry.licence}" if entry.licence else ""]
-        told.append("begins from the current counts" if entry.warm_start else "")
-        _line("; ".join(filter(None, told)))
+        details = [entry.version, f"licence: {entry.licence}" if entry.licence else ""]
+        details.append("starts from the current counts" if entry.warm_start else "")
+        _line("; ".join(filter(None, details)))
         _line(f"formulations: {', '.join(entry.formulations)}" if entry.formulations else "")
         _line(f"with --reformulate-sets: {', '.join(entry.reformulated)}" if entry.reformulated else "")
 

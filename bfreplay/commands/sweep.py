@@ -14,32 +14,32 @@ from bfreplay.commands.progress import sweeping
 
 @click.command()
 @click.argument("spec", type=PLACE)
-@click.option("--out", type=PLACE, required=True, help="Folder of the sweep; an earlier one is gone on with.")
+@click.option("--out", type=PLACE, required=True, help="Folder of the sweep; resumes an unfinished sweep.")
 @worker_options
 @run_options("allow_code")
-@click.option("--dry-run", is_flag=True, help="Check everything, list the runs, and stop there.")
-@click.option("--retry-failed", is_flag=True, help="Also try again what failed before.")
-@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON instead of the summary.")
+@click.option("--dry-run", is_flag=True, help="Check everything and list the runs, without running them.")
+@click.option("--retry-failed", is_flag=True, help="Also repeat the runs that failed before.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON, not the summary.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def sweep(
     spec: Path, out: Path, processes: int | None, scheduler: str | None, allow_code: bool, dry_run: bool,
     retry_failed: bool, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    """Replay every combination of options in SPEC, each once, and make one table of the results.
+    """Replay every combination of options in SPEC, and make one table of the results.
 
-    SPEC is a TOML file: [run] has options of every run, named as those of 'bfreplay replay'; [vary] has a list of
-    values for each option that varies; [[runs]] adds single runs. Relative paths count from its folder. With [picture]
-    (x, y, by, as for 'bfreplay plot sweep') the sweep's picture is drawn as well, into its folder.
+    SPEC is a TOML file: [run] has options of every run, named as in 'bfreplay replay'; [vary] has a list of values for
+    each option that varies; [[runs]] adds single runs. Paths are relative to its folder. With [picture] (x, y, by, as
+    for 'bfreplay plot sweep') the sweep's picture is also drawn.
 
-    A sweep that was stopped or killed goes on where it was: give the same command again. Runs are known by their
-    content, so a spec that grows makes only what is new. A run that fails is a row of the table with its error.
+    To resume an interrupted sweep, repeat the command. Runs are identified by their content, so an extended spec makes
+    only the new runs. A failed run is a row of the table with its error.
 
     \b
     Examples:
       bfreplay sweep sweep.toml --out sweep --dry-run
       bfreplay sweep sweep.toml --out sweep
       bfreplay sweep sweep.toml --out sweep --processes 8 --retry-failed
-      bfreplay sweep sweep.toml --out /shared/sweep --scheduler tcp://login1:8786
+      bfreplay sweep sweep.toml --out sweep --scheduler tcp://login1:8786
     """
     from bfreplay.experiments.sweep.run_sweep import outlook, plan_of
     from bfreplay.experiments.sweep.run_sweep import sweep as run_sweep
@@ -52,18 +52,18 @@ def sweep(
         click.echo(render_outlook(plan, outlook(plan, Store(out.absolute()))))
         return
 
-    def stopped() -> str:
-        there = len(outlook(plan, Store(out.absolute())).finished)
-        done = f"{there:,} of {len(plan.runs):,} runs"
-        return f"Stopped: {done} are finished and stay. The same command goes on from there."
+    def stop_notice() -> str:
+        n_finished = len(outlook(plan, Store(out.absolute())).finished)
+        done = f"{n_finished:,} of {len(plan.runs):,} runs"
+        return f"Stopped: {done} are finished and kept. Repeat the command to resume."
 
-    with sweeping(scheduler, quiet=quiet, stopped=stopped) as shown:
-        result = run_sweep(plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, **shown)
+    with sweeping(scheduler, quiet=quiet, stopped=stop_notice) as keywords:
+        result = run_sweep(plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, **keywords)
     rows = result.results.to_pylist()
     if plan.spec.picture is not None:
         from bfreplay.commands.plot_sweep import SweepAxes, draw_sweep
 
         shows = plan.spec.picture
         axes = SweepAxes(shows.x, shows.y, shows.by)
-        draw_sweep(out, out / "picture.svg", axes, overwrite=True, quiet=True, says_so=not as_json)
+        draw_sweep(out, out / "picture.svg", axes, overwrite=True, quiet=True, prints_path=not as_json)
     click.echo(json.dumps(rows, indent=1, allow_nan=False, default=datetime.isoformat) if as_json else render(result))

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_options("events", "jobs", "curves", "allow_code", "window", events={"default": REQUIRED})
-@option_lists(t_fwd="10,30,60,120,300,600,1200,auto", max_parallel="5,10,20,35,70, never more than there are")
+@option_lists(t_fwd="10,30,60,120,300,600,1200,auto", max_parallel="5,10,20,35,70, at most the number of jobs")
 @run_options("policy", "objective")
 @click.option(
     "--unlimited-work/--own-work", default=True,
-    help="Jobs that never end, all there from the start: how much can training get? Or the jobs' own work.",
+    help="Jobs that never end, all submitted at the start, to measure capacity; or the work of the jobs.",
 )  # fmt: skip
-@click.option("--train", type=float, default=0.67, help="Share of the log that is tuned on; the rest validates.")
+@click.option("--train", type=float, default=0.67, help="Share of the log to tune on; the rest validates.")
 @click.option(
     "--tolerance", type=float, default=0.01,
-    help="The smallest number of jobs at once that comes this near to the best is recommended.",
+    help="Recommend the smallest number of jobs at once within this relative distance of the best.",
 )  # fmt: skip
 @click.option(
     "--out", type=PLACE,
@@ -44,10 +44,10 @@ def tune(
 ) -> None:  # fmt: skip
     """Recommend --t-fwd and --max-parallel for JOBS on the idle nodes of EVENTS.
 
-    Every combination is replayed on the first part of the log, which decides, and on the rest, which tells what the
-    recommendation is worth on days that it does not know. With --out, the same command goes on where it stopped.
+    Every combination is replayed on the first part of the log, which decides, and on the rest, which validates the
+    recommendation on unseen days. With --out, the same command resumes an unfinished tuning.
 
-    On a log of more than 30,000 pool events the default values are fewer: 30,120,600,auto and 10,35,70.
+    A log of more than 30,000 pool events has fewer default values: 30,120,600,auto and 10,35,70.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def tune(
         check_folder(out)
     if picture is not None:
         check_picture_option(picture, force)
-    kept = None if out is None else "Stopped: finished runs stay. The same command goes on from there."
+    kept = None if out is None else "Stopped: finished runs are kept. The same command resumes."
     with sweeping(scheduler, quiet=quiet, stopped=lambda: kept) as shown:
         found = run_tune(**asked, out=out, scheduler=scheduler, **shown)
     _draw(found, out, picture, force=force, quiet=quiet)
@@ -77,7 +77,7 @@ def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool,
         from bfreplay.report.figures.picture_files import save_picture
         from bfreplay.report.figures.tuning import TUNING
 
-        save_picture(TUNING.drawn(found.record), picture, overwrite=force)
+        save_picture(TUNING.draw_from(found.record), picture, overwrite=force)
     draw = None if out is None else drawing("draw_tuning", quiet=quiet)
     if draw is not None and out is not None:
         draw(out)

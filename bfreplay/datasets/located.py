@@ -31,7 +31,7 @@ def with_location(
     curve
         The error is about a point: ``column`` then replaces its ``nodes`` or ``values``.
     """
-    return error.changed(file=file, row=row, column=column if curve or error.column is None else error.column)
+    return error.with_changes(file=file, row=row, column=column if curve or error.column is None else error.column)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The only list of the options of a run: what each is called, what it may be, and which go together."""
+"""All options of a run, declared once: name, check, default, help, and valid combinations."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from bfreplay import checks, defaults
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
-from bfreplay.options import NoEffect, Number, OneOf, Whole, option, option_name, options_of, required
+from bfreplay.options import NoEffect, Number, OneOf, Whole, option, option_metadata, option_name, options_of
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT)
-"""Headings under which help shows the options."""
+"""Headings of the options in help."""
 
 
-def _solver_is_asked(run: DeclaredOptions) -> bool:
+def _has_solver(run: DeclaredOptions) -> bool:
     from bfreplay.policies.catalogue import capabilities_of
 
     return capabilities_of(run.policy).asks_solver
 
 
 def _looks_ahead(run: DeclaredOptions) -> bool:
-    """Whether decisions do, those of the run or those on dedicated nodes that U is measured by."""
+    """Return whether decisions have a forward-looking time: those of the run, or those on dedicated nodes for U."""
     from bfreplay.policies.catalogue import capabilities_of
 
     return not capabilities_of(run.policy).in_rounds or (run.efficiency and not run.ends_with_its_jobs)
 
 
 def _learns(run: DeclaredOptions) -> bool:
-    """Whether the policy has to learn what a baseline knows."""
+    """Return whether the policy has to learn rates that a baseline knows."""
     from bfreplay.policies.catalogue import learns
 
     return run.learn_curves is not None or learns(run.policy)
@@ -41,15 +41,15 @@ def _draws(run: DeclaredOptions) -> bool:
     return run.semantics == "published" or (run.learn_curves is not None and run.measurement_noise > 0)
 
 
-_NO_SOLVER = NoEffect(lambda run: not _solver_is_asked(run), "with --policy {0.policy}")
+_NO_SOLVER = NoEffect(lambda run: not _has_solver(run), "with --policy {0.policy}")
 _OF_BACKENDS = (_NO_SOLVER, NoEffect(lambda run: run.solver == "exact", "with --solver exact"))
 _NOTHING_AHEAD = NoEffect(lambda run: not _looks_ahead(run), "with --policy {0.policy}")
 _NOTHING_LEARNT = NoEffect(lambda run: run.learn_curves is None, "without --learn-curves")
 _NOTHING_DRAWN = NoEffect(
     lambda run: not _draws(run), "with --semantics continuous and without --measurement-noise"
 )  # fmt: skip
-_ON_CLUSTER = "with --cluster: neither U nor the bound is told"
-_ON_MEASURED = "with --measure: neither U nor the bound is told"
+_ON_CLUSTER = "with --cluster: U and the upper bound are not computed"
+_ON_MEASURED = "with --measure: U and the upper bound are not computed"
 _NO_BOUND = (
     NoEffect(lambda run: run.cluster is not None, _ON_CLUSTER),
     NoEffect(lambda run: run.measure is not None, _ON_MEASURED),
@@ -64,13 +64,13 @@ _PRICES = ",".join(f"{name}={price:g}" for name, price in defaults.NODE_PRICES.i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredOptions:
-    """The options of a run as fields, with their checks; ``RunOptions`` adds what is done with them."""
+    """Options of a run as fields, with their checks; ``RunOptions`` adds methods."""
 
     events: str | PathLike[str] | None = option(
         None, option_checks.path, LOG, "File of the log: Parquet, CSV, or the published node-state matrix.",
         is_argument=True, loads="log",
     )  # fmt: skip
-    jobs: str | PathLike[str] = field(metadata=required(
+    jobs: str | PathLike[str] = field(metadata=option_metadata(
         option_checks.path, JOBS, "Job set: CSV, Parquet, TOML, a published table of bounds (.pkl), or a trace of "
         "Gavel or Shockwave (.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, "
         "'gavel(n=1000, jobs_per_hour=1)'; or package.module:Class of a job source.", loads="jobs",
@@ -82,109 +82,113 @@ class DeclaredOptions:
         loads="jobs",
     )  # fmt: skip
     cluster: str | None = option(
-        None, option_checks.cluster, LOG, "Instead of EVENTS: nodes that are all one's own, such as "
-        "v100=36,p100=36,k80=36. The run ends when the jobs are done.", metavar="TYPE=COUNT,...",
+        None, option_checks.cluster, LOG, "Replay on a dedicated cluster instead of EVENTS, for example "
+        "v100=36,p100=36,k80=36. The run ends when its jobs are done.", metavar="TYPE=COUNT,...",
         loads="log",
     )  # fmt: skip
     node_type: str | None = option(
-        None, option_checks.node_type, LOG, "Node type of every node in EVENTS, such as v100, for jobs whose rate "
-        "depends on it.", metavar="TYPE", is_rare=True, loads="log",
-        not_on_cluster=("the cluster says itself of which types its nodes are", "leave --node-type out"),
+        None, option_checks.node_type, LOG, "Node type of every node in EVENTS, for example v100, for jobs "
+        "whose rate depends on it.", metavar="TYPE", is_rare=True, loads="log",
+        not_on_cluster=("the cluster names the types of its nodes", "remove --node-type"),
     )  # fmt: skip
     window: tuple[str, str] | None = option(
         None, option_checks.window, LOG, "Part of the log: two ISO-8601 times (UTC) or epoch seconds.",
         usual="the whole log", metavar="START END", n_values=2, loads="log",
         not_on_cluster=("a cluster has no calendar, and the run ends with its jobs",
-                        "leave --window out; --measure says which jobs the run is about"),
+                        "remove --window; --measure selects the measured jobs"),
     )  # fmt: skip
     measure: tuple[int, int] | None = option(
-        None, option_checks.measure, JOBS, "The jobs that the run is about, by number in order of submission: "
-        "4000:5000 are a thousand after the first four thousand. The run ends when they are done; the others only keep "
-        "the nodes busy.", usual="all", metavar="FIRST:END",
+        None, option_checks.measure, JOBS, "Measured jobs, numbered from 0 in order of submission: 4000:5000 "
+        "is the thousand after the first 4,000. The run ends when they are done; other jobs run but are not measured.",
+        usual="all", metavar="FIRST:END",
     )  # fmt: skip
     policy: str = option(
-        "bftrainer", checks.text, POLICY, "Who decides the node counts: 'bftrainer'; 'look-ahead', which expects what "
-        "it has seen; 'equal-share'; 'foresight(events=10)', which is shown the log; one of Gavel's, "
-        "Shockwave's or ElasticFlow's, such as 'gavel.max_min_fairness_perf'; or package.module:Class. Parameters in "
-        "brackets.",
+        "bftrainer", checks.text, POLICY, "Allocation policy: 'bftrainer'; 'look-ahead' (plans for pools like those "
+        "seen so far); 'equal-share'; 'foresight(events=10)' (knows the log); a policy of Gavel, Shockwave or "
+        "ElasticFlow, such as 'gavel.max_min_fairness_perf'; or package.module:Class. Parameters follow in brackets.",
     )  # fmt: skip
     round: float | None = option(
         None, Number(above=0), TIME, "Length of a round, for policies that decide in rounds.", metavar="SECONDS",
         usual="the policy's own; 360 of Gavel's, 120 of Shockwave's",
     )  # fmt: skip
     objective: str | None = option(
-        None, checks.text, POLICY, "What is maximised: 'own' (each job's), 'throughput', 'speed-up', 'priority', "
+        None, checks.text, POLICY, "Objective of decisions: 'own' (each job's), 'throughput', 'speed-up', 'priority', "
         "'max-min', 'deadline', ...; a weighted sum '0.7*throughput + 0.3*speed-up'; or package.module:function. See "
         "docs/objectives.md.", usual="own",
     )  # fmt: skip
     t_fwd: float | str = option(
-        defaults.T_FWD_S, option_checks.t_fwd, TIME, "Forward-looking time in seconds: how long a decision is expected "
-        "to last; or 'auto', which learns it from the events as they come.", metavar="SECONDS|AUTO",
+        defaults.T_FWD_S, option_checks.t_fwd, TIME, "Forward-looking time T_fwd in seconds, the expected time until "
+        "the next event; or 'auto' to estimate it from past events.", metavar="SECONDS|AUTO",
         parse=option_checks.seconds_or_auto, no_effect=(_NOTHING_AHEAD,),
     )  # fmt: skip
     max_parallel: int | None = option(
-        None, Whole(1), JOBS, "Most jobs at once; the others queue.",
+        None, Whole(1), JOBS, "Maximum number of jobs at once; others queue.",
         usual=f"{defaults.MAX_PARALLEL}; all jobs with --cluster",
     )  # fmt: skip
     unlimited_work: bool = option(
-        False, checks.truth, JOBS, "The first MAX-PARALLEL jobs, all there from the start, never done: how BFTrainer "
-        "measures U.", not_on_cluster=("a run on a cluster ends when its jobs are done",
-                                       "leave --unlimited-work out, or replay a log"),
+        False, checks.truth, JOBS, "Replay the first MAX-PARALLEL jobs from the start, with work that never ends: "
+        "BFTrainer's setting for U.", not_on_cluster=("a run on a cluster ends when its jobs are done",
+                                       "remove --unlimited-work, or replay a log"),
     )  # fmt: skip
     learn_curves: str | None = option(
-        None, OneOf(("job", "model")), POLICY, "The allocator does not know the curves: it learns them as jobs run, "
-        "each job its own or all of a model together.",
+        None, OneOf(("job", "model")), POLICY, "Hide the curves from the allocator, which learns them as jobs run, "
+        "per job or per model.",
     )  # fmt: skip
     measurement_noise: float = option(
-        0.0, Number(least=0, most=1), POLICY, "Relative scatter of the rates that --learn-curves measures, 0.05 for "
+        0.0, Number(least=0, most=1), POLICY, "Relative noise of the rates that --learn-curves measures: 0.05 is "
         "5 %.", is_rare=True, no_effect=(_NOTHING_LEARNT,),
     )  # fmt: skip
     solver: str = option(
-        "exact", checks.text, SOLVER, "'exact', a MILP back end such as 'cbc' or 'highs', or package.module:Class. See "
-        "'bfreplay solvers'.", no_effect=(_NO_SOLVER,),
+        "exact", checks.text, SOLVER, "Solver of decisions: 'exact', a MILP back end such as 'cbc' or 'highs' (see "
+        "'bfreplay solvers'), or package.module:Class.", no_effect=(_NO_SOLVER,),
     )  # fmt: skip
     formulation: str | None = option(
-        None, checks.text, SOLVER, "MILP formulation for a back end; 'published' also for the exact solver.",
+        None, checks.text, SOLVER, "MILP formulation for a back end; 'published' also works with the exact solver.",
         usual=f"{defaults.MILP_FORMULATION} for a back end", no_effect=(_NO_SOLVER,),
     )  # fmt: skip
     fallback: str = option(
-        "exact", OneOf(("exact", "keep")), SOLVER, "When a back end fails: ask the exact solver, or keep all counts as "
-        "the published program does.", no_effect=_OF_BACKENDS, passed_as="fallback",
+        "exact", OneOf(("exact", "keep")), SOLVER, "When a back end fails, use the exact solver, or keep all counts "
+        "like the published program.", no_effect=_OF_BACKENDS, passed_as="fallback",
     )  # fmt: skip
     time_limit: float = option(
-        defaults.TIME_LIMIT_S, option_checks.TimeLimit(above=0), SOLVER, "Seconds a MILP back end may take for one "
-        "decision.", no_effect=_OF_BACKENDS, passed_as="time_limit_s",
+        defaults.TIME_LIMIT_S, option_checks.TimeLimit(above=0), SOLVER, "Time limit of a MILP back end for one "
+        "decision, in seconds.", no_effect=_OF_BACKENDS, passed_as="time_limit_s",
     )  # fmt: skip
     gap: float = option(
-        0.0, Number(least=0, below=1), SOLVER, "Relative gap that a MILP back end may leave and still call optimal.",
+        0.0, Number(least=0, below=1), SOLVER, "Relative gap within which a MILP back end may call an answer optimal.",
         no_effect=_OF_BACKENDS, passed_as="relative_gap",
     )  # fmt: skip
     threads: int = option(
-        1, Whole(1), SOLVER, "Threads of a MILP back end (scip: always 1).", no_effect=_OF_BACKENDS, passed_as="threads"
+        1,
+        Whole(1),
+        SOLVER,
+        "Number of threads of a MILP back end (scip: always 1).",
+        no_effect=_OF_BACKENDS,
+        passed_as="threads",
     )
     solver_seed: int = option(
         0, Whole(0), SOLVER, "Seed of a MILP back end.", is_rare=True, no_effect=_OF_BACKENDS, passed_as="seed"
     )
     warm_start: bool = option(
-        True, checks.truth, SOLVER, "Let a MILP back end that can begin from the current counts.", is_rare=True,
+        True, checks.truth, SOLVER, "Start from the current counts, on MILP back ends that can.", is_rare=True,
         no_effect=_OF_BACKENDS, passed_as="warm_start",
     )  # fmt: skip
     reformulate_sets: bool = option(
-        False, checks.truth, SOLVER, "Pose special ordered sets by binaries on back ends that take none, instead of "
+        False, checks.truth, SOLVER, "Replace special ordered sets by binaries on back ends without them, instead of "
         "refusing.", is_rare=True, no_effect=_OF_BACKENDS, passed_as="reformulate_sets",
     )  # fmt: skip
     memory_limit: int | None = option(
-        None, Whole(1), SOLVER, "Address space of a MILP back end's process, in MB.", usual="no limit", metavar="MB",
-        is_rare=True, no_effect=_OF_BACKENDS, passed_as="memory_limit_bytes",
+        None, Whole(1), SOLVER, "Memory limit (address space) of a MILP back end's process, in MB.",
+        usual="no limit", metavar="MB", is_rare=True, no_effect=_OF_BACKENDS, passed_as="memory_limit_bytes",
     )  # fmt: skip
     semantics: str = option(
-        "continuous", OneOf(("continuous", "published")), TIME, "Continuous time, or the published program's clock and "
-        "accounting.", is_rare=True, not_on_cluster=(
-            "BFTrainer's published clock moves when nodes come and go, which they never do on a cluster",
-            "leave --semantics out"),
+        "continuous", OneOf(("continuous", "published")), TIME, "Clock and accounting: continuous time, or as "
+        "in the published program.", is_rare=True, not_on_cluster=(
+            "BFTrainer's published clock moves only at pool events, which a cluster does not have",
+            "remove --semantics"),
     )  # fmt: skip
     seed: int = option(
-        0, Whole(0), TIME, "Of the random first map under --semantics published, and of --measurement-noise.",
+        0, Whole(0), TIME, "Seed of the random first map with --semantics published, and of --measurement-noise.",
         is_rare=True, no_effect=(_NOTHING_DRAWN,),
     )  # fmt: skip
     record_nodes: bool = option(
@@ -195,28 +199,29 @@ class DeclaredOptions:
         only_writes=True,
     )
     prices: str | Mapping[str, float] | None = option(
-        None, option_checks.prices, OUTPUT, "Price of a node for an hour, by type: for costs, and for policies that "
-        "look at them.", usual=f"{_PRICES}; none for other types", metavar="TYPE=DOLLARS,...",
+        None, option_checks.prices, OUTPUT, "Price of a node-hour by node type, for costs and for policies that "
+        "use prices.", usual=f"{_PRICES}; none for other types", metavar="TYPE=DOLLARS,...",
     )  # fmt: skip
     fairness: bool = option(
-        False, checks.truth, OUTPUT, "Also replay the jobs under gavel.isolated, where each has its part of the nodes "
-        "for itself, and report rho: the time a job takes here over the time it takes there.",
+        False, checks.truth, OUTPUT, "Also replay the jobs under gavel.isolated (an equal part of the nodes for each) "
+        "and report finish-time fairness rho: completion time over that under gavel.isolated.",
     )  # fmt: skip
     ideal: bool = option(
-        False, checks.truth, OUTPUT, "Also apply the shares of time of one of Gavel's policies without rounds, on a "
-        "cluster, and report the mean completion time: what rounds cost.",
+        False, checks.truth, OUTPUT, "Also apply the shares of a Gavel policy without rounds, on a cluster, and report "
+        "the mean completion time, to show the cost of rounds.",
     )  # fmt: skip
     efficiency: bool = option(
-        True, checks.truth, OUTPUT, "Also replay the jobs on dedicated nodes and report U; and with known curves under "
-        "--learn-curves, with known rates of pairs where a policy estimates them.", no_effect=_NO_BASELINES,
+        True, checks.truth, OUTPUT, "Also replay the jobs on dedicated nodes and report U; for a policy that learns "
+        "curves or rates of pairs, also replay with known ones and report the cost of learning.",
+        no_effect=_NO_BASELINES,
     )  # fmt: skip
     bound: bool = option(
-        True, checks.truth, OUTPUT, "Also report how much anyone could have processed, and which share of it the run "
-        "has.", no_effect=_NO_BOUND,
+        True, checks.truth, OUTPUT, "Also report the upper bound on samples, and the run's share of it.",
+        no_effect=_NO_BOUND,
     )  # fmt: skip
     allow_code: bool = option(
-        False, checks.truth, JOBS, "Import code that the files name, package.module:thing: it may do whatever you may "
-        "do. Without it only code that you name on the command line is imported.", is_rare=True, is_permission=True,
+        False, checks.truth, JOBS, "Import code that the files name (package.module:thing); it runs with your "
+        "permissions. By default only code named on the command line is imported.", is_rare=True, is_permission=True,
         loads="jobs",
     )  # fmt: skip
 
@@ -229,21 +234,21 @@ class DeclaredOptions:
 
     @property
     def ends_with_its_jobs(self) -> bool:
-        """Whether the run ends when its jobs are done, not with the log; then there is neither U nor a bound."""
+        """True if the run ends when its jobs are done, not with the log; it then has neither U nor a bound."""
         return self.cluster is not None or self.measure is not None
 
     def without_effect(self) -> dict[str, str]:
-        """Options that change nothing beside the others, and why: ``{"seed": "with --semantics continuous ..."}``."""
+        """Return the options without effect, with the reason: ``{"seed": "with --semantics continuous ..."}``."""
         reasons = {name: declared.reason_without_effect(self) for name, declared in OPTIONS.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _check_together(run: DeclaredOptions) -> None:
-    """Refuse what no run can be, whatever is in its files: ``InputError``."""
+    """Raise ``InputError`` for options that exclude one another, whatever is in the files."""
     if run.cluster is None:
         if run.events is None:
             raise InputError(
-                "the option 'events' is missing: there is neither a log nor a cluster", column="events",
+                "the option 'events' is missing: neither a log nor a cluster is given", column="events",
                 expected=f'events = "FILE", or cluster = "{_CLUSTER}" (replay EVENTS, or --cluster {_CLUSTER})',
                 fix=f"name one of the two; {BUNDLED!r} stands for the bundled log",
             )  # fmt: skip
@@ -251,35 +256,35 @@ def _check_together(run: DeclaredOptions) -> None:
         _check_cluster(run)
     if run.measure is not None and run.unlimited_work:
         raise InputError(
-            "the run ends when the measured jobs are done, and with unlimited work none ever is", column="measure",
+            "a run with measured jobs ends when they are done, but unlimited work never ends", column="measure",
             value=f"{run.measure[0]}:{run.measure[1]}", expected="--measure, or --unlimited-work",
-            fix="leave one of the two out",
+            fix="remove one of the two",
         )  # fmt: skip
 
 
 def _check_cluster(run: DeclaredOptions) -> None:
     if run.events is not None:
         raise InputError(
-            "a log and a cluster were given", column="cluster", value=run.cluster,
-            expected=f"one of the two; the log is {run.events}", fix="leave EVENTS (events) or --cluster out",
+            "both a log and a cluster are given", column="cluster", value=run.cluster,
+            expected=f"one of the two; the log is {run.events}", fix="remove EVENTS (events) or --cluster",
         )  # fmt: skip
     for own_name, declared in OPTIONS.items():
         value = getattr(run, own_name)
         if declared.not_on_cluster is not None and value != declared.default:
             name, (why, fix) = option_name(own_name), declared.not_on_cluster
             raise InputError(
-                f"--{name} does not go with --cluster: {why}", column=name, value=value,
+                f"--{name} cannot be combined with --cluster: {why}", column=name, value=value,
                 expected=f"a log of events with --{name}", fix=fix,
             )  # fmt: skip
 
 
 OPTIONS = options_of(DeclaredOptions)
-"""Every option by its field."""
+"""Options by field."""
 
 FILE_OPTIONS = tuple(name for name, each in OPTIONS.items() if each.check is option_checks.path)
 """Options that name files."""
 
 FIELDS = {option_name(name): name for name, each in OPTIONS.items() if not each.is_permission}
-"""The field of every option, by the name that the command line and TOML files use."""
+"""Fields by the option's name on the command line and in TOML files."""
 
 OPTION_NAMES = tuple(FIELDS)

@@ -26,7 +26,7 @@ from bfreplay.experiments.prepared_run import (
     run_settings_of,
     settings_of,
 )
-from bfreplay.experiments.run_options import documented
+from bfreplay.experiments.run_options import add_options
 from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay import ReplaySettings
@@ -62,25 +62,25 @@ def replay_log(
     Parameters
     ----------
     events
-        The log, its file, or ``"sample"``; left out with ``cluster``.
+        The log, its file, or ``"sample"``; omit it with ``cluster``.
     jobs
-        Jobs, a job source (``workload.JobSource``), or what ``--jobs`` takes: a file, ``"sample"``, ``"gavel(n=100)"``.
+        Jobs, a job source (``workload.JobSource``), or a value of ``--jobs``: a file, ``"sample"``, ``"gavel(n=100)"``.
         Relative submit times count from the start of the window. A job submitted before the window waits at its start.
     policy
-        A policy, which is closed at the end, or what ``--policy`` takes: ``"bftrainer"`` (the default),
+        A policy, which is closed at the end, or a value of ``--policy``: ``"bftrainer"`` (the default),
         ``"gavel.max_min_fairness"``, ``"look-ahead(events=3)"``.
     settings
-        An object instead of the options that it holds: ``max_parallel``, ``semantics``, ...
+        An object that replaces its options: ``max_parallel``, ``semantics``, ...
     out
-        Folder to write; nothing is written without one. It appears when the run is complete.
+        Folder to write, made when the run is complete; by default nothing is written.
     overwrite
-        Replace a run folder that exists.
+        Replace an existing run folder.
     progress
         Called after every instant with (time reached in us, decisions so far).
     save_failures
-        Folder for models and decisions of answers of a MILP back end that were rejected.
+        Folder for the models and decisions of rejected answers of a MILP back end.
     with_tables
-        Without ``out``: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
+        Without ``out``, keep the tables of decisions, jobs and allocations in memory; they grow with the log.
 
     Raises
     ------
@@ -92,16 +92,18 @@ def replay_log(
     Warns
     -----
     UserWarning
-        An option has no effect beside the others.
+        An option has no effect with the others.
     """
     started = perf_counter()
     checks.known_keys(options, _KEYWORDS, "replay_log", "option")
     if jobs is None:
-        raise InputError("there are no jobs", column="jobs", expected="jobs, a file of them, or 'sample'")
+        raise InputError("jobs are missing", column="jobs", expected="jobs, a file of them, or 'sample'")
     if not isinstance(events, NodeEvents | str | PathLike | None):
-        raise InputError("this is no log", column="events", value=events, expected="NodeEvents, a file, or 'sample'")
+        raise InputError(
+            "events is not a log", column="events", value=events, expected="NodeEvents, a file, or 'sample'"
+        )
     if not isinstance(policy, Policy | str | None):
-        raise not_a_policy("this is no policy", policy)
+        raise not_a_policy("this is not a policy", policy)
     if settings is not None:
         _refuse(options, _OF_SETTINGS, "settings", "a ReplaySettings")
     if isinstance(policy, Policy):
@@ -148,17 +150,17 @@ def _with_keyword(error: InputError) -> InputError:
 
 
 def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str) -> None:
-    """Raise ``InputError`` for an option that is part of an object that was given, too."""
+    """Raise ``InputError`` for an option that is also part of a given object."""
     for name in options:
         if name in names:
             raise InputError(
-                f"{name} and {what} as {parameter} were given, which holds it", column=name, value=options[name],
-                expected="one of the two", fix=f"set it where the object is made, or leave {parameter} out",
+                f"{name} is given twice: as an option and by {what} as {parameter}", column=name, value=options[name],
+                expected="one of the two", fix=f"set it where the object is made, or remove {parameter}",
             )  # fmt: skip
 
 
 def _signature() -> inspect.Signature:
-    """Return the parameters by name, and every option with its type and default: help and completion read them."""
+    """Return the signature with every option, its type and default, for help and completion."""
     own, kinds = inspect.signature(replay_log), DeclaredOptions.__annotations__
     keyword = inspect.Parameter.KEYWORD_ONLY
     return own.replace(parameters=[
@@ -170,5 +172,5 @@ def _signature() -> inspect.Signature:
     ])  # fmt: skip
 
 
-replay_log.__doc__ = documented(replay_log.__doc__, *_KEYWORDS)
+replay_log.__doc__ = add_options(replay_log.__doc__, *_KEYWORDS)
 replay_log.__signature__ = _signature()  # type: ignore[attr-defined]  # every function may have one

@@ -1,4 +1,4 @@
-"""Checks of a run's options whose values are more than a number, a word or a switch."""
+"""Checks of options of a run that are more than a number, a word or a switch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bfreplay.errors import InputError
 from bfreplay.options import Number
 
 AUTO = "auto"
-"""The word for a forward-looking time that is estimated from the events seen so far."""
+"""Value for a forward-looking time estimated from past events."""
 
 _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
 
 
 class TimeLimit(Number):
-    """Seconds for a decision."""
+    """Check of a time limit in seconds."""
 
     __slots__ = ()
 
@@ -33,12 +33,12 @@ class TimeLimit(Number):
 
 
 def path(name: str, value: object) -> str:
-    """Text, of a path too."""
+    """Check a path, and return it as text."""
     return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
 
 
 def window(name: str, value: object) -> tuple[str, str]:
-    """Two times as text; TOML has dates and times of its own, and numbers for epoch seconds."""
+    """Check two times, and return them as text; TOML also has dates, and numbers for epoch seconds."""
     pair = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     times = [each.isoformat() if isinstance(each, datetime.date) else each for each in pair]
     times = [str(each) if isinstance(each, int | float) and not isinstance(each, bool) else each for each in times]
@@ -51,7 +51,7 @@ def window(name: str, value: object) -> tuple[str, str]:
 
 
 def seconds_or_auto(text: str) -> float | str:
-    """Return what was typed for a forward-looking time; ``ValueError`` for what is none."""
+    """Parse a forward-looking time; ``ValueError`` for anything else."""
     try:
         return AUTO if text == AUTO else float(text)
     except ValueError:
@@ -59,7 +59,7 @@ def seconds_or_auto(text: str) -> float | str:
 
 
 def t_fwd(name: str, value: object) -> float | str:
-    """Seconds above 0, or ``"auto"``."""
+    """Check a forward-looking time: seconds above 0, or ``"auto"``."""
     if value == AUTO:
         return AUTO
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -77,21 +77,21 @@ def t_fwd(name: str, value: object) -> float | str:
 
 
 def cluster(name: str, value: object) -> str:
-    """In one form, however it was written."""
+    """Check a cluster, and return it in normal form."""
     from bfreplay.datasets.fixed_cluster import ClusterSpec
 
     return ClusterSpec.parse(checks.text(name, value)).text
 
 
 def node_type(name: str, value: object) -> str:
-    """The name of one node type."""
+    """Check the name of one node type."""
     from bfreplay.datasets.fixed_cluster import ClusterSpec
 
     return ClusterSpec(((checks.text(name, value), 1),)).types[0][0]
 
 
 def measure(name: str, value: object) -> tuple[int, int]:
-    """Two whole numbers, or ``"4000:5000"``."""
+    """Check a range of jobs: two whole numbers, or ``"4000:5000"``."""
     given: object = value.split(":") if isinstance(value, str) else value
     pair = list(given) if isinstance(given, Sequence) else []
     numbers = [int(each) if isinstance(each, str) and each.strip().isdecimal() else each for each in pair]
@@ -100,24 +100,24 @@ def measure(name: str, value: object) -> tuple[int, int]:
         raise InputError(
             f"{name} is no range of jobs" if not is_pair else f"{name} is an empty range of jobs", column=name,
             value=value, expected='"FIRST:END", numbers of jobs in order of submission from 0, FIRST below END',
-            fix="4000:5000 are the thousand jobs after the first four thousand",
+            fix="for example 4000:5000, the thousand jobs after the first 4,000",
         )  # fmt: skip
     return numbers[0], numbers[1]
 
 
 def prices(name: str, value: object) -> str:
-    """As text with the types in alphabetical order, so that equal prices are equal."""
-    found = parsed_prices(value, name)
+    """Check prices, and return them as text with the types in alphabetical order."""
+    found = parse_prices(value, name)
     return ",".join(f"{node_type}={repr(price).removesuffix('.0')}" for node_type, price in sorted(found.items()))
 
 
-def parsed_prices(value: object, name: str = "prices") -> dict[str, float]:
-    """Dollars for an hour of a node by its type, of ``"v100=0.74,p100=0.43"`` or of a mapping.
+def parse_prices(value: object, name: str = "prices") -> dict[str, float]:
+    """Return dollars per node-hour by node type, from ``"v100=0.74,p100=0.43"`` or a mapping.
 
     Raises
     ------
     InputError
-        It is neither, a type is there twice, or a price is not above 0.
+        It is neither, a type appears twice, or a price is not above 0.
     """
     if isinstance(value, Mapping):
         pairs = [(checks.text(name, node_type), price) for node_type, price in value.items()]

@@ -1,4 +1,4 @@
-"""A run with everything loaded and made: what remains is the replay."""
+"""A run with its inputs loaded and its policy made, ready to replay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.named_inputs import place_of, resolve_sample, restrict
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
-from bfreplay.experiments.option_checks import parsed_prices
+from bfreplay.experiments.option_checks import parse_prices
 from bfreplay.milp.named_solvers import solver_of
 from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
@@ -32,16 +32,16 @@ REPLAY_OPTIONS = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - {
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """The log, the jobs and the policy of ``options``; good for one replay.
+    """The log, the jobs and the policy of ``options``, for one replay.
 
     Parameters
     ----------
     options
-        What was asked for.
+        Options of the run.
     log, jobs, policy
-        What was loaded and made.
+        Loaded inputs, and the policy.
     load_s
-        How long that took.
+        Seconds to load and make them.
     """
 
     options: DeclaredOptions
@@ -52,7 +52,7 @@ class PreparedRun:
 
     @property
     def settings(self) -> ReplaySettings:
-        """What the replay needs to know beside these."""
+        """Settings of the replay."""
         return settings_of(self.options, self.log, self.jobs)
 
     def replay(
@@ -72,14 +72,14 @@ class PreparedRun:
         )  # fmt: skip
 
 
-def prepared(
+def prepare_run(
     options: DeclaredOptions,
     *,
     log: NodeEvents | None = None,
     jobs: JobSet | JobSource | None = None,
     save_failures: str | Path | None = None,
 ) -> PreparedRun:
-    """Load what is not given, and make the policy; errors as ``RunOptions.prepare``."""
+    """Load the inputs that are not given, and make the policy; errors as ``RunOptions.prepare``."""
     started = perf_counter()
     log = load_log(options) if log is None else log
     jobs = load_jobs_of(options) if jobs is None else jobs
@@ -89,36 +89,36 @@ def prepared(
 
 
 def load_log(options: DeclaredOptions) -> NodeEvents:
-    """The cluster, or the part of the log that the options ask for."""
+    """Load the cluster, or the part of the log named by the options."""
     if options.cluster is not None:
         return fixed_cluster(options.cluster)
-    assert options.events is not None  # one of the two is given
+    assert options.events is not None
     return part_of(load_events(options.events), options)
 
 
 def part_of(log: NodeEvents, options: DeclaredOptions) -> NodeEvents:
-    """Return the window of ``log`` that the options ask for, its nodes of the type that they name."""
+    """Return the part of ``log`` in the window of the options, with the node type of the options."""
     log = restrict(log, options.window)
     return log if options.node_type is None else with_node_types(log, {options.node_type: log.nodes})
 
 
 def load_jobs_of(options: DeclaredOptions) -> JobSet | JobSource:
-    """The job set, or a fresh source of jobs."""
+    """Load the job set, or make a new job source."""
     return load_workload(options.jobs, options.curves, allow_code=options.allow_code)
 
 
 def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSource) -> ReplaySettings:
-    """What the replay of these on that needs to know beside them.
+    """Return the settings of a replay of ``jobs`` on ``log``.
 
     Raises
     ------
     InputError
-        There are fewer jobs than are to be measured.
+        Fewer jobs exist than are to be measured.
     """
     measure = options.measure
     if measure is not None and isinstance(jobs, JobSet) and measure[1] > len(jobs):
         raise InputError(
-            "there are fewer jobs than are to be measured", column="measure", value=f"{measure[0]}:{measure[1]}",
+            "fewer jobs exist than are to be measured", column="measure", value=f"{measure[0]}:{measure[1]}",
             expected=f"an end of {len(jobs):,} at most", fix="give more jobs, or measure fewer",
         )  # fmt: skip
     return ReplaySettings(
@@ -128,7 +128,7 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
 
 
 def run_settings_of(options: DeclaredOptions, *, with_tables: bool) -> RunSettings:
-    """Return what the run reports besides its replay."""
+    """Return the settings of the run's baselines and tables."""
     t_fwd = options.t_fwd
     return RunSettings(
         unlimited_work=options.unlimited_work, efficiency=options.efficiency, bound=options.bound,
@@ -138,7 +138,7 @@ def run_settings_of(options: DeclaredOptions, *, with_tables: bool) -> RunSettin
 
 
 def max_parallel_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSource) -> int:
-    """Most jobs at once: what was asked for, or the default; on a cluster all jobs, or one a node of a job source's."""
+    """Return the maximum number of jobs at once; by default on a cluster all jobs, or one per node for a job source."""
     if options.max_parallel is not None:
         return options.max_parallel
     if options.cluster is None:
@@ -147,12 +147,12 @@ def max_parallel_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | Jo
 
 
 def prices_of(options: DeclaredOptions) -> dict[str, float]:
-    """Dollars for an hour of a node by its type, as far as they were given."""
-    return {} if options.prices is None else parsed_prices(options.prices)
+    """Return the given prices: dollars per node-hour by node type."""
+    return {} if options.prices is None else parse_prices(options.prices)
 
 
 def policy_for(options: DeclaredOptions, *, save_failures: str | Path | None = None) -> Policy:
-    """Make the policy with its solver and objective; whoever asks closes it."""
+    """Make the policy with its solver and objective; the caller closes it."""
     solver = solver_of(
         options.solver, options.formulation, save_failures=save_failures, **solver_keywords(options)
     )  # fmt: skip
@@ -165,21 +165,21 @@ def policy_for(options: DeclaredOptions, *, save_failures: str | Path | None = N
 
 
 def learning(chosen: Policy, options: DeclaredOptions) -> Policy:
-    """Return the policy, made to learn the curves where the options ask for it; else as it is."""
+    """Return the policy, wrapped to learn the curves if the options say so."""
     if options.learn_curves is None:
         return chosen
     if Trigger.ROUND in chosen.wakes_on:
         chosen.close()
         raise InputError(
-            f"the policy {chosen.name!r} gives a job as many samples a round as its rate allows, which is what "
-            "--learn-curves hides", column="learn-curves", value=options.learn_curves,
-            expected="a policy that does not decide in rounds", fix="leave --learn-curves out",
+            f"the policy {chosen.name!r} uses the rates of jobs in every round, which --learn-curves "
+            "hides", column="learn-curves", value=options.learn_curves,
+            expected="a policy that does not decide in rounds", fix="remove --learn-curves",
         )  # fmt: skip
     return LearningPolicy(chosen, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
 
 
 def solver_keywords(options: DeclaredOptions) -> dict[str, Any]:
-    """What the options tell a MILP solver, by its own keywords."""
+    """Return the options of a MILP solver by its own keywords."""
     keywords = {each.passed_as: getattr(options, name) for name, each in OPTIONS.items() if each.passed_as}
     if options.memory_limit is not None:
         keywords["memory_limit_bytes"] *= _BYTES_PER_MB
@@ -187,7 +187,7 @@ def solver_keywords(options: DeclaredOptions) -> dict[str, Any]:
 
 
 def files_of(options: DeclaredOptions) -> dict[str, str]:
-    """Where the inputs lie, by what they are: absolute paths, or names of what has no file. A cluster has neither."""
+    """Return the absolute path, or the name, of each input by kind; a cluster has neither."""
     found = {}
     if options.events is not None:
         found["events"] = str(resolve_sample(Path(options.events), "events").absolute())

@@ -1,10 +1,10 @@
-"""How far runs are from the best that anyone could do, and that as a table that a person can read."""
+"""Regret: distance of runs from an upper bound, and its table."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Context
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +15,21 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult
+from bfreplay.runs.metrics import share_at_least
 from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.runs.run_warnings import distinct_warnings, warning_lines
 from bfreplay.runs.saved_inputs import inputs_of
 from bfreplay.runs.summary_text import policy_words
-from bfreplay.wording import paragraphs
+from bfreplay.wording import amount, paragraphs, percent
 from bfreplay.workload import Ending, JobSet, JobSource
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_UP = Context(prec=3, rounding=ROUND_CEILING)
+
 RegretProgress = Callable[[int, int, int, int], None]
-"""Called with (bounds made, bounds to make, evaluations of the present search, at most so many)."""
+"""Called with (bounds found, bounds to find, evaluations of the present search, most evaluations)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +41,15 @@ class Regret:
     run
         Name of its folder.
     policy
-        What decided, in words.
+        Policy in words.
     max_parallel
         Most jobs at once.
     samples
-        What it processed.
+        Samples processed.
     bound
-        What nobody can exceed.
+        Upper bound.
     warnings
-        What could make the numbers of the run mislead, as sentences.
+        Warnings of the run, as sentences.
     """
 
     run: str
@@ -58,16 +61,16 @@ class Regret:
 
     @property
     def share(self) -> float | None:
-        """Samples over the bound: at least so much of what anyone could have had; ``None`` where that is nothing."""
+        """Samples over the bound; ``None`` for a bound of 0."""
         return self.samples / self.bound.samples if self.bound.samples > 0 else None
 
     @property
     def regret(self) -> float | None:
-        """At most this part of the bound was left to gain."""
+        """Largest possible gain, as a share of the bound."""
         return None if self.share is None else 1 - self.share
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return a JSON document."""
         return {**asdict(self), "share": self.share, "regret": self.regret, "warnings": list(self.warnings)}
 
 
@@ -78,7 +81,7 @@ class Regrets(list[Regret]):
         return render(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a run; ``bound`` is its samples."""
+        """Return one row a run; ``bound`` is its samples."""
         import pandas as pd
 
         return pd.DataFrame([{**each.to_json(), "bound": each.bound.samples} for each in self])
@@ -95,22 +98,22 @@ def regret(
     allow_code: bool = False,
     progress: RegretProgress | None = None,
 ) -> Regrets:
-    """Put runs beside an upper bound on what any policy could have processed there.
+    """Compare runs with an upper bound on the samples of any policy.
 
-    Runs on one log with the same jobs, all without end or not, and as many at once have one bound, found once; those
-    that decide in rounds or give jobs up have another.
+    Runs on one log with the same jobs, work and number at once share a bound, found once; runs that decide in rounds or
+    give jobs up have another.
 
     Parameters
     ----------
     runs
         Run folders, or results.
     effort
-        ``"quick"`` is what each run tells already; ``"thorough"`` searches for a lower bound, some minutes for a log of
-        weeks. It makes a difference for jobs without end only.
+        ``"quick"`` for the bound in each run; ``"thorough"`` to search for a lower one, about a minute for a log of
+        weeks. They differ for jobs with unlimited work only.
     evaluations
         Most evaluations of one search.
     events, jobs, curves
-        Where the runs' inputs are now; by default where they were.
+        Paths of the inputs if they have moved.
     allow_code
         Import code that the runs and the files name.
     progress
@@ -119,14 +122,14 @@ def regret(
     Raises
     ------
     InputError
-        A folder is no run, its inputs cannot be found or are others, or its jobs came from a source: in another replay
-        it would make other jobs. Or it ended with its jobs, its jobs may share nodes, or there is no such effort.
+        A folder is no run; its inputs are missing or have changed; its jobs came from a source, which may make other
+        jobs in another replay; it ended with its jobs; its jobs may share nodes; or unknown effort.
     """
     try:
         chosen = Effort(effort)
     except ValueError as error:
         words = " or ".join(repr(each.value) for each in Effort)
-        raise InputError("there is no such effort", column="effort", value=effort, expected=words) from error
+        raise InputError("unknown effort", column="effort", value=effort, expected=words) from error
     loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     for run in loaded:
         _refuse(run)
@@ -167,7 +170,7 @@ def _gives_jobs_up(run: RunResult) -> bool:
 
 
 def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **search: Any) -> UpperBound:
-    """``search`` says how the bound is looked for, by keywords of ``upper_bound``."""
+    """Return the bound of a run; ``search`` are keywords of ``upper_bound``."""
     config = run.record.config
     settings = ReplaySettings(config.max_parallel, config.semantics)
     anchored = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
@@ -177,19 +180,19 @@ def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **s
 
 
 def _refuse(run: RunResult) -> None:
-    """Refuse jobs of a source, and a run that ended when its jobs did: its window holds their work in any case."""
+    """Refuse jobs of a source, and a run that ended with its jobs: any policy does the same work."""
     config, source = run.record.config, run.record.inputs.jobs.source
     if source is not None:
         raise InputError(
-            "there is no bound for jobs that a source makes as time goes on: under another policy it makes other ones",
+            "there is no upper bound for a job source: under another policy it may make other jobs",
             file=run.folder,
             value=source["name"],
             expected="runs of a plain job set",
         )
     if config.until_done or config.measured is not None:
         raise InputError(
-            "the run ended when its jobs were done, so that the bound on what could be processed is what they are",
-            file=run.folder, column="until_done", expected="a run on a log with an end of its own",
+            "the run ended when its jobs were done, so that the upper bound is their work",
+            file=run.folder, column="until_done", expected="a run on a log with a fixed end",
             fix="compare average completion times and makespans: bfreplay compare runs, or a sweep",
         )  # fmt: skip
 
@@ -197,28 +200,28 @@ def _refuse(run: RunResult) -> None:
 _KINDS = {
     "priced": "rescaling paid, the future known",
     "free_rescaling": "free rescaling, the future known",
-    "work": "free rescaling, the future known, free to choose among the jobs",
+    "work": "free rescaling, the future known, free choice among the jobs",
 }
 
 
 def render(found: Sequence[Regret]) -> str:
-    """Warnings, a line for each run, best first, and what the bounds take into account."""
+    """Return the regrets as text: warnings, a line for each run, best first, and the bounds."""
     ordered = sorted(found, key=lambda each: -(each.share or 0.0))
     width = max(len("run"), *(len(each.run) for each in found))
     warnings = warning_lines(distinct_warnings([(each.run, each.warnings) for each in found]))
     lines = [f"{'run':<{width}}  {'samples':>10}  {'of the bound':>12}  {'left to gain':>12}  jobs at once, policy"]
     for each in ordered:
-        share = "-" if each.share is None else f"{each.share:.2%}"
-        # rounded up to a hundredth of a percent: what is told holds
-        left = "-" if each.regret is None else f"<= {max(math.ceil(each.regret * 1e4), 0) / 1e4:.2%}"
-        numbers = f"{each.samples:>10.4g}  {share:>12}  {left:>12}"
+        share = "-" if each.share is None else share_at_least(each.share)
+        # rounded up, so that the statement holds
+        left = "-" if each.regret is None else f"<= {percent(float(_UP.create_decimal(max(round(each.regret, 9), 0))))}"
+        numbers = f"{amount(each.samples):>10}  {share:>12}  {left:>12}"
         lines.append(f"{each.run:<{width}}  {numbers}  {each.max_parallel}, {each.policy}")
     bounds = []
     for bound in dict.fromkeys(each.bound for each in found):
-        text = f"Bound: {bound.samples:.4g} samples ({_KINDS[bound.kind]})"
+        text = f"Bound: {amount(bound.samples)} samples ({_KINDS[bound.kind]})"
         if bound.free_rescaling_samples is not None and bound.kind == "priced":
-            text += f"; {bound.free_rescaling_samples:.4g} with free rescaling"
+            text += f"; {amount(bound.free_rescaling_samples)} with free rescaling"
         if bound.earliest_finish_us is not None:
-            text += f"; nobody could be done before {iso_utc(bound.earliest_finish_us)}"
+            text += f"; no policy can finish before {iso_utc(bound.earliest_finish_us)}"
         bounds.append(text)
     return paragraphs([warnings, lines, bounds])

@@ -17,7 +17,7 @@ from bfreplay.runs.comparison_words import option_text
 from bfreplay.runs.metrics import COLUMNS, texts_in_sweep, title_in_sweep, without_constants
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, window_words
-from bfreplay.wording import aligned, count, paragraphs
+from bfreplay.wording import aligned_lines, count, paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,11 +34,11 @@ class ListedRun:
     name
         Its path below the listed folder.
     folder
-        Where it is.
+        Its path.
     run
         The run; ``None`` where the folder is damaged.
     error
-        Why the folder cannot be read, in one line; empty for a sound one.
+        Reason for which the folder cannot be read, in one line; empty for a sound folder.
     """
 
     name: str
@@ -50,8 +50,8 @@ class ListedRun:
         return f"<ListedRun: {self.name}{f', damaged: {self.error}' if self.error else ''}>"
 
     @property
-    def made(self) -> str | None:
-        """Start of the replay as ISO-8601; ``None`` for a damaged folder."""
+    def start_time(self) -> str | None:
+        """Start of the replay, ISO-8601; ``None`` for a damaged folder."""
         return None if self.run is None else self.run.session.started
 
 
@@ -64,7 +64,7 @@ class RunList(Sequence[ListedRun]):
     folder
         The folder that was searched.
     runs
-        One entry a run folder.
+        One entry per run folder.
     """
 
     folder: Path
@@ -86,14 +86,14 @@ class RunList(Sequence[ListedRun]):
 
     @cached_property
     def readable(self) -> list[RunResult]:
-        """The runs of the folders that are not damaged."""
+        """Runs in folders that are not damaged."""
         return [each.run for each in self.runs if each.run is not None]
 
     @cached_property
     def options(self) -> dict[str, list[Any]]:
-        """Log, jobs, window and options that differ, by name; a value for each of ``readable``.
+        """Log, jobs, window and options that differ, by name; one value for each of ``readable``.
 
-        An option that a run's policy does not have is no difference from another policy.
+        An option that one of two policies does not have is no difference.
         """
         runs = self.readable
         flat = [{**inputs, **options_of(run)} for inputs, run in zip(_inputs(runs), runs, strict=True)]
@@ -103,39 +103,39 @@ class RunList(Sequence[ListedRun]):
 
     @cached_property
     def metrics(self) -> dict[str, list[Any]]:
-        """Metrics that some run has, by column; a value for each of ``readable``."""
+        """Metrics of any run, by column; one value for each of ``readable``."""
         found = {name: [metric.of(run) for run in self.readable] for name, metric in COLUMNS.items()}
         return {name: values for name, values in found.items() if any(value is not None for value in values)}
 
     @cached_property
     def headline(self) -> dict[str, list[str]]:
-        """Metrics that tables of many runs print, as texts by column."""
+        """Metrics for tables of many runs, as texts by column."""
         is_cluster = [cluster_of(run.record) is not None for run in self.readable]
         values = {name: self.metrics.get(name, [None] * len(is_cluster)) for name in COLUMNS}
         return texts_in_sweep(values, log=not all(is_cluster), cluster=any(is_cluster))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a run: name, time, error, the options that differ, and every metric that some run has."""
+        """Return one row per run: name, time, error, the options that differ, and the metrics of any run."""
         import pandas as pd
 
         return pd.DataFrame(
             [
-                {"name": each.name, "folder": str(each.folder), "made": each.made, "error": each.error or None,
+                {"name": each.name, "folder": str(each.folder), "made": each.start_time, "error": each.error or None,
                  **options, **metrics}
                 for each, options, metrics in self.rows()
             ]
         )  # fmt: skip
 
     def to_json(self) -> list[JsonObject]:
-        """Return plain data, one object a run."""
+        """Return plain data, one object per run."""
         return [
-            {"name": each.name, "folder": str(each.folder), "made": each.made, "error": each.error or None,
+            {"name": each.name, "folder": str(each.folder), "made": each.start_time, "error": each.error or None,
              "options": options, "metrics": metrics}
             for each, options, metrics in self.rows()
         ]  # fmt: skip
 
     def rows(self) -> Iterator[tuple[ListedRun, JsonObject, JsonObject]]:
-        """Yield each folder with its values of ``options`` and of ``metrics``, which are empty for a damaged one."""
+        """Yield each folder with its values of ``options`` and ``metrics``, empty for a damaged folder."""
         k = 0
         for each in self.runs:
             if each.run is None:
@@ -152,16 +152,16 @@ def list_runs(folder: str | Path) -> RunList:
     Raises
     ------
     InputError
-        There is no such folder, or it holds no run.
+        The folder does not exist, or holds no run.
     """
     path = Path(folder)
     if not path.is_dir():
-        raise InputError("there is no such folder", file=path)
-    runs = tuple(_listed(each, path) for each in _run_folders(path))
+        raise InputError("the folder does not exist", file=path)
+    runs = tuple(_read_run(each, path) for each in _run_folders(path))
     if not runs:
         raise InputError(
-            "there is no run in this folder", file=path, expected=f"run folders, with {RUN.record_file}",
-            fix=f"give a folder that holds what '{RUN.made_by}' or 'bfreplay sweep --out' wrote",
+            "the folder has no run in it", file=path, expected=f"run folders, with {RUN.record_file}",
+            fix=f"give a folder with results of '{RUN.made_by}' or 'bfreplay sweep --out'",
         )  # fmt: skip
     return RunList(path, runs)
 
@@ -169,11 +169,13 @@ def list_runs(folder: str | Path) -> RunList:
 def render(runs: RunList, width: int | None = None) -> str:
     """Return the list as a table, the metrics with the same value in all runs, and the errors of damaged folders.
 
-    With a ``width``, the table has the columns that fit into so many characters; the others are named below it.
+    With a ``width`` in characters, the table has the columns that fit; the others are named below it.
     """
     shown, same = without_constants(runs.headline)
     options = {name: [*map(option_text, values)] for name, values in runs.options.items()}
-    columns, hidden = _fitting(options, {title_in_sweep(name): values for name, values in shown.items()}, runs, width)
+    columns, hidden = _fit_columns(
+        options, {title_in_sweep(name): values for name, values in shown.items()}, runs, width
+    )
     texts, titles = [*columns.values()], ["run", "made (UTC)", *columns]
     rows, k = [], 0
     for each in runs:
@@ -182,7 +184,7 @@ def render(runs: RunList, width: int | None = None) -> str:
         else:
             rows.append([each.name, made_text(each), *(column[k] for column in texts)])
             k += 1
-    table = aligned([titles, *rows], range(2 + len(columns.keys() & options.keys())))
+    table = aligned_lines([titles, *rows], range(2 + len(columns.keys() & options.keys())))
     errors = [f"{each.name}: {each.error}" for each in runs if each.error]
     total = [f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.", *filter(None, [same])]
     if hidden:
@@ -194,10 +196,10 @@ def render(runs: RunList, width: int | None = None) -> str:
 _LONGEST = 20
 """Longest cell of an option in a terminal, in characters."""
 _MOST_NAMED = 8
-"""Columns that do not fit into a terminal and are named."""
+"""Largest number of columns that are named because they do not fit."""
 
 
-def _fitting(
+def _fit_columns(
     options: Mapping[str, list[str]], metrics: Mapping[str, list[str]], runs: RunList, width: int | None
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Return the columns that fit, options first, and the names of the others.
@@ -206,7 +208,7 @@ def _fitting(
     """
     if width is None:
         return {**options, **metrics}, []
-    short = {name: [_shortened(text) for text in texts] for name, texts in options.items()}
+    short = {name: [_shorten(text) for text in texts] for name, texts in options.items()}
     of_jobs = [name for name in options if name.startswith("jobs.")]
     left = width - max(len(each.name) for each in runs) - len("  2026-03-01 12:30")
     for_metrics, fits = 0.4 * width, set[str]()
@@ -220,13 +222,13 @@ def _fitting(
     return columns, [name for name in (*options, *metrics) if name not in fits]
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def made_text(listed: ListedRun) -> str:
-    """``2026-03-01 12:30``; empty for a damaged folder."""
-    return (listed.made or "")[:16].replace("T", " ")
+    """Return the start of the replay as ``2026-03-01 12:30``; empty for a damaged folder."""
+    return (listed.start_time or "")[:16].replace("T", " ")
 
 
 def _run_folders(folder: Path) -> Iterator[Path]:
@@ -237,7 +239,7 @@ def _run_folders(folder: Path) -> Iterator[Path]:
             yield Path(place)
 
 
-def _listed(folder: Path, below: Path) -> ListedRun:
+def _read_run(folder: Path, below: Path) -> ListedRun:
     name = folder.name if folder == below else str(folder.relative_to(below))
     try:
         return ListedRun(name or str(folder.resolve()), folder, RunResult.load(folder))
@@ -258,7 +260,7 @@ def _hashable(value: Any) -> Hashable:
 
 
 def _inputs(runs: Sequence[RunResult]) -> Iterator[JsonObject]:
-    """Name of the log and of the jobs, and the window, of each run."""
+    """Yield the names of log and jobs, and the window, of each run."""
     logs = _names(runs, lambda run: [(each.name, each.sha256) for each in run.record.inputs.events.files])
     jobs = _names(runs, lambda run: [(each.name, each.sha256) for each in run.record.inputs.jobs.files])
     for run, log, job_files in zip(runs, logs, jobs, strict=True):
@@ -272,7 +274,7 @@ def _inputs(runs: Sequence[RunResult]) -> Iterator[JsonObject]:
 
 
 def _names(runs: Sequence[RunResult], files_of: Callable[[RunResult], list[tuple[str, str]]]) -> list[str]:
-    """Names of the files of each run; with the start of their SHA-256 where files of one name differ."""
+    """Return the names of the files of each run, with the start of their SHA-256 where files of one name differ."""
     contents: defaultdict[str, set[str]] = defaultdict(set)
     for run in runs:
         for name, sha256 in files_of(run):

@@ -24,15 +24,14 @@ if TYPE_CHECKING:
 class RunOptions(DeclaredOptions):
     """Every option of ``bfreplay replay`` that changes a result, by the same names, and ``allow_code``.
 
-    A field is called as the option of the command, with underscores for dashes. Two objects with equal fields are
-    equal, and may be keys. ``dataclasses.replace`` gives one that differs in a few fields. One of ``events`` and
-    ``cluster`` is needed; the word ``"sample"`` stands for the bundled log and its jobs.
+    Fields are named as the options of the command, with underscores for dashes. Objects with equal fields are equal and
+    hashable; ``dataclasses.replace`` makes one with other values. One of ``events`` and ``cluster`` is required;
+    ``"sample"`` stands for the bundled log and its jobs.
 
     Raises
     ------
     InputError
-        A value that no run could use, or options that no run could use together. What depends on files and on names is
-        checked by ``prepare``.
+        A value is invalid, or options exclude one another. ``prepare`` checks files and names.
     """
 
     @classmethod
@@ -45,7 +44,7 @@ class RunOptions(DeclaredOptions):
         row: int | str | None = None,
         allow_code: bool = False,
     ) -> RunOptions:
-        """Make one of options as they stand in a TOML file: ``{"events": "log.parquet", "t-fwd": 300, ...}``.
+        """Make an object from options as in a TOML file: ``{"events": "log.parquet", "t-fwd": 300, ...}``.
 
         ``t_fwd`` is taken for ``t-fwd``.
 
@@ -54,16 +53,16 @@ class RunOptions(DeclaredOptions):
         mapping
             Option to value, named as on the command line without the leading dashes.
         folder
-            Where relative paths start; the working directory by default.
+            Folder of relative paths; by default the working directory.
         file, row
-            Where the mapping was read, for messages.
+            Origin of the mapping, for messages.
         allow_code
-            Whether the mapping, and the files that it names, may name code to import.
+            Import code that the mapping, or the files that it names, name.
 
         Raises
         ------
         InputError
-            An option that there is not, one that is missing, or a value that cannot be used; or code not allowed.
+            An option is unknown or missing, a value cannot be used, or code is not allowed.
         """
         from bfreplay.datasets.located import with_location
 
@@ -73,7 +72,7 @@ class RunOptions(DeclaredOptions):
             if "jobs" not in mapping:
                 raise InputError(
                     "the option 'jobs' is missing", column="jobs", expected='jobs = "FILE"',
-                    fix=f'add it; jobs = "{BUNDLED}" stands for what is bundled',
+                    fix=f'add it; jobs = "{BUNDLED}" stands for the bundled jobs',
                 )  # fmt: skip
             given = {FIELDS[name]: value for name, value in mapping.items()}
             made = cls(**given, allow_code=allow_code)
@@ -87,10 +86,7 @@ class RunOptions(DeclaredOptions):
         return made
 
     def to_json(self) -> dict[str, Any]:
-        """Options with their values, defaults filled in, as ``from_mapping`` reads them.
-
-        Those without a value are left out; paths are as they were given.
-        """
+        """Return the options with a value, defaults included and paths as given, for ``from_mapping``."""
         values = {name: getattr(self, own) for name, own in FIELDS.items()}
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -99,21 +95,21 @@ class RunOptions(DeclaredOptions):
         }
 
     def prepare(self, *, save_failures: str | Path | None = None) -> PreparedRun:
-        """Load the log and the jobs and make the policy: everything that can be refused before the replay.
+        """Load the log and the jobs and make the policy; all bad input is refused here, before the replay.
 
         Parameters
         ----------
         save_failures
-            Folder for models and decisions of answers of a MILP back end that were rejected.
+            Folder for the models and decisions of rejected answers of a MILP back end.
 
         Raises
         ------
         InputError, SolverUnavailableError
             A file, a name or a combination of options cannot be used.
         """
-        from bfreplay.experiments.prepared_run import prepared
+        from bfreplay.experiments.prepared_run import prepare_run
 
-        return prepared(self, save_failures=save_failures)
+        return prepare_run(self, save_failures=save_failures)
 
     def run(
         self,
@@ -125,12 +121,12 @@ class RunOptions(DeclaredOptions):
         session: Mapping[str, Any] | None = None,
         save_failures: str | Path | None = None,
     ) -> RunResult:
-        """Replay.
+        """Run the replay.
 
         Parameters
         ----------
         out, overwrite, with_tables, progress, session
-            As for ``runs.run_replay``; ``with_tables`` keeps the tables in memory where there is no folder.
+            As for ``runs.run_replay``; ``with_tables`` keeps the tables in memory if there is no folder.
         save_failures
             As for ``prepare``.
 
@@ -181,7 +177,7 @@ def _refuse_code(options: RunOptions) -> None:
 
 
 def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
-    """Return a path seen from the working directory instead of from ``folder``."""
+    """Return a path relative to ``folder`` as one relative to the working directory."""
     from bfreplay.campaigns.workloads import is_source_name
 
     if value is None or value == BUNDLED or Path(value).is_absolute():
@@ -191,8 +187,8 @@ def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
     return str(folder / value)
 
 
-def documented(doc: str | None, *names: str) -> str:
-    """Return a docstring with these options among its parameters, before the section ``Raises``."""
+def add_options(doc: str | None, *names: str) -> str:
+    """Return the docstring with these options added to its parameters."""
     before, raises, after = (doc or "").partition("\n    Raises\n")
     lines = [] if "    Parameters\n" in before else ["", "Parameters", "----------"]
     for name in names:
@@ -200,4 +196,4 @@ def documented(doc: str | None, *names: str) -> str:
     return f"{before.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{after}"
 
 
-RunOptions.__doc__ = documented(RunOptions.__doc__, *OPTIONS)
+RunOptions.__doc__ = add_options(RunOptions.__doc__, *OPTIONS)

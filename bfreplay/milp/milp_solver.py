@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from bfreplay import defaults
-from bfreplay.documents import picked
+from bfreplay.documents import pick
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, attempted, backend_of, why_not
 from bfreplay.milp.failures import FailureFolder
@@ -188,7 +188,7 @@ class MilpSolver:
         """Formulation, back end, and every option that may change an answer."""
         return {
             "name": self.name,
-            **picked(self._options, "time_limit_s", "relative_gap", "threads", "seed"),
+            **pick(self._options, "time_limit_s", "relative_gap", "threads", "seed"),
             "warm_start": self._warm_start,
             "reformulate_sets": self._reformulates,
             "memory_limit_bytes": self._memory_limit_bytes,

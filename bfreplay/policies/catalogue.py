@@ -11,7 +11,7 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
 from bfreplay.policies.spec import TermSpec, parameters_of, parsed_alone, settings_of
-from bfreplay.registry import Registry, made, published_systems
+from bfreplay.registry import Registry, make_from_code, published_systems
 
 POLICIES = Registry(
     kind="policy",
@@ -76,11 +76,13 @@ def policy_of(
     if prices and _takes(factory.from_options, "prices"):
         chosen["prices"] = prices
     if not _has_from_options(factory):
-        return made(
+        return make_from_code(
             lambda: factory(**chosen), f"the policy {part.name!r}",
             fix="let __init__ take parameters by name only, or write from_options (see bfreplay.Policy)",
         )  # fmt: skip
-    return made(lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}")
+    return make_from_code(
+        lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}"
+    )
 
 
 def capabilities_of(spec: str) -> PolicyCapabilities:

@@ -1,4 +1,4 @@
-"""Runs in a notebook: pictures by name, and the numbers that matter as a table."""
+"""Runs in a notebook: pictures by name, and a table of key figures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.report.figures.figure import FIGURES, figure_named
+from bfreplay.report.figures.figure import FIGURES, find_figure
 from bfreplay.report.page.templates import template
-from bfreplay.report.shown_values import written
-from bfreplay.runs.metrics import key_figures
+from bfreplay.runs.metrics import key_figures, value_text
 from bfreplay.runs.scheduling_metrics import is_about_scheduling
 
 if TYPE_CHECKING:
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
     from bfreplay.runs.run_result import RunResult
 
 _DPI = 100
-_TOLD = (
+_SHOWN = (
     "window.duration_s", "idle.node_hours", "idle.mean_nodes", "share.useful", "share.rescaling",
     "share.preempted", "share.unallocated", "u", "bound.share", "decisions", "fallbacks",
 )  # fmt: skip
 _OF_SCHEDULING = ("jct.mean_s", "makespan_s", "cost", "rho.mean")
-"""Of runs that are about what became of the jobs."""
+"""Key figures of runs about scheduling."""
 _ALWAYS = ("finished",)
-"""Jobs of other statuses are told where there are some."""
+"""Statuses shown even with 0 jobs."""
 
 
 class RunPlots:
@@ -50,11 +49,11 @@ class RunPlots:
         Raises
         ------
         NothingToShowError
-            The run holds nothing that it shows.
+            The run has no data for it.
         InputError
-            There is no such figure, or the folder of the run is damaged.
+            No such figure, or the folder of the run is damaged.
         """
-        figure = figure_named(name)
+        figure = find_figure(name)
         if self._run.folder is not None:
             self._run.check()
         drawn = figure.draw({"": figure.data(self._run)})
@@ -76,20 +75,20 @@ class RunPlots:
 
 
 def run_html(run: RunResult) -> str:
-    """Table of the numbers that matter of ``run`` with its warnings, as HTML that needs nothing else."""
+    """Key figures of ``run`` with its warnings, as self-contained HTML."""
     facts = key_figures(run)
-    keys = (*_TOLD, *_OF_SCHEDULING) if is_about_scheduling(run.record) else _TOLD
-    told = [facts[key] for key in keys if key in facts and facts[key].value is not None]
+    keys = (*_SHOWN, *_OF_SCHEDULING) if is_about_scheduling(run.record) else _SHOWN
+    shown = [facts[key] for key in keys if key in facts and facts[key].value is not None]
     jobs = [facts[f"jobs.{status}"] for status in STATUSES if facts[f"jobs.{status}"].value or status in _ALWAYS]
-    rows = [(fact.words, written(fact.value, fact.kind)) for fact in (*told, *jobs)]
-    names = (run.record.inputs.events.metadata.cluster, run.record.config.described.name)
+    rows = [(fact.words, value_text(fact.value, fact.kind)) for fact in (*shown, *jobs)]
+    names = (run.record.inputs.events.metadata.cluster, run.record.config.policy_description.name)
     title = ", ".join(filter(None, names))
     place = "in memory" if run.folder is None else str(run.folder)
     return template("run_table.html.j2").render(title=title, place=place, rows=rows, warnings=run.warnings)
 
 
 def _attributes() -> dict[str, str]:
-    """Names of the figures as a program may write them, and the figures'."""
+    """Names of the figures by name of the attribute."""
     return {name.replace("-", "_"): name for name in FIGURES.names()}
 
 

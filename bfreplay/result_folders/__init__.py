@@ -1,1 +1,1 @@
-"""What every command that writes a folder of results does alike: it appears whole or not at all, and is read again."""
+"""Folders of results: written whole or not at all, and read again."""

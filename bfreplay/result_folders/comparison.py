@@ -65,11 +65,11 @@ class Estimate(Part, frozen=True, kw_only=True):
     low, high
         Ends of the interval; ``None`` without one.
     n
-        Bins, or jobs, that stand behind it.
+        Number of bins, or jobs.
     block_length
-        Bins in a block; ``None`` where nothing had to be drawn, and for jobs.
+        Bins in a block; ``None`` without resampling, and for jobs.
     why_no_interval
-        A sentence without a full stop; ``None`` where there is one.
+        Reason without a full stop; ``None`` with an interval.
     """
 
     value: float | None
@@ -81,29 +81,29 @@ class Estimate(Part, frozen=True, kw_only=True):
 
     @classmethod
     def between(cls, value: float, low: float, high: float, n: int, block_length: int | None = None) -> Estimate:
-        """An estimate with an interval."""
+        """Make an estimate with an interval."""
         return cls(value=value, low=low, high=high, n=n, block_length=block_length, why_no_interval=None)
 
     @classmethod
     def alone(cls, value: float | None, n: int, why_no_interval: str | None) -> Estimate:
-        """An estimate without an interval."""
+        """Make an estimate without an interval."""
         return cls(value=value, low=None, high=None, n=n, block_length=None, why_no_interval=why_no_interval)
 
     def times(self, factor: float) -> Estimate:
-        """The same of ``factor`` times the quantity, ``factor`` > 0."""
+        """Return the estimate of ``factor`` times the quantity, ``factor`` > 0."""
         value, low, high = (None if x is None else x * factor for x in (self.value, self.low, self.high))
         return msgspec.structs.replace(self, value=value, low=low, high=high)
 
 
 class Both(Part, Generic[_Figure], frozen=True, kw_only=True):
-    """The same of both runs."""
+    """A quantity of both runs."""
 
     baseline: _Figure
     other: _Figure
 
 
 class SamplesDifference(Both[float], frozen=True, kw_only=True):
-    """Samples that both runs processed; ``equal_by_construction`` where both did all the work there was."""
+    """Samples of both runs; ``equal_by_construction`` where both did all the work."""
 
     difference: float
     relative: Estimate
@@ -111,7 +111,7 @@ class SamplesDifference(Both[float], frozen=True, kw_only=True):
 
 
 class HourMeasure(Both[float], frozen=True, kw_only=True):
-    """One measure, summed over the bins: both runs, the mean difference of a bin, and the difference of all."""
+    """One measure summed over the bins: both runs, mean difference per bin, total difference."""
 
     measure: str
     mean: Estimate
@@ -121,21 +121,21 @@ class HourMeasure(Both[float], frozen=True, kw_only=True):
 class Causes(Part, frozen=True, kw_only=True):
     """Parts of ``other - baseline`` in samples; they add up to it, to rounding.
 
-    A run processes ``samples = hours * rate - rescale - preempt - trimmed``. ``hours`` are the node-hours that were
-    used (idle ones less those that nobody held or that stood still: the ledger's useful, rescaling and lost to
-    preemption), ``rate`` what the held nodes could make per used node-hour. The difference of the product is split
-    symmetrically: ``(h_B - h_A) * (r_A + r_B) / 2`` and ``(r_B - r_A) * (h_A + h_B) / 2``.
+    A run processes ``samples = hours * rate - rescale - preempt - trimmed``. ``hours`` are the used node-hours (the
+    ledger's useful, rescaling and preempted), ``rate`` is the possible samples of allocated nodes per used node-hour.
+    The difference of the product is split symmetrically:
+    ``(h_B - h_A) * (r_A + r_B) / 2`` and ``(r_B - r_A) * (h_A + h_B) / 2``.
 
     Parameters
     ----------
     node_hours
-        More or fewer used node-hours.
+        Effect of more or fewer used node-hours.
     samples_per_node_hour
-        More or fewer samples per used node-hour: other jobs, or other widths of the same.
+        Effect of more or fewer samples per used node-hour, from other jobs or other widths.
     rescaling, preemption
-        Less or more that rescales and preemptions cost.
+        Effect of lower or higher costs of rescales and preemptions.
     trimmed
-        Less or more made after a job's work was done; next to nothing in continuous time.
+        Effect of samples made after a job's work was done; next to nothing in continuous time.
     """
 
     node_hours: float
@@ -146,24 +146,24 @@ class Causes(Part, frozen=True, kw_only=True):
 
 
 CAUSES = Causes.__struct_fields__
-"""Of the difference in samples, in the order of tables and pictures."""
+"""Causes of the difference in samples, in the order of tables and pictures."""
 
 
 class Pair(Both[float | None], frozen=True, kw_only=True):
-    """A number of both runs, and ``other - baseline``; ``None`` where it is not known."""
+    """A number of both runs, and ``other - baseline``; ``None`` where it is unknown."""
 
     difference: float | None
 
 
 class FinishedTrial(Pair, frozen=True, kw_only=True):
-    """When the k-th trial was finished, in seconds from the start of the window; ``which`` says what k stands for."""
+    """Finish of the k-th trial, in seconds from the start of the window; ``which`` names k in words."""
 
     which: str
     k: Count
 
 
 class ReachedScore(Both[float], frozen=True, kw_only=True):
-    """When each run reached a score, in seconds from the start of the window."""
+    """Time at which each run reached a score, in seconds from the start of the window."""
 
     score: float
     difference: float
@@ -175,15 +175,15 @@ class CampaignDifference(Part, frozen=True, kw_only=True):
     Parameters
     ----------
     higher_is_better
-        Of scores.
+        True if a larger score is better.
     n_finished, finished
-        Finished trials, and when some of them were.
+        Number of finished trials, and finish times of some.
     over
-        When all trials were over.
+        End of the last trial.
     reached
-        The best score of the worse run; ``None`` where one of them has no score.
+        Times of the best score of the worse run; ``None`` where a run has no score.
     best_score
-        Of each run.
+        Best score of each run.
     """
 
     higher_is_better: bool
@@ -195,10 +195,10 @@ class CampaignDifference(Part, frozen=True, kw_only=True):
 
 
 class JobShares(Part, frozen=True, kw_only=True):
-    """One measure, job by job: how many have it, in which run it is less or better, and how it differs.
+    """One measure job by job: number of jobs with it, with less, more, better or worse, and the differences.
 
-    ``n_better`` and ``n_worse`` are ``None`` where neither more nor less is better; the rest is ``None`` where no job
-    has the measure in both runs.
+    ``n_better`` and ``n_worse`` are ``None`` for a measure without a better direction; the rest is ``None`` where no
+    job has the measure in both runs.
     """
 
     measure: str
@@ -217,7 +217,7 @@ class JobShares(Part, frozen=True, kw_only=True):
 
 
 class JobMeasure(JobShares, frozen=True, kw_only=True):
-    """The same of all jobs, with the 95 % interval of the median."""
+    """One measure of all jobs, with the 95 % interval of the median."""
 
     median_low: float | None
     median_high: float | None
@@ -225,19 +225,19 @@ class JobMeasure(JobShares, frozen=True, kw_only=True):
 
 
 class ModelMeasure(JobShares, frozen=True, kw_only=True):
-    """The same of the jobs of one model."""
+    """One measure of the jobs of one model."""
 
     model: str
 
 
 class StatusChange(Both[str], frozen=True, kw_only=True):
-    """How many jobs had one status in the baseline, and another in the other run."""
+    """Number of jobs with one status in the baseline and another in the other run."""
 
     n_jobs: Count
 
 
 class JobDifferences(Part, frozen=True, kw_only=True):
-    """Jobs of both runs by name; ``models`` is empty where there is only one."""
+    """Jobs of both runs by name; ``models`` is empty for a single model."""
 
     n_jobs: Count
     only_in_baseline: Count
@@ -254,13 +254,13 @@ class RunDifference(Part, frozen=True, kw_only=True):
     Parameters
     ----------
     samples, hours, causes, jobs
-        Each as its class says.
+        Differences, as in their classes.
     totals
         Metrics by name.
     over
-        When the last job had left, in seconds from the start of the window; ``None`` where jobs were left.
+        End of the last job, in seconds from the start of the window; ``None`` while some have not ended.
     campaign
-        ``None`` for jobs that are no campaign.
+        Milestones of a campaign; ``None`` for a plain job set.
     answer
         One or two sentences.
     """
@@ -283,17 +283,17 @@ class ComparisonRecord(ResultRecord, frozen=True, kw_only=True):
     Parameters
     ----------
     inputs
-        Of the baseline, as in ``run.json``.
+        Inputs of the baseline, as in ``run.json``.
     runs
-        The baseline first.
+        Runs, the baseline first.
     warnings
-        About the runs, as sentences.
+        Warnings about the runs, as sentences.
     options
-        In which the runs differ.
+        Options in which the runs differ.
     pairs
-        Each run but the baseline against it.
+        Every other run against the baseline.
     session
-        When and how it was called, and where the runs lay.
+        Time, command, and paths of the runs.
     """
 
     versions: dict[str, str]
@@ -307,7 +307,7 @@ class ComparisonRecord(ResultRecord, frozen=True, kw_only=True):
 
     @property
     def is_relative(self) -> bool:
-        """Whether the log has no calendar: its times count from its start."""
+        """True if the log has no calendar: its times count from its start."""
         return bool(self.inputs["events"]["metadata"].get("time_origin") == "relative")
 
 
@@ -327,16 +327,16 @@ class RunComparison(Result[ComparisonRecord]):
 
     @property
     def answers(self) -> list[str]:
-        """A sentence for each run but the baseline."""
+        """One sentence for each run but the baseline."""
         return [pair.answer for pair in self.pairs]
 
     @property
     def pairs(self) -> list[RunDifference]:
-        """Each run but the baseline against it: ``samples``, ``hours``, ``jobs``, ``causes``, ``campaign``."""
+        """Every other run against the baseline: ``samples``, ``hours``, ``jobs``, ``causes``, ``campaign``."""
         return self.record.pairs
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each run but the baseline: the samples of both, the difference and its 95 % interval."""
+        """Return one row for each run but the baseline: the samples of both, the difference and its 95 % interval."""
         import pandas as pd
 
         return pd.DataFrame([
@@ -348,6 +348,6 @@ class RunComparison(Result[ComparisonRecord]):
             for pair in self.pairs
         ])  # fmt: skip
 
-    hours = frame_of("hours", "One row a run and bin of time.")
+    hours = frame_of("hours", "One row per run and bin of time.")
     cumulative = frame_of("cumulative", "Difference of samples from the start of the window on, with its 95 % band.")
-    jobs = frame_of("jobs", "One row a run (but the baseline) and job.")
+    jobs = frame_of("jobs", "One row per run (but the baseline) and job.")

@@ -37,7 +37,7 @@ class LabConfig(Part, frozen=True, kw_only=True):
 
 
 class Stratum(Part, frozen=True):
-    """How many decisions lie in a stratum, and how many of them were taken."""
+    """Number of decisions in a stratum, and in the sample of it."""
 
     label: str
     available: Count
@@ -45,7 +45,7 @@ class Stratum(Part, frozen=True):
 
 
 class Sampling(Part, frozen=True, kw_only=True):
-    """Decisions that were asked for, that need a solver, and that were taken; the same by stratum."""
+    """Number of decisions requested, of those that need a solver, and of the sample, also by stratum."""
 
     asked: Count
     available: Count
@@ -63,7 +63,7 @@ class LabPair(Part, frozen=True, kw_only=True):
 
 
 class LabBackend(Part, frozen=True, kw_only=True):
-    """A back end, and the class that is behind its name."""
+    """A back end and its class."""
 
     backend: str
     location: str = msgspec.field(name="class")
@@ -72,7 +72,7 @@ class LabBackend(Part, frozen=True, kw_only=True):
 
 
 class NotCompared(Part, frozen=True):
-    """What was left out: a pair, or with an empty name a whole formulation or back end."""
+    """A skipped pair; with an empty name a whole formulation or back end."""
 
     formulation: str
     backend: str
@@ -131,13 +131,13 @@ class LabRecord(ResultRecord, frozen=True, kw_only=True):
     Parameters
     ----------
     inputs
-        As in ``run.json``.
+        Inputs, as in ``run.json``.
     warnings
-        About the log, as sentences.
+        Warnings about the log, as sentences.
     winner
-        ``None`` when no pair proved anything.
+        Fastest pair; ``None`` where no pair proved anything.
     session
-        How and when it was called, and what was measured.
+        Time, command, and measurements.
     """
 
     versions: dict[str, str]
@@ -158,7 +158,7 @@ class LabResult(Result[LabRecord]):
     """One finished comparison of formulations.
 
     Its folder holds ``lab.json`` and the tables as Parquet. ``decisions`` and the pairs are the same for the same
-    inputs and seed; the other tables hold what was measured.
+    inputs and seed; the other tables hold measurements.
     """
 
     kind: ClassVar[ResultKind] = LAB
@@ -169,11 +169,11 @@ class LabResult(Result[LabRecord]):
         return f"<LabResult: {taken} decisions, {pairs} pairs, {self.folder or 'in memory'}>"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a copy of ``summary``: one row a pair of formulation and back end."""
+        """Return a copy of ``summary``: one row per pair of formulation and back end."""
         return self.summary.copy()
 
-    decisions = frame_of("decisions", "One row a sampled decision.")
-    answers = frame_of("answers", "One row a decision and pair.")
-    summary = frame_of("summary", "One row a pair, the exact solver first.")
+    decisions = frame_of("decisions", "One row per sampled decision.")
+    answers = frame_of("answers", "One row per decision and pair.")
+    summary = frame_of("summary", "One row per pair, the exact solver first.")
     profile = frame_of("profile", "Steps of the performance profiles.")
-    time_by_size = frame_of("time_by_size", "One row a pair and size of decisions.")
+    time_by_size = frame_of("time_by_size", "One row per pair and size of decisions.")

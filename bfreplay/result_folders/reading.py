@@ -1,4 +1,4 @@
-"""Reads a folder of results: its JSON documents, and its tables when they are asked for."""
+"""Reads a folder of results: its JSON documents, and its tables on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from bfreplay.documents import parse_json, printable_json
 from bfreplay.errors import InputError, printable
 from bfreplay.result_folders.former_names import NAMES, TABLES, note_former, with_names_of_today
-from bfreplay.result_folders.records import JsonObject, ResultKind, ResultRecord, typed
+from bfreplay.result_folders.records import JsonObject, ResultKind, ResultRecord, parse_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ _NODE_TIME, _US_PER_HOUR = "_node_us", 3_600_000_000
 
 
 def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
-    """Read the record of a result folder, then its other documents, in the order in which ``kind`` has them.
+    """Read the record of a result folder, then its other documents in the order of ``kind``.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
 def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
     try:
         text = (folder / name).read_text(encoding="utf-8")
-        document = parse_json(text, parse_constant=_refused, parse_float=_finite)
+        document = parse_json(text, parse_constant=_refuse_constant, parse_float=_finite)
     except FileNotFoundError:
         why = f"it has no {name}" if folder.is_dir() else "there is no such folder"
     except OSError as error:
@@ -76,14 +76,14 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
     )
 
 
-def _refused(constant: str) -> float:
-    """Not in JSON, but Python reads it, and writes it when it is not told not to."""
+def _refuse_constant(constant: str) -> float:
+    """Refuse a constant that is not JSON but that Python reads and, by default, writes."""
     raise ValueError(f"{constant} is no number")
 
 
 def _finite(text: str) -> float:
     number = float(text)
-    return number if math.isfinite(number) else _refused(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
 
 
 def _printable_table(table: pa.Table) -> pa.Table:
@@ -114,16 +114,16 @@ def _printable_table(table: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, repr=False)
 class Result(Generic[_Record]):
-    """What a command leaves behind, in memory or as a folder: a typed record, and tables.
+    """Result of a command, in memory or as a folder: a typed record, and tables.
 
     Parameters
     ----------
     record
         Contents of the folder's JSON document.
     folder
-        Where it lies; ``None`` in memory.
+        Path of the folder; ``None`` in memory.
     tables
-        Tables in memory by name; read from the folder when they are asked for otherwise.
+        Tables in memory by name; others are read from the folder on first use.
     """
 
     kind: ClassVar[ResultKind]
@@ -141,11 +141,11 @@ class Result(Generic[_Record]):
         Raises
         ------
         InputError
-            It is none of this kind, damaged, or of another schema version.
+            It is not of this kind, damaged, or of another schema version.
         """
         path = Path(folder)
         (document,) = read_documents(path, cls.kind)
-        return cls(cast(_Record, typed(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
+        return cls(cast(_Record, parse_record(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
 
     def to_dict(self) -> JsonObject:
         """Contents of the folder's JSON document."""
@@ -153,16 +153,16 @@ class Result(Generic[_Record]):
 
     @property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of the folder's tables by file name; none in memory, and of folders without checksums."""
+        """SHA-256 of the folder's tables by file name; empty in memory, and for folders without checksums."""
         return self.record.sha256
 
     def table(self, name: str) -> pa.Table:
-        """Table ``name``, without ``.parquet``.
+        """Return table ``name``, without ``.parquet``.
 
         Raises
         ------
         InputError
-            There is no such table, or its file is damaged, or not the one that was written.
+            The table does not exist, or its file is damaged or was changed.
         """
         return self._read(name)
 
@@ -193,7 +193,7 @@ class Result(Generic[_Record]):
         return self.record.schema_version < self.kind.renamed_in
 
     def _file_of(self, name: str) -> Path | None:
-        """File of a table, which may not exist; ``None`` in memory."""
+        """Return the file of a table, which may not exist; ``None`` in memory."""
         if self.folder is None:
             return None
         file = self.folder / f"{name}.parquet"
@@ -203,11 +203,11 @@ class Result(Generic[_Record]):
 
     def _check_columns(self, path: Path, found: pa.Schema, name: str) -> None:
         for column in self.schemas.get(name, ()):
-            there = [found.field(k).type for k in found.get_all_field_indices(column.name)]
-            if len(there) != 1 or not _is_alike(there[0], column.type):
+            types = [found.field(k).type for k in found.get_all_field_indices(column.name)]
+            if len(types) != 1 or not _is_alike(types[0], column.type):
                 raise InputError(
                     "the table does not have the columns that it was written with", file=path, column=column.name,
-                    value=", ".join(map(str, there)) or None, expected=f"one such column, of {column.type}",
+                    value=", ".join(map(str, types)) or None, expected=f"one such column, of {column.type}",
                     fix=f"make the folder again: '{self.kind.made_by}'",
                 )  # fmt: skip
 
@@ -220,11 +220,11 @@ class Result(Generic[_Record]):
         )
 
     def has_table(self, name: str) -> bool:
-        """Whether there is such a table, damaged or not."""
+        """Return whether the table exists, damaged or not."""
         return name in self.tables or ((file := self._file_of(name)) is not None and file.exists())
 
     def check(self) -> int:
-        """Read every table that the folder should have; returns how many. Raises as ``table`` does."""
+        """Read every table that the folder should have, and return their number. Raises as ``table`` does."""
         former = {old: new for new, old in TABLES.items()} if self._has_former_names else {}
         stems = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
         names = [former.get(stem, stem) for stem in stems]
@@ -233,7 +233,7 @@ class Result(Generic[_Record]):
         return len(names)
 
     def frame(self, name: str) -> pd.DataFrame:
-        """Table ``name`` as a data frame, with hours beside integers: ``useful_node_us``, ``useful_node_hours``.
+        """Return table ``name`` as a data frame, with hours beside integers: ``useful_node_us``, ``useful_node_hours``.
 
         Raises as ``table`` does.
         """
@@ -246,14 +246,14 @@ class Result(Generic[_Record]):
 
 
 def frame_of(table: str, what: str) -> cached_property[pd.DataFrame]:
-    """Property of a result: one of its tables as a data frame, made when it is first asked for."""
+    """Make a property of a result: one of its tables as a data frame, read on first use."""
     frame: cached_property[pd.DataFrame] = cached_property(lambda result: result.frame(table))
     frame.__doc__ = what
     return frame
 
 
 def _is_alike(found: pa.DataType, written: pa.DataType) -> bool:
-    """Whether a type is the one that was written, as any release of pyarrow reads it."""
+    """Return whether a type is the one that was written, as any release of pyarrow reads it."""
     for is_nested in (pa.types.is_dictionary, pa.types.is_list):
         if is_nested(found) and is_nested(written):
             return _is_alike(found.value_type, written.value_type)
@@ -265,13 +265,13 @@ def check_digest(file: Path, expected: str | None, kind: ResultKind) -> None:
     found = digest(file)
     if found != expected:
         raise InputError(
-            f"the file is not the one that was written with this {kind.word}: damaged, changed, or of another",
-            file=file, column="sha256", value=found, expected=expected or f"no such file in {kind.record_file}",
+            f"the file is damaged, was changed, or belongs to another {kind.word}",
+            file=file, column="sha256", value=found, expected=expected or f"a file that {kind.record_file} names",
             fix=f"make the folder again: '{kind.made_by}'",
         )  # fmt: skip
 
 
 def digest(file: Path) -> str:
-    """SHA-256 of a file, read in blocks."""
+    """Return the SHA-256 of a file, read in blocks."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""The kinds of result folders, and typed records of what they hold: declared once, with types and bounds."""
+"""Kinds of result folders, and the base of their typed records."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from bfreplay.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class ResultKind:
-    """How folders of one kind are known, and told of in messages.
+    """One kind of result folder: its files, schema version and words in messages.
 
     Parameters
     ----------
     word
-        ``"run"``, in messages.
+        Name in messages, such as ``"run"``.
     record_file
-        The JSON document that makes a folder one of this kind; its ``schema_version`` says how to read the rest.
+        JSON document that identifies the kind; it has the ``schema_version``.
     schema_version
-        The version that is written.
+        Version that is written.
     made_by
-        The command that makes such a folder.
+        Command that makes such a folder.
     more_documents
-        Other JSON documents that it must hold.
+        Other required JSON documents.
     hints
-        Why a table may be missing, by its name.
+        Reason for which a table may be missing, by its name.
     also_reads
-        Earlier schema versions that are read as well.
+        Earlier schema versions that can be read.
     renamed_in
-        The first schema version with the names of today (``result_folders.former_names``).
+        First schema version with the names of today (``result_folders.former_names``).
     """
 
     word: str
@@ -78,7 +78,7 @@ COMPARISON = ResultKind(
     renamed_in=3,
     made_by="bfreplay compare runs --out",
 )
-"""Paired differences of finished replays."""
+"""One comparison of finished replays."""
 
 SWEEP = ResultKind(
     word="sweep",
@@ -96,11 +96,11 @@ TUNING = ResultKind(
     schema_version=1,
     made_by="bfreplay tune --out",
 )
-"""A recommendation, and the sweep that it rests on."""
+"""One recommendation, and the sweep behind it."""
 
 
 JsonObject = dict[str, Any]
-"""An object of a JSON document whose entries are anybody's own: what a policy or a job source says of itself."""
+"""An object of a JSON document with free entries, such as a policy's description of itself."""
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]
@@ -109,9 +109,9 @@ TimeUs = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An object of a record. Entries that have a default are left out of the file where they have it.
+    """An object of a record. The file omits entries that equal their default.
 
-    ``part["name"]`` is ``part.name``, as the file has it.
+    ``part["name"]`` is ``part.name``.
     """
 
     def __getitem__(self, name: str) -> Any:
@@ -121,7 +121,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise KeyError(name) from None
 
     def to_json(self) -> JsonObject:
-        """Plain dicts, lists, texts and numbers."""
+        """Return plain dicts, lists, texts and numbers."""
         document: JsonObject = _with_lists(msgspec.to_builtins(self, enc_hook=_plain))
         return document
 
@@ -138,14 +138,14 @@ class ResultRecord(Part, frozen=True, kw_only=True):
 
 
 def _with_lists(value: Any) -> Any:
-    """The value with lists in place of tuples, as a file has them."""
+    """Return the value with lists in place of tuples."""
     if isinstance(value, dict):
         return {key: _with_lists(each) for key, each in value.items()}
     return [_with_lists(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of numpy, and mappings and sequences of other kinds."""
+    """Convert numbers of numpy, and other mappings."""
     if hasattr(value, "item"):
         return value.item()
     if isinstance(value, Mapping):
@@ -156,8 +156,8 @@ def _plain(value: Any) -> Any:
 _Record = TypeVar("_Record")
 
 
-def typed(document: JsonObject, record: type[_Record], kind: ResultKind, file: Path | str) -> _Record:
-    """Return a document as the record that it should be.
+def parse_record(document: JsonObject, record: type[_Record], kind: ResultKind, file: Path | str) -> _Record:
+    """Convert a document to a typed record.
 
     Raises
     ------
@@ -179,7 +179,7 @@ _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string
 
 
 def schema_of(row: type) -> pa.Schema:
-    """One column for each field of a class: truth values, whole numbers, numbers, texts and ``TimeUs``."""
+    """Return one column for each field of a class: ``bool``, ``int``, ``float``, ``str`` and ``TimeUs``."""
     return pa.schema([(name, _type_of(hint)) for name, hint in get_type_hints(row, include_extras=True).items()])
 
 
@@ -192,12 +192,12 @@ def _type_of(hint: object) -> pa.DataType:
 
 
 def table_of(rows: Sequence[object], row: type) -> pa.Table:
-    """The table of ``rows``, which are all of one class."""
+    """Return the table of ``rows``, all of class ``row``."""
     columns = [pa.array([getattr(each, column.name) for each in rows], column.type) for column in schema_of(row)]
     return pa.Table.from_arrays(columns, schema=schema_of(row))
 
 
 def table_by(schema: pa.Schema, columns: Sequence[Any]) -> pa.Table:
-    """The table of columns in the order of ``schema``; nan is null."""
+    """Return the table of columns in the order of ``schema``; nan is null."""
     arrays = [pa.array(column, field.type, from_pandas=True) for column, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 TUNED_ON, VALIDATED_ON = "tuning", "validation"
 PARTS = (TUNED_ON, VALIDATED_ON)
-"""Of the log, in ``parts`` of the record."""
+"""Parts of the log, as named in ``parts`` of the record."""
 
 
 class Recommended(NamedTuple):
-    """What to give as ``--t-fwd`` and ``--max-parallel``."""
+    """Recommended values of ``--t-fwd`` and ``--max-parallel``."""
 
     t_fwd: float | str
     max_parallel: int
 
 
 class CurvePoint(NamedTuple):
-    """One t_fwd of a curve, and its share of the best of the grid in that part of the log."""
+    """One t_fwd of a curve, and its share of the best value of the grid."""
 
     t_fwd: float | str
     share: float
 
 
 class TuningConfig(Part, frozen=True, kw_only=True):
-    """Options of the runs and of the tuning; ``flat``: how far below the best still counts as flat."""
+    """Options of the runs and of the tuning; ``flat``: distances below the best that count as flat."""
 
     options: JsonObject
     train: Amount
@@ -41,7 +41,7 @@ class TuningConfig(Part, frozen=True, kw_only=True):
 
 
 class InputFile(Part, frozen=True, kw_only=True):
-    """A file that was read, and the SHA-256 of its content."""
+    """A file that was read, with its SHA-256."""
 
     name: str
     sha256: str
@@ -56,35 +56,35 @@ class TuningInputs(Part, frozen=True, kw_only=True):
 
 
 class GridValues(Part, frozen=True, kw_only=True):
-    """T values of t_fwd and M of max_parallel: every combination was tried."""
+    """T values of t_fwd and M of max_parallel, tried in every combination."""
 
     t_fwd: list[float | str]
     max_parallel: list[Count]
 
 
 class RecommendedPair(Part, frozen=True, kw_only=True):
-    """What to use."""
+    """The recommended pair."""
 
     t_fwd: float | str
     max_parallel: Count
 
 
 class Column(Part, frozen=True, kw_only=True):
-    """The best t_fwd for one max_parallel, and how much it matters.
+    """The best t_fwd for one max_parallel, and its influence.
 
     Parameters
     ----------
     max_parallel
-        Of this column.
+        Value of this column.
     t_fwd
-        The one with the fewest rescales among those as good as the best.
+        Value with the fewest rescales among those as good as the best.
     best_t_fwd
-        The one with the highest share.
+        Value with the highest share.
     share
-        Of ``best_t_fwd``, against the best of the whole grid.
+        Share of ``best_t_fwd``, relative to the best of the whole grid.
     flat
-        For each of ``TuningConfig.flat``: least and largest of the fixed values around the best fixed one that stay
-        that near to it; ``None`` where no value is fixed.
+        For each of ``TuningConfig.flat``: least and largest fixed value around the best one within that distance;
+        ``None`` without fixed values.
     """
 
     max_parallel: Count
@@ -100,19 +100,19 @@ class TunedPart(Part, frozen=True, kw_only=True):
     Parameters
     ----------
     window, window_us, duration_s
-        Its start and its end, and the time between.
+        Its start and end, and its length.
     idle_nodes, n_pool_events
-        Their mean, and how many there are.
+        Mean number of idle nodes, and number of pool events.
     measure
         ``"samples"``, or ``"finish"`` where every run did all the work.
     value
         Samples, or seconds from the start of the part to when all work was done.
     share
-        Of the best of the grid.
+        Share of the best of the grid.
     rescales
-        Jobs grown and shrunk by decision.
+        Number of scale-ups and scale-downs.
     share_of_bound
-        Samples over the upper bound; ``None`` where there is none.
+        Samples over the upper bound; ``None`` without a bound.
     """
 
     window: tuple[str, str]
@@ -133,15 +133,15 @@ class Validation(Part, frozen=True, kw_only=True):
     Parameters
     ----------
     share_of_bound
-        Samples over the upper bound there; ``None`` where there is none.
+        Samples over the upper bound; ``None`` without a bound.
     loss
-        Regret of tuning: what it has less than the best t_fwd there has with as many jobs at once, relative, 0 to 1.
+        Regret of tuning: relative loss, 0 to 1, against the best t_fwd with the same max_parallel.
     best_t_fwd
-        That one.
+        Best t_fwd with the same max_parallel.
     loss_of_grid
-        What it has less than the best pair of the grid there.
+        Relative loss against the best pair of the grid.
     best_pair
-        That one: t_fwd and max_parallel.
+        Best pair of the grid: t_fwd and max_parallel.
     """
 
     share_of_bound: float | None
@@ -157,15 +157,15 @@ class TuningRecord(ResultRecord, frozen=True, kw_only=True):
     Parameters
     ----------
     columns
-        One for each max_parallel of the grid.
+        One column for each max_parallel of the grid.
     parts
-        By ``PARTS``.
+        Results by ``PARTS``.
     validation
-        ``None`` where nothing was processed in that part.
+        Validation; ``None`` where nothing was processed in that part.
     answer
         The recommendation in two sentences.
     warnings, notes
-        What not to trust, and what else to know, as sentences.
+        Sentences.
     """
 
     versions: dict[str, str]
@@ -183,7 +183,7 @@ class TuningRecord(ResultRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False)
 class Tuning(Result[TuningRecord]):
-    """A recommendation, and every run that it rests on: these are the folder ``sweep`` in its own."""
+    """A recommendation; the runs behind it are in the subfolder ``sweep``."""
 
     kind: ClassVar[ResultKind] = TUNING
     record_type: ClassVar[type[TuningRecord]] = TuningRecord
@@ -193,7 +193,7 @@ class Tuning(Result[TuningRecord]):
 
     @property
     def recommended(self) -> Recommended:
-        """What to use."""
+        """The recommended pair."""
         return Recommended(self.record.recommended.t_fwd, self.record.recommended.max_parallel)
 
     @property
@@ -203,12 +203,12 @@ class Tuning(Result[TuningRecord]):
 
     @property
     def warnings(self) -> list[str]:
-        """What not to trust, as sentences."""
+        """Warnings, as sentences."""
         return self.record.warnings
 
     @property
     def table(self) -> pd.DataFrame:  # type: ignore[override]  # there is no other table
-        """One row a part of the log, t_fwd and max_parallel: ``value``, ``share``, ``share_of_bound``, ``rescales``.
+        """One row per part of the log, t_fwd and max_parallel: ``value``, ``share``, ``share_of_bound``, ``rescales``.
 
         ``value`` is samples, or seconds until all work was done, as ``record.parts[part].measure`` says.
         """
@@ -230,7 +230,7 @@ class Tuning(Result[TuningRecord]):
         return self.table
 
     def curve(self, max_parallel: int | None = None, part: str = TUNED_ON) -> list[CurvePoint]:
-        """Share of the best of the grid for each t_fwd.
+        """Return the share of the best of the grid for each t_fwd.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class Tuning(Result[TuningRecord]):
         Raises
         ------
         InputError
-            The grid has no such ``max_parallel``, or there is no such part.
+            ``max_parallel`` is not in the grid, or ``part`` is unknown.
         """
         grid = self.record.grid
         part = checks.one_of("part", part, PARTS)

@@ -1,4 +1,4 @@
-"""A folder of results appears whole or not at all."""
+"""Writes folders of results, whole or not at all."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from bfreplay.result_folders.records import Part, ResultKind, ResultRecord
 _Record = TypeVar("_Record", bound=ResultRecord)
 
 FAILURES = "failures"
-"""The folder in a folder of results that keeps models and decisions of rejected answers."""
+"""Subfolder for models and decisions of rejected answers."""
 
 
 @contextmanager
 def new_folder(out: Path | str | None, kind: ResultKind, *, overwrite: bool) -> Iterator[Path | None]:
-    """A temporary folder that becomes ``out`` when the block ends well, and vanishes when it does not.
+    """Yield a temporary folder that becomes ``out`` when the block succeeds, and is removed otherwise.
 
-    One that is replaced is moved aside first and comes back if the new one cannot take its place.
+    A replaced folder is moved aside first, and restored if the new one cannot take its place.
 
     Parameters
     ----------
     out
-        Where; without it there is no folder.
+        Path of the folder; ``None`` for no folder.
     kind
-        What it will be: its record file tells one that is there from a folder of anything else.
+        Kind of the folder.
     overwrite
-        Whether one of the same kind that is there may be replaced.
+        Allow to replace a folder of the same kind.
 
     Raises
     ------
     OutputExistsError
-        ``out`` is there already and ``overwrite`` is off, or it is something of another kind.
+        ``out`` exists and ``overwrite`` is off, or it is of another kind.
     InputError
-        Nothing can be written there.
+        The folder cannot be made.
     OSError
-        The folder cannot be written to its end, because the disk is full for one; it names the folder.
+        Writing fails later, for example on a full disk; the error names the folder.
     """
     if out is None:
         yield None
@@ -64,7 +64,7 @@ def new_folder(out: Path | str | None, kind: ResultKind, *, overwrite: bool) -> 
     try:
         with naming(out):
             yield partial
-        check_target(out, kind, overwrite=overwrite)  # once more: the work took its time
+        check_target(out, kind, overwrite=overwrite)  # again: it may have appeared since
         try:
             _move_into_place(partial, target)
         except OSError as error:
@@ -74,31 +74,31 @@ def new_folder(out: Path | str | None, kind: ResultKind, *, overwrite: bool) -> 
 
 
 def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
-    """Where the folder will be, links followed; raises as ``new_folder`` would."""
+    """Return the resolved path of the folder; raises as ``new_folder``."""
     target, elsewhere = out.resolve(), "choose another folder"
     try:
         if target.exists() and not target.is_dir():
             raise existing("there is a file where the output folder should be", out, elsewhere)
         if target.exists() and any(target.iterdir()):
             if not (target / kind.record_file).is_file():
-                other = f"exists and is not a {kind.word} folder"
-                raise existing(f"the output folder {other}, so it is left alone, even with --force", out, elsewhere)
+                problem = f"the output folder exists and is not a {kind.word} folder: it is never replaced"
+                raise existing(problem, out, elsewhere)
             if not overwrite:
                 fix = f"{elsewhere}, or add --force (in Python: overwrite=True) to replace this {kind.word}"
                 raise existing("the output folder exists already", out, fix)
             foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
             if foreign:
-                problem = "the output folder holds what bfreplay did not write, so it is left alone, even with --force"
+                problem = "the output folder holds files that bfreplay did not write: it is never replaced"
                 raise existing(problem, out / foreign[0], f"move it elsewhere, or {elsewhere}")
         if Path.cwd().is_relative_to(target):
-            raise existing("the output folder is where you stand", out, f"cd out of it, or {elsewhere}")
+            raise existing("the output folder contains the current directory", out, f"cd out of it, or {elsewhere}")
         return target
     except OSError as error:
         raise unwritable(out, error) from error
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a folder of results may hold this: tables, records, pictures, a page, and saved failures."""
+    """Return whether a folder of results may hold this: tables, records, pictures, a page, saved failures."""
     if path.is_dir() and not path.is_symlink():
         return path.name == FAILURES
     return path.suffix in (".parquet", ".json", ".png", ".svg", ".html")
@@ -114,29 +114,29 @@ def _move_into_place(partial: Path, target: Path) -> None:
         target.rename(replaced)
         partial.rename(target)
     finally:
-        if not target.exists():  # whatever came between, Ctrl-C too: the earlier one comes back
+        if not target.exists():  # after any failure, Ctrl-C included
             replaced.rename(target)
         shutil.rmtree(aside, ignore_errors=True)
 
 
 def existing(problem: str, place: Path, fix: str) -> OutputExistsError:
-    """Return the error for an output that is there, or cannot be replaced."""
+    """Return the error for an output that exists or cannot be replaced."""
     return OutputExistsError(f"{problem}\n  file:     {place}\n  fix:      {fix}")
 
 
 def unwritable(folder: Path, error: OSError, what: str = "the output folder") -> InputError:
-    """Return the error for a folder of results that the system does not let one write."""
+    """Return the error for a folder that cannot be written."""
     problem, expected = f"{what} cannot be written: {error.strerror or error}", "a folder in which you may write"
     return InputError(problem, file=folder, expected=expected, fix="choose another folder")
 
 
 def record_json(document: Part | Mapping[str, object], what: str) -> str:
-    """Return the text of a record file: sorted, so that the same document gives the same bytes.
+    """Return the text of a record file, sorted, so that equal documents give equal bytes.
 
     Raises
     ------
     BfreplayError
-        Something in it is no plain data; ``what`` cannot be recorded.
+        An entry is not plain data.
     """
     try:
         plain = document.to_json() if isinstance(document, Part) else document
@@ -149,18 +149,18 @@ def record_json(document: Part | Mapping[str, object], what: str) -> str:
 
 
 def write_record(folder: Path, record: _Record, kind: ResultKind, not_in: Sequence[str] = ()) -> _Record:
-    """Write the record of a result with the digests of the tables in its folder, and return it so.
+    """Write the record of a result with the digests of the tables in its folder, and return it with these.
 
     Parameters
     ----------
     folder
-        With all tables written.
+        Folder with all tables.
     record
-        Without digests.
+        Record without digests.
     kind
-        Of result.
+        Kind of result.
     not_in
-        Files of tables that are not part of the record: they hold what was measured.
+        Tables of measurements, which the record does not cover.
     """
     files = sorted(file for file in folder.glob("*.parquet") if file.name not in not_in)
     record = msgspec.structs.replace(record, sha256={file.name: digest(file) for file in files})
@@ -172,9 +172,9 @@ def write_result(
     folder: Path | None, record: _Record, tables: Mapping[str, pa.Table], kind: ResultKind,
     pictures: Callable[[Path], object] | None = None,
 ) -> _Record:  # fmt: skip
-    """Write tables and record of a result, then draw into its folder; returns the record with digests.
+    """Write tables, record and pictures of a result, and return the record with digests.
 
-    Without a folder nothing is written, but the record is checked all the same.
+    Without a folder nothing is written, but the record is checked.
     """
     if folder is None:
         record_json(record, f"the {kind.word}")

@@ -1,4 +1,4 @@
-"""What a run leaves: its typed record, metrics, folder and baselines; its decisions posed again; what is told of it."""
+"""The result of one replay: typed record, metrics, folder, baselines; decisions posed again; explanations."""
 
 from bfreplay.runs.decision_files import export_decisions
 from bfreplay.runs.run_record import Efficiency

@@ -1,4 +1,4 @@
-"""What a run is compared with: its jobs on dedicated nodes (U), with known curves, alone, without rounds."""
+"""Baselines of a run: the same jobs on dedicated nodes (U), with known curves, isolated, without rounds."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from bfreplay.workload import JobSet, JobSource
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What a replay came to.
+    """Totals of a replay.
 
     Parameters
     ----------
     samples
-        Processed in the window.
+        Samples processed in the window.
     last_finish_us
-        When the last job left; ``None`` when not all did.
+        End of the last job; ``None`` if not all ended.
     jobs
-        How many by status, those that there are.
+        Number of jobs by status, without zeros.
     best_score
-        Of a job source; ``None`` without.
+        Best score of a job source; ``None`` without one.
     average_jct_s
-        Mean time from submission to finish of those jobs that the run is about and that finished.
+        Mean time from submission to finish of the measured jobs that finished.
     """
 
     samples: float
@@ -51,7 +51,7 @@ class Total:
 
     @classmethod
     def of(cls, engine: Engine, samples: float) -> Total:
-        """What a finished replay came to."""
+        """Return the totals of a finished replay."""
         outcomes = engine.outcomes
         by_status = {status: n for status, n in outcomes.by_status.items() if n}
         scores = outcomes.scores
@@ -62,30 +62,30 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """What the run is compared with; they do not depend on it."""
+    """The baseline of a run on dedicated nodes; does not depend on the run."""
 
     equivalent_nodes: float
     t_fwd_s: float
     dedicated: Total
 
     def efficiency(self, run: Total, *, is_comparable: bool) -> Efficiency:
-        """U of the run; ``is_comparable`` unless a source may make other jobs in another replay."""
-        there = self.dedicated
+        """Return U of the run; ``is_comparable`` unless a source may make other jobs in another replay."""
+        dedicated = self.dedicated
         return Efficiency(
             equivalent_nodes=self.equivalent_nodes,
             t_fwd_s=self.t_fwd_s,
             samples=run.samples,
-            dedicated_samples=there.samples,
+            dedicated_samples=dedicated.samples,
             last_finish_us=run.last_finish_us,
-            dedicated_last_finish_us=there.last_finish_us,
-            dedicated_jobs=dict(there.jobs),
-            dedicated_best_score=there.best_score,
-            u=run.samples / there.samples if is_comparable and there.samples > 0 else None,
+            dedicated_last_finish_us=dedicated.last_finish_us,
+            dedicated_jobs=dict(dedicated.jobs),
+            dedicated_best_score=dedicated.best_score,
+            u=run.samples / dedicated.samples if is_comparable and dedicated.samples > 0 else None,
         )
 
 
 def learning_cost(run: Total, known: Total, *, is_comparable: bool) -> LearningCost:
-    """What learning cost the run; ``is_comparable`` unless a source may make other jobs in another replay."""
+    """Return the cost of learning in a run; ``is_comparable`` unless a source may make other jobs in another replay."""
     return LearningCost(
         samples=run.samples,
         known_samples=known.samples,
@@ -99,12 +99,12 @@ def learning_cost(run: Total, known: Total, *, is_comparable: bool) -> LearningC
 
 
 def known_total(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings) -> Total | None:
-    """Replay ``jobs`` under the same policy that knows what this one learns; ``None`` for one that learns nothing.
+    """Replay ``jobs`` under the same policy with known curves; ``None`` for a policy that learns nothing.
 
     Parameters
     ----------
     events, jobs, policy, settings
-        Of the run; a log without the end that the run gave it.
+        Inputs of the run; the log without the end that the run gave it.
     """
     knowing = policy.knowing()
     if knowing is None:
@@ -119,22 +119,22 @@ def known_total(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, se
 def isolated_jct_s(
     events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings
 ) -> dict[int, float]:
-    """Seconds from submission to finish of the jobs that finish under ``gavel.isolated``, by number.
+    """Return the completion time in seconds of each job that finishes under ``gavel.isolated``, by number.
 
-    It has the options of ``policy`` where that is one of Gavel's, above all the length of its rounds, and the default
-    ones otherwise; time is continuous, as rounds need it.
+    Options, above all the length of rounds, are those of ``policy`` if it is one of Gavel's, else the defaults; time is
+    continuous.
 
     Parameters
     ----------
     events, jobs, settings
-        Of the run that is to be measured; a log without the end that the run gave it.
+        Inputs of the run to measure; the log without the end that the run gave it.
     policy
-        Of that run.
+        Policy of that run.
 
     Raises
     ------
     InputError
-        The jobs come from a source, which may make other ones here.
+        The jobs come from a source, which may make other jobs here.
     """
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy  # slow to import, and seldom needed
     from bfreplay.systems.gavel.options import GavelOptions
@@ -162,12 +162,12 @@ def isolated_jct_s(
 def ideal_jct_s(
     events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings
 ) -> dict[int, float]:
-    """Seconds from submission to finish of the jobs that finish where shares of time are applied without rounds.
+    """Seconds from submission to finish of the jobs that finish with shares of time applied without rounds.
 
     Parameters
     ----------
     events, jobs, policy, settings
-        Of the run that is to be measured; the rates of pairs are known, whatever the policy has to learn.
+        Inputs of the run to measure; the rates of pairs are known, whatever the policy has to learn.
 
     Raises
     ------
@@ -189,42 +189,41 @@ def ideal_jct_s(
 
 
 def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) -> None:
-    """Raise ``InputError`` where there are no shares to apply without rounds, or nodes and jobs that are not known."""
+    """Raise ``InputError`` without shares of time to apply, a fixed cluster and a set of jobs."""
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy  # slow to import, and seldom needed
 
     if not isinstance(policy, GavelPolicy) or not policy.follows_gavel_alone:
         raise InputError(
-            f"the policy {policy.name!r} has no shares of time that could be applied without rounds", column="ideal",
+            f"the policy {policy.name!r} has no shares of time to apply without rounds", column="ideal",
             value=policy.name, expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
-            fix="leave --ideal (Python: with_ideal) out",
+            fix="omit --ideal (Python: with_ideal)",
         )  # fmt: skip
     changing = next((job for job in jobs if job.adaptation is not None), None) if isinstance(jobs, JobSet) else None
     if changing is not None:
         raise InputError(
-            f"the job {changing.name!r} changes its batch size, which shares without rounds do not follow",
-            column="ideal", value=changing.model or changing.name, expected="jobs that stay as they are",
-            fix="leave --ideal (Python: with_ideal) out",
+            f"the job {changing.name!r} changes its batch size: shares without rounds do not support that",
+            column="ideal", value=changing.model or changing.name, expected="jobs with a fixed batch size",
+            fix="omit --ideal (Python: with_ideal)",
         )  # fmt: skip
     if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
         raise InputError(
-            "shares are applied without rounds on nodes that stay, to jobs that are known", column="ideal",
+            "shares without rounds need a fixed cluster and a set of jobs", column="ideal",
             value=events.metadata.source_format, expected="a cluster (--cluster) and a set of jobs",
-            fix="leave --ideal (Python: with_ideal) out",
+            fix="omit --ideal (Python: with_ideal)",
         )  # fmt: skip
 
 
 def refuse_source(jobs: JobSet | JobSource) -> None:
-    """Raise ``InputError`` for jobs of a source: other ones may be made in another replay."""
+    """Raise ``InputError`` for jobs of a source, which may make other jobs in another replay."""
     if not isinstance(jobs, JobSet):
         raise InputError(
-            "a job source makes jobs as time goes on, and may make other ones under the isolated policy: there is no "
-            "fairness to measure",
-            value=jobs.name, expected="a set of jobs", fix="leave --fairness (Python: with_fairness) out",
+            "fairness cannot be measured for a job source: it may make other jobs under the isolated policy",
+            value=jobs.name, expected="a set of jobs", fix="omit --fairness (Python: with_fairness)",
         )  # fmt: skip
 
 
 def reason_without_baselines(events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> str | None:
-    """Why a run is compared neither with dedicated nodes nor with an upper bound; ``None`` where it can be."""
+    """Reason for having neither dedicated nodes nor an upper bound as baselines; ``None`` if there are both."""
     reason = reason_without_bound(events, jobs)
     if reason is None and (settings.until_done or settings.measured is not None):
         return "the run ends when its jobs are done"
@@ -242,15 +241,15 @@ def baselines(
     """Replay ``jobs`` on dedicated nodes with exact decisions.
 
     The dedicated nodes always run in continuous time with BFTrainer's exact decisions, so that U of different
-    policies, solvers and semantics has one denominator. They follow the objective of ``policy``, if it has one: what is
-    compared is the nodes, not the goal.
+    policies, solvers and semantics has one denominator. They follow the objective of ``policy``, if it has one: the
+    comparison is about nodes, not objectives.
 
     Parameters
     ----------
     idle_node_us
-        Idle node time of the log: ``idle_node_us(events)``, or what a ledger has.
+        Idle node time of the log: ``idle_node_us(events)``, or from a ledger.
     events, jobs, policy, settings
-        Of the run.
+        Inputs of the run.
     t_fwd_s
         Forward-looking time on the dedicated nodes.
     """
@@ -259,11 +258,10 @@ def baselines(
     below = math.floor(equivalent)
     part = equivalent - below
     window = (events.window_start_us, events.window_end_us)
-    there = jobs
     if isinstance(jobs, JobSet) and events.node_types.is_told_apart:
-        there = jobs.on_type(events.node_types.names[0])  # the one type that there is
-    low = _dedicated(below, window, there, settings, allocator)
-    high = _dedicated(below + 1, window, there, settings, allocator) if part else low
+        jobs = jobs.on_type(events.node_types.names[0])  # the only type
+    low = _dedicated_total(below, window, jobs, settings, allocator)
+    high = _dedicated_total(below + 1, window, jobs, settings, allocator) if part else low
     return Baselines(
         equivalent_nodes=equivalent,
         t_fwd_s=t_fwd_s,
@@ -297,10 +295,10 @@ def dedicated_events(n_nodes: int, start_us: int, end_us: int) -> NodeEvents:
     )
 
 
-def _dedicated(
+def _dedicated_total(
     n_nodes: int, window_us: tuple[int, int], jobs: JobSet | JobSource, settings: ReplaySettings, policy: Policy
 ) -> Total:
-    """What the jobs come to on ``n_nodes`` dedicated nodes."""
+    """Replay the jobs on ``n_nodes`` dedicated nodes."""
     if n_nodes == 0:
         return Total(0.0, None, {}, None)
     settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)

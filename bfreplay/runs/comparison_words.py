@@ -1,4 +1,4 @@
-"""What is compared of runs, in words: the same in the text of a comparison and on the page about it."""
+"""Words for the measures of a comparison, shared by its text and its page."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ TOTALS = {"samples": BY_COLUMN["samples"].total} | {name: each.total for name, e
 
 
 def but_rounding(difference: float, level: float) -> float:
-    """0 for what is no more than rounding of ``level``."""
+    """Return ``difference``, or 0 where it is within rounding of ``level``."""
     return 0.0 if abs(difference) <= _ROUNDING * abs(level) else difference
 
 
 def option_text(value: Any) -> str:
-    """The value of an option of a run as tables have it; a dash for an option that the run does not have."""
+    """Text of an option's value in tables; a dash where the run does not have the option."""
     return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def unpaired_jobs(pair: RunDifference) -> Iterator[tuple[int, str]]:
-    """How many jobs of two runs have no partner, and why; of reasons that there are."""
+    """Yield the number of jobs without a partner in the other run, by reason, without zeros."""
     for key, words in (
         ("only_in_baseline", f"only in {pair.baseline}"),
         ("only_in_other", f"only in {pair.run}"),

@@ -15,7 +15,7 @@ from bfreplay.runs.saved_decisions import RecordedDecision
 
 
 def decision_files(out: Path, index: int, formulations: Sequence[Formulation]) -> list[Path]:
-    """Files of decision ``index``: the decision itself, then the model of each formulation as MPS and as LP."""
+    """Return the files of decision ``index``: the decision, then the model of each formulation as MPS and LP."""
     stem = f"decision-{index:06d}"
     models = [f"{stem}-{file_stem(each.name)}" for each in formulations]
     return [out / f"{stem}.json", *(out / f"{model}.{form}" for model in models for form in ("mps", "lp"))]
@@ -24,14 +24,14 @@ def decision_files(out: Path, index: int, formulations: Sequence[Formulation]) -
 def check_export(
     out: Path, indices: Sequence[int], formulations: Sequence[str], *, overwrite: bool = False
 ) -> list[Formulation]:
-    """Make the formulations, and refuse early what ``export_decisions`` could not write.
+    """Return the formulations, after checking that ``export_decisions`` can write their files.
 
     Raises
     ------
     InputError
         No such formulation, or two whose files would be the same.
     OutputExistsError
-        A file is there already and ``overwrite`` is off, or ``out`` is no folder.
+        A file exists and ``overwrite`` is off, or ``out`` is no folder.
     """
     made = [formulation_of(name) for name in dict.fromkeys(formulations)]
     names = [file_stem(each.name) for each in made]
@@ -65,18 +65,18 @@ def export_decisions(
     Parameters
     ----------
     decisions
-        What to write.
+        Decisions to write.
     out
-        Folder; made where it is not there. Other files in it stay.
+        Folder, made if missing. Other files in it stay.
     formulations
         Names, or ``package.module:Class``, of the models to write.
     overwrite
-        Replace files that are there.
+        Replace existing files.
 
     Returns
     -------
     list of Path
-        What was written.
+        Files written.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Makes the record of a run: what the result depends on, and what came out."""
+"""Makes the record of a run: configuration, inputs and summary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 
 def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, unlimited_work: bool) -> RunConfig:
-    """What the run was asked for; InputError or BfreplayError for a policy whose description cannot be kept."""
+    """Return the configuration of a run.
+
+    Raises ``InputError`` or ``BfreplayError`` for a policy whose description cannot be saved.
+    """
     described = policy.describe()
     PolicyDescription.of(described, type(policy).__name__)
     record_json(described, "the run")
@@ -49,18 +52,18 @@ def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, u
 
 
 def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource) -> RunInputs:
-    """The log and the jobs; BfreplayError for a job source whose description cannot be kept."""
+    """Describe the log and the jobs; BfreplayError for a job source whose description cannot be saved."""
     return RunInputs(
         events=EventInputs(files=tuple(events.sources), metadata=events.metadata, n_nodes=len(events.nodes)),
         jobs=JobInputs(
             files=tuple(SourceFile(name, digest) for name, digest in jobs.sources),
             n_jobs=len(jobs) if isinstance(jobs, JobSet) else None,
-            source=None if isinstance(jobs, JobSet) else _described(jobs),
+            source=None if isinstance(jobs, JobSet) else _source_description(jobs),
         ),
     )
 
 
-def _described(source: JobSource) -> JsonObject:
+def _source_description(source: JobSource) -> JsonObject:
     described: object = source.describe()
     if not isinstance(described, Mapping):
         raise InputError(
@@ -81,10 +84,9 @@ def summary_of(
     isolated_jct_s: Mapping[int, float] | None = None,
     ideal_jct_s: Mapping[int, float] | None = None,
 ) -> Summary:
-    """Totals of the run.
+    """Sum up the run.
 
-    ``known`` is what came of it where nothing had to be learnt, ``isolated_jct_s`` and ``ideal_jct_s`` are
-    given where they were asked for.
+    ``known`` has the totals with nothing left to learn; ``isolated_jct_s`` and ``ideal_jct_s`` are optional baselines.
     """
     duration_us = events.window_end_us - events.window_start_us
     log, outcomes = engine.log, engine.outcomes
@@ -135,18 +137,18 @@ def _ideal(outcomes: JobOutcomes, jct_s: Mapping[int, float]) -> Ideal:
 
 
 def _own_summary(policy: Policy) -> JsonObject | None:
-    """What the policy itself has counted; ``None`` for one that counts nothing."""
-    said = policy.summary()
-    if said is None:
+    """Return the policy's own counts; ``None`` for one that counts nothing."""
+    own = policy.summary()
+    if own is None:
         return None
-    if not isinstance(said, Mapping):
+    if not isinstance(own, Mapping):
         raise InputError(
-            f"the policy {policy.name!r} sums itself up by {type(said).__name__}", expected="a mapping, JSON-ready"
+            f"the policy {policy.name!r} sums itself up by {type(own).__name__}", expected="a mapping, JSON-ready"
         )
-    return dict(said)
+    return dict(own)
 
 
 def _never_fits(job: ElasticJob, engine: Engine) -> bool:
-    """Whether a job needs more nodes than were ever idle, of any type that it runs on."""
+    """Return whether a job needs more nodes than were ever idle, of every type that it runs on."""
     types = zip(engine.events.node_types.names, engine.most_idle_of_type.tolist(), strict=True)
     return all(job.min_nodes > most or job.throughput_on(name) is None for name, most in types)

@@ -1,24 +1,59 @@
-"""The metrics of a run, declared once: the page, notebooks, sweeps, comparisons and the docs read them here."""
+"""The metrics of a run, declared once for pages, notebooks, sweeps, comparisons and docs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from decimal import ROUND_FLOOR, Context
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from bfreplay.datasets.times import EPOCH
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_of
+from bfreplay.wording import amount, duration, percent, signed_amount
 
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
 ]  # fmt: skip
-"""How a value is written, with three significant digits where nothing else is said: ``count`` 1,234 in full; ``amount``
-1,660 (node-hours, nodes); ``percent`` of a share, 12.3 %; ``at-least`` likewise, never rounded up; ``ratio`` 0.498;
-``seconds`` as a length of time, 3.40 h; ``ms`` of seconds, 0.356 ms; ``samples`` 8.11e+11; ``signed`` +12.3, of a
-difference; ``number`` six digits, of scores; ``time`` of microseconds since the epoch, in UTC."""
+"""Format of a value, with three significant digits by default: ``count`` 1,234 in full; ``amount`` 1,660 (node-hours,
+nodes); ``percent`` of a share, 12.3 %; ``at-least`` the same, rounded down; ``ratio`` 0.498; ``seconds`` as a duration,
+3.40 h; ``ms`` of seconds, 0.356 ms; ``samples`` 8.11e+11; ``signed`` +12.3, of a difference; ``number`` six digits, of
+scores; ``time`` of microseconds since the epoch, in UTC."""
+
+MISSING = "–"
+_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
+
+
+def value_text(value: Any, kind: Kind) -> str:
+    """Text of a value; a dash for ``None`` and nan."""
+    return MISSING if value is None or (isinstance(value, float) and math.isnan(value)) else _WRITERS[kind](value)
+
+
+def share_at_least(share: float) -> str:
+    """Percent, rounded down to three significant digits."""
+    rounding_error = 1e-12  # a share of 1 may come out below 1
+    return percent(float(_DOWN.create_decimal(share + rounding_error)) if share else 0.0)
+
+
+_WRITERS: Mapping[Kind, Callable[[Any], str]] = {
+    "text": str,
+    "count": "{:,}".format,
+    "amount": amount,
+    "percent": percent,
+    "at-least": share_at_least,
+    "ratio": amount,
+    "seconds": duration,
+    "ms": lambda seconds: f"{amount(seconds * 1e3)} ms",
+    "samples": amount,
+    "signed": signed_amount,
+    "number": "{:.6g}".format,
+    "time": lambda time_us: f"{EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S}",
+}
 
 HELD_NOTHING_MADE = "held, nothing made"
 """Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
@@ -27,9 +62,8 @@ Of = Callable[[RunResult], Any]
 
 
 class InSweep(NamedTuple):
-    """How the text of a sweep prints a metric, and of which runs: those of logs, or those of clusters."""
+    """Heading of a metric in the text of a sweep, and the runs that have it: on a log or on a cluster."""
 
-    form: str
     title: str
     runs_of: Literal["log", "cluster"] = "log"
 
@@ -41,21 +75,21 @@ class Metric:
     Parameters
     ----------
     key
-        Its name on the page, where it is one of the key figures; empty where it is not.
+        Name of the key figure on the page; empty for a metric that is none.
     words
-        What it is, for a person; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
+        Description; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
     kind
-        How it is written.
+        Format of the value.
     of
-        Its value for a run; ``None`` for none.
+        Value for a run; ``None`` for none.
     column
-        Its name where tables and comparisons have it, with the unit; empty for none.
+        Name of its column in tables and comparisons, with the unit; empty for none.
     in_sweep
-        ``None`` where the text of a sweep does not print it.
+        ``None`` if the text of a sweep does not print it.
     is_tabled
-        Whether the table of a sweep has the column.
+        True if the table of a sweep has the column.
     total
-        What a comparison of runs calls it; empty where it is not compared.
+        Name in comparisons of runs; empty if it is not compared.
     """
 
     key: str
@@ -68,18 +102,18 @@ class Metric:
     total: str = ""
 
     def words_for(self, run: RunResult | None = None) -> str:
-        """What it is: of this run, or in general."""
+        """Return the description, for this run or in general."""
         return self.words.format(**(_IN_GENERAL if run is None else _of_run(run)))
 
     @property
     def type(self) -> str:
-        """Name of the type of its column, as pyarrow has it."""
+        """Name of the pyarrow type of its column."""
         return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}.get(self.kind, "double")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """A metric of one run: ``key`` names it, ``words`` tell a person what it is; ``value`` is ``None`` for none."""
+    """A metric of one run: name, description, value (``None`` for none) and format."""
 
     key: str
     words: str
@@ -92,7 +126,7 @@ def _over(part: float, whole: float) -> float | None:
 
 
 def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric]:
-    """Node-hours with one label of the ledger, and their share of the idle ones."""
+    """Return the metrics of one label of the ledger: node-hours, and their share of the idle node-hours."""
     hours = _of(f"ledger.node_hours.{label}")
     return (
         Metric(f"node_hours.{label}", f"node-hours {words}", "amount", hours, f"{label}_node_hours", total=total),
@@ -104,7 +138,7 @@ def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric
 
 
 def idle_until_done_us(run: RunResult) -> int | None:
-    """Idle node-microseconds before the last job left; ``None`` where jobs were left, or idle nodes have no table."""
+    """Idle node-microseconds before the last job ended; ``None`` with jobs left, or without the table of idle nodes."""
     done_us = run.summary.last_finish_us
     if done_us is None or not run.has_table("pool"):
         return None
@@ -113,7 +147,7 @@ def idle_until_done_us(run: RunResult) -> int | None:
     return int(n_idle @ np.diff(np.minimum(np.append(since, done_us), done_us)))
 
 
-def _until_done(run: RunResult) -> float | None:
+def _useful_share_until_done(run: RunResult) -> float | None:
     idle_us = idle_until_done_us(run)
     return None if idle_us is None else _over(run.summary.ledger.useful_node_us, idle_us)
 
@@ -124,7 +158,7 @@ def _held(run: RunResult) -> float:
 
 
 def _of(path: str) -> Of:
-    """An entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
+    """Read an entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
 
     def value(run: RunResult) -> Any:
         found: Any = run.summary
@@ -166,13 +200,13 @@ def _deadlines(name: str, words: str) -> Metric:
     return Metric(f"deadlines.{name}", words, "count", deadlines)
 
 
-def _satisfied(run: RunResult) -> float | None:
+def _deadlines_share(run: RunResult) -> float | None:
     found = run.summary.deadlines
     return _over(found.get("met", 0), sum(found.values()))
 
 
-def _accepted(run: RunResult) -> float | None:
-    """Of the policy's own counts, where it has such."""
+def _accepted_share(run: RunResult) -> float | None:
+    """Share of jobs accepted, by the policy's own counts; ``None`` without such counts."""
     found = run.summary.policy or {}
     n_accepted, n_declined = found.get("accepted"), found.get("declined")
     if not (isinstance(n_accepted, int) and isinstance(n_declined, int)):
@@ -185,7 +219,7 @@ def _decisions(kind: str, words: str) -> Metric:
 
 
 def _params(run: RunResult) -> str | None:
-    """The parameters of the job with the best score, as they stand in a sentence."""
+    """Parameters of the job with the best score, as text."""
     params = None if run.summary.scores is None else run.summary.scores.best_params
     if not params:
         return None
@@ -201,7 +235,7 @@ def _of_run(run: RunResult) -> dict[str, str]:
     return {
         "others": ", of other jobs perhaps" if run.record.inputs.jobs.of_source else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
-        "whom": "the jobs that the run is about" if run.record.config.measured else _IN_GENERAL["whom"],
+        "whom": "the measured jobs" if run.record.config.measured else _IN_GENERAL["whom"],
     }
 
 
@@ -231,20 +265,23 @@ METRICS: tuple[Metric, ...] = (
             run.summary.ledger.node_hours.idle,
         ),
     ),
-    Metric("share.until_done", "share of the node-hours idle until all jobs had left, useful", "percent", _until_done),
+    Metric(
+        "share.until_done", "share of the node-hours idle until all jobs were done, useful", "percent",
+        _useful_share_until_done,
+    ),
     Metric("node_hours.held", "node-hours held by jobs", "amount", _held),
     Metric(
         "share.held", "share of the idle node-hours held by jobs", "percent",
         lambda run: _over(_held(run), run.summary.ledger.node_hours.idle),
     ),
     Metric(
-        "", "samples that the held nodes could have made", "samples",
+        "", "samples that the allocated nodes could have made", "samples",
         lambda run: _over(run.summary.ledger.gross_samples, run.summary.ledger.node_hours.used) or 0.0,
         "gross_samples_per_used_node_hour", is_tabled=False, total="samples made per used node-hour",
     ),
     Metric(
         "samples", "samples processed", "samples", _of("ledger.samples"), "samples",
-        InSweep("{:.4e}", "samples"), total="samples",
+        InSweep("samples"), total="samples",
     ),
     Metric(
         "samples.rescaling", "samples lost to rescaling", "samples", _of("ledger.rescale_samples"),
@@ -260,39 +297,39 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "u", "U: samples over those on as many dedicated nodes", "ratio", _of("efficiency.u"), "u",
-        InSweep("{:.4f}", "U"),
+        InSweep("U"),
     ),
-    Metric("bound.samples", "samples that nobody could exceed", "samples", _of("bound.samples"), "bound_samples"),
+    Metric("bound.samples", "upper bound on the samples", "samples", _of("bound.samples"), "bound_samples"),
     Metric(
-        "bound.share", "share of the most that anyone could process, at least", "at-least", _of("bound.share"),
-        "share_of_bound", InSweep("{:.4f}", "of the bound"),
-    ),
-    Metric(
-        "done_s", "until all jobs had left", "seconds", _after_s("last_finish_us"), "done_s",
-        InSweep("{:,.0f}", "last finish (s)"),
+        "bound.share", "share of the upper bound, at least", "at-least", _of("bound.share"),
+        "share_of_bound", InSweep("of the bound"),
     ),
     Metric(
-        "dedicated.done_s", "until all jobs had left on as many dedicated nodes{others}", "seconds",
+        "done_s", "until all jobs were done", "seconds", _after_s("last_finish_us"), "done_s",
+        InSweep("last finish"),
+    ),
+    Metric(
+        "dedicated.done_s", "until all jobs were done on as many dedicated nodes{others}", "seconds",
         _after_s("efficiency.dedicated_last_finish_us"),
     ),
     Metric(
-        "bound.done_s", "before which nobody could be done with all jobs", "seconds",
+        "bound.done_s", "lower bound on the time until all jobs are done", "seconds",
         _after_s("bound.earliest_finish_us"),
     ),
-    Metric("", "when the last job left", "time", _of("last_finish_us"), "last_finish"),
+    Metric("", "end of the last job", "time", _of("last_finish_us"), "last_finish"),
     Metric(
-        "learning.lost", "share of the samples that learning the curves cost", "percent", _of("learning.lost"),
+        "learning.lost", "share of the samples lost to learning the curves", "percent", _of("learning.lost"),
         "learning_lost",
     ),
     Metric("known.samples", "samples with known curves", "samples", _of("learning.known_samples")),
     Metric(
-        "known.done_s", "until all jobs had left with known curves", "seconds",
+        "known.done_s", "until all jobs were done with known curves", "seconds",
         _after_s("learning.known_last_finish_us"),
     ),
     Metric(
         "known.jct.mean_s", "submit to finish with known curves, mean", "seconds",
         _of("learning.known_average_jct_s"), "known_average_jct_s",
-        InSweep("{:,.0f}", "average JCT, known rates (s)", "cluster"),
+        InSweep("average JCT, known rates", "cluster"),
     ),
     Metric("known.best_score", "best score with known curves", "number", _of("learning.known_best_score")),
     Metric("jobs", "jobs", "count", lambda run: sum(run.summary.jobs.values())),
@@ -301,46 +338,46 @@ METRICS: tuple[Metric, ...] = (
     *_times("submit_to_finish", "finish"),
     _deadlines("met", "deadlines met"),
     _deadlines("missed", "deadlines missed"),
-    _deadlines("declined", "deadlines of jobs that the policy declined"),
-    _deadlines("open", "deadlines that may still be met at the end of the window"),
-    _deadlines("void", "deadlines of jobs that the source ended before"),
+    _deadlines("declined", "deadlines of declined jobs"),
+    _deadlines("open", "deadlines undecided at the end of the window"),
+    _deadlines("void", "deadlines of jobs that the source ended earlier"),
     Metric("", "deadlines met", "count", lambda run: run.summary.deadlines.get("met"), "deadlines_met"),
     Metric(
-        "deadlines.satisfied", "share of the deadlines met", "percent", _satisfied, "deadlines_satisfied",
-        InSweep("{:.1%}", "deadlines met", "cluster"),
+        "deadlines.satisfied", "share of the deadlines met", "percent", _deadlines_share, "deadlines_satisfied",
+        InSweep("deadlines met", "cluster"),
     ),
     Metric(
-        "", "share of the deadlines met, as a published program counts them", "percent", _accepted,
-        "accepted_as_published", InSweep("{:.1%}", "as published", "cluster"),
+        "", "share of the deadlines met, as a published program counts them", "percent", _accepted_share,
+        "accepted_as_published", InSweep("as published", "cluster"),
     ),
-    Metric("measured.jobs", "jobs that averages are taken of", "count", _of("scheduling.n_jobs"), "n_measured_jobs"),
+    Metric("measured.jobs", "jobs included in averages", "count", _of("scheduling.n_jobs"), "n_measured_jobs"),
     Metric(
-        "measured.completed", "those of them that completed", "count", _of("scheduling.n_completed"),
+        "measured.completed", "jobs included in averages that finished", "count", _of("scheduling.n_completed"),
         "n_measured_completed",
     ),
     Metric(
         "jct.mean_s", "submit to finish, mean", "seconds", _of("scheduling.average_jct_s"), "average_jct_s",
-        InSweep("{:,.0f}", "average JCT (s)", "cluster"),
+        InSweep("average JCT", "cluster"),
     ),
     Metric(
         "ideal.jct.mean_s", "submit to finish without rounds, mean", "seconds", _of("ideal.average_jct_s"),
-        "ideal_average_jct_s", InSweep("{:,.0f}", "ideal JCT (s)", "cluster"),
+        "ideal_average_jct_s", InSweep("ideal JCT", "cluster"),
     ),
     Metric(
-        "makespan_s", "until {whom} had completed", "seconds", _of("scheduling.makespan_s"), "makespan_s",
-        InSweep("{:,.0f}", "makespan (s)", "cluster"),
+        "makespan_s", "makespan of {whom}", "seconds", _of("scheduling.makespan_s"), "makespan_s",
+        InSweep("makespan", "cluster"),
     ),
     Metric(
         "utilisation", "share of the node-hours in which a job ran", "percent", _of("scheduling.utilisation"),
-        "utilisation", InSweep("{:.4f}", "utilisation", "cluster"),
+        "utilisation", InSweep("utilisation", "cluster"),
     ),
     Metric(
         "cost", "cost of the held node-hours, dollars", "amount", _of("scheduling.cost"), "cost",
-        InSweep("{:,.2f}", "cost", "cluster"),
+        InSweep("cost", "cluster"),
     ),
     Metric(
         "rho.mean", "rho: time of a job over that {under}, mean", "ratio",
-        _of("scheduling.finish_time_fairness.average_rho"), "average_rho", InSweep("{:.4f}", "average rho", "cluster"),
+        _of("scheduling.finish_time_fairness.average_rho"), "average_rho", InSweep("average rho", "cluster"),
     ),
     Metric("rho.most", "largest rho", "ratio", _of("scheduling.finish_time_fairness.largest_rho"), "largest_rho"),
     Metric(
@@ -352,14 +389,14 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "", "largest rho: time of a job over that alone, times contention", "ratio",
-        _of("scheduling.contention_fairness.largest_rho"), "worst_rho", InSweep("{:.3f}", "worst rho", "cluster"),
+        _of("scheduling.contention_fairness.largest_rho"), "worst_rho", InSweep("worst rho", "cluster"),
     ),
     Metric(
         "", "share of the jobs whose rho is above 1.05", "percent",
-        _of("scheduling.contention_fairness.unfair_share"), "unfair_share", InSweep("{:.1%}", "unfair", "cluster"),
+        _of("scheduling.contention_fairness.unfair_share"), "unfair_share", InSweep("unfair", "cluster"),
     ),
     Metric(
-        "", "largest rho with the contention that each job met", "ratio",
+        "", "largest rho, by the contention during each job", "ratio",
         _of("scheduling.contention_fairness.largest_rho_by_presence"), "worst_rho_by_presence",
     ),
     Metric(
@@ -374,13 +411,13 @@ METRICS: tuple[Metric, ...] = (
         lambda run: None if (plans := plans_of(run.record)) is None else plans[0], "n_plans",
     ),
     Metric(
-        "plans.stopped", "solves of plans that ended at their time limit, or without an answer", "count",
+        "plans.stopped", "solves of plans without a proven answer in their time limit", "count",
         lambda run: None if (plans := plans_of(run.record)) is None else plans[1], "n_plan_solves_stopped",
-        InSweep("{:,}", "solves stopped", "cluster"),
+        InSweep("solves stopped", "cluster"),
     ),
     Metric(
         "", "deadlines missed", "count", lambda run: run.summary.deadlines.get("missed"), "deadlines_missed",
-        InSweep("{:,}", "deadlines missed", "cluster"),
+        InSweep("deadlines missed", "cluster"),
     ),
     Metric("rounds", "rounds", "count", _rounds("n_rounds")),
     Metric("rounds.recomputations", "times shares were computed", "count", _rounds("n_recomputations")),
@@ -388,7 +425,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("leases.opportunities", "times a job might have kept its nodes", "count", _rounds("lease_opportunities")),
     Metric("reports", "reports of jobs to their source", "count", _of("scores.n_reports")),
     Metric(
-        "best.score", "best score", "number", _of("scores.best_score"), "best_score", InSweep("{:.6g}", "best score"),
+        "best.score", "best score", "number", _of("scores.best_score"), "best_score", InSweep("best score"),
     ),
     Metric("best.job", "job with the best score", "text", _of("scores.best_job")),
     Metric("best.params", "its parameters", "text", _params),
@@ -424,23 +461,23 @@ METRICS: tuple[Metric, ...] = (
         lambda run: getattr(run.session.slowest_decision, "decide_s", None),
     ),
     Metric(
-        "seconds", "seconds that the replay took", "seconds",
+        "seconds", "duration of the replay", "seconds",
         lambda run: run.session.seconds.total_s + (run.session.load_s or 0.0),
     ),
     Metric(
-        "", "how far the idle nodes of the log can be believed", "text",
+        "", "verdict on the idle nodes of the log", "text",
         lambda run: run.record.inputs.events.metadata.log_warnings.to_json()["verdict"], "log_verdict",
     ),
 )  # fmt: skip
-"""In the order of the page's key figures."""
+"""All metrics, in the order of the page's key figures."""
 
 BY_COLUMN = {metric.column: metric for metric in METRICS if metric.column}
 COLUMNS = {name: metric for name, metric in BY_COLUMN.items() if metric.is_tabled}
-"""Those that the table of a sweep has, by column."""
+"""Metrics in the table of a sweep, by column."""
 
 
 def key_figures(run: RunResult) -> dict[str, KeyFigure]:
-    """Every number and name of ``run`` that sentences and key figures tell, by key; every run has the same keys."""
+    """Return the key figures of ``run`` by key; every run has the same keys."""
     return {
         metric.key: KeyFigure(metric.key, metric.words_for(run), metric.of(run), metric.kind)
         for metric in METRICS
@@ -456,7 +493,7 @@ def texts_in_sweep(values: Mapping[str, Sequence[Any]], *, log: bool, cluster: b
     values
         Value of each run by column.
     log, cluster
-        Whether some of the runs replayed a log, and whether some ran on a cluster.
+        True if some of the runs replayed a log, and if some ran on a cluster.
     """
     is_shown = {"log": log, "cluster": cluster}
     found = {
@@ -476,7 +513,7 @@ def without_constants(texts: Mapping[str, list[str]]) -> tuple[dict[str, list[st
     n_runs = max(map(len, texts.values()), default=0)
     is_constant = {name: n_runs > 1 and len(set(each)) == 1 for name, each in texts.items()}
     same = [f"{title_in_sweep(name)} {each[0]}" for name, each in texts.items() if is_constant[name]]
-    line = f"The same in all runs: {', '.join(same)}" if same else None
+    line = f"The same in all runs (to three digits): {', '.join(same)}" if same else None
     return {name: each for name, each in texts.items() if not is_constant[name]}, line
 
 
@@ -487,6 +524,5 @@ def title_in_sweep(column: str) -> str:
 
 
 def text_in_sweep(column: str, value: Any) -> str:
-    """Text of a metric in tables of many runs; a dash where the run does not have it."""
-    in_sweep = COLUMNS[column].in_sweep
-    return "-" if value is None else str(value) if in_sweep is None else in_sweep.form.format(value)
+    """Text of a metric in tables of many runs; a dash for ``None``."""
+    return "-" if value is None else value_text(value, COLUMNS[column].kind)

@@ -1,6 +1,6 @@
-"""A saved run, gone through again: the replay is driven by the recorded counts instead of a policy.
+"""Reruns a saved run: the replay follows the recorded counts instead of a policy.
 
-No solver is asked, and every row of the decision table must be the recorded one.
+No solver runs, and every row of the decision table must equal the recorded one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OF_THE_ANSWER = (
     "objective", "bound", "gap", "solver", "process_status", "solver_status", "quality", "fell_back_from",
     "rejected_process_status", "rejected_solver_status", "rejected_quality", "message",
 )  # fmt: skip
-"""Columns of what stands behind an answer."""
+"""Columns that describe an answer and its solver."""
 
 _SAME = (
     "time", "trigger", "n_idle", "n_joined", "n_reclaimed", "n_jobs", "n_jobs_running", "n_jobs_preempted",
@@ -42,17 +42,17 @@ _TOLERANCE = 1e-6
 """Another processor may round sums of samples otherwise."""
 
 
-class LastReached(Exception):  # noqa: N818  # no error: the replay need not go on
-    """The last decision that was asked for has been checked."""
+class LastReached(Exception):  # noqa: N818  # no error: it ends the replay
+    """Stops the rerun after the last requested decision."""
 
 
 class ComparedDecisions(RowTable):
-    """The decision table of ``run`` up to row ``last``. It takes the rows of a replay in place of a table.
+    """Compares the decisions of a replay, row by row, with the decision table of ``run`` up to row ``last``.
 
     Raises
     ------
     InputError
-        There is no such row, or the table does not hold the counts that were decided.
+        There is no such row, or the table has no counts.
     """
 
     def __init__(self, run: RunResult, last: int) -> None:
@@ -61,7 +61,7 @@ class ComparedDecisions(RowTable):
         check_decision(run, last)
         if "counts" not in table.column_names:
             raise InputError(
-                "the run does not hold the counts that were decided", file=run.folder, column="counts",
+                "the run has no counts of its decisions", file=run.folder, column="counts",
                 expected="a column of the table 'decisions'", fix="replay again with this version of bfreplay",
             )  # fmt: skip
         self.last = last
@@ -77,38 +77,38 @@ class ComparedDecisions(RowTable):
         self._counts = np.split(np.asarray(lists.flatten(), dtype=np.int64), ends[:-1])
 
     def row(self) -> dict[str, Any]:
-        """What was recorded of the decision to come, without its counts."""
+        """Return the recorded row of the next decision, without its counts."""
         return {name: self.value(name) for name in self._columns_of_run}
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """(J,) what was decided, of the decision to come."""
+        """(J,) recorded counts of the next decision."""
         return self._counts[self.n_rows]
 
     def difference(self, here: str, recorded: str) -> InputError:
-        """The error for a replay that goes another way at the decision to come."""
+        """Return the error for a replay that differs from the run at the next decision."""
         return InputError(
-            f"the replay does not repeat the run: here {here}, recorded {recorded}",
+            f"the replay differs from the run: here {here}, recorded {recorded}",
             row=f"decision {self.n_rows} at {iso_utc(self.value('time'))}",
             fix=(
                 f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your "
                 "own (score function, pruner, job source, objective) as it was then. A run whose policy places nodes "
-                "itself, or whose first map was not the seeded one, cannot be repeated by its counts"
+                "itself, or whose first map was not the seeded one, cannot be rerun from its counts"
             ),
         )
 
     def value(self, name: str) -> Any:
-        """What was recorded of the decision to come."""
+        """Return the recorded value of a column for the next decision."""
         return self._columns_of_run[name][self.n_rows]
 
     def check(self, name: str, here: Any) -> None:
-        """Compare a number of the decision to come with what was recorded."""
+        """Compare a number of the next decision with the recorded one."""
         recorded = self.value(name)
         if here != recorded:
             raise self.difference(f"{name} is {here!r}", f"{recorded!r}")
 
     def append(self, row: Sequence[Any]) -> None:
-        """One row of the replay, in the order of the schema."""
+        """Compare one row of the replay, in the order of the schema."""
         for name in _SAME:
             self.check(name, row[_POSITION[name]])
         counts = row[_POSITION["counts"]]
@@ -135,23 +135,23 @@ def check_decision(run: RunResult, index: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """A decision with jobs and idle nodes, just before it is carried out. Arrays belong to the replay: copy them.
+    """A decision with jobs and idle nodes, just before it takes effect. Arrays belong to the replay: copy them.
 
     Parameters
     ----------
     index
         Row of the decision table.
     state
-        What a policy sees; jobs are named by ``jobs[state.job]``.
+        State that a policy sees; its jobs are ``jobs[state.job]``.
     held : (J,) int64
-        Nodes that each job held before anything happened at this instant.
+        Nodes of each job before this instant.
     reclaimed : (J,) int64
-        Of these, taken back at this instant. ``held - reclaimed - state.current`` is not 0 for a job that was paused
-        and resumed at this instant.
+        Number of these reclaimed at this instant. ``held - reclaimed - state.current`` is not 0 for a job that was
+        paused and resumed at this instant.
     counts : (J,) int64
-        What was decided.
+        Recorded counts.
     row
-        What was recorded of the decision, without its counts.
+        Recorded row of the decision, without its counts.
     """
 
     index: int
@@ -163,27 +163,27 @@ class Moment:
 
 
 Watcher = Callable[[Moment], None]
-"""Called at every decision with jobs and idle nodes; others can only be answered by 'nothing'."""
+"""Called at every decision with jobs and idle nodes; all others have no nodes to give."""
 
 
 class Rerun:
-    """A run, to be gone through again up to decision ``last``, once.
+    """One rerun of a saved run up to decision ``last``.
 
     Parameters
     ----------
     run
         The run.
     last
-        The last decision to go through; the last of all by default.
+        Decision to stop after; by default the last of the run.
     progress
         Called after every instant with (time reached in us, decisions so far).
     inputs
-        Where its inputs are, as for ``inputs_of``.
+        Inputs of the run, as for ``inputs_of``.
 
     Raises
     ------
     InputError
-        There is no such decision; or the inputs are not there, or not those of the run.
+        There is no such decision, or the inputs are missing or not those of the run.
     """
 
     def __init__(
@@ -207,21 +207,21 @@ class Rerun:
 
     @property
     def jobs(self) -> list[ElasticJob]:
-        """Jobs by number, as far as they have been submitted."""
+        """Jobs submitted so far, by number."""
         return self._engine.feed.jobs
 
     @property
     def n_rows(self) -> int:
-        """Decisions gone through so far."""
+        """Number of decisions so far."""
         return self._compared.n_rows
 
     def run(self, watch: Watcher) -> None:
-        """Go through it; ``watch`` is called at every decision with jobs and idle nodes.
+        """Rerun it; ``watch`` is called at every decision with jobs and idle nodes.
 
         Raises
         ------
         InputError
-            The replay goes another way than the run did, with the first difference; or the log is faulty.
+            The replay differs from the run (with the first difference), or the log is faulty.
         """
         compared = self._compared
         self._watch = watch
@@ -236,19 +236,19 @@ class Rerun:
         raise compared.difference("it ends", f"{compared.last + 1 - compared.n_rows} decisions more")
 
     def is_active(self, number: int) -> bool:
-        """Whether job ``number`` is among the active ones after the decision that was gone through last."""
+        """Return whether job ``number`` is active after the last decision of this rerun."""
         active = self._engine.active
         return number in active.records["job"][: active.n].tolist()
 
-    def asked(self, state: PolicyState) -> NDArray[np.int64]:
-        """Counts of the run for this question, after making sure that it is the same one and showing it."""
+    def counts_for(self, state: PolicyState) -> NDArray[np.int64]:
+        """Return the recorded counts for ``state``, after comparing it with the record and calling ``watch``."""
         compared, index = self._compared, self._compared.n_rows
         for name, here in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
             compared.check(name, here)
         counts = compared.counts
         if counts.size != state.n_jobs:
             raise compared.difference(f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
-        held = self._held(index, state.job)
+        held = self._counts_before(index, state.job)
         assert self._watch is not None
         lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
         reclaimed = np.minimum(lost, held) if compared.value("n_reclaimed") else np.zeros_like(held)
@@ -256,7 +256,7 @@ class Rerun:
         self._before = (index, state.job.copy(), counts)
         return counts
 
-    def _held(self, index: int, job: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _counts_before(self, index: int, job: NDArray[np.int64]) -> NDArray[np.int64]:
         held = np.zeros(job.size, dtype=np.int64)
         if self._before is None or self._before[0] != index - 1:
             return held  # the row before had no job, or no node
@@ -264,17 +264,17 @@ class Rerun:
         order = np.argsort(jobs, kind="stable")
         place = np.searchsorted(jobs, job, sorter=order)
         place = order[np.minimum(place, jobs.size - 1)]
-        there = jobs[place] == job
-        held[there] = counts[place[there]]
+        is_same = jobs[place] == job
+        held[is_same] = counts[place[is_same]]
         return held
 
     def difference(self, here: str, recorded: str) -> InputError:
-        """The error for a decision that is not the recorded one."""
+        """Return the error for a decision that is not the recorded one."""
         return self._compared.difference(here, recorded)
 
 
 class _AsRecorded(Policy):
-    """Answers every decision as the run did."""
+    """Policy that repeats the recorded decisions."""
 
     name = "recorded"
 
@@ -282,10 +282,10 @@ class _AsRecorded(Policy):
         self._rerun = rerun
 
     def decide(self, state: PolicyState) -> Decision:
-        """Counts of the run."""
-        return Decision(self._rerun.asked(state))
+        """Return the counts of the run."""
+        return Decision(self._rerun.counts_for(state))
 
     def first_map(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
-        """The published semantics' seeded first map, which names nodes and not only counts."""
-        self._rerun.asked(state)
+        """Return the seeded first map of the published semantics, which names nodes, not only counts."""
+        self._rerun.counts_for(state)
         return random_seed_map(state, free, rng)

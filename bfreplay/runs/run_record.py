@@ -1,4 +1,4 @@
-"""The record of a run: what ``run.json`` and ``session.json`` hold, declared once, with units and meaning."""
+"""The record of a run: entries of ``run.json`` and ``session.json``, declared once, with units and meaning."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ class Named(msgspec.Struct, frozen=True):
     """A part of a policy that has a name: its solver, its forward-looking time."""
 
     name: str
-    fallback: str | None = None  # of a solver: what answers where it does not
+    fallback: str | None = None  # of a solver: name of its fallback
     start_s: float | None = None  # of a forward-looking time
 
 
 class ObjectiveDescription(msgspec.Struct, frozen=True):
-    """What a policy maximises."""
+    """Objective of a policy."""
 
     spec: str  # as --objective has it
     terms: Any = None
 
 
 class PolicyDescription(msgspec.Struct, frozen=True):
-    """What is read of a policy's own description, which may say anything else as well."""
+    """Entries that bfreplay reads from a policy's description of itself, which may have others."""
 
     name: str
     t_fwd_s: float | None = None
-    forward_time: Named | None = None  # where it is no fixed time
+    forward_time: Named | None = None  # where it is not fixed
     solver: Named | None = None
     objective: ObjectiveDescription | None = None
     learning: Any = None  # where the policy does not know the jobs' curves
 
     @property
     def objective_spec(self) -> str:
-        """What is maximised; each job's own objective where nothing is said."""
+        """Objective, as ``--objective`` has it; by default each job's own."""
         return OWN if self.objective is None else self.objective.spec
 
     @classmethod
     def of(cls, described: Any, policy: str) -> PolicyDescription:
-        """Read a description; InputError, with the name of its class, for one that others could not read."""
+        """Read a description; InputError, with the name of the policy's class, for one that cannot be read."""
         try:
             return msgspec.convert(described, cls)
         except msgspec.ValidationError as error:
@@ -63,7 +63,7 @@ class PolicyDescription(msgspec.Struct, frozen=True):
 
 
 class RunConfig(Part, frozen=True, kw_only=True):
-    """What the run was asked for, with every default."""
+    """Configuration of a run, with every default."""
 
     policy: JsonObject  # its description of itself
     max_parallel: Count
@@ -73,10 +73,8 @@ class RunConfig(Part, frozen=True, kw_only=True):
     unlimited_work: bool
     decides_in_rounds: bool = False
     until_done: bool = False  # the run ends with its jobs
-    measured: tuple[Count, Count] | None = None  # jobs that the run is about, by number: the first, one after the last
-    prices: dict[str, Amount] = msgspec.field(
-        default_factory=dict
-    )  # dollars of a node-hour by node type, where they are known
+    measured: tuple[Count, Count] | None = None  # numbers of the first measured job, and one after the last
+    prices: dict[str, Amount] = msgspec.field(default_factory=dict)  # dollars per node-hour by node type
     window_start_us: TimeUs
     window_end_us: TimeUs
 
@@ -84,17 +82,17 @@ class RunConfig(Part, frozen=True, kw_only=True):
         if self.window_end_us <= self.window_start_us:
             raise ValueError("window_end_us: a time after the window's start")
         try:
-            self.described  # noqa: B018  # refused here, whatever is read of it later
+            self.policy_description  # noqa: B018  # refused here, not at its first use
         except msgspec.ValidationError as error:
             raise ValueError(f"policy: {error}") from None
 
     @property
-    def described(self) -> PolicyDescription:
-        """What is read of the policy's description."""
+    def policy_description(self) -> PolicyDescription:
+        """The policy's description, typed."""
         return msgspec.convert(self.policy, PolicyDescription)
 
     def after_s(self, time_us: int | None) -> float | None:
-        """Seconds from the start of the window; ``None`` for no time."""
+        """Convert a time to seconds from the start of the window; ``None`` for no time."""
         return None if time_us is None else (time_us - self.window_start_us) / 1e6
 
 
@@ -107,7 +105,7 @@ class EventInputs(Part, frozen=True, kw_only=True):
 
 
 class JobInputs(Part, frozen=True, kw_only=True):
-    """The jobs that were replayed: a set of ``n_jobs``, or a source with what it says of itself."""
+    """The jobs that were replayed: a set of ``n_jobs``, or a source with its description of itself."""
 
     files: tuple[SourceFile, ...]
     n_jobs: Count | None
@@ -115,12 +113,12 @@ class JobInputs(Part, frozen=True, kw_only=True):
 
     @property
     def of_source(self) -> bool:
-        """Whether jobs were made while the replay ran."""
+        """True if jobs were made while the replay ran."""
         return self.source is not None
 
     @property
     def higher_is_better(self) -> bool:
-        """Of scores."""
+        """True if higher scores are better."""
         return bool((self.source or {}).get("higher_is_better", True))
 
 
@@ -132,23 +130,23 @@ class RunInputs(Part, frozen=True, kw_only=True):
 
     @property
     def is_relative(self) -> bool:
-        """Whether the log has no calendar: its times count from its start."""
+        """True if the log has no calendar: its times count from its start."""
         return self.events.metadata.time_origin == "relative"
 
     @property
     def node_types(self) -> tuple[str, ...]:
-        """Types of the nodes; one that stands for all where the log does not tell them apart."""
+        """Node types; one name for all nodes in a log without types."""
         return tuple(self.events.metadata.node_types) or (ANY_TYPE,)
 
     def to_json(self) -> JsonObject:
-        """Plain data; the metadata as the log's own file has it."""
+        """Return plain data, with the metadata as in the log's own file."""
         document = super().to_json()
         document["events"]["metadata"] = self.events.metadata.to_json()
         return document
 
 
 class WidestJob(Part, frozen=True, kw_only=True):
-    """The job that needed most nodes of those that could never run."""
+    """Widest of the jobs that could never run."""
 
     name: str
     min_nodes: Count
@@ -164,16 +162,16 @@ class Efficiency(Part, frozen=True, kw_only=True):
     t_fwd_s
         Forward-looking time of the decisions on the dedicated nodes.
     samples, dedicated_samples
-        Processed in the window on the idle nodes, and on ``equivalent_nodes`` dedicated ones: interpolated between
-        the whole numbers of nodes below and above.
+        Samples processed in the window on the idle nodes, and on ``equivalent_nodes`` dedicated ones (interpolated
+        between the whole numbers of nodes below and above).
     last_finish_us, dedicated_last_finish_us
-        When the last job left (on the nearest whole number of dedicated nodes), ``None`` when not all did; when
-        both finished everything, U is 1 by construction and these tell the difference.
+        End of the last job (on the nearest whole number of dedicated nodes), ``None`` while some have not ended. Where
+        both replays finish all jobs, U is 1 by construction: compare these times instead.
     dedicated_jobs, dedicated_best_score
-        Jobs by status there, and the best score of a job source.
+        Jobs by status on dedicated nodes, and the best score of a job source.
     u
-        ``samples / dedicated_samples``; ``None`` when the dedicated nodes make nothing, and for the jobs of a source,
-        which may make and prune other ones there: samples are then no measure of the nodes.
+        ``samples / dedicated_samples``; ``None`` where the dedicated nodes process nothing, and for a job source, which
+        may make and prune other jobs there.
     """
 
     equivalent_nodes: Amount
@@ -193,15 +191,15 @@ class LearningCost(Part, frozen=True, kw_only=True):
     Parameters
     ----------
     samples, known_samples
-        Processed in the window with learned and with known curves. Equal where both finish everything: then the times
-        tell the difference.
+        Samples processed in the window with learned and with known curves. Where both finish all jobs, they are equal:
+        compare the times instead.
     last_finish_us, known_last_finish_us
-        When the last job left, ``None`` when not all did.
+        End of the last job, ``None`` while some have not ended.
     known_jobs, known_best_score
         Jobs by status with known curves, and the best score of a job source.
     lost
-        Share of the samples that learning cost; negative where it happened to help; ``None`` for no samples at all and
-        for the jobs of a source.
+        Share of the samples that learning cost; negative where it helped; ``None`` without samples and for a job
+        source.
     """
 
     samples: float
@@ -215,7 +213,7 @@ class LearningCost(Part, frozen=True, kw_only=True):
 
 
 class Bound(Part, frozen=True, kw_only=True):
-    """The upper bound (``bounds.UpperBound``), and the share of it that the run has; ``None`` of a bound of 0."""
+    """The upper bound (``bounds.UpperBound``), and the run's share of it (``None`` for a bound of 0)."""
 
     samples: Amount
     kind: Kind
@@ -227,7 +225,7 @@ class Bound(Part, frozen=True, kw_only=True):
 class Fairness(Part, frozen=True, kw_only=True):
     """Finish-time fairness: ``rho`` is the time of a job here over that under ``policy`` on the same nodes.
 
-    Above 1 a job would have been better off with its equal part of the nodes (Themis, NSDI'20; Gavel, OSDI'20).
+    Above 1, an equal part of the nodes would have served the job better (Themis, NSDI'20; Gavel, OSDI'20).
     """
 
     average_rho: Amount | None
@@ -239,20 +237,20 @@ class Fairness(Part, frozen=True, kw_only=True):
 class ContentionFairness(Part, frozen=True, kw_only=True):
     """Finish-time fairness without another replay: ``rho = JCT / (time alone x contention)`` (Shockwave, NSDI'23).
 
-    A job's time alone is that on as many nodes as it may use, at its own rates; contention is jobs over nodes, at least
-    1. Of the jobs that finished and can run alone.
+    Time alone is a job's time on as many nodes as it may use, at its own rates; contention is jobs over nodes, at least
+    1. Only jobs that finished and can run alone are included.
 
     Parameters
     ----------
     contention
-        All jobs that the run is about over the nodes there were on average.
+        Number of measured jobs over the mean number of nodes.
     average_rho, largest_rho
         Mean and maximum; ``None`` where no job finished.
     unfair_share
         Share of the jobs with a ``rho`` above ``UNFAIR_RHO``.
     largest_rho_by_presence, unfair_share_by_presence
-        The same with the contention that each job met: jobs that were there from its submission to its finish, on
-        average (the Themis variant).
+        The same with each job's own contention: mean number of jobs from its submission to its finish (the Themis
+        variant).
     """
 
     contention: Amount
@@ -264,28 +262,28 @@ class ContentionFairness(Part, frozen=True, kw_only=True):
 
 
 class Scheduling(Part, frozen=True, kw_only=True):
-    """Metrics of scheduling, as Gavel's evaluation has them (OSDI'20, section 7).
+    """Scheduling metrics, as in Gavel's evaluation (OSDI'20, section 7).
 
-    Jobs are those that the run is about (``RunConfig.measured``), node time is that of the whole run.
+    Jobs are the measured ones (``RunConfig.measured``); node time is that of the whole run.
 
     Parameters
     ----------
     n_jobs, n_completed
-        Jobs, and those of them that finished.
+        Number of jobs, and of finished jobs.
     average_jct_s, average_jct_s_by_weight
-        Mean time from submission to finish of the finished ones, also by weight as text.
+        Mean completion time of the finished jobs, also by weight as text.
     makespan_s
-        From the start of the window until the last of them finished; ``None`` unless all did.
+        Time from the start of the window to the last finish; ``None`` unless all jobs finished.
     utilisation
-        Useful, rescaling and preempted node time over the idle one.
+        Useful, rescaling and preempted node time over idle node time.
     node_hours_by_type
-        Held by jobs, of every node type of the log; nodes that two jobs share count once.
+        Allocated node-hours of every node type; nodes that two jobs share count once.
     cost
-        Dollars of these; ``None`` where a type has no price.
+        Cost of these in dollars; ``None`` where a type has no price.
     geometric_mean_jct_s, harmonic_mean_jct_s
-        Other means of the times from submission to finish; ``None`` in runs of earlier versions.
+        Other means of the completion times; ``None`` in runs of earlier versions.
     contention_fairness
-        ``None`` in runs of earlier versions, and of jobs without end.
+        ``None`` in runs of earlier versions, and for jobs without end.
     """
 
     n_jobs: Count
@@ -303,12 +301,12 @@ class Scheduling(Part, frozen=True, kw_only=True):
 
 
 class Ideal(Part, frozen=True, kw_only=True):
-    """What comes of the run where the policy's shares are applied as they are, without rounds.
+    """Baseline that applies the policy's shares exactly, without rounds.
 
     Parameters
     ----------
     n_completed, average_jct_s
-        Of the jobs that the run is about, those that finish, and their mean time from submission to finish.
+        Number of measured jobs that finish, and their mean completion time.
     """
 
     n_completed: Count
@@ -321,34 +319,34 @@ class Summary(Part, frozen=True, kw_only=True):
     Parameters
     ----------
     decisions
-        By what stands behind them (``decision_log.kind_of``).
+        Number of decisions by kind (``decision_log.kind_of``).
     fallbacks, fallback_examples
-        Decisions that another solver had to answer, by reason, and the first message of each.
+        Fallback decisions by reason, and the first message of each.
     n_scale_ups, n_scale_downs, n_preemptions
-        Times that a job gained or lost nodes by a decision, or lost nodes to a reclaim.
+        Number of times a job gained or lost nodes by a decision, or lost nodes to a reclaim.
     equivalent_nodes
-        Idle nodes on average.
+        Mean number of idle nodes.
     jobs
-        By status at the end of the window.
+        Number of jobs by status at the end of the window.
     n_jobs_wider_than_the_pool, widest_job
-        Jobs that need more nodes than were ever idle at once.
+        Number of jobs that need more nodes than were ever idle at once, and the widest of them.
     deadlines
-        Of the jobs that the run is about: met, missed, declined (the policy did not take the job), open (may still be
+        Deadlines of the measured jobs: met, missed, declined (the policy did not take the job), open (may still be
         met), void (the job was ended before).
     declined
-        Why the policy did not take a job, by its name.
+        Reasons for which the policy declined jobs, by job name.
     last_finish_us
-        When the last job left; ``None`` unless all did, and none was declined.
+        End of the last job; ``None`` unless all ended and none was declined.
     efficiency, learning, bound, reason_without_baselines
-        Comparisons, ``None`` where they were not asked for or, for the reason given, cannot be made.
+        Comparisons with baselines; ``None`` where not requested, or not possible for the given reason.
     ideal
-        The same without rounds, where it was asked for.
+        The same without rounds; ``None`` where not requested.
     policy
-        What the policy counts itself.
+        The policy's own counts.
     extrapolation
         Warnings about node counts at which curves were not measured.
     log_warnings
-        As ``LogWarnings.to_json`` has them.
+        Warnings about the log, from ``LogWarnings.to_json``.
     """
 
     duration_s: Amount
@@ -387,7 +385,7 @@ class Summary(Part, frozen=True, kw_only=True):
 
 
 class RunRecord(ResultRecord, frozen=True, kw_only=True):
-    """``run.json``: what the result depends on, and what came out. No path, no clock, no measurement."""
+    """``run.json``: configuration, inputs and summary. No path, no clock, no measurement."""
 
     versions: dict[str, str]
     config: RunConfig
@@ -395,12 +393,12 @@ class RunRecord(ResultRecord, frozen=True, kw_only=True):
     summary: Summary
 
     def to_json(self) -> JsonObject:
-        """Plain data, as the file has it."""
+        """Return plain data, as the file has it."""
         return super().to_json() | {"inputs": self.inputs.to_json()}
 
 
 class Seconds(Part, frozen=True, kw_only=True):
-    """Where the time went."""
+    """Wall-clock seconds of each part of a run."""
 
     parse_s: Amount
     decide_s: Amount
@@ -413,14 +411,14 @@ class Seconds(Part, frozen=True, kw_only=True):
 
     @property
     def total_s(self) -> float:
-        """All together."""
+        """Sum of all parts."""
         return float(sum(getattr(self, name) for name in self.__struct_fields__))
 
 
 class Session(Part, frozen=True, kw_only=True):
-    """``session.json``: how the run was called, where its inputs lay, and what was measured; all of it may differ.
+    """``session.json``: command, paths of the inputs and measurements, which may differ between equal runs.
 
-    ``sha256`` has the digests of ``run.json`` and ``timings.parquet``, ``more`` has what the caller added.
+    ``sha256`` has the digests of ``run.json`` and ``timings.parquet``, ``more`` the entries added by the caller.
     """
 
     started: str
@@ -435,12 +433,12 @@ class Session(Part, frozen=True, kw_only=True):
     more: JsonObject = msgspec.field(default_factory=dict)
 
     @staticmethod
-    def nested(document: JsonObject) -> JsonObject:
-        """The document of a file with what the caller added under ``more``."""
+    def nest_more(document: JsonObject) -> JsonObject:
+        """Return the document of a file with the caller's entries moved under ``more``."""
         return {**document, "more": {key: document[key] for key in document.keys() - _OF_SESSION}}
 
     def to_json(self) -> JsonObject:
-        """Plain data, as the file has it."""
+        """Return plain data, as the file has it."""
         document = super().to_json()
         more: JsonObject = document.pop("more", {})
         return more | document

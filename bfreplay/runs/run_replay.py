@@ -50,22 +50,22 @@ class RunSettings:
     Parameters
     ----------
     unlimited_work
-        Take the first ``max_parallel`` jobs, all there from the start, with work that never runs out: the setting
-        in which BFTrainer measures its efficiency.
+        Replay the first ``max_parallel`` jobs from the start, with work that never ends: the setting in which BFTrainer
+        measures its efficiency.
     efficiency
-        Also replay the jobs on dedicated nodes and report U; and, where the policy has to learn curves or rates of
-        pairs, once more with known ones, and report what learning cost.
+        Also replay the jobs on dedicated nodes and report U; for a policy that learns curves or rates of pairs, replay
+        also with known ones and report the cost of learning.
     dedicated_t_fwd_s
-        Forward-looking time of the decisions there when the policy itself has none.
+        Forward-looking time on dedicated nodes for a policy that has none.
     bound
         Also report the upper bound on samples (``bounds.upper_bound``), for a set of jobs.
     fairness
-        Also replay the jobs under ``gavel.isolated``, which gives each an equal part of the nodes, and report
-        finish-time fairness; for a set of jobs.
+        Also replay the jobs under ``gavel.isolated`` (an equal part of the nodes for each) and report finish-time
+        fairness; for a set of jobs.
     ideal
-        Also apply the shares of one of Gavel's policies without rounds, on a cluster, and report what rounds cost.
+        Also apply the shares of a Gavel policy without rounds, on a cluster, and report the cost of rounds.
     tables
-        Without a folder: keep the tables of decisions, jobs and allocations in memory, which grow with the log.
+        Without a folder, keep the tables of decisions, jobs and allocations in memory; they grow with the log.
     """
 
     unlimited_work: bool = False
@@ -96,18 +96,18 @@ def run_replay(
     events, jobs
         The log and its jobs; relative submit times count from the start of the window.
     policy
-        Decides the node counts; it is closed at the end.
+        Policy that decides the node counts; closed at the end.
     settings, run_settings
         Everything else that changes the result.
     out
-        Folder to write; nothing is written without one. It appears when the run is complete.
+        Folder to write, made when the run is complete; by default nothing is written.
     overwrite
-        Replace a run folder that exists.
+        Replace an existing run folder.
     progress
         Called after every instant with (time reached in us, decisions so far).
     session
-        More entries for ``session.json``, such as the command line. ``"files"`` says where ``"events"``, ``"jobs"``
-        and ``"curves"`` lie, for those who want to read them again.
+        More entries for ``session.json``, such as the command line. ``"files"`` has the paths of ``"events"``,
+        ``"jobs"`` and ``"curves"``, to read them again later.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def run_replay(
         inputs = recorded_inputs(events, jobs)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         called = dict(session or {})
-        # what cannot be written is better known before the replay than after it
+        # refuse before the replay what cannot be written after it
         record_json(called, "the run")
         record_json(inputs, "the run")
         with new_folder(out, RUN, overwrite=overwrite) as folder:
@@ -145,11 +145,11 @@ def run_replay(
             )  # fmt: skip
             policy.foresee(events)
             measured = known = None
-            own_t_fwd_s = config.described.t_fwd_s
+            own_t_fwd_s = config.policy_description.t_fwd_s
             t_fwd_s = float(run_settings.dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
             comparing = perf_counter()
             if not isinstance(anchored, JobSet):
-                # before the run, so that what a source tells of its last replay is of this one
+                # before the run: a source describes its last replay, which must be this run
                 if with_efficiency:
                     measured = baselines(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
                 known = known_total(events, anchored, policy, settings) if with_known else None
@@ -226,7 +226,7 @@ def run_replay(
                 ),
             )
             if folder is not None:
-                result = result.written(folder)
+                result = result.write(folder)
     finally:
         policy.close()
     return result
@@ -244,27 +244,27 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
         policy.check_types(types)
     if settings.semantics is Semantics.PUBLISHED and len(types) > 1:
         raise InputError(
-            "the published clock of BFTrainer knows nodes of one type only", column="semantics",
-            value=settings.semantics.value, expected="continuous time", fix="leave --semantics published out",
+            "the published clock of BFTrainer supports nodes of one type only", column="semantics",
+            value=settings.semantics.value, expected="continuous time", fix="remove --semantics published",
         )  # fmt: skip
     if settings.semantics is Semantics.PUBLISHED and Trigger.ROUND in policy.wakes_on:
         raise InputError(
-            f"the policy {policy.name!r} decides in rounds; the published clock of BFTrainer knows pool events only",
+            f"the policy {policy.name!r} decides in rounds; the published clock of BFTrainer supports pool events only",
             column="semantics", value=settings.semantics.value, expected="continuous time",
-            fix="leave --semantics out",
+            fix="remove --semantics",
         )  # fmt: skip
 
 
 def jobs_in_window(
     jobs: JobSet | JobSource, events: NodeEvents, settings: ReplaySettings, *, unlimited_work: bool
 ) -> JobSet | JobSource:
-    """``jobs`` as they are replayed: times counted from the epoch, work without end where it is asked for.
+    """Return ``jobs`` as replayed: times from the epoch, and endless work on request.
 
     Raises
     ------
     InputError
-        A job runs on node types only that there are not; more jobs are to be measured than there are; or a source is to
-        run under the published clock, which looks at progress at pool events only, or without end.
+        A job runs only on node types that the log does not have; fewer jobs exist than are to be measured; or a source
+        is combined with the published clock, which sees progress at pool events only, or with endless work.
     """
     if not isinstance(jobs, JobSet):
         for asked, option in (
@@ -273,29 +273,29 @@ def jobs_in_window(
         ):
             if asked:
                 raise InputError(
-                    f"a job source makes jobs as time goes on, which does not go with {option}",
+                    f"a job source makes jobs during the replay, which cannot be combined with {option}",
                     value=jobs.name,
                     expected="continuous time, and work that ends",
-                    fix="leave the option out, or give a plain job set",
+                    fix="remove the option, or give a plain job set",
                 )
         return jobs
     refuse_other_types(jobs, events.node_types.names)
     if settings.measured is not None and settings.measured[1] > len(jobs):
         raise InputError(
-            "there are not as many jobs as are to be measured", column="measured", value=list(settings.measured),
+            "fewer jobs exist than are to be measured", column="measured", value=list(settings.measured),
             expected=f"two numbers up to {len(jobs)}, the number of jobs", fix="measure fewer, or give more jobs",
         )  # fmt: skip
     anchored = jobs.anchored_at(events.window_start_us)
-    if any(job.report_at_samples for job in anchored):  # jobs that a source once made: nobody is there to be told
+    if any(job.report_at_samples for job in anchored):  # made by a source once, which is not part of this replay
         silent = (replace(job, report_at_samples=()) for job in anchored)
         anchored = JobSet(silent, sources=anchored.sources, colocation=anchored.colocation)
     return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
 
 
 def warm_up(policy: Policy | None = None) -> None:
-    """Replay three jobs on four nodes: seconds on the first run on a machine, then the compiled code is on disk.
+    """Compile by replaying three jobs on four nodes; takes seconds once per machine, then the code is on disk.
 
-    ``policy`` is what will decide, where it is not BFTrainer's with a fixed forward-looking time; it is closed.
+    ``policy``, closed at the end, is by default BFTrainer's with a fixed forward-looking time.
     """
     second = 1_000_000
     events = NodeEvents.from_arrays(

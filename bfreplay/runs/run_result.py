@@ -1,4 +1,4 @@
-"""RunResult: what a replay leaves behind, in memory or as a folder."""
+"""RunResult: the result of a replay, in memory or as a folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bfreplay.replay.intervals import ALLOCATIONS, NODES
 from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
 from bfreplay.result_folders.reading import Result, check_digest, digest, frame_of, read_documents
-from bfreplay.result_folders.records import RUN, ResultKind, typed
+from bfreplay.result_folders.records import RUN, ResultKind, parse_record
 from bfreplay.result_folders.writing import record_json, write_record
 from bfreplay.runs.run_record import RunRecord, Session, Summary
 from bfreplay.runs.run_warnings import run_warnings
@@ -37,9 +37,9 @@ class RunResult(Result[RunRecord]):
     Parameters
     ----------
     record, folder, tables
-        As for ``Result``; ``record`` is what ``run.json`` holds.
+        As for ``Result``; ``record`` is the content of ``run.json``.
     session
-        What ``session.json`` holds.
+        Content of ``session.json``.
     """
 
     kind: ClassVar[ResultKind] = RUN
@@ -56,7 +56,7 @@ class RunResult(Result[RunRecord]):
         return f"<RunResult: {self.summary.n_decisions:,} decisions{u}, {self.folder or 'in memory'}>"
 
     def _repr_html_(self) -> str:
-        """Its key numbers, in a notebook."""
+        """Return the key figures for a notebook."""
         text: str = _notebook().run_html(self)
         return text
 
@@ -80,8 +80,8 @@ class RunResult(Result[RunRecord]):
         path = Path(folder)
         record_file, session_file = path / RUN.record_file, path / RUN.more_documents[0]
         document, measured = read_documents(path, RUN)
-        record = typed(document, RunRecord, RUN, record_file)
-        session = typed(Session.nested(measured), Session, RUN, session_file)
+        record = parse_record(document, RunRecord, RUN, record_file)
+        session = parse_record(Session.nest_more(measured), Session, RUN, session_file)
         if record.schema_version > 1:
             check_digest(record_file, session.sha256.get(record_file.name), RUN)
         try:
@@ -94,8 +94,8 @@ class RunResult(Result[RunRecord]):
             ) from error  # fmt: skip
         return cls(record, path, session=session)
 
-    def written(self, folder: Path) -> RunResult:
-        """Write the documents into a folder that has the tables; returns the run with their digests."""
+    def write(self, folder: Path) -> RunResult:
+        """Write the documents into a folder that has the tables, and return the run with their digests."""
         timings = folder / "timings.parquet"
         record = write_record(folder, self.record, RUN, not_in=[timings.name])
         digests = {file.name: digest(file) for file in (folder / RUN.record_file, timings)}
@@ -105,7 +105,7 @@ class RunResult(Result[RunRecord]):
 
     @property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of the tables by file name; none of a run of the first schema, and of one in memory."""
+        """SHA-256 of the tables by file name; empty for a run of the first schema, and in memory."""
         return self.record.sha256 and self.record.sha256 | self.session.sha256
 
     @property
@@ -115,12 +115,12 @@ class RunResult(Result[RunRecord]):
 
     @property
     def warnings(self) -> list[str]:
-        """What could make the numbers mislead, as sentences: about the log, and about jobs and deadlines."""
+        """Warnings about the log, the jobs and their deadlines, as sentences."""
         return run_warnings(self.record)
 
     @property
     def u(self) -> float | None:
-        """Efficiency against dedicated nodes; ``None`` when it was not asked for."""
+        """Efficiency against dedicated nodes; ``None`` where it was not computed."""
         efficiency = self.summary.efficiency
         return None if efficiency is None else efficiency.u
 
@@ -132,7 +132,7 @@ class RunResult(Result[RunRecord]):
 
 
 def _notebook() -> Any:
-    """What shows runs in a notebook: it stands floors above, and announces itself by an entry point."""
+    """Return the module that shows runs in a notebook, found by its entry point as it is in a higher layer."""
     announced = entry_points(group=_VIEWS)
     if not announced:
         raise BfreplayError(

@@ -1,4 +1,4 @@
-"""Warnings about a run that every answer made from it repeats first, and those about curves beyond their data."""
+"""Warnings about a run, repeated by every answer made from it, and warnings about extrapolated curves."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from bfreplay.workload import ElasticJob
 _Text = TypeVar("_Text", bound=str)
 
 DEADLINE_OBJECTIVE, DEADLINE_POLICIES = "deadline", "_SLOs"
-"""Name of the objective that goes by deadlines, and how the names of such policies end."""
+"""Name of the objective that uses deadlines, and suffix of the policies that do."""
 
 
 def run_warnings(record: RunRecord) -> list[str]:
-    """Sentences on the log, jobs that could never run, missing deadlines, and curves beyond their data."""
+    """Return sentences on the log, jobs that could never run, missing deadlines, and extrapolated curves."""
     return [
         *record.inputs.events.metadata.log_warnings.sentences(),
         *_wide_jobs(record),
         *_no_deadlines(record),
-        *_declined(record),
+        *_declined_jobs(record),
         *shown_warnings(record.summary.extrapolation),
     ]
 
 
 def warning_lines(warnings: Sequence[str]) -> list[str]:
-    """One line of text for each warning."""
+    """Return one line of text for each warning."""
     return [f"Warning: {each}" for each in warnings]
 
 
 def distinct_warnings(by_run: Sequence[tuple[str, Sequence[str]]], most_named: int = 3) -> list[str]:
-    """Warnings of several labelled runs, each once; where not all have it with their labels, or how many there are."""
+    """Return the distinct warnings of labelled runs; one that not all runs share has labels or a number of runs."""
     found = labels_by_text((label, each) for label, warnings in by_run for each in warnings)
     return [
         text if len(labels) == len(by_run)
@@ -67,41 +67,41 @@ def _wide_jobs(record: RunRecord) -> Iterator[str]:
         yield f"{n_wide:,} of {count(sum(summary['jobs'].values()), 'job')} could never run: {why}."
 
 
-def _declined(record: RunRecord) -> Iterator[str]:
+def _declined_jobs(record: RunRecord) -> Iterator[str]:
     n_declined = len(record.summary.declined)
     if n_declined:
         n_jobs = count(sum(record.summary.jobs.values()), "job")
         is_compared = record.summary.efficiency is not None or record.summary.bound is not None
-        effect = "U and the bound count their work all the same" if is_compared else "their work was not done"
+        effect = "U and the upper bound still count their work" if is_compared else "their work was not done"
         yield f"{n_declined:,} of {n_jobs} were declined by the policy: {effect}."
 
 
 def _no_deadlines(record: RunRecord) -> Iterator[str]:
-    policy, summary = record.config.described, record.summary
-    terms = None if policy.objective is None else policy.objective.terms  # one from outside may say anything here
+    policy, summary = record.config.policy_description, record.summary
+    terms = None if policy.objective is None else policy.objective.terms  # an external policy may have anything here
     names = [term.get("name") for term in terms if isinstance(term, Mapping)] if isinstance(terms, list) else []
     if DEADLINE_OBJECTIVE in names:
-        goes_by_them = f"The objective {policy.objective_spec}"
+        user = f"The objective {policy.objective_spec}"
     elif policy.name.endswith(DEADLINE_POLICIES):
-        goes_by_them = f"The policy {policy.name}"
+        user = f"The policy {policy.name}"
     else:
         return
     n_jobs, deadlines = sum(summary.jobs.values()), summary.deadlines
-    # of a run about some of its jobs only their deadlines are recorded
+    # a run with measured jobs records only their deadlines
     if n_jobs and not any(deadlines.values()) and not record.config.measured:
-        yield f"{goes_by_them} goes by deadlines, and none of {count(n_jobs, 'job')} has one."
+        yield f"{user} uses deadlines, but none of {count(n_jobs, 'job')} has one."
 
 
 _SHOWN = 3
-"""So many warnings in texts and on pages; ``run.json`` has all."""
+"""Number of extrapolation warnings in texts and on pages; ``run.json`` has all."""
 
 
 def extrapolation_warnings(jobs: Iterable[ElasticJob]) -> list[str]:
-    """Sentences about counts within the bounds of jobs but outside those that their curves were measured at.
+    """Return sentences about node counts that jobs may have but their curves were not measured at.
 
-    One for each curve and range of such counts, in the order of ``jobs``, with the first job's name, the rates there in
-    samples/s, and whether the curve gives more on fewer nodes than on the fewest that were measured. None where all
-    counts were measured, or where a curve does not say at which it was.
+    One for each curve and range of such counts, in the order of ``jobs``, with the first job's name and the rates in
+    samples/s; it also says if the curve gives more on fewer nodes than on the fewest measured. None for a curve without
+    measured counts.
     """
     found: dict[tuple[int, int, int], tuple[Curve, list[str]]] = {}
     for job in jobs:
@@ -117,7 +117,7 @@ def extrapolation_warnings(jobs: Iterable[ElasticJob]) -> list[str]:
 
 
 def shown_warnings(sentences: Sequence[str]) -> list[str]:
-    """The first few of a run's warnings, for texts and pages, and how many more there are."""
+    """Return the first few sentences, and the number of further ones, for texts and pages."""
     more = len(sentences) - _SHOWN
     return [*sentences[:_SHOWN], *([f"{count(more, 'such warning')} more: summary.extrapolation"] if more > 0 else [])]
 

@@ -1,8 +1,8 @@
-"""Any decision of a saved run, posed again.
+"""Decisions of a saved run, posed again.
 
-A run holds what was decided, not what was asked: that would be a table of J x K numbers a decision. So the replay is
-driven once more, by the recorded counts instead of a policy (see ``rerun``), and the question is posed by the
-objective of the run, on the curves that its policy knew or believed.
+A run holds the decided counts, not the problems, which would be a table of J x K numbers per decision. So the replay is
+rerun with the recorded counts instead of a policy (see ``rerun``), and the problem is posed by the objective of the
+run, on the curves that its policy knew or believed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bfreplay.workload import ElasticJob, JobSet
 
 
 def is_placed_by_policy(run: RunResult) -> bool:
-    """Whether the policy chose nodes, not only their number, so that counts alone do not repeat its decisions."""
+    """Return whether the policy chose nodes, not only their number, so that counts alone do not repeat the run."""
     words = run.table("decisions")["trigger"].cast("string").unique().to_pylist()
     return (
         len(run.record.inputs.node_types) > 1
@@ -42,39 +42,39 @@ def is_placed_by_policy(run: RunResult) -> bool:
 
 
 def refuse_placed_by_policy(run: RunResult, fix: str) -> None:
-    """Raise ``InputError`` for a run whose decisions cannot be posed again; ``fix`` says what can be done instead."""
+    """Raise ``InputError`` for a run whose decisions cannot be posed again; ``fix`` names an alternative."""
     if is_placed_by_policy(run):
         raise InputError(
-            f"the policy {run.record['config']['policy']['name']!r} chose the nodes of jobs itself: there was no "
-            "question of how many each gets that could be posed again",
+            f"the policy {run.record['config']['policy']['name']!r} chose the nodes of jobs itself, so its "
+            "decisions cannot be posed again as node counts",
             file=run.folder, column="policy", fix=fix,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedDecision:
-    """One decision of a run: what was asked, and what the run answered.
+    """One decision of a run: the problem and the answer.
 
     Parameters
     ----------
     index
         Row of the run's ``decisions`` table, from 0.
     time_us
-        When it was made.
+        Time of the decision.
     problem
-        What was asked, as the objective of the run poses it.
+        Problem as posed by the objective of the run.
     job_names : (J,)
         Names of the jobs, in the problem's order.
     counts : (J,) int64
-        What the run decided.
+        Counts decided by the run.
     about
-        JSON-ready: all of this but the problem, the answer's statuses, and where it comes from.
+        JSON-ready: everything but the problem, with the answer's statuses and the origin.
     state
-        What the replay knew: the true curves, whatever the policy believed.
+        State of the replay, with the true curves whatever the policy believed.
     held : (J,) int64
-        Nodes that each job held before this instant.
+        Nodes of each job before this instant.
     reclaimed : (J,) int64
-        Of these, taken back at this instant.
+        Number of these reclaimed at this instant.
     """
 
     index: int
@@ -97,23 +97,23 @@ def recorded_decisions(
     progress: ProgressCallback | None = None,
     **inputs: Unpack[GivenInputs],
 ) -> list[RecordedDecision]:
-    """Pose decisions of a saved run again. All policies' runs can be asked, whatever solver they had.
+    """Pose decisions of a saved run again, whatever its policy and solver.
 
     Parameters
     ----------
     run
         The run, or its folder.
     indices
-        Rows of its ``decisions`` table, from 0; the replay goes as far as the last of them.
+        Rows of its ``decisions`` table, from 0; the replay stops after the last of them.
     objective
-        Spec of the run's objective, to import it where it is code: what the run's record names is not imported.
+        Spec of the run's objective, needed where it is code: code named by the record is not imported.
     t_fwd_s
-        Forward-looking time of the problems; by default what the run's policy took for each.
+        Forward-looking time of the problems; by default that of the run's policy at each decision.
     progress
         Called after every instant with (time reached in us, decisions so far).
     inputs
-        ``events``, ``jobs``, ``curves``: the run's inputs, or their files, by default where they were. ``allow_code``:
-        import code that the run and the files of its inputs name.
+        ``events``, ``jobs``, ``curves``: the run's inputs or their files, by default at their recorded paths.
+        ``allow_code``: import code that the run and the files of its inputs name.
 
     Returns
     -------
@@ -123,9 +123,9 @@ def recorded_decisions(
     Raises
     ------
     InputError
-        The policy chose the nodes itself; there is no such decision, or nothing to decide in it (no job, or no idle
-        node); the inputs are not there or not those of the run; the policy has no forward-looking time and none is
-        given; code may not be imported; or the replay goes another way than the run did, with the first difference.
+        The policy chose the nodes itself; a decision does not exist, or had no job or no idle node; the inputs are
+        missing or not those of the run; neither the policy nor the caller gives a forward-looking time; code may not be
+        imported; or the replay differs from the run (with the first difference).
     """
     if not isinstance(run, RunResult):
         run = RunResult.load(run)
@@ -156,9 +156,7 @@ def recorded_jobs(
     progress: ProgressCallback | None = None,
     **inputs: Unpack[GivenInputs],
 ) -> dict[str, ElasticJob]:
-    """Jobs of a saved run by name.
-
-    Those of a job source are made again by going through the whole run.
+    """Return the jobs of a saved run by name; a job source makes them again in a rerun of the whole run.
 
     Parameters
     ----------
@@ -183,7 +181,7 @@ def recorded_jobs(
 
 
 def decision_at(run: RunResult, time_us: int) -> int:
-    """Index of the decision in force at ``time_us``: the last one at that time or before.
+    """Return the index of the decision in force at ``time_us``: the last one at that time or before.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The log and the jobs of a saved run, read again and known to be the same."""
+"""Reads the log and the jobs of a saved run again, and checks that they are unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bfreplay.workload import JobSet, JobSource
 
 
 class MissingInputsError(InputError):
-    """An input of a run is not where it was, or nobody knows where it is."""
+    """An input of a run has moved, or its path is not recorded."""
 
 
 class GivenInputs(TypedDict, total=False):
@@ -47,17 +47,16 @@ def inputs_of(
     run
         The run.
     events, jobs, curves
-        Where they are now, or what was read from there; by default where ``session.json`` says they were.
+        Their paths now, or the inputs themselves; by default the paths in ``session.json``.
     allow_code
         Import code that ``session.json`` and the files name. A class given as ``jobs`` is imported in any case.
 
     Raises
     ------
     MissingInputsError
-        A file is not known, or no longer there.
+        A path is not recorded, or the file is missing.
     InputError
-        It is not the one that the run read (by its SHA-256, before anything else is done with it); or it names code
-        that may not be imported.
+        A file is not the one that the run read (by SHA-256, checked first), or it names code that may not be imported.
     """
     config, recorded = run.record.config, run.record.inputs
     if not isinstance(events, NodeEvents):
@@ -71,7 +70,7 @@ def jobs_of(
     run: RunResult, jobs: JobSet | JobSource | str | Path | None = None, curves: str | Path | None = None, *,
     allow_code: bool = False,
 ) -> JobSet | JobSource:  # fmt: skip
-    """Read the jobs of ``run`` again: the set, or the source that made them; arguments and errors as ``inputs_of``."""
+    """Read the jobs of ``run`` again, a set or a source; arguments and errors as ``inputs_of``."""
     if jobs is None or isinstance(jobs, str | Path):
         jobs_file = _file(run, "jobs", jobs)
         if jobs is None and not allow_code and is_source_name(jobs_file):
@@ -92,7 +91,7 @@ def jobs_of(
 
 
 def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
-    """The log from its file, with the types that the run gave its nodes; or the cluster, which has no file."""
+    """Read the log, with the node types that the run gave it; or build the cluster, which has no file."""
     metadata = run.record.inputs.events.metadata
     if events is None and metadata.source_format == SOURCE_FORMAT:
         return fixed_cluster(str(metadata.notes["cluster"]))
@@ -106,16 +105,16 @@ def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
     known = run.session.files
     if given is None and what not in known:
         raise MissingInputsError(
-            f"the run does not say where its {what} are", file=run.folder,
+            f"the path of the {what} is not recorded in the run", file=run.folder,
             expected="an entry of 'files' in its session", fix=fix,
         )  # fmt: skip
     file = Path(known[what] if given is None else given)
     if (what == "jobs" and is_source_name(file)) or (what == "curves" and is_bundled(file)):
         return file
     if given is None and not file.exists():
-        raise MissingInputsError(f"the {what} of the run are no longer where they were", file=file, fix=fix)
+        raise MissingInputsError(f"the {what} of the run are no longer at their recorded path", file=file, fix=fix)
     recorded = (run.record.inputs.events if what == "events" else run.record.inputs.jobs).files
-    if recorded and file.is_file():  # nothing else is done with one that the run did not read
+    if recorded and file.is_file():  # checked before the file is read any further
         digest = SourceFile.of(file).sha256
         if digest not in {source.sha256 for source in recorded}:
             raise _other_content(what, file.name, digest, recorded)
@@ -123,18 +122,18 @@ def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
 
 
 def _check_same(what: str, recorded: Sequence[SourceFile], found: Iterable[tuple[str, str]]) -> None:
-    """Compare contents, not names. What was made in memory has no files: the replay itself then tells a difference."""
-    there = list(found)
-    if not recorded or not there:
+    """Compare contents, not names. Inputs made in memory have no files: the replay itself then shows a difference."""
+    files = list(found)
+    if not recorded or not files:
         return
     for position, source in enumerate(recorded):
-        name, digest = there[position] if position < len(there) else ("nothing", "")
+        name, digest = files[position] if position < len(files) else ("nothing", "")
         if digest != source.sha256:
             raise _other_content(what, name, digest, [source])
-    if len(there) > len(recorded):
+    if len(files) > len(recorded):
         raise InputError(
-            f"the {what} are not those of the run: there is a file more",
-            file=there[len(recorded)][0],
+            f"the {what} are not those of the run: one file too many",
+            file=files[len(recorded)][0],
             expected=", ".join(source.name for source in recorded),
             fix=_GIVE_FILES[what],
         )

@@ -1,6 +1,6 @@
-"""The question of a recorded decision, as the policy of its run was asked it.
+"""Poses the problem of a recorded decision as the policy of its run had it.
 
-It is posed by the objective of the run, on the curves that its policy knew, or believed at that time.
+The objective is that of the run, and the curves are those that its policy knew or believed at that time.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from bfreplay.runs.run_result import RunResult
 
 
 class Poser:
-    """Poses the questions of a run as its policy did, and compares what the answers are worth.
+    """Poses the problems of a run as its policy had them, and compares the objectives of the answers.
 
     Parameters
     ----------
     run
         The run.
     t_fwd_s
-        Forward-looking time of the questions; by default what the run's policy took for each of them.
+        Forward-looking time of the problems; by default that of the run's policy at each decision.
     objective
-        Spec of the run's objective where the user gives it; else the run's record has it.
+        Spec of the run's objective; by default from the run's record.
     allow_code
-        Whether the objective of the record may be code to import.
+        Allow to import code for the objective of the record.
 
     Raises
     ------
     InputError
-        The policy has no forward-looking time and none is given; the objective may not or cannot be made here; or the
+        Neither the policy nor the caller gives a forward-looking time; the objective may not or cannot be made; or the
         given one is not that of the run.
     """
 
@@ -52,11 +52,11 @@ class Poser:
         self, run: RunResult, t_fwd_s: float | None, objective: str | None = None, *, allow_code: bool = False
     ) -> None:
         config = run.record.config
-        policy = config.described
-        # of a decision that none was recorded for: an older run, or one that the policy was not asked about
-        self._else = policy.t_fwd_s if policy.forward_time is None else policy.forward_time.start_s
+        policy = config.policy_description
+        # for decisions without a recorded one: of older runs, or not put to the policy
+        self._default_s = policy.t_fwd_s if policy.forward_time is None else policy.forward_time.start_s
         self._given = None if t_fwd_s is None else FixedForwardTime(t_fwd_s).t_fwd_s
-        if self._given is None and self._else is None:
+        if self._given is None and self._default_s is None:
             raise InputError(
                 f"the policy {policy.name!r} of the run has no forward-looking time, and a decision is "
                 "posed with one",
@@ -68,20 +68,20 @@ class Poser:
         self._is_seeded = config.semantics == Semantics.PUBLISHED
 
     def t_fwd_s(self, moment: Moment) -> float:
-        """Forward-looking time of the question: the given one, or that of the run's policy."""
+        """Return the forward-looking time of the problem: the given one, or that of the run's policy."""
         return self._of_run(moment) if self._given is None else self._given
 
     def _of_run(self, moment: Moment) -> float:
         recorded = moment.row.get("t_fwd_s")
-        return float((self._else or 0.0) if recorded is None else recorded)
+        return float((self._default_s or 0.0) if recorded is None else recorded)
 
     def pose(self, moment: Moment, rerun: Rerun, *, is_wanted: bool) -> AllocationProblem | None:
-        """The question, if it is wanted; what it taught a policy that learns is taken in all the same.
+        """Return the problem if it is wanted; a policy that learns is always updated.
 
-        The recorded objective is compared in any case where it is known to be that of the counts.
+        Wherever the recorded objective is that of the counts, it is compared.
         """
         is_asked = moment.row["process_status"] != ProcessStatus.NOT_NEEDED and not (
-            self._is_seeded and moment.index == 0  # the first map asks nobody
+            self._is_seeded and moment.index == 0  # the first map is drawn
         )
         recorded = moment.row["objective"]
         # 'keep' counts a job below its minimum as if it had nothing
@@ -102,32 +102,32 @@ class Poser:
 
 
 def _objective_of(run: RunResult, recorded: str, given: str | None, allow_code: bool) -> Objective:
-    """Objective of the run, made of the spec that the user gave, or of that in its record."""
+    """Make the objective of the run from the user's spec, or from that in its record."""
     if given is None:
         with locate_errors((run.folder or Path()) / RUN.record_file, "config.policy.objective", "spec"):
-            # a run without a folder was made in this process, by what the user named
+            # a run without a folder was made in this process, from objects of the user
             return objective_of(recorded, allow_code=allow_code or run.folder is None)
     made = objective_of(given)
     if made.spec != recorded:
         raise InputError(
             "the objective is not that of the run", file=run.folder, column="objective", value=made.spec,
-            expected=recorded, fix="leave it out, or give that of the run",
+            expected=recorded, fix="remove it, or give that of the run",
         )  # fmt: skip
     return made
 
 
 def _learner_of(run: RunResult) -> LearningPolicy | None:
-    """What believed the curves in a run whose policy did not know them."""
+    """Return the policy that learned the curves in the run; ``None`` where the curves were known."""
     options = learning_from_record(run.record.config.policy)
     if options is None:
         return None
-    asked = BFTrainerPolicy()  # stands for any policy: what is learnt depends on when it was asked alone
+    asked = BFTrainerPolicy()  # any policy will do: learning depends only on the times of its decisions
     asked.wakes_on = _woken_by(run)
     return LearningPolicy(asked, **options)
 
 
 def _woken_by(run: RunResult) -> Trigger:
-    """Events after which the policy was asked: all but those that it slept through."""
+    """Return the events after which the policy decided: all but those with status ``not_needed``."""
     table = run.table("decisions")
     columns = [table[name].to_pylist() for name in ("trigger", "n_jobs", "n_idle", "process_status")]
     slept_through = {
@@ -144,7 +144,7 @@ def _woken_by(run: RunResult) -> Trigger:
 
 
 def _worth(problem: AllocationProblem, counts: NDArray[np.int64]) -> float:
-    """Gains less losses, whether or not the counts are allowed."""
+    """Return gains less losses, whether or not the counts are feasible."""
     return float(
         problem.gain[np.arange(counts.size), counts].sum()
         - problem.scale_up_loss[counts > problem.current].sum()

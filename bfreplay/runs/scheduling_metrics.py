@@ -1,4 +1,4 @@
-"""Scheduling metrics of a run, and these as lines of text: completion times, makespan, utilisation, cost, fairness."""
+"""Scheduling metrics of a run, and their text: completion times, makespan, utilisation, cost, fairness."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bfreplay.runs.run_record import ContentionFairness, Fairness, Ideal, RunRec
 from bfreplay.wording import amount, count, duration
 
 ISOLATED_POLICY = "gavel.isolated"
-"""Gives every job an equal part of the nodes: what finish-time fairness is measured by."""
+"""Baseline of finish-time fairness: every job gets an equal part of the nodes."""
 
 
 def scheduling_summary(
@@ -32,27 +32,27 @@ def scheduling_summary(
     policy: Policy,
     n_nodes: float,
 ) -> Scheduling:
-    """Scheduling metrics of a replay.
+    """Compute the scheduling metrics of a replay.
 
     Parameters
     ----------
     outcomes
-        Of a replay that is over.
+        Outcomes of a finished replay.
     ledger
         Its ledger.
     node_us_by_type
-        Node time held by jobs by node type, for all types of the log; of nodes that two jobs share once.
+        Allocated node time of every node type of the log; nodes that two jobs share count once.
     settings
-        For the prices.
+        Settings with the prices.
     window_start_us
-        From where the makespan counts.
+        Start of the makespan.
     isolated_jct_s
-        How long each job took under the isolated policy on the same nodes, by number, of those that finished;
-        ``None`` where nobody asked.
+        Completion times under the isolated policy by job number, of the jobs that finished; ``None`` where not
+        requested.
     policy
-        Says how long jobs take alone.
+        Policy that knows how long jobs take alone.
     n_nodes
-        Idle nodes of the log on average.
+        Mean number of idle nodes.
     """
     jobs = list(outcomes.measured)
     done = {index: job for index, job in jobs if index in outcomes.jct_s}
@@ -87,16 +87,16 @@ UNFAIR_RHO = 1.05
 
 
 def contention_fairness_of(outcomes: JobOutcomes, policy: Policy, n_nodes: float) -> ContentionFairness | None:
-    """Finish-time fairness by time alone and contention; ``None`` of jobs without end, or where no node was idle.
+    """Compute finish-time fairness by time alone and contention; ``None`` for jobs without end, or no idle node.
 
     Parameters
     ----------
     outcomes
-        Of a replay that is over.
+        Outcomes of a finished replay.
     policy
-        Says how long jobs take alone.
+        Policy that knows how long jobs take alone.
     n_nodes
-        Nodes there were on average.
+        Mean number of nodes.
     """
     jobs = list(outcomes.measured)
     if not n_nodes or any(math.isinf(job.work_samples) for _, job in jobs):
@@ -125,37 +125,37 @@ def contention_fairness_of(outcomes: JobOutcomes, policy: Policy, n_nodes: float
 
 
 def _present(submit_s: NDArray[np.float64], finish_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(J,) jobs that were there on average while each of them was, itself included."""
+    """Return the mean number of jobs present during each job, itself included: shape (J,)."""
     time_s = np.unique(np.concatenate([submit_s, finish_s]))
-    n_there = np.zeros(time_s.size)
-    np.add.at(n_there, np.searchsorted(time_s, submit_s), 1.0)
-    np.add.at(n_there, np.searchsorted(time_s, finish_s), -1.0)
-    job_s = np.concatenate([[0.0], np.cumsum(np.cumsum(n_there)[:-1] * np.diff(time_s))])
+    change = np.zeros(time_s.size)
+    np.add.at(change, np.searchsorted(time_s, submit_s), 1.0)
+    np.add.at(change, np.searchsorted(time_s, finish_s), -1.0)
+    job_s = np.concatenate([[0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(time_s))])
     until, since = (job_s[np.searchsorted(time_s, at)] for at in (finish_s, submit_s))
     lasts_s = finish_s - submit_s
-    there: NDArray[np.float64] = np.divide(until - since, lasts_s, out=np.ones(lasts_s.size), where=lasts_s > 0)
-    return there
+    present: NDArray[np.float64] = np.divide(until - since, lasts_s, out=np.ones(lasts_s.size), where=lasts_s > 0)
+    return present
 
 
 def weight_text(weight: float) -> str:
-    """A weight as the summary names it: ``5``, ``0.25``."""
+    """Return a weight as text: ``5``, ``0.25``."""
     return f"{weight:g}"
 
 
 def mean(values: Iterable[float]) -> float | None:
-    """The mean, summed exactly so that no order matters; ``None`` of nothing."""
+    """Return the mean, summed exactly so that the order does not matter; ``None`` for no values."""
     numbers = list(values)
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def cost_of(hours: Mapping[str, float], price: Mapping[str, float | None]) -> float | None:
-    """Node-hours by type at their prices; ``None`` where one of the types has none."""
+    """Return the cost of node-hours by type; ``None`` where a type has no price."""
     parts = [None if (each := price.get(name)) is None else held * each for name, held in hours.items()]
     return None if None in parts else math.fsum(filter(None, parts))
 
 
 def fairness_of(rhos: Sequence[float]) -> Fairness:
-    """Finish-time fairness of all jobs together, from the ``rho`` of each."""
+    """Sum up finish-time fairness from the ``rho`` of each job."""
     return Fairness(
         average_rho=mean(rhos),
         largest_rho=max(rhos, default=None),
@@ -165,20 +165,19 @@ def fairness_of(rhos: Sequence[float]) -> Fairness:
 
 
 _COUNTED = ("n_rounds", "n_recomputations", "lease_extensions", "lease_opportunities")
-"""Of a policy that decides in rounds."""
+"""Counts of a policy that decides in rounds."""
 
 
 def cluster_of(record: RunRecord) -> str | None:
-    """``v100=36,k80=36`` of a run on a cluster that was all the jobs' own; ``None`` for one on the log of a machine."""
+    """Return the cluster of a run, such as ``v100=36,k80=36``; ``None`` for a run on a log."""
     metadata = record.inputs.events.metadata
     return str(metadata.notes.get("cluster", "")) if metadata.source_format == SOURCE_FORMAT else None
 
 
 def is_about_scheduling(record: RunRecord) -> bool:
-    """Whether people look at a run for what became of the jobs rather than for what was made of idle nodes.
+    """Return whether scheduling metrics come first in a run, rather than the use of idle nodes.
 
-    It has its own cluster, nodes of types that are told apart, or a policy that decides in rounds; it ends with its
-    jobs, or is about some of them.
+    True for a run on a cluster, with several node types, with measured jobs or rounds, or one that ends with its jobs.
     """
     config = record.config
     return bool(
@@ -191,14 +190,14 @@ def is_about_scheduling(record: RunRecord) -> bool:
 
 
 def rounds_of(record: RunRecord) -> dict[str, int] | None:
-    """Rounds and leases, where the policy counted them."""
+    """Return counts of rounds and leases; ``None`` where the policy has none."""
     own = record.summary.policy or {}
     found = {name: own[name] for name in _COUNTED if isinstance(own.get(name), int)}
     return found if len(found) == len(_COUNTED) else None
 
 
 def plans_of(record: RunRecord) -> tuple[int, int] | None:
-    """Plans, and solves of plans that were not solved to the end, where the policy plans rounds ahead."""
+    """Return the number of plans, and of solves stopped early; ``None`` for a policy that does not plan ahead."""
     own = record.summary.policy or {}
     n_plans, *stopped = (own.get(name) for name in ("plans", "stopped_by_time_limit", "without_answer"))
     if not isinstance(n_plans, int):
@@ -207,7 +206,7 @@ def plans_of(record: RunRecord) -> tuple[int, int] | None:
 
 
 def window_words(record: RunRecord) -> str:
-    """``2021-02-10T00:48:48Z to ...``; of a log without a calendar ``0 to 2 h after its start``."""
+    """Return the window as text: ``2021-02-10T00:48:48Z to ...``, or time after the start of a relative log."""
     start_us, end_us = record.config.window_start_us, record.config.window_end_us
     if record.inputs.events.metadata.time_origin != "relative":
         return f"{iso_utc(start_us)} to {iso_utc(end_us)}"
@@ -215,14 +214,14 @@ def window_words(record: RunRecord) -> str:
 
 
 def instant_words(record: RunRecord, time_us: int) -> str:
-    """A time, or how long after the start of the log where that has no calendar."""
+    """Return a time as text; for a relative log, the time after its start."""
     if record.inputs.events.metadata.time_origin != "relative":
         return iso_utc(time_us)
     return f"{duration(time_us / 1e6)} after the start of the log"
 
 
 def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """Label and text of each line."""
+    """Yield the label and text of each line."""
     found = record.summary.scheduling
     yield from _completion(found)
     yield from _ideal(found.average_jct_s, record.summary.ideal)
@@ -230,7 +229,7 @@ def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "Makespan", duration(found.makespan_s)
     if found.utilisation is not None:
         yield "Utilisation", f"{found.utilisation:.1%} of the node-hours"
-    yield from _held(found, record.config.prices)
+    yield from _held_hours(found, record.config.prices)
     yield from _fairness(found.finish_time_fairness)
     yield from _contention_fairness(found.contention_fairness)
     plans = plans_of(record)
@@ -264,7 +263,7 @@ def _completion(found: Scheduling) -> Iterator[tuple[str, str]]:
         yield "", ", ".join(f"{duration(jct_s)} of weight {weight}" for weight, jct_s in by_weight)
 
 
-def _held(found: Scheduling, prices: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+def _held_hours(found: Scheduling, prices: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     hours = found.node_hours_by_type
     if len(hours) > 1:
         yield "Node-hours", "held: " + ", ".join(f"{amount(held)} of {name}" for name, held in hours.items())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.runs.metrics import share_at_least
 from bfreplay.runs.run_record import Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import warning_lines
@@ -16,10 +16,10 @@ from bfreplay.runs.scheduling_metrics import (
     scheduling_lines,
     window_words,
 )
-from bfreplay.wording import amount, count, duration, labelled, paragraphs
+from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, percent, signed_amount
 
 _Labelled = tuple[str, str]
-"""What a line begins with, and what it says."""
+"""Label and text of a line."""
 _BAR_WIDTH = 30
 _SOON = 0.5
 DECISION_WORDS = {
@@ -27,14 +27,14 @@ DECISION_WORDS = {
     "proven_by_fallback": "proven optimal by the fallback",
     "proven_trivially": "no job or no node to decide on",
     "feasible": "feasible, not proven optimal",
-    "wrong": "kept as it was although that breaks a bound",
-    "none": "without an answer, so all stayed as it was",
+    "wrong": "unchanged, although that breaks a bound",
+    "none": "without an answer: allocation unchanged",
     "not_asked": "policy not asked",
-    "unproven_by_design": "by a rule that proves nothing",
+    "unproven_by_design": "by a rule, without a proof",
 }
-"""What stands behind a decision, by the keys of ``summary.decisions``."""
+"""Words for the keys of ``summary.decisions``."""
 _OWN_PARAMETERS = ("events", "futures", "memory")
-"""Of the policies that look ahead."""
+"""Parameters of the policies that look ahead."""
 _DEADLINE_WORDS = {"void": "ended before by the source", "declined": "declined by the policy"}
 _NODE_HOURS = (
     ("useful", "useful"),
@@ -46,21 +46,21 @@ _NODE_HOURS = (
 
 
 def render(result: RunResult) -> str:
-    """Several lines: warnings, the window, where the node-hours went, training, decisions, seconds."""
+    """Return the summary as text: warnings, window, node-hours by label, training, decisions, seconds."""
     record = result.record
     parts = [
         warning_lines(result.warnings),
-        labelled(_header(record)),
+        labelled_lines(_header(record)),
         [*_node_hours(record)],
-        labelled(_training(record)),
-        [*_decisions(result), *labelled(_session(result))],
+        labelled_lines(_training(record)),
+        [*_decisions(result), *labelled_lines(_session(result))],
     ]
     return paragraphs(parts)
 
 
 def policy_words(config: RunConfig) -> str:
-    """The policy of a run in words: ``bftrainer, decided by exact, T_fwd 120 s``."""
-    policy, own = config.described, config.policy
+    """Return the policy of a run in words: ``bftrainer, decided by exact, T_fwd 120 s``."""
+    policy, own = config.policy_description, config.policy
     details = [policy.name]
     details += [f"{key} {own[key]}" for key in _OWN_PARAMETERS if key in own]
     if policy.solver is not None:
@@ -92,7 +92,7 @@ def _header(record: RunRecord) -> Iterator[_Labelled]:
     idle = amount(summary.ledger.node_hours.idle)
     if (cluster := cluster_of(record)) is None:
         yield "Window", f"{window_words(record)} ({duration(summary.duration_s)}), {n_nodes}"
-        yield "Idle", f"{idle} node-hours, as much as {amount(summary.equivalent_nodes)} dedicated nodes"
+        yield "Idle", f"{idle} node-hours, equivalent to {amount(summary.equivalent_nodes)} dedicated nodes"
     else:
         yield "Cluster", f"{cluster} ({n_nodes}) for {duration(summary.duration_s)}: {idle} node-hours"
 
@@ -106,12 +106,12 @@ def _job_times(summary: Summary) -> Iterator[_Labelled]:
         deadlines = summary.deadlines.items()
         yield "Deadlines", ", ".join(f"{n:,} {_DEADLINE_WORDS.get(word, word)}" for word, n in deadlines if n)
     if many := summary.jobs["not_submitted"]:
-        yield "", f"{count(many, 'job')} submitted only after the window's end"
+        yield "", f"{count(many, 'job')} submitted after the end of the window"
 
 
 def fallback_words(record: RunRecord) -> str | None:
-    """Say how many decisions the solver of the run did not answer itself; ``None`` where it answered all."""
-    solver = record.config.described.solver
+    """Return a sentence on the decisions that the fallback answered; ``None`` without any."""
+    solver = record.config.policy_description.solver
     fallback = None if solver is None else solver.fallback
     n = sum(record.summary.fallbacks.values())
     by = "answered by the fallback" + ("" if fallback is None else f" ({fallback})")
@@ -128,22 +128,22 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
         if key == "stalled" and not hours.stalled:
             continue
         share = hours[key] / hours.idle if hours.idle else 0.0
-        yield f"  {label:<20}{amount(hours[key]):>14}  {share:>6.1%}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
+        yield f"  {label:<20}{amount(hours[key]):>14}  {percent(share):>7}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     done_us, duration_s = summary.last_finish_us, summary.duration_s
     if done_us is not None:
         done_s = (done_us - start_us) / 1e6
         after = f"{duration(done_s)} of {duration(duration_s)}"
         if record.inputs.jobs.of_source:
-            yield f"    all was over after {after}"
+            yield f"    the search finished after {after}"
         elif done_s < _SOON * duration_s:
-            yield f"    all jobs were done after {after}: give more of them, or --unlimited-work"
+            yield f"    all jobs were done after {after}: use more jobs, or --unlimited-work"
 
 
 def _training(record: RunRecord) -> Iterator[_Labelled]:
     summary, start_us = record.summary, record.config.window_start_us
     ledger, efficiency, learning = summary.ledger, summary.efficiency, summary.learning
-    cost = f"rescaling cost {ledger.rescale_samples:.3g}, preemption {ledger.preemption_samples:.3g}"
-    yield "Samples", f"{ledger.samples:.4g} processed; {cost}"
+    cost = f"rescaling cost {amount(ledger.rescale_samples)}, preemption {amount(ledger.preemption_samples)}"
+    yield "Samples", f"{amount(ledger.samples)} processed; {cost}"
     if efficiency is not None:
         nodes = f"{amount(efficiency.equivalent_nodes)} dedicated nodes"
         if record.inputs.jobs.of_source:
@@ -165,7 +165,7 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
     yield from _bound(summary.bound, start_us, summary.last_finish_us)
     if summary.reason_without_baselines is not None:
         yield "Baselines", f"none: {summary.reason_without_baselines}"
-    yield "Jobs", _statuses(summary.jobs) or "none was submitted in the window"
+    yield "Jobs", _statuses(summary.jobs) or "none submitted in the window"
     yield from _job_times(summary)
     yield from _scores(summary, start_us)
     if is_about_scheduling(record):
@@ -183,7 +183,7 @@ def _statuses(jobs: Mapping[str, int]) -> str:
 def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_Labelled]:
     u = efficiency.u
     undefined = f"undefined: the same jobs process nothing on {nodes}"
-    yield "U", undefined if u is None else f"{u:.3f} of what {nodes} would process in this window"
+    yield "U", undefined if u is None else f"{amount(u)} of the samples that {nodes} would process in this window"
     mine, theirs = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
     if mine is not None and theirs is not None:
         here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
@@ -191,30 +191,29 @@ def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_
 
 
 BOUND_WORDS = {
-    "priced": "what anyone who knows the future could process",
-    "free_rescaling": "what anyone who knows the future could process with free rescaling",
-    "work": "what anyone who knows the future could process, free to choose among the jobs",
+    "priced": "the upper bound",
+    "free_rescaling": "the upper bound with free rescaling",
+    "work": "the upper bound with free rescaling and free choice among the jobs",
 }
-"""What an upper bound is of, by its kind."""
+"""Words for an upper bound, by its kind."""
 
 
 def _bound(bound: Bound | None, start_us: int, done_us: int | None) -> Iterator[_Labelled]:
     if bound is None or bound.share is None:
         return
     if done_us is None or bound.earliest_finish_us is None:
-        share = math.floor(bound.share * 1000) / 1000
-        yield "Bound", f"at least {share:.1%} of {BOUND_WORDS[bound.kind]}"
+        yield "Bound", f"at least {share_at_least(bound.share)} of {BOUND_WORDS[bound.kind]}"
     else:
         done, earliest = (duration((time_us - start_us) / 1e6) for time_us in (done_us, bound.earliest_finish_us))
-        yield "Bound", f"all jobs are done after {done}; nobody could be done before {earliest}"
+        yield "Bound", f"all jobs are done after {done}; lower bound: no policy can finish before {earliest}"
 
 
 def _elsewhere(where: str, samples: float, jobs: Mapping[str, int], best: float | None, over_s: float | None) -> str:
-    """A job source's jobs in another replay: other ones may be pruned there, so samples are no measure of it."""
-    parts = [f"{samples:.4g} samples", _statuses(jobs)]
+    """Text about a job source in another replay, where other jobs may be pruned: samples do not compare them."""
+    parts = [f"{amount(samples)} samples", _statuses(jobs)]
     if best is not None:
         parts.append(f"best score {best:.6g}")
-    parts.append("not over" if over_s is None else f"over after {duration(over_s)}")
+    parts.append("not finished" if over_s is None else f"finished after {duration(over_s)}")
     return f"{where}: {', '.join(filter(None, parts))}"
 
 
@@ -222,7 +221,7 @@ def _learning(learning: LearningCost, start_us: int) -> str:
     lost = learning.lost
     if lost is None:
         return "nothing is processed with known curves either"
-    share = f"{abs(lost):.2%} {'fewer' if lost >= 0 else 'more'} samples than with known curves"
+    share = f"{percent(abs(lost))} {'fewer' if lost >= 0 else 'more'} samples than with known curves"
     mine, theirs = learning.last_finish_us, learning.known_last_finish_us
     if mine is None or theirs is None:
         return share
@@ -232,7 +231,7 @@ def _learning(learning: LearningCost, start_us: int) -> str:
 
 def _learning_in_rounds(jct_s: float | None, known_s: float | None) -> str:
     here, there = ("no job completes" if each is None else duration(each) for each in (jct_s, known_s))
-    share = f", {(jct_s / known_s - 1):+.2%} for learning them" if jct_s and known_s else ""
+    share = f", {signed_amount(100 * (jct_s / known_s - 1))} % for learning them" if jct_s and known_s else ""
     return f"average JCT {here}; with known rates of pairs {there}{share}"
 
 
@@ -249,12 +248,12 @@ def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:
         yield "", f"with {', '.join(chosen)}"
     if scores.best_finished_job is not None:
         last = f"{scores.best_finished_score:.6g} by {scores.best_finished_job}"
-        yield "", f"the best last score of a finished one: {last}"
+        yield "", f"best final score of a finished job: {last}"
 
 
 def _decisions(result: RunResult) -> Iterator[str]:
     summary = result.summary
-    yield from labelled([("Decisions", f"{summary.n_decisions:,}")])
+    yield from labelled_lines([("Decisions", f"{summary.n_decisions:,}")])
     yield from (f"  {n:>10,}  {DECISION_WORDS.get(kind, kind)}" for kind, n in summary.decisions.items())
     if summary.fallbacks:
         total = sum(summary.fallbacks.values())
@@ -265,7 +264,7 @@ def _decisions(result: RunResult) -> Iterator[str]:
     if slowest is not None:
         when = instant_words(result.record, slowest.time_us)
         size = f"{count(slowest.n_jobs, 'job')}, {count(slowest.n_idle, 'idle node')}"
-        yield f"  slowest {slowest.decide_s * 1e3:,.2f} ms at {when} ({size})"
+        yield f"  slowest {amount(slowest.decide_s * 1e3)} ms at {when} ({size})"
 
 
 def _session(result: RunResult) -> Iterator[_Labelled]:

@@ -12,7 +12,7 @@ import numpy as np
 from bfreplay.scalability.choice import TIED_WITHIN, Choice
 from bfreplay.scalability.fitting import FittedLaw
 from bfreplay.scalability.law import Scaling, name_of
-from bfreplay.wording import aligned, count, digits
+from bfreplay.wording import aligned_lines, count, digits
 
 WIDTH = 100
 _wrapped = partial(textwrap.wrap, width=WIDTH, break_on_hyphens=False)
@@ -214,7 +214,7 @@ def _table(choice: Choice) -> list[str]:
         for i, (each, value, (low, high)) in enumerate(zip(law.parameters, law.values, fitted.intervals, strict=True)):
             middle = (each.name, digits(value), f"{digits(low)} to {digits(high)}")
             rows.append((*first, *middle, *last) if i == 0 else ("", "", *middle, "", "", ""))
-    return aligned(rows, left=(0, 1, 2, 4, 7))
+    return aligned_lines(rows, left=(0, 1, 2, 4, 7))
 
 
 def _verdict(choice: Choice, fitted: FittedLaw) -> str:

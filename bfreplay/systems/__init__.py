@@ -1,16 +1,16 @@
-"""Published systems as policies on the same replay: a room each, all of one shape.
+"""Published systems as policies on the same replay: a folder each, all of one shape.
 
-A room ``systems/NAME/`` has
+A folder ``systems/NAME/`` has
 
-- ``__init__``: ``SYSTEM``, which says by name what the system adds; a line in ``registry.py`` makes the room known;
-- ``trace``: its traces of jobs, read as a ``JobSet`` (and written), and how a file is recognised as one;
+- ``__init__``: ``SYSTEM``, the names of all that the system adds; a line in ``registry.py`` registers the folder;
+- ``trace``: its traces of jobs, read as a ``JobSet`` (and written), and a test whether a file is one;
 - ``throughputs``: its measured rates of jobs by node type, and ``made_up_throughputs`` to try it without its files;
 - ``policies``: its policies by name, each made from the options of a run;
-- ``quirks``: where its published program differs from its paper, each difference off unless it is asked for.
+- ``quirks``: differences of its published program from its paper, each off by default.
 
-What is particular to a system stands beside these: Gavel's ``shares`` and ``rounds``, Shockwave's ``planner`` and the
+Parts of one system only are in the same folder: Gavel's ``shares`` and ``rounds``, Shockwave's ``planner`` and the
 rules by which its jobs change. ``trace_lines`` reads the format that all their traces have.
 
-A room imports what is below it (replay, policies, milp). Shockwave, which grew out of Gavel, also takes Gavel's rounds,
-shares and throughputs from there; nothing in Gavel's room knows of Shockwave.
+A folder imports from below only (replay, policies, milp). Shockwave, which is based on Gavel, also uses Gavel's rounds,
+shares and throughputs; nothing in Gavel's folder knows of Shockwave.
 """

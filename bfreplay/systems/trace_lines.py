@@ -1,4 +1,4 @@
-"""Traces of jobs as Gavel wrote them first: tab-separated text without a header, one line a job, by arrival."""
+"""Traces in Gavel's original format: tab-separated text without a header, one line a job, by arrival."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bfreplay.documents import not_utf8
 from bfreplay.errors import InputError
 
 NO_SLO = -1.0
-"""What stands for no deadline."""
+"""Value that stands for no deadline."""
 
 _FIRST_BYTES = 65_536
 _MOST_DIGITS = 16
@@ -27,19 +27,19 @@ def n_columns(file: Path) -> int:
 
 
 def trace_lines(file: Path, layouts: Sequence[Sequence[str]]) -> Iterator[TraceLine]:
-    """The lines of a trace, in order of arrival.
+    """Return the lines of a trace, in order of arrival.
 
     Parameters
     ----------
     file
         The trace.
     layouts
-        Names of the columns of each layout of the format, the present one first. The first line tells them apart.
+        Names of the columns of each layout of the format, the present one first; the first line decides.
 
     Raises
     ------
     InputError
-        The file is empty or no text, a line has another number of columns, or the jobs are not in order of arrival.
+        Empty file or no text, a line with another number of columns, or jobs not in order of arrival.
     """
     check_is_file(file)
     try:
@@ -67,16 +67,16 @@ def trace_lines(file: Path, layouts: Sequence[Sequence[str]]) -> Iterator[TraceL
 
 
 class TraceLine:
-    """The cells of one line, read by the names of their columns; every reader raises ``InputError`` for a bad cell.
+    """Cells of one line, read by column name; every reader raises ``InputError`` for a bad cell.
 
     Parameters
     ----------
     file, number, text
-        Where it stands, and what stands there.
+        File, line number and text.
     columns
         Names of its columns.
     layouts
-        Those that the format has, for the error.
+        Layouts of the format, for the error.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class TraceLine:
         if len(cells) != len(columns):
             present, *older = layouts
             layout = f"{len(present)} columns: {', '.join(present)}"
-            raise self.refused(
+            raise self.error(
                 f"a line of the trace has {len(cells)} column{'s' if len(cells) > 1 else ''}", None, text,
                 f"{len(columns)} columns as in line 1: {', '.join(columns)}" if number > 1
                 else "; or the old ".join([layout, *(f"{len(each)}: {', '.join(each)}" for each in older)]),
@@ -98,63 +98,63 @@ class TraceLine:
         self._cells = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
 
     def job_type(self) -> str:
-        """The job type, which is not empty."""
+        """Return the job type, which is not empty."""
         job_type = self._cells["job type"]
         if not job_type:
-            raise self.refused("a job has no type", "job type", job_type, "a job type of the throughput file", None)
+            raise self.error("a job has no type", "job type", job_type, "a job type of the throughput file", None)
         return job_type
 
     def check_flag(self, column: str) -> None:
         """Refuse a flag that is neither 0 nor 1."""
         if self._cells[column] not in ("0", "1"):
-            raise self.refused(
+            raise self.error(
                 "a flag is neither 0 nor 1", column, self._cells[column], "0 or 1", "check the order of the columns"
             )
 
     def slo(self) -> float | None:
-        """The deadline as a factor of the duration; ``None`` for none."""
+        """Return the deadline as a factor of the duration; ``None`` for none."""
         slo = self._number("SLO", "times the duration, > 0; or -1 for none")
         if not (slo > 0 or slo == NO_SLO):
-            raise self.refused(
-                "the SLO is no factor of a duration", "SLO", slo, "a number > 0, or -1 for none", "write -1 for none"
+            raise self.error(
+                "the SLO is not a factor of a duration", "SLO", slo, "a number > 0, or -1 for none", "write -1 for none"
             )
         return None if slo == NO_SLO else slo
 
     def weight(self) -> float:
-        """The priority weight."""
+        """Return the priority weight."""
         weight = self._number("priority weight", "a number > 0")
         if not weight > 0:
-            raise self.refused("the priority weight is not positive", "priority weight", weight, "a number > 0", None)
+            raise self.error("the priority weight is not positive", "priority weight", weight, "a number > 0", None)
         return weight
 
     def word(self, column: str, words: Sequence[str]) -> str:
-        """One of ``words``."""
+        """Return a cell that is one of ``words``."""
         word = self._cells[column]
         if word not in words:
-            raise self.refused(f"the {column} is unknown", column, word, f"one of {', '.join(words)}", None)
+            raise self.error(f"the {column} is unknown", column, word, f"one of {', '.join(words)}", None)
         return word
 
     def whole(self, column: str) -> int:
-        """A whole number of at least 1."""
+        """Return a whole number of at least 1."""
         text = self._cells[column]
         if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= _LARGEST):
-            raise self.refused(
-                f"the {column} {'are' if column.endswith('s') else 'is'} no whole number of at least 1", column, text,
+            raise self.error(
+                f"the {column} {'are' if column.endswith('s') else 'is'} not a whole number >= 1", column, text,
                 "a whole number >= 1, in digits", None,
             )  # fmt: skip
         return int(text)
 
     def arrival_us(self) -> int:
-        """The arrival in microseconds."""
+        """Return the arrival in microseconds."""
         text = self._cells["arrival"]
         try:
             arrival_us = seconds_to_us(text, exact=False)
         except ValueError as error:
-            raise self.refused(
-                f"the arrival is no time: {error}", "arrival", text, "seconds from the start of the trace", None
+            raise self.error(
+                f"the arrival is not a time: {error}", "arrival", text, "seconds from the start of the trace", None
             ) from error
         if arrival_us < 0:
-            raise self.refused("the arrival is before the start", "arrival", text, "seconds >= 0", None)
+            raise self.error("the arrival is before the start", "arrival", text, "seconds >= 0", None)
         return arrival_us
 
     def _number(self, column: str, expected: str) -> float:
@@ -164,10 +164,10 @@ class TraceLine:
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise self.refused(f"the {column} is no number", column, text, expected, None)
+            raise self.error(f"the {column} is not a number", column, text, expected, None)
         return number
 
-    def refused(self, problem: str, column: str | None, value: object, expected: str, fix: str | None) -> InputError:
+    def error(self, problem: str, column: str | None, value: object, expected: str, fix: str | None) -> InputError:
         """Return the error for a cell of this line."""
         return InputError(
             problem, file=self._file, row=f"line {self.number}", column=column, value=value, expected=expected,

@@ -1,6 +1,6 @@
-"""Contract tests, as classes to inherit: what a stranger's part must do to be used by bfreplay.
+"""Contract tests for plug-ins, as classes to inherit.
 
-There is one each for a formulation, a back end, a policy, an objective and a job source.
+One class each for formulations, back ends, policies, objectives and job sources.
 
 In a test file of your own, with pytest:
 
@@ -12,7 +12,7 @@ In a test file of your own, with pytest:
     class TestMine(FormulationContract):
         formulation = Mine
 
-Everything that bfreplay ships inherits the same.
+All plug-ins that bfreplay ships inherit them too.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""What a back end must do."""
+"""Contract of back ends."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from bfreplay.testing.models import infeasible_models, knapsack, market_split, s
 OPTIONS = SolveOptions(30.0)
 
 GRACE_S = 30.0
-"""No clause is about speed: a busy machine may take long over its time limit."""
+"""Generous, since no clause is about speed: a busy machine may exceed a time limit by far."""
 
 TOLERANCE = 1e-6
-"""How far a column or a row may be off: what MILP solvers work to."""
+"""Tolerance of columns and rows, as MILP solvers have it."""
 
 RANDOM_DECISIONS = 12
-"""For each formulation."""
+"""Decisions for each formulation."""
 
 SOLVABLE, INFEASIBLE, UNBOUNDED = solvable_models(), infeasible_models(), unbounded_models()
 WITHOUT_AN_ANSWER = (SolverStatus.NO_SOLUTION, SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED)
@@ -42,8 +42,8 @@ WITHOUT_AN_ANSWER = (SolverStatus.NO_SOLUTION, SolverStatus.INFEASIBLE, SolverSt
 class BackendContract:
     """Inherit, and set ``backend``: a registered name, or ``package.module:Class``, importable in a worker.
 
-    What its capabilities exclude it must refuse, and infinite bounds it may: by ``ModelRefusedError``, with its own
-    name and the reason in the message. Everything else it must solve.
+    It must solve every model, with two exceptions: it must refuse what its capabilities exclude, and may refuse
+    infinite bounds, by ``ModelRefusedError`` with its own name and the reason in the message.
     """
 
     backend: str
@@ -51,13 +51,13 @@ class BackendContract:
     @pytest.fixture(scope="class")
     @classmethod
     def backend_name(cls) -> str:
-        """What is tested."""
+        """Name of the tested back end."""
         return cls.backend
 
     @pytest.fixture(scope="class")
     @classmethod
-    def made(cls, backend_name: str) -> Backend:
-        """The back end itself, for what it says of itself. It solves nothing in this process."""
+    def instance(cls, backend_name: str) -> Backend:
+        """Back end in this process, for its name and capabilities; it solves nothing here."""
         found = backend_of(backend_name)
         if reason := why_not(found):
             pytest.fail(f"back end {backend_name} does not work here: {reason}")
@@ -65,24 +65,24 @@ class BackendContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def worker(cls, backend_name: str, made: Backend) -> Iterator[IsolatedBackend]:
+    def worker(cls, backend_name: str, instance: Backend) -> Iterator[IsolatedBackend]:
         """The back end in one process for all tests of the class; a crash fails one of them."""
         with IsolatedBackend(backend_name, grace_s=GRACE_S) as worker:
             yield worker
 
-    def test_it_says_what_it_is(self, backend_name: str, made: Backend) -> None:
-        assert isinstance(made, Backend)
-        assert isinstance(made.name, str)
-        assert made.name
-        assert made.name == backend_name or ":" in backend_name, "it is registered by another name than its own"
-        assert isinstance(made.capabilities, Capabilities)
-        assert made.available() == ""
-        assert not version_of(made).startswith("version() failed")
+    def test_it_says_what_it_is(self, backend_name: str, instance: Backend) -> None:
+        assert isinstance(instance, Backend)
+        assert isinstance(instance.name, str)
+        assert instance.name
+        assert instance.name == backend_name or ":" in backend_name, "it is registered under another name than its own"
+        assert isinstance(instance.capabilities, Capabilities)
+        assert instance.available() == ""
+        assert not version_of(instance).startswith("version() failed")
 
     @pytest.mark.parametrize("case", SOLVABLE)
-    def test_it_finds_the_optimum(self, case: str, worker: IsolatedBackend, made: Backend) -> None:
+    def test_it_finds_the_optimum(self, case: str, worker: IsolatedBackend, instance: Backend) -> None:
         known = SOLVABLE[case]
-        answer = solved(worker, made, known.model)
+        answer = checked_answer(worker, instance, known.model)
         if answer is not None:
             assert answer.solver_status is SolverStatus.OPTIMAL, answer.message
             assert answer.objective == pytest.approx(known.optimum, rel=1e-7)
@@ -92,63 +92,67 @@ class BackendContract:
                 assert answer.x.tolist() == pytest.approx(list(known.x), rel=0.0, abs=1e-6)
 
     @pytest.mark.parametrize("case", INFEASIBLE)
-    def test_it_calls_an_infeasible_model_infeasible(self, case: str, worker: IsolatedBackend, made: Backend) -> None:
-        answer = solved(worker, made, INFEASIBLE[case])
+    def test_it_calls_an_infeasible_model_infeasible(
+        self, case: str, worker: IsolatedBackend, instance: Backend
+    ) -> None:
+        answer = checked_answer(worker, instance, INFEASIBLE[case])
         if answer is not None:
             assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
 
     @pytest.mark.parametrize("case", UNBOUNDED)
-    def test_it_calls_an_unbounded_model_unbounded(self, case: str, worker: IsolatedBackend, made: Backend) -> None:
-        answer = solved(worker, made, UNBOUNDED[case])
+    def test_it_calls_an_unbounded_model_unbounded(self, case: str, worker: IsolatedBackend, instance: Backend) -> None:
+        answer = checked_answer(worker, instance, UNBOUNDED[case])
         if answer is not None:
             assert answer.solver_status is SolverStatus.UNBOUNDED, answer.message
 
     @pytest.mark.parametrize("limit_s", [0.05, 0.5])
     def test_a_time_limit_is_a_status_and_bounds_stay_bounds(
-        self, limit_s: float, worker: IsolatedBackend, made: Backend
+        self, limit_s: float, worker: IsolatedBackend, instance: Backend
     ) -> None:
-        answer = must_solve(worker, made, market_split(exact=False), SolveOptions(limit_s))
+        answer = must_solve(worker, instance, market_split(exact=False), SolveOptions(limit_s))
         if answer.solver_status is SolverStatus.OPTIMAL:
-            assert answer.objective == pytest.approx(0.0, abs=1e-6), "it calls optimal what is not"
+            assert answer.objective == pytest.approx(0.0, abs=1e-6), "it calls an answer optimal that is not"
         else:
             assert answer.solver_status in (SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION), answer.message
         assert answer.bound >= -1e-6, "its bound excludes the optimum"
 
-    def test_almost_no_time_gives_no_optimum_that_was_not_proven(self, worker: IsolatedBackend, made: Backend) -> None:
-        answer = must_solve(worker, made, _model_of_a_decision(), SolveOptions(1e-6))
+    def test_almost_no_time_gives_no_optimum_that_was_not_proven(
+        self, worker: IsolatedBackend, instance: Backend
+    ) -> None:
+        answer = must_solve(worker, instance, _model_of_a_decision(), SolveOptions(1e-6))
         if answer.solver_status is SolverStatus.OPTIMAL:
             assert answer.objective == pytest.approx(_optimum_of_the_decision())
         else:
             assert answer.solver_status in (SolverStatus.NO_SOLUTION, SolverStatus.FEASIBLE), answer.message
 
-    def test_a_start_is_used_where_that_is_declared(self, worker: IsolatedBackend, made: Backend) -> None:
-        """Without its start nobody finds a feasible point of this model in time."""
-        if not made.capabilities.warm_start:
-            pytest.skip(f"{made.name} takes no start, as declared")
-        answer = must_solve(worker, made, market_split(exact=True), SolveOptions(1.0))
+    def test_a_start_is_used_where_that_is_declared(self, worker: IsolatedBackend, instance: Backend) -> None:
+        """No solver finds a feasible point of this model in time without its start."""
+        if not instance.capabilities.warm_start:
+            pytest.skip(f"{instance.name} takes no start, as declared")
+        answer = must_solve(worker, instance, market_split(exact=True), SolveOptions(1.0))
         assert answer.x is not None, f"it has lost the start: {answer.message}"
 
-    def test_the_same_model_and_seed_give_the_same_answer(self, worker: IsolatedBackend, made: Backend) -> None:
+    def test_the_same_model_and_seed_give_the_same_answer(self, worker: IsolatedBackend, instance: Backend) -> None:
         model = _model_of_a_decision()
         for seed in (0, 7, 2**31 - 2):
             options = SolveOptions(30.0, seed=seed)
-            first, second = (must_solve(worker, made, model, options) for _ in range(2))
+            first, second = (must_solve(worker, instance, model, options) for _ in range(2))
             np.testing.assert_array_equal(first.x, second.x)
             assert (first.objective, first.bound) == (second.objective, second.bound)
 
-    def test_several_threads_and_one_again(self, worker: IsolatedBackend, made: Backend) -> None:
+    def test_several_threads_and_one_again(self, worker: IsolatedBackend, instance: Backend) -> None:
         for threads in (2, 1, 2):
-            answer = must_solve(worker, made, _model_of_a_decision(), SolveOptions(30.0, threads=threads))
+            answer = must_solve(worker, instance, _model_of_a_decision(), SolveOptions(30.0, threads=threads))
             assert answer.objective == pytest.approx(_optimum_of_the_decision())
 
-    def test_a_gap_bounds_what_may_be_called_optimal(self, worker: IsolatedBackend, made: Backend) -> None:
+    def test_a_gap_bounds_what_may_be_called_optimal(self, worker: IsolatedBackend, instance: Backend) -> None:
         known = knapsack()
-        rough = must_solve(worker, made, known.model, SolveOptions(30.0, relative_gap=0.2))
+        rough = must_solve(worker, instance, known.model, SolveOptions(30.0, relative_gap=0.2))
         assert rough.solver_status is SolverStatus.OPTIMAL, rough.message
         assert rough.objective >= known.optimum / 1.25 - 1e-6, "its answer is worse than the gap allows"
         assert rough.bound >= known.optimum - 1e-6, "its bound excludes the optimum"
 
-    def test_nothing_reaches_standard_output_or_error(self, backend_name: str, made: Backend) -> None:
+    def test_nothing_reaches_standard_output_or_error(self, backend_name: str, instance: Backend) -> None:
         tasks = [
             (SOLVABLE["whole columns"].model, OPTIONS),
             (SOLVABLE["a start that breaks bounds"].model, OPTIONS),
@@ -167,16 +171,18 @@ class BackendContract:
 
     @pytest.mark.parametrize("formulation_name", FORMULATIONS.built_in)
     def test_random_decisions_get_their_optimum(
-        self, formulation_name: str, worker: IsolatedBackend, made: Backend
+        self, formulation_name: str, worker: IsolatedBackend, instance: Backend
     ) -> None:
         formulation = formulation_of(formulation_name)
-        if reason := refused(formulation, made):
+        if reason := refused(formulation, instance):
             pytest.skip(f"{formulation_name}: {reason}")
         for problem in random_decisions(RANDOM_DECISIONS, seed=4):
             posed = problem.held_to_published_limit() if formulation.change_limited else problem
             best = ExactSolver().solve(posed)
             model = formulation.build(problem)
-            answer = must_solve(worker, made, model if made.capabilities.warm_start else replace(model, start=None))
+            answer = must_solve(
+                worker, instance, model if instance.capabilities.warm_start else replace(model, start=None)
+            )
             if best.counts is None:
                 assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
             else:
@@ -185,34 +191,34 @@ class BackendContract:
 
 
 def must_solve(
-    worker: IsolatedBackend, made: Backend, model: LinearModel, options: SolveOptions = OPTIONS
+    worker: IsolatedBackend, instance: Backend, model: LinearModel, options: SolveOptions = OPTIONS
 ) -> BackendAnswer:
-    """Return its answer to a model that nobody may refuse."""
-    answer = solved(worker, made, model, options)
+    """Return its answer to a model that it may not refuse."""
+    answer = checked_answer(worker, instance, model, options)
     assert answer is not None
     return answer
 
 
-def solved(
-    worker: IsolatedBackend, made: Backend, model: LinearModel, options: SolveOptions = OPTIONS
+def checked_answer(
+    worker: IsolatedBackend, instance: Backend, model: LinearModel, options: SolveOptions = OPTIONS
 ) -> BackendAnswer | None:
-    """Its answer, checked for what holds of every answer; ``None`` where it refuses the model, as it may."""
+    """Return its answer after the checks for every answer; ``None`` for a refusal that is allowed."""
     ran = worker.solve(model, options)
     excluded = []
-    if model.sets and not made.capabilities.sos:
+    if model.sets and not instance.capabilities.sos:
         excluded.append("special ordered set")
-    if not model.is_integer.all() and not made.capabilities.continuous:
+    if not model.is_integer.all() and not instance.capabilities.continuous:
         excluded.append("continuous")
     if ran.process_status is ProcessStatus.REFUSED:
         endless = np.isinf(model.column_lower).any() or np.isinf(model.column_upper).any()
         reasons = [*excluded, "bounds"] if endless else excluded
         assert reasons, f"it refuses a model that it must take: {ran.message}"
-        assert made.name in ran.message, f"the refusal does not name {made.name}: {ran.message}"
+        assert instance.name in ran.message, f"the refusal does not name {instance.name}: {ran.message}"
         assert any(reason in ran.message for reason in reasons), f"the refusal has none of {reasons}: {ran.message}"
         return None
     assert ran.process_status is ProcessStatus.OK, ran.message
     assert ran.answer is not None, ran.message
-    assert not excluded, f"it takes a model with what its capabilities exclude: {excluded}"
+    assert not excluded, f"it takes a model that its capabilities exclude: {excluded}"
     _check(model, ran.answer)
     return ran.answer
 

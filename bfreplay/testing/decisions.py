@@ -40,7 +40,7 @@ def _decision(
 
 
 def corner_decisions() -> dict[str, AllocationProblem]:
-    """Small decisions with one trap each, by what the trap is."""
+    """Return small decisions with one trap each, by the name of the trap."""
     concave, dented = [0.0, 5.0, 8.0, 9.0, 9.5], [0.0, 1.0, 1.5, 6.0, 6.1]
     return {
         "one job, one node": _decision([0], [1], [1], [[0.0, 3.0]], 1),
@@ -64,7 +64,7 @@ def corner_decisions() -> dict[str, AllocationProblem]:
 
 
 def random_decisions(count: int = RANDOM_DECISIONS, seed: int = 0) -> list[AllocationProblem]:
-    """Up to five jobs and twelve idle nodes: any minima and maxima, curves with dents, at times a change limit."""
+    """Return decisions of up to five jobs on twelve nodes: curves with dents, sometimes a change limit."""
     rng = np.random.default_rng(seed)
     decisions = []
     for _ in range(count):
@@ -84,9 +84,9 @@ def random_decisions(count: int = RANDOM_DECISIONS, seed: int = 0) -> list[Alloc
 
 
 def wide_decisions(seed: int = 0) -> list[AllocationProblem]:
-    """One and two jobs on 16, 33 and 64 idle nodes: curves with dents that rise to the end.
+    """Return decisions of one and two jobs on 16, 33 and 64 idle nodes: curves with dents that rise to the end.
 
-    From nothing, from half of the nodes, and for one job also where rescaling costs too much.
+    They start from no node, from half of the nodes, and for one job also where rescaling costs too much.
     """
     rng = np.random.default_rng(seed)
     decisions = []
@@ -105,9 +105,9 @@ def wide_decisions(seed: int = 0) -> list[AllocationProblem]:
 
 @cache
 def replayed_decisions() -> tuple[AllocationProblem, ...]:
-    """Decisions of a replay of the bundled sample: two jobs of up to 64 nodes at once.
+    """Return decisions of a replay of the bundled sample: two jobs of up to 64 nodes at once.
 
-    On at most 32 idle nodes, beyond which a formulation with a column for each job and node may take minutes.
+    At most 32 nodes are idle: beyond, a formulation with a column for each job and node may take minutes.
     """
     from bfreplay.datasets import load_events, load_jobs
     from bfreplay.datasets.bundled import sample_events_path, sample_jobs_path
@@ -126,7 +126,7 @@ def replayed_decisions() -> tuple[AllocationProblem, ...]:
 
 
 class _Keeping(ExactSolver):
-    """The exact solver; keeps the decisions on at most 32 idle nodes."""
+    """Exact solver that keeps the decisions on at most 32 idle nodes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ TOLERANCE = 1e-9
 
 
 def point_fault(model: LinearModel, x: NDArray[np.float64], tolerance: float = TOLERANCE) -> str:
-    """What of ``model`` the point ``x (C,)`` breaks, in one sentence; empty when it is feasible.
+    """Return the first constraint of ``model`` that ``x (C,)`` violates, in one sentence; empty if feasible.
 
     Bounds and whole columns may be off by ``tolerance``, rows by ``tolerance`` times the larger of 1 and their sum.
     """

@@ -1,4 +1,4 @@
-"""What a formulation must do."""
+"""Contract of formulations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CORNERS = corner_decisions()
 class FormulationContract:
     """Inherit, and set ``formulation`` to your class.
 
-    ``backend`` is what solves its models: a registered name that takes them. CBC takes every kind.
+    ``backend`` is the registered name of a back end that takes its models. CBC takes every kind.
     """
 
     formulation: type[Formulation]
@@ -44,11 +44,11 @@ class FormulationContract:
             yield worker
 
     def test_it_is_made_without_arguments_and_says_what_it_is(self) -> None:
-        made = self.formulation()
-        assert isinstance(made, Formulation)
-        assert isinstance(made.name, str)
-        assert made.name
-        for flag in (made.needs_sos, made.needs_continuous, made.change_limited):
+        instance = self.formulation()
+        assert isinstance(instance, Formulation)
+        assert isinstance(instance.name, str)
+        assert instance.name
+        for flag in (instance.needs_sos, instance.needs_continuous, instance.change_limited):
             assert isinstance(flag, bool)
 
     @pytest.mark.parametrize("corner", CORNERS)
@@ -59,7 +59,7 @@ class FormulationContract:
             continuous = not model.is_integer.all()
             assert not continuous or self.formulation().needs_continuous, "needs_continuous is False"
             places = set(zip(model.entry_row.tolist(), model.entry_column.tolist(), strict=True))
-            assert len(places) == len(model.entry_row), "a (row, column) pair stands twice"
+            assert len(places) == len(model.entry_row), "a (row, column) pair occurs twice"
             assert len(set(model.column_names)) == model.n_columns, "two columns have the same name"
             assert len(set(model.row_names)) == model.n_rows, "two rows have the same name"
 
@@ -96,19 +96,19 @@ class FormulationContract:
             self.check_optimum(problem, worker)
 
     def check_optimum(self, problem: AllocationProblem, worker: IsolatedBackend) -> None:
-        """Solve one decision, and hold the answer against the exact solver's."""
-        made = self.formulation()
-        posed = problem.held_to_published_limit() if made.change_limited else problem
+        """Solve one decision and compare the answer with the exact solver's."""
+        instance = self.formulation()
+        posed = problem.held_to_published_limit() if instance.change_limited else problem
         best = ExactSolver().solve(posed)
         solution = MilpSolver(
-            made, self.backend, worker=worker, fallback="none", referee=ExactSolver(), time_limit_s=60.0
+            instance, self.backend, worker=worker, fallback="none", referee=ExactSolver(), time_limit_s=60.0
         ).solve(problem)
-        told = solution.rejected or solution
-        assert told.process_status is ProcessStatus.OK, told.message
+        answer = solution.rejected or solution
+        assert answer.process_status is ProcessStatus.OK, answer.message
         if best.counts is None:
-            assert told.solver_status is SolverStatus.INFEASIBLE, f"there is no answer, and it has one: {told.counts}"
+            assert answer.solver_status is SolverStatus.INFEASIBLE, f"infeasible, but answered: {answer.counts}"
         else:
-            assert told.quality is Quality.PROVEN, told.message
+            assert answer.quality is Quality.PROVEN, answer.message
 
 
 _ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")

@@ -1,4 +1,4 @@
-"""What a source of jobs must do."""
+"""Contract of job sources."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, 
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A report and what the source answered."""
+class Answer:
+    """Report of a job with the answer of its source."""
 
     report: JobReport
     verdict: Verdict
@@ -31,35 +31,35 @@ class Told:
 
 @dataclass(slots=True)
 class Drive:
-    """What a source ordered.
+    """Orders and answers of a source.
 
     Parameters
     ----------
     orders
-        (time in microseconds, orders) of each time it was asked.
-    told
+        (time in microseconds, orders) for each time it was asked.
+    answers
         Every report with its verdict, in order.
     submitted
         All jobs by name, in order of submission.
     endings
-        How jobs left that did not finish.
+        Reason of each job that left without finishing, by name.
     """
 
     orders: list[tuple[int, Orders]] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
     submitted: dict[str, ElasticJob] = field(default_factory=dict)
     endings: dict[str, Ending] = field(default_factory=dict)
 
     @property
     def finished(self) -> list[str]:
         """Jobs that did all their work, in order."""
-        return [told.report.job for told in self.told if told.report.is_finished]
+        return [answer.report.job for answer in self.answers if answer.report.is_finished]
 
 
 @dataclass(slots=True)
 class _Job:
     job: ElasticJob
-    targets: list[float]  # progress still to be told, its work at the end
+    targets: list[float]  # progress still to report; its work comes last
     since_us: int = 0
     from_samples: float = 0.0
     node_us: int = 0
@@ -70,7 +70,7 @@ class _Job:
 
     @property
     def due_us(self) -> float:
-        """When it reaches its next target."""
+        """Time at which it reaches its next target."""
         if not self.rate or self.targets[0] == math.inf:
             return math.inf
         return self.since_us + math.ceil((self.targets[0] - self.from_samples) / self.rate * 1e6)
@@ -88,8 +88,8 @@ def drive(source: JobSource, start_us: int, end_us: int, slots: int = 4) -> Driv
     source.begin(start_us, end_us)
     state.ask(start_us)
     while (now_us := state.next_us) < end_us:
-        is_told = state.tell_due(int(now_us))
-        if is_told or state.ask_us <= now_us:
+        has_reports = state.tell_due(int(now_us))
+        if has_reports or state.ask_us <= now_us:
             state.ask(int(now_us))
         state.admit(int(now_us))
     return state.drive
@@ -107,14 +107,14 @@ class _State:
 
     @property
     def next_us(self) -> float:
-        """The next instant at which something happens."""
+        """Return the next instant at which something happens."""
         times = [self.ask_us, *(job.due_us for job in self.active)]
         if self.queue and len(self.active) < self.slots:
             times.append(min(max(job.job.submit_us, job.since_us) for job in self.queue))
         return min(times)
 
     def tell_due(self, now_us: int) -> bool:
-        """Tell the source of all jobs that have reached a target."""
+        """Report all jobs that have reached a target to the source."""
         due = [job for job in self.active if job.due_us <= now_us]
         for job in due:
             job.node_us += (now_us - job.since_us) * job.job.min_nodes
@@ -124,7 +124,7 @@ class _State:
             assert isinstance(verdict, Verdict)
             assert verdict.score is None or math.isfinite(verdict.score)
             assert not (verdict.pause and verdict.ending), "a job that ends cannot pause"
-            self.drive.told.append(Told(report, verdict))
+            self.drive.answers.append(Answer(report, verdict))
             if report.is_finished or verdict.ending or verdict.pause:
                 self.active.remove(job)
             if not report.is_finished and verdict.ending:
@@ -170,7 +170,7 @@ class _State:
                 if job.job.name == name:
                     jobs.remove(job)
                     return
-        assert name in self.paused, f"{name} is stopped and is not there"
+        assert name in self.paused, f"{name} is stopped and is not active, paused or queued"
         del self.paused[name]
 
 
@@ -191,56 +191,56 @@ class JobSourceContract:
 
     def make(self) -> JobSource:
         """Return a new source, as the command line makes one."""
-        made: JobSource = self.source()
-        return made
+        source: JobSource = self.source()
+        return source
 
-    def _driven(self, source: JobSource) -> Drive:
+    def _drive(self, source: JobSource) -> Drive:
         return drive(source, START_US, START_US + round(self.hours * 3_600) * SECOND)
 
     def test_it_says_what_it_is(self) -> None:
-        made = self.make()
-        assert isinstance(made, JobSource)
-        assert isinstance(made.name, str)
-        assert made.name
-        assert isinstance(made.higher_is_better, bool)
-        assert all(isinstance(name, str) and isinstance(digest, str) for name, digest in made.sources)
-        json.dumps(made.describe(), allow_nan=False)
+        source = self.make()
+        assert isinstance(source, JobSource)
+        assert isinstance(source.name, str)
+        assert source.name
+        assert isinstance(source.higher_is_better, bool)
+        assert all(isinstance(name, str) and isinstance(digest, str) for name, digest in source.sources)
+        json.dumps(source.describe(), allow_nan=False)
 
     def test_a_replay_does_not_change_what_it_says(self) -> None:
-        made = self.make()
-        before = json.dumps(made.describe(), sort_keys=True)
-        self._driven(made)
-        assert json.dumps(made.describe(), sort_keys=True) == before
+        source = self.make()
+        before = json.dumps(source.describe(), sort_keys=True)
+        self._drive(source)
+        assert json.dumps(source.describe(), sort_keys=True) == before
 
     def test_its_orders_can_be_carried_out(self) -> None:
-        driven = self._driven(self.make())  # an order that cannot has raised
+        driven = self._drive(self.make())  # an order that cannot be carried out has raised
         assert driven.submitted, "it submits no job"
         assert all(isinstance(job, ElasticJob) for job in driven.submitted.values())
         assert driven.finished, f"no job finishes within {self.hours:g} h: set `hours`"
 
     def test_begun_again_it_gives_the_same_orders(self) -> None:
-        made = self.make()
-        assert _plain(self._driven(made)) == _plain(self._driven(made))
+        source = self.make()
+        assert _plain(self._drive(source)) == _plain(self._drive(source))
 
     def test_begun_again_in_the_middle_it_gives_the_same_orders(self) -> None:
-        made = self.make()
-        wanted = _plain(self._driven(made))
-        drive(made, START_US, START_US + round(self.hours * 1_200) * SECOND)
-        assert _plain(self._driven(made)) == wanted
+        source = self.make()
+        wanted = _plain(self._drive(source))
+        drive(source, START_US, START_US + round(self.hours * 1_200) * SECOND)
+        assert _plain(self._drive(source)) == wanted
 
     def test_two_of_them_give_the_same_orders(self) -> None:
-        assert _plain(self._driven(self.make())) == _plain(self._driven(self.make()))
+        assert _plain(self._drive(self.make())) == _plain(self._drive(self.make()))
 
     def test_another_window_only_moves_its_orders(self) -> None:
-        made = self.make()
+        source = self.make()
         length_us = round(self.hours * 3_600) * SECOND
-        here = drive(made, START_US, START_US + length_us)
-        later = drive(made, START_US + 86_400 * SECOND, START_US + 86_400 * SECOND + length_us)
+        here = drive(source, START_US, START_US + length_us)
+        later = drive(source, START_US + 86_400 * SECOND, START_US + 86_400 * SECOND + length_us)
         assert list(here.submitted) == list(later.submitted)
-        assert [told.report.samples for told in here.told] == [told.report.samples for told in later.told]
+        assert [answer.report.samples for answer in here.answers] == [answer.report.samples for answer in later.answers]
 
     def test_neither_the_clock_nor_global_random_numbers_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        wanted = _plain(self._driven(self.make()))
+        wanted = _plain(self._drive(self.make()))
         python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
         try:
             random.seed(12_345)
@@ -250,7 +250,7 @@ class JobSourceContract:
                 for name in _CLOCKS:
                     unit = 10**9 if name.endswith("_ns") else 1.0
                     patch.setattr(time, name, lambda unit=unit: next(ticks) * unit)
-                found = _plain(self._driven(self.make()))
+                found = _plain(self._drive(self.make()))
         finally:
             random.setstate(python)
             np.random.set_state(numpy)  # noqa: NPY002
@@ -278,8 +278,8 @@ class JobSourceContract:
 
 
 def _plain(driven: Drive) -> list[Any]:
-    """All that a source said, as something that can be compared and shown."""
-    return [[(time_us, _orders(orders)) for time_us, orders in driven.orders], driven.told]
+    """Return orders and answers of a source as values to compare and show."""
+    return [[(time_us, _orders(orders)) for time_us, orders in driven.orders], driven.answers]
 
 
 def _orders(orders: Orders) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Linear models that every back end must answer: hand-made ones, and one that no solver can in a second."""
+"""Linear models for all back ends: hand-made ones, and one that no solver solves within a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INF = np.inf
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solvable:
-    """A model, what it is worth, and the one best point; ``None`` where there are several."""
+    """Linear model with its optimum and the optimal point; ``None`` if several points are optimal."""
 
     model: LinearModel
     optimum: float
@@ -54,7 +54,7 @@ def linear(
 
 
 def solvable_models() -> dict[str, Solvable]:
-    """Models that a person can solve, with one trap each, by what the trap is."""
+    """Return models that a person can solve, with one trap each, by the name of the trap."""
     two_sides = [(-INF, {0: 1.0}, 9.0), (2.0, {0: 1.0, 1: 2.0}, 5.0), (-INF, {1: 1.0}, 9.0)]
     one_side = [(-INF, {0: 1.0, 1: 1.0}, INF), (3.0, {0: 1.0}, INF), (-INF, {1: -1.0}, -2.0), (-INF, {}, INF)]
     mixed = [(-INF, {0: 1.0, 1: 1.0}, 3.7)]
@@ -123,7 +123,7 @@ def solvable_models() -> dict[str, Solvable]:
 
 
 def infeasible_models() -> dict[str, LinearModel]:
-    """Models without any feasible point, by what excludes them all."""
+    """Return models without a feasible point, by the reason."""
     return {
         "two rows": linear([1, 1], [(5, {0: 1, 1: 1}, INF), (-INF, {0: 1, 1: 1}, 4)]),
         "the sides of a row": linear([1, 1], [(5, {0: 1, 1: 1}, 4)]),
@@ -141,7 +141,7 @@ def infeasible_models() -> dict[str, LinearModel]:
 
 
 def unbounded_models() -> dict[str, LinearModel]:
-    """Models with feasible points of any worth. All have infinite bounds."""
+    """Return unbounded models. All have infinite bounds."""
     return {
         "whole columns": linear([1, 1], [(0, {0: 1, 1: -1}, 3)], upper=INF),
         "continuous columns": linear([1, 1], [(0, {0: 1, 1: -1}, 3)], upper=INF, whole=False),
@@ -157,8 +157,8 @@ def unbounded_models() -> dict[str, LinearModel]:
 def market_split(*, exact: bool) -> LinearModel:
     """Five equations over fifty binaries (Cornuejols and Dawande, 1999), which branch and bound does not solve.
 
-    Some choice keeps all of them. ``exact``: it is the start of the model, and nothing else feasible is easy to find.
-    Otherwise what the equations are missed by is to be as small as possible: feasible is easy, and the optimum is 0.
+    Some choice satisfies all. ``exact``: it is the start of the model, and other feasible points are hard to find.
+    Otherwise the violation of the equations is minimised: feasible points are easy to find, and the optimum is 0.
     """
     rng = np.random.default_rng(5)
     n_rows, n = 5, 50
@@ -177,12 +177,12 @@ def market_split(*, exact: bool) -> LinearModel:
 
 
 def knapsack() -> Solvable:
-    """Thirty things, of which about a third fit. The optimum is by dynamic programming over the capacity."""
+    """Return a knapsack with thirty items, a third of which fit; its optimum is from dynamic programming."""
     rng = np.random.default_rng(2)
     weights: list[int] = rng.integers(10, 60, 30).tolist()
     worth: list[int] = rng.integers(10, 60, 30).tolist()
     capacity = 300
-    best = np.zeros(capacity + 1)  # best[c]: of the things so far, within a weight of c
+    best = np.zeros(capacity + 1)  # best[c]: optimum over the items so far within a weight of c
     for weight, value in zip(weights, worth, strict=True):
         best[weight:] = np.maximum(best[weight:], best[:-weight] + value)
     return Solvable(linear(worth, [(-INF, dict(enumerate(weights)), capacity)], upper=1), float(best[-1]))
@@ -196,14 +196,14 @@ def _of_size(size: float) -> Solvable:
 
 
 def _nearly_alike() -> Solvable:
-    """One of forty. With CBC's own increment of 1e-5 the first one found would be called optimal."""
+    """Return a choice of one of forty columns. CBC's default increment of 1e-5 would accept the first one found."""
     worth = 1.0 + 2e-6 * np.random.default_rng(1).permutation(40)
     model = linear(worth.tolist(), [(-INF, dict.fromkeys(range(40), 1.0), 1)], upper=1)
     return Solvable(model, float(worth.max()))
 
 
 def _curve(*, shuffled: bool = False) -> LinearModel:
-    """Weights on (0, 0), (1, -1), (2, 3), at 1; columns in the set's order, or in another (which would give 1.5)."""
+    """Return weights on (0, 0), (1, -1), (2, 3), at 1; columns in the set's order or another (optimum 1.5)."""
     rows: list[tuple[float, dict[int, float], float]] = [(1, {0: 1, 1: 1, 2: 1}, 1), (1, {1: 1, 2: 2}, 1)]
     order = [2, 0, 1] if shuffled else [0, 1, 2]
     return linear([0, -1, 3], rows, upper=1, whole=False, sets=[(2, order, [float(c) for c in order])])

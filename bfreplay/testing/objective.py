@@ -1,4 +1,4 @@
-"""What an objective must do."""
+"""Contract of objectives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bfreplay.testing.policy import T_FWD_S, PolicyContract, state_of
 class ObjectiveContract(PolicyContract):
     """Inherit, and set ``objective`` to your spec, ``"mine:function"``, or override ``make_objective``.
 
-    It holds all that a policy must do, of BFTrainer's policy with this objective, and what follows.
+    The contract of policies for BFTrainer's policy with this objective, and more.
     """
 
     objective: str
@@ -40,7 +40,9 @@ class ObjectiveContract(PolicyContract):
         again = objective_of(made.spec)
         assert again.describe() == described
         for state in jobs_of_every_kind():
-            assert _same(made.problem(state, T_FWD_S), again.problem(state, T_FWD_S)), "its spec makes another one"
+            assert _same(made.problem(state, T_FWD_S), again.problem(state, T_FWD_S)), (
+                "its spec makes a different objective"
+            )
 
     def test_it_poses_sound_decisions_for_jobs_of_every_kind(self) -> None:
         made = self.make_objective()
@@ -63,7 +65,7 @@ class ObjectiveContract(PolicyContract):
 
 
 def jobs_of_every_kind() -> list[PolicyState]:
-    """States with all that a replay may show: new, old, endless, late, preferred and stuck jobs; read-only."""
+    """Return read-only states with all kinds of jobs: new, old, endless, late, weighted and stuck."""
     rng = np.random.default_rng(7)
     now_us = 1_700_000_000 * SECOND
     states = []

@@ -1,4 +1,4 @@
-"""What a policy must do."""
+"""Contract of policies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOGETHER = 0.6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenNodes:
-    """Nodes of a state that no replay made; see ``policies.policy.NodesSeen``."""
+    """Nodes of a state made without a replay; see ``policies.state.NodesSeen``."""
 
     type_names: tuple[str, ...]
     node_type: NDArray[np.int16]
@@ -40,12 +40,12 @@ class GivenNodes:
     holds: tuple[tuple[int, ...], ...]  # by row
 
     def held(self, j: int) -> NDArray[np.int32]:
-        """Of row j."""
+        """Return the nodes that row ``j`` holds."""
         return np.array(self.holds[j], dtype=np.int32)
 
 
 def state_of(problem: AllocationProblem, **more: Any) -> PolicyState:
-    """A decision as a policy is shown it, read-only; ``more`` are the fields of which it says nothing."""
+    """Return ``problem`` as a read-only state; ``more`` are the fields that it lacks."""
     return read_only(
         PolicyState(
             n_idle=problem.capacity, current=problem.current.copy(), min_nodes=problem.min_nodes.copy(),
@@ -56,14 +56,14 @@ def state_of(problem: AllocationProblem, **more: Any) -> PolicyState:
 
 
 def read_only(state: PolicyState) -> PolicyState:
-    """The same state, whose arrays cannot be written to, as a replay shows it."""
+    """Make the arrays of ``state`` read-only, as in a replay, and return it."""
     for array in arrays_of(state).values():
         array.setflags(write=False)
     return state
 
 
 def arrays_of(state: PolicyState) -> dict[str, NDArray[np.generic]]:
-    """Everything in a state that is an array, by name."""
+    """Return all arrays of a state by name."""
     named = {field.name: getattr(state, field.name) for field in fields(PolicyState)}
     if state.nodes is not None:
         named |= {"nodes.node_type": state.nodes.node_type, "nodes.is_idle": state.nodes.is_idle}
@@ -71,7 +71,7 @@ def arrays_of(state: PolicyState) -> dict[str, NDArray[np.generic]]:
 
 
 def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> GivenNodes:
-    """Idle nodes, the first of them held by whoever holds some."""
+    """Return idle nodes, the first of them held by the jobs with nodes."""
     n_nodes = max(n_idle, int(current.sum()))
     ends = np.cumsum(current).tolist()
     holds = tuple(tuple(range(end - n, end)) for end, n in zip(ends, current.tolist(), strict=True))
@@ -79,7 +79,7 @@ def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> GivenNodes:
 
 
 def placed_states(n: int, seed: int, widest: int = WIDEST) -> list[PolicyState]:
-    """``n`` states with one to three node types; some jobs hold nodes, some share theirs, some types do not suit.
+    """Return ``n`` states with one to three node types; some jobs hold or share nodes, or exclude a type.
 
     No job uses more than ``widest`` nodes.
     """
@@ -100,7 +100,7 @@ def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyS
     unsuited = generator.random((n_jobs, n_types)) < 0.2
     unsuited[:, 0] &= n_types > 1
     by_type[unsuited] = 0.0
-    holds = _held(generator, node_type, is_idle, min_nodes, max_nodes)
+    holds = _random_holdings(generator, node_type, is_idle, min_nodes, max_nodes)
     where = np.array([node_type[nodes[0]] if nodes else 0 for nodes in holds])
     weight = generator.choice([1.0, 5.0], n_jobs)
     throughput = by_type[np.arange(n_jobs), where]
@@ -122,14 +122,14 @@ def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyS
     )  # fmt: skip
 
 
-def _held(
+def _random_holdings(
     generator: np.random.Generator,
     node_type: NDArray[np.int16],
     is_idle: NDArray[np.bool_],
     min_nodes: NDArray[np.int64],
     max_nodes: NDArray[np.int64],
 ) -> tuple[tuple[int, ...], ...]:
-    """Nodes of each job: none, some of one type, or those of the job before it."""
+    """Return the nodes of each job: none, some of one type, or the nodes of the job before it."""
     free = np.flatnonzero(is_idle).tolist()
     holds: list[tuple[int, ...]] = []
     shared = False
@@ -149,7 +149,7 @@ def _held(
 
 
 def colocation() -> Colocation:
-    """What two jobs make together: 0.6 of what ``placed_jobs`` make alone; two large ones cannot share."""
+    """Return rates of pairs: 0.6 of the rates of ``placed_jobs`` alone; two large jobs cannot share."""
     together = {}
     for first, model in enumerate(_MODELS):
         for second, other in enumerate(_MODELS[: first + 1]):
@@ -166,7 +166,7 @@ def _rate(model: int, node_type: str, n_nodes: int) -> float:
 
 
 def placed_jobs(widest: int = WIDEST) -> JobSet:
-    """Six jobs of one to four nodes, ``widest`` at most; one that runs on a single type."""
+    """Return six jobs of one to four nodes, at most ``widest``; one runs on a single type."""
     jobs = []
     for k in range(6):
         gang = min(widest, (1, 2, 1, 4, 1, 2)[k])
@@ -199,49 +199,51 @@ class PolicyContract:
 
     policy: type[Policy]
     widest: int = WIDEST
-    """Nodes of the widest job that a policy for several node types is asked about."""
+    """Nodes of the widest job shown to a policy for several node types."""
 
     def make(self) -> Policy:
         """Return a new policy, as the command line makes one."""
         return self.policy.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
 
     def test_it_says_what_it_is(self) -> None:
-        made = self.make()
-        assert isinstance(made.name, str)
-        assert made.name
-        assert isinstance(made, Policy), "it does not inherit from bfreplay.Policy"
-        assert isinstance(made.wakes_on, Trigger)
-        assert isinstance(made.capabilities, PolicyCapabilities)
-        assert not made.capabilities.in_rounds or Trigger.ROUND in made.wakes_on, "has rounds, and sleeps through them"
-        json.dumps([made.describe(), made.summary()], allow_nan=False)
-        made.close()
-        made.close()  # harmless when called twice
+        policy = self.make()
+        assert isinstance(policy.name, str)
+        assert policy.name
+        assert isinstance(policy, Policy), "it does not inherit from bfreplay.Policy"
+        assert isinstance(policy.wakes_on, Trigger)
+        assert isinstance(policy.capabilities, PolicyCapabilities)
+        assert not policy.capabilities.in_rounds or Trigger.ROUND in policy.wakes_on, (
+            "has rounds, and does not wake on them"
+        )
+        json.dumps([policy.describe(), policy.summary()], allow_nan=False)
+        policy.close()
+        policy.close()  # harmless when called twice
 
     def test_its_counts_are_allowed(self) -> None:
-        for made, state in self._asked():
-            decision = checked_answer(made, made.decide(state))
+        for policy, state in self._states_with_policy():
+            decision = checked_answer(policy, policy.decide(state))
             assert isinstance(decision.counts, np.ndarray)
             assert not why_infeasible(decision, state)
             names_no_time = decision.round is None or decision.round.until_us is None
-            assert names_no_time or Trigger.ROUND in made.wakes_on, "names a time, and sleeps through it"
+            assert names_no_time or Trigger.ROUND in policy.wakes_on, "names a time, and does not wake on rounds"
 
     def test_it_changes_nothing_that_it_sees(self) -> None:
-        for made, state in self._asked():
+        for policy, state in self._states_with_policy():
             before = {name: array.copy() for name, array in arrays_of(state).items()}
-            made.decide(state)
+            policy.decide(state)
             for name, array in arrays_of(state).items():
                 assert np.array_equal(array, before[name]), f"decide() changed {name}"
 
     def test_two_of_them_decide_alike(self) -> None:
-        for (one, state), (other, _) in zip(self._asked(), self._asked(), strict=True):
+        for (one, state), (other, _) in zip(self._states_with_policy(), self._states_with_policy(), strict=True):
             assert _answers(one.decide(state)) == _answers(other.decide(state))
 
     @pytest.mark.parametrize("semantics", list(Semantics))
     def test_a_replay_with_it_closes_its_ledger_and_repeats(self, semantics: Semantics) -> None:
-        made = self.make()
-        places = _places(made) and semantics is Semantics.CONTINUOUS  # the published clock knows one type
-        in_rounds = Trigger.ROUND in made.wakes_on
-        made.close()
+        policy = self.make()
+        places = _places(policy) and semantics is Semantics.CONTINUOUS  # the published clock knows one type
+        in_rounds = Trigger.ROUND in policy.wakes_on
+        policy.close()
         if places:
             node_types = [TYPES[0]] * 4 + [TYPES[1]] * 4 + [TYPES[2]] * 2
             events, jobs = toggling_log(10, 40, 3_600, node_types=node_types), placed_jobs(self.widest)
@@ -257,17 +259,17 @@ class PolicyContract:
         assert one == other
         assert one["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 
-    def _asked(self) -> Iterator[tuple[Policy, PolicyState]]:
-        """States, and who is asked: one for all; a new one each of those that place jobs or remember their round."""
-        made = self.make()
-        places = _places(made)
-        asks_anew = places or made.capabilities.in_rounds
+    def _states_with_policy(self) -> Iterator[tuple[Policy, PolicyState]]:
+        """Yield policy and state; policies that place jobs or remember their round are new each time."""
+        policy = self.make()
+        places = _places(policy)
+        asks_anew = places or policy.capabilities.in_rounds
         for state in placed_states(_N_PLACED, seed=3, widest=self.widest) if places else _states():
             if asks_anew:
-                made.close()
-                made = self.make()
-            yield made, state
-        made.close()
+                policy.close()
+                policy = self.make()
+            yield policy, state
+        policy.close()
 
 
 _N_PLACED = 9
@@ -282,13 +284,13 @@ def _places(policy: Policy) -> bool:
 
 
 def _answers(decision: Decision) -> str:
-    """Everything that a replay carries out."""
+    """Return all that a replay carries out, as text."""
     parts = [decision.counts, decision.placement, decision.round]
     return json.dumps(parts, default=lambda part: part.tolist() if isinstance(part, np.ndarray) else asdict(part))
 
 
 def _states() -> list[PolicyState]:
-    """States as a replay shows them, read-only: the decisions of ``testing.decisions`` without a change limit."""
+    """Return the decisions of ``testing.decisions`` without a change limit, as read-only states."""
     states = []
     for problem in (*corner_decisions().values(), *random_decisions(60, seed=3)):
         n_jobs = problem.n_jobs

@@ -1,4 +1,4 @@
-"""What a user submits: elastic jobs, a set of them, or a source that makes them while time goes on."""
+"""Jobs that a user submits: elastic jobs, job sets, and job sources, which make jobs during the replay."""
 
 from bfreplay.workload.adaptation import Adaptation
 from bfreplay.workload.elastic_job import ElasticJob

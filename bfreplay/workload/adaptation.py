@@ -1,4 +1,4 @@
-"""Jobs that change while they train: a batch size for each part of the work, and a curve for each batch size."""
+"""Jobs whose batch size changes while they train, with a scalability curve for each batch size."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from bfreplay.scalability import Curve, TabulatedCurve
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """The batch size of a job as it trains (Accordion, gradient noise scale), and how fast the job is with each.
+    """Batch sizes of a job as it trains (Accordion, gradient noise scale), and its throughput with each.
 
     Parameters
     ----------
     rule
-        Name of what chooses the batch size, for tables and for policies that know the rule.
+        Name of the rule that chooses the batch size, for tables and for policies that know the rule.
     samples_per_epoch
         Size of the data set, > 0.
     throughput
@@ -33,7 +33,7 @@ class Adaptation:
     Raises
     ------
     InputError
-        Changes that are out of order, or a batch size without a curve.
+        The changes are out of order, or a batch size has no curve.
     """
 
     rule: str
@@ -45,41 +45,41 @@ class Adaptation:
         checks.name("rule", self.rule, "rule")
         checks.whole("samples_per_epoch", self.samples_per_epoch, 1)
         if not self.changes or self.changes[0][0] != 0.0:
-            raise _refused("the first batch size does not begin at 0 samples", self.changes[:1], "((0.0, batch size),)")
+            raise _error("the first batch size does not begin at 0 samples", self.changes[:1], "((0.0, batch size),)")
         for (before, size), (after, next_size) in itertools.pairwise(self.changes):
             if not before < after < float("inf") or size == next_size:
-                raise _refused(
+                raise _error(
                     "changes of the batch size are out of order", ((before, size), (after, next_size)),
                     "increasing progress, and another batch size each time",
                 )  # fmt: skip
         for _, size in self.changes:
             if size not in self.throughput:
                 known = ", ".join(map(str, sorted(self.throughput))) or "none"
-                raise _refused(f"the batch size {size} has no throughput curve", size, f"one of {known}")
+                raise _error(f"the batch size {size} has no throughput curve", size, f"one of {known}")
 
     def batch_size_at(self, samples: float) -> int:
-        """Batch size of a job that has processed so many samples."""
+        """Return the batch size of the job after ``samples`` samples."""
         return self.changes[bisect_right(self.changes, samples, key=lambda change: change[0]) - 1][1]
 
     def next_change(self, samples: float) -> float:
-        """Progress of the first change above ``samples``; inf where none follows."""
+        """Return the progress of the first change above ``samples``; inf if none follows."""
         place = bisect_right(self.changes, samples, key=lambda change: change[0])
         return self.changes[place][0] if place < len(self.changes) else float("inf")
 
     def fastest(self, max_nodes: int) -> TabulatedCurve:
-        """The best rate of any of its batch sizes at each count up to ``max_nodes``."""
+        """Return the highest rate over all batch sizes at each count up to ``max_nodes``."""
         rates = np.max([self.throughput[size].table(max_nodes) for _, size in self.changes], axis=0)
         return TabulatedCurve(range(max_nodes + 1), rates.tolist(), "fastest batch size")
 
     def average(self, max_nodes: int, work_samples: float) -> TabulatedCurve:
-        """The rate at each count up to ``max_nodes`` on average over ``work_samples`` of work."""
+        """Return the rate at each count up to ``max_nodes``, averaged over ``work_samples`` of work."""
         if work_samples == float("inf"):
             return TabulatedCurve(range(max_nodes + 1), self.throughput[self.changes[-1][1]].table(max_nodes).tolist())
         rates = [0.0, *(work_samples / self.seconds_alone(n, work_samples) for n in range(1, max_nodes + 1))]
         return TabulatedCurve(range(max_nodes + 1), rates, "average over batch sizes")
 
     def seconds_alone(self, n_nodes: int, work_samples: float) -> float:
-        """Seconds that the job takes on ``n_nodes`` nodes of its own, without a pause; inf where it cannot run.
+        """Return the seconds that the job takes on ``n_nodes`` dedicated nodes; inf if it cannot run there.
 
         Raises
         ------
@@ -96,5 +96,5 @@ class Adaptation:
         return total
 
 
-def _refused(problem: str, value: object, expected: str) -> InputError:
+def _error(problem: str, value: object, expected: str) -> InputError:
     return InputError(problem, column="adaptation", value=value, expected=expected)

@@ -1,4 +1,4 @@
-"""What a user submits: one elastic job."""
+"""Elastic jobs."""
 
 from __future__ import annotations
 
@@ -36,36 +36,35 @@ class ElasticJob:
     throughput
         Curve in samples/s; must reach ``max_nodes``.
     objective
-        Curve that the allocator maximises; ``None`` means the throughput itself.
+        Curve that the allocator maximises; ``None``: the throughput.
     weight
         Factor on the objective, > 0.
     deadline_us
         Due time on the same clock as ``submit_us``; ``None`` for none.
     node_types
-        Node types it runs on; empty for any. Those of ``throughput_by_type`` where that is given.
+        Node types it runs on; empty for any. The keys of ``throughput_by_type`` if that is given.
     model
         Name of what is trained, for grouping in tables.
     report_at_samples
-        Progress at which its source is told (ends of epochs, rungs), strictly increasing, within
-        ``(0, work_samples)``; its end is told without being named here. Empty for a job of a plain set.
+        Progress at which the job reports to its source (ends of epochs, rungs), strictly increasing, within
+        ``(0, work_samples)``; its end is always reported. Empty for a job of a plain set.
     throughput_by_type
-        Curves in samples/s on node types that are told apart; a type that is not there is one it cannot run on.
-        Empty: ``throughput`` on every type. Such a job needs nodes whose type is known; ``throughput`` is then only
-        what is shown of it.
+        Curves in samples/s by node type; the job cannot run on other types. Empty: ``throughput`` on every type. Such
+        a job needs nodes of known type; its ``throughput`` is for display only.
     adaptation
-        How its batch size changes while it trains; ``None`` for a job that stays as it is. ``throughput`` is then the
-        curve of its first batch size. Such a job has no ``throughput_by_type``.
+        Changes of its batch size while it trains; ``None``: none. With changes, ``throughput`` is the curve of the
+        first batch size, and ``throughput_by_type`` is empty.
     requested_nodes
-        Nodes that its user asks a scheduler for that cannot rescale jobs; ``None``: ``max_nodes``.
+        Nodes that its user requests from a scheduler that cannot rescale jobs; ``None``: ``max_nodes``.
     expected_s
-        Seconds that its user expects it to take on ``requested_nodes``; ``None``: what the throughput says.
+        Run time on ``requested_nodes`` that its user expects, seconds; ``None``: computed from the throughput.
     params
-        What sets it apart from others, for the run's record: the hyper-parameters of a trial, JSON-ready.
+        Hyper-parameters of a trial or the like, for the run record; JSON-ready.
 
     Raises
     ------
     InputError
-        A bound, cost, work or curve that makes no sense; the message names job, field and value.
+        An invalid bound, cost, work or curve; the message names job, field and value.
     """
 
     name: str
@@ -108,7 +107,7 @@ class ElasticJob:
             try:
                 object.__setattr__(self, column, operator.index(value))
             except TypeError:
-                self._refuse(f"{column} is no whole number", column, value, "a whole number")
+                self._refuse(f"{column} is not a whole number", column, value, "a whole number")
         if self.min_nodes < 1:
             self._refuse("min_nodes is below 1", "min_nodes", self.min_nodes, "a whole number >= 1")
         if self.min_nodes > self.max_nodes:
@@ -122,7 +121,7 @@ class ElasticJob:
         for column in ("scale_up_cost_s", "scale_down_cost_s"):
             cost = getattr(self, column)
             if not (math.isfinite(cost) and cost >= 0):
-                self._refuse("a rescale cost is negative or no number", column, cost, "seconds, finite and >= 0")
+                self._refuse("a rescale cost is negative or not a number", column, cost, "seconds, finite and >= 0")
         self._check_request()
         if not self.work_samples > 0:
             self._refuse("the work is not positive", "work_samples", self.work_samples, "samples > 0, or inf")
@@ -146,7 +145,7 @@ class ElasticJob:
         if self.throughput_by_type:
             if self.node_types and set(self.node_types) != set(self.throughput_by_type):
                 self._refuse(
-                    "its node types are not those of its curves", "node_types", list(self.node_types),
+                    "its node types differ from those of its curves", "node_types", list(self.node_types),
                     f"{sorted(self.throughput_by_type)}, or nothing",
                 )  # fmt: skip
             object.__setattr__(self, "node_types", tuple(self.throughput_by_type))
@@ -161,7 +160,7 @@ class ElasticJob:
         for column, curve, _ in curves:
             if isinstance(curve, Law | MeasuredLaw) and curve.last_nodes < self.max_nodes:
                 self._refuse(
-                    f"max_nodes {self.max_nodes} is above any machine's, up to which a law is tabulated",
+                    f"max_nodes {self.max_nodes} is above the largest count up to which a law is tabulated",
                     "max_nodes",
                     self.max_nodes,
                     f"at most {curve.last_nodes:,} nodes",
@@ -186,7 +185,7 @@ class ElasticJob:
         requested, expected_s = self.requested_nodes, self.expected_s
         if requested is not None and not (isinstance(requested, int) and self.min_nodes <= requested <= self.max_nodes):
             self._refuse(
-                "it asks for a number of nodes that it cannot run on", "requested_nodes", requested,
+                "it requests a number of nodes that it cannot run on", "requested_nodes", requested,
                 f"a whole number from min_nodes {self.min_nodes} to max_nodes {self.max_nodes}, or nothing",
             )  # fmt: skip
         if expected_s is not None and not (math.isfinite(expected_s) and expected_s > 0):
@@ -212,15 +211,15 @@ class ElasticJob:
         raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
 
     def throughput_on(self, node_type: str) -> Curve | None:
-        """The curve on nodes of this type; ``None`` where it cannot run."""
+        """Return the curve on nodes of this type; ``None`` if the job cannot run there."""
         if self.throughput_by_type:
             return self.throughput_by_type.get(node_type)
         return self.throughput if not self.node_types or node_type in self.node_types else None
 
     def seconds_alone(self, n_nodes: int) -> float:
-        """Seconds from start to finish on ``n_nodes`` nodes of its own, changes of its batch size included.
+        """Return the seconds from start to finish on ``n_nodes`` dedicated nodes, with changes of the batch size.
 
-        inf where it makes nothing there.
+        inf if it makes no progress there.
         """
         if self.adaptation is not None:
             return self.adaptation.seconds_alone(n_nodes, self.work_samples)
@@ -228,7 +227,7 @@ class ElasticJob:
         return self.work_samples / rate if rate > 0 else math.inf
 
     def average_throughput_on(self, node_type: str) -> Curve | None:
-        """The curve on nodes of this type, on average over the job's batch sizes; ``None`` where it cannot run."""
+        """Return the curve on nodes of this type, averaged over batch sizes; ``None`` if the job cannot run there."""
         curve = self.throughput_on(node_type)
         if curve is None or self.adaptation is None:
             return curve
@@ -236,10 +235,10 @@ class ElasticJob:
 
     @property
     def fastest(self) -> Curve:
-        """The most that it makes at each count, whatever its batch size then is."""
+        """Highest rate at each count over all batch sizes."""
         return self.throughput if self.adaptation is None else self.adaptation.fastest(self.max_nodes)
 
     @property
     def objective_curve(self) -> Curve:
-        """The curve that the allocator maximises."""
+        """Curve that the allocator maximises."""
         return self.throughput if self.objective is None else self.objective

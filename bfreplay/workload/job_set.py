@@ -1,4 +1,4 @@
-"""Jobs of a replay, known at its start or made as it goes on; and how fast models are that share nodes."""
+"""Jobs of a replay, known at its start or made during it; and rates of models that share nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Pair = tuple[str, str, int, str]
-"""Model of one job, model of the other, nodes that they share, type of these."""
+"""Model of one job, model of the other, number of shared nodes, node type."""
 
 
 class Colocation:
@@ -24,16 +24,16 @@ class Colocation:
     Parameters
     ----------
     rates
-        ``(model, other model, n_nodes, node type)`` to the samples/s of the one and of the other. A pair that is not
-        there, in neither order, cannot share nodes.
+        ``(model, other model, n_nodes, node type)`` to the samples/s of each. A pair that is missing in both orders
+        cannot share nodes.
     alone
-        ``(model, n_nodes, node type)`` to the samples/s of a model that has the nodes for itself, for policies that
-        compare; they may be of models that no job has.
+        ``(model, n_nodes, node type)`` to the samples/s of a model that does not share the nodes, for policies that
+        compare; models without a job are allowed.
 
     Raises
     ------
     InputError
-        A rate that is negative or no number.
+        A rate is negative or not a number.
     """
 
     __slots__ = ("_rates", "alone")
@@ -46,7 +46,7 @@ class Colocation:
         for pair, both in self._rates.items():
             if not (all(math.isfinite(rate) and rate >= 0 for rate in both)):
                 raise InputError(
-                    f"the rates of {pair[0]!r} and {pair[1]!r} on {pair[2]} shared nodes ({pair[3]}) make no sense",
+                    f"the rates of {pair[0]!r} and {pair[1]!r} on {pair[2]} shared nodes ({pair[3]}) are invalid",
                     value=both, expected="two finite numbers >= 0",
                 )  # fmt: skip
 
@@ -60,7 +60,7 @@ class Colocation:
         return hash(len(self._rates))
 
     def rates(self, model: str, other: str, n_nodes: int, node_type: str) -> tuple[float, float]:
-        """Samples/s of ``model`` and of ``other`` on the same ``n_nodes`` nodes; zeros where they cannot share them."""
+        """Return the samples/s of ``model`` and ``other`` on the same ``n_nodes`` nodes; zeros if they cannot share."""
         known = self._rates.get((model, other, n_nodes, node_type))
         if known is not None:
             return known
@@ -79,14 +79,14 @@ class JobSet(Sequence[ElasticJob]):
     submit_is_relative
         Submit times and deadlines count from the start of the replay window instead of the epoch.
     sources
-        Files the set was read from with their SHA-256, for the run's record.
+        Files the set was read from, with their SHA-256, for the run record.
     colocation
-        How fast jobs are that share nodes; ``None`` where none may.
+        Rates of jobs that share nodes; ``None``: jobs do not share nodes.
 
     Raises
     ------
     InputError
-        Two jobs bear one name, or there is no job.
+        Two jobs have the same name, or the set is empty.
     """
 
     jobs: tuple[ElasticJob, ...]
@@ -112,7 +112,7 @@ class JobSet(Sequence[ElasticJob]):
         for job in ordered:
             if job.name in seen:
                 raise InputError(
-                    f"two jobs are called {job.name!r}",
+                    f"two jobs have the name {job.name!r}",
                     column="name",
                     value=job.name,
                     expected="unique names",
@@ -150,7 +150,7 @@ class JobSet(Sequence[ElasticJob]):
         return iter(self.jobs)
 
     def anchored_at(self, window_start_us: int) -> JobSet:
-        """The same jobs with absolute times, relative ones counted from ``window_start_us``."""
+        """Return the jobs with absolute times; relative times count from ``window_start_us``."""
         if not self.submit_is_relative:
             return self
         moved = (
@@ -164,7 +164,7 @@ class JobSet(Sequence[ElasticJob]):
         return JobSet(moved, sources=self.sources, colocation=self.colocation)
 
     def on_type(self, node_type: str) -> JobSet:
-        """The jobs that run on nodes of one type, as jobs that know no types."""
+        """Return the jobs that run on nodes of one type, without their node types."""
         there = (
             replace(job, throughput=curve, throughput_by_type={}, node_types=())
             if job.throughput_by_type or job.node_types
@@ -175,7 +175,7 @@ class JobSet(Sequence[ElasticJob]):
         return JobSet(there, self.submit_is_relative, self.sources)
 
     def endless(self, count: int, submit_us: int) -> JobSet:
-        """The first ``count`` jobs, all submitted at ``submit_us``, with work that never runs out."""
+        """Return the first ``count`` jobs, all submitted at ``submit_us``, with endless work."""
         chosen = (
             replace(job, submit_us=submit_us, work_samples=math.inf, deadline_us=None) for job in self.jobs[:count]
         )
@@ -183,30 +183,30 @@ class JobSet(Sequence[ElasticJob]):
 
 
 class Ending(StrEnum):
-    """Why a job leaves before its work is done."""
+    """Reason that a job leaves before its work is done."""
 
-    PRUNED = "pruned"  # its score is not good enough
+    PRUNED = "pruned"  # for its score
     FAILED = "failed"  # it crashed
-    DECLINED = "declined"  # the policy does not take it
+    DECLINED = "declined"  # by the policy's admission control
     STOPPED = "stopped"  # a budget is used up, or the campaign is over
 
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What a source is told about one of its jobs.
+    """Progress of a job, reported to its source.
 
     Parameters
     ----------
     job
-        Its name.
+        Name of the job.
     time_us
-        When, in microseconds since the epoch.
+        Microseconds since the epoch.
     samples
         Samples done: one of its ``report_at_samples``, or its whole work.
     node_us
-        Node time it has held so far, in node-microseconds.
+        Node time allocated to it so far, in node-microseconds.
     is_finished
-        Its work is done; whatever the verdict, it leaves.
+        Its work is done; it leaves whatever the verdict.
     """
 
     job: str
@@ -218,16 +218,16 @@ class JobReport:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a source answers to a report.
+    """Answer of a source to a report.
 
     Parameters
     ----------
     score
-        The job's metric at this progress, for the run's record; ``None`` for none.
+        The job's metric at this progress, for the run record; ``None``: no metric.
     ending
-        The job leaves now, for this reason; ``None``: it goes on.
+        Reason for which the job leaves now; ``None``: it continues.
     pause
-        The job gives up its nodes and keeps its progress until it is resumed (``Orders.resume``).
+        The job releases its nodes and keeps its progress until it is resumed (``Orders.resume``).
     """
 
     score: float | None = None
@@ -237,18 +237,18 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What a source wants now.
+    """Jobs that a source submits, resumes and stops now.
 
     Parameters
     ----------
     submit
-        New jobs, names never used before, with absolute submit times: now or later.
+        New jobs, with names not used before and absolute submit times, now or later.
     resume
-        Names of paused jobs that shall queue again, with the progress they had.
+        Names of paused jobs to queue again with the progress they had.
     stop
-        Names of jobs that leave now, and why: active, paused or queued ones.
+        Active, paused or queued jobs that leave now: name to reason.
     ask_again_us
-        When to ask next even if nothing happens; ``None``: when a job of this source reports or leaves.
+        Time to ask again even if nothing happens; ``None``: when a job of this source reports or leaves.
     """
 
     submit: tuple[ElasticJob, ...] = ()
@@ -259,11 +259,11 @@ class Orders:
 
 @runtime_checkable
 class JobSource(Protocol):
-    """Jobs that are made while the replay runs.
+    """Maker of jobs during the replay.
 
     The replay calls ``begin`` once, then ``ask`` at the window's start. Whenever jobs report, it calls ``tell`` for
     each, in order of admission, then ``ask``. The same log, policy and source must give the same orders: draw random
-    numbers from generators that ``begin`` seeds anew, and never look at a clock.
+    numbers from generators that ``begin`` seeds anew, and never read a clock.
     """
 
     @property
@@ -273,26 +273,26 @@ class JobSource(Protocol):
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether a larger score is a better one."""
+        """True if larger scores are better."""
         ...
 
     @property
     def sources(self) -> tuple[tuple[str, str], ...]:
-        """Files that it was made from, with their SHA-256, for the run's record; empty for none."""
+        """Files that it was made from, with their SHA-256, for the run record."""
         ...
 
     def begin(self, window_start_us: int, window_end_us: int) -> None:
-        """Forget everything: a replay of this window begins. A source may be replayed several times."""
+        """Reset for a replay of this window. A source may be replayed several times."""
         ...
 
     def ask(self, now_us: int) -> Orders:
-        """What shall be submitted, resumed or stopped now."""
+        """Return the jobs to submit, resume and stop now."""
         ...
 
     def tell(self, report: JobReport) -> Verdict:
-        """A job has reached one of its ``report_at_samples``, or finished."""
+        """Answer a job that has reached one of its ``report_at_samples``, or finished."""
         ...
 
     def describe(self) -> dict[str, object]:
-        """Every parameter with its value, JSON-ready, for the run's record."""
+        """Return every parameter with its value, JSON-ready, for the run record."""
         ...

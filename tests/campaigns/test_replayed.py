@@ -135,8 +135,8 @@ def test_a_small_campaign_in_the_driver_and_in_a_replay_on_still_nodes_are_one(t
     )
     run = replay_log(still, made, EqualSharePolicy(), ReplaySettings(max_parallel=4), efficiency=False, bound=False)
     rows = run.tables["reports"].to_pylist()
-    told = [(t.report.job, t.report.samples, t.verdict.score) for t in driven.told]
-    assert sorted(told, key=str) == sorted([(r["job"], r["samples"], r["score"]) for r in rows], key=str)
-    times = {(t.report.job, t.report.samples): t.report.time_us for t in driven.told}
+    answers = [(t.report.job, t.report.samples, t.verdict.score) for t in driven.answers]
+    assert sorted(answers, key=str) == sorted([(r["job"], r["samples"], r["score"]) for r in rows], key=str)
+    times = {(t.report.job, t.report.samples): t.report.time_us for t in driven.answers}
     for row in rows:
         assert row["time"].timestamp() * 1e6 == pytest.approx(times[row["job"], row["samples"]], abs=100)

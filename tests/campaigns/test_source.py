@@ -26,7 +26,8 @@ def submitted_at(driven):
 def reports(driven):
     """(trial's number, seconds, score) of each report."""
     return [
-        (int(told.report.job.split("-")[1]), told.report.time_us // SECOND, told.verdict.score) for told in driven.told
+        (int(answer.report.job.split("-")[1]), answer.report.time_us // SECOND, answer.verdict.score)
+        for answer in driven.answers
     ]
 
 
@@ -139,7 +140,7 @@ def test_waiting_trials_hold_no_room_and_go_on_when_all_have_reported():
     made = source(campaign(4, parallel=1), [4, 1, 3, 2], SuccessiveHalving(eta=2, first_epochs=2))
     driven = run(made)
     assert submitted_at(driven) == [0, 200, 400, 600]
-    paused = [told.report.job for told in driven.told if told.verdict.pause]
+    paused = [answer.report.job for answer in driven.answers if answer.verdict.pause]
     assert paused == ["c-0000", "c-0001", "c-0002", "c-0003"]
     at_800 = next(orders for time_us, orders in driven.orders if time_us == 800 * SECOND)
     assert at_800.resume == ("c-0000",)  # and trial 2 when there is room
@@ -215,14 +216,14 @@ def crashing(n=30, **given):
 def test_a_retry_is_a_new_job_with_what_is_left_from_the_last_whole_epoch():
     made = crashing()
     driven = run(made, slots=30)
-    for told in driven.told:
-        name = told.report.job
-        if told.verdict.ending is Ending.FAILED and "retry" not in name and f"{name}-retry-1" in driven.submitted:
-            done = told.report.samples // 100
+    for answer in driven.answers:
+        name = answer.report.job
+        if answer.verdict.ending is Ending.FAILED and "retry" not in name and f"{name}-retry-1" in driven.submitted:
+            done = answer.report.samples // 100
             retry = driven.submitted[f"{name}-retry-1"]
-            assert retry.submit_us == told.report.time_us
+            assert retry.submit_us == answer.report.time_us
             assert retry.work_samples == 400.0 - 100.0 * done
-            assert told.verdict.score is None
+            assert answer.verdict.score is None
     attempts = Counter(t.attempt.index + 1 for t in made.trials)
     assert set(attempts) == {1, 2, 3}
     assert sum(n * many for n, many in attempts.items()) == len(driven.submitted)
@@ -267,7 +268,7 @@ def test_the_deadline_of_a_retry_is_that_of_its_trial():
 
 def test_a_trial_crashes_at_the_same_progress_whatever_the_others_do():
     def crashes(driven):
-        return {t.report.job: t.report.samples for t in driven.told if t.verdict.ending is Ending.FAILED}
+        return {t.report.job: t.report.samples for t in driven.answers if t.verdict.ending is Ending.FAILED}
 
     many, few = crashes(run(crashing(), slots=30)), crashes(run(crashing(), slots=2))
     assert many == few
@@ -333,8 +334,8 @@ def test_begun_again_a_campaign_repeats(pruner):
     made = source(campaign(12, retries=Retries(0.1)), range(12), pruner())
     first = run(made, slots=3)
     again = run(made, slots=3)
-    assert (first.orders, first.told) == (again.orders, again.told)
-    assert len(first.told) > 12
+    assert (first.orders, first.answers) == (again.orders, again.answers)
+    assert len(first.answers) > 12
 
 
 def test_trials_are_called_by_number_with_enough_digits():

@@ -290,7 +290,7 @@ def test_a_sweep_s_spec_names_no_code_and_gives_itself_no_leave(hostile):
     assert code == 0, output
     for option, (code, output) in zip(options, outcomes, strict=True):
         assert code == 2
-        assert ("a run has no key" if option == "allow-code" else "is code that a file names") in output
+        assert ("a run has no key" if option == "allow-code" else "is code that only a file names") in output
         assert f"column:   {option}" in output
 
 
@@ -356,11 +356,11 @@ def test_python_callers_give_leave_by_name(hostile, monkeypatch):
     (hostile / "trials.py").write_text("def score(number, params, epoch):\n    return number * epoch\n")
     monkeypatch.syspath_prepend(hostile)
     (hostile / "c.toml").write_text(campaign(tables='[scores]\nfunction = "trials:score"'))
-    with pytest.raises(InputError, match="is code that a file names") as caught:
+    with pytest.raises(InputError, match="is code that only a file names") as caught:
         bfreplay.load_campaign(hostile / "c.toml")
     assert (caught.value.row, caught.value.column) == ("[scores]", "function")
     assert bfreplay.load_campaign(hostile / "c.toml", allow_code=True).campaign.trials == 4
     options = {"events": "sample", "jobs": str(hostile / "c.toml"), "window": WINDOW[1:], "efficiency": False}
-    with pytest.raises(InputError, match="is code that a file names"):
+    with pytest.raises(InputError, match="is code that only a file names"):
         bfreplay.RunOptions(**options).prepare()
     bfreplay.RunOptions(**options, allow_code=True).prepare().policy.close()

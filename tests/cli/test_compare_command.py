@@ -199,7 +199,7 @@ def test_help_shows_defaults_and_examples():
 def test_failures_are_not_saved_where_they_would_be_lost(files):
     result = _compare(files, "--out", str(files / "lab"), "--save-failures", str(files / "lab" / "failed"))
     assert result.exit_code == 2
-    assert "--save-failures lies in --out" in result.stderr
+    assert "--save-failures is inside --out" in result.stderr
     assert not (files / "lab").exists()
 
 
@@ -213,7 +213,7 @@ def test_failures_that_cannot_be_saved_are_known_before_anything_is_solved(files
     (files / "file").write_text("")
     result = _compare(files, "--save-failures", str(files / "file" / "failed"))
     assert result.exit_code == 2
-    assert "nothing can be written there" in result.stderr
+    assert "--save-failures cannot be written" in result.stderr
 
 
 def test_what_bfreplay_did_not_write_is_left_alone_even_with_force(files):
@@ -221,7 +221,7 @@ def test_what_bfreplay_did_not_write_is_left_alone_even_with_force(files):
     (files / "lab" / "mine").mkdir()
     refused = _compare(files, "--out", str(files / "lab"), "--force")
     assert refused.exit_code == 2
-    assert "holds what bfreplay did not write" in refused.stderr
+    assert "holds files that bfreplay did not write" in refused.stderr
     assert (files / "lab" / "mine").is_dir()
 
 

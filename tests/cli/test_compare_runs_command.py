@@ -78,7 +78,7 @@ def test_a_run_against_itself_is_the_same(runs):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("one", "part"), "its window is another one"),
+        (("one", "part"), "its window differs"),
         (("one",), "two runs or more"),
         (("one", "nowhere"), "not a run folder"),
         (("one", "two", "--bin", "soon"), "such as 1h, 10min, 30s or 1d"),

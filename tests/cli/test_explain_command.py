@@ -115,7 +115,7 @@ def test_a_campaign_is_told_with_its_scores_its_endings_and_its_budget(runs):
 def test_a_job_is_told_from_its_submission_to_its_end(runs):
     result = _explain(runs / "exact", "--job", JOB)
     assert result.exit_code == 0, result.output
-    for words in (JOB, "started after", "dedicated nodes would make", "preempted", "window end"):
+    for words in (JOB, "started after", "dedicated nodes would process", "preempted", "window end"):
         assert words in result.stdout
     told = _told(runs / "exact", "--job", JOB)
     row = bfreplay.RunResult.load(runs / "exact").jobs.set_index("job").loc[JOB]
@@ -123,7 +123,7 @@ def test_a_job_is_told_from_its_submission_to_its_end(runs):
     assert reasons.count("preempted") == row["n_preemptions"] == told["n_preemptions"]
     assert (reasons[0], reasons[-1]) == ("submitted", "window end")
     few = _explain(runs / "exact", "--job", JOB, "--most", 4).stdout
-    assert f"... {len(reasons) - 4} changes left out ..." in few
+    assert f"... {len(reasons) - 4} changes omitted ..." in few
 
 
 def test_a_trial_is_told_with_its_reports(runs):
@@ -198,8 +198,8 @@ def test_a_picture_is_drawn_and_replaced_only_with_force(runs, tmp_path, options
         (("--at", "+10"), "--at needs --job"),
         (("--job", JOB, "--at", "2024-06-01"), "no decision of the run is in force"),
         (("--job", JOB, "--at", "noon"), "--at"),
-        (("--job", JOB, "--at", "+10", "--picture", "x.png"), "leave out --at"),
-        (("--job", JOB, "--t-fwd", 5), "--t-fwd poses one decision"),
+        (("--job", JOB, "--at", "+10", "--picture", "x.png"), "remove --at"),
+        (("--job", JOB, "--t-fwd", 5), "--t-fwd is for one decision"),
         (("--job", JOB, "--at", "+10", "--t-fwd", 0), "forward-looking time"),
         (("--picture", "x.pdf"), ".png or .svg"),
         (("--job", JOB, "--events", "nowhere.csv"), "nowhere.csv"),

@@ -191,7 +191,7 @@ def test_inputs_that_moved_or_changed_are_named_with_the_option_to_give(runs, tm
     (tmp_path / "log.parquet").unlink()
     missing = _export(run, "--decision", index, "--out", tmp_path / "out")
     assert missing.exit_code == 2
-    assert "no longer where they were" in missing.stderr
+    assert "no longer at their recorded path" in missing.stderr
     assert "--events FILE" in missing.stderr
     assert not (tmp_path / "out").exists()
     found = _export(run, "--decision", index, "--out", tmp_path / "out", "--events", "sample", "--jobs", "sample")

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from bfreplay import replay_log
 from bfreplay.cli import main
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.figures.figure import FIGURES, figure_named
+from bfreplay.report.figures.figure import FIGURES, find_figure
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 
@@ -78,7 +78,7 @@ def test_several_runs_are_labelled_in_their_order_with_their_folders(folders, he
 def test_runs_with_nothing_to_show_are_left_out_and_named(folders, here):
     done = call("jobs", folders / "run", folders / "empty")
     assert done.exit_code == 0
-    assert "Note: jobs: B (empty) is left out: no job held a node" in done.output
+    assert "Note: jobs: B (empty) is skipped: no job held a node" in done.output
     assert "Note" not in said("jobs", folders / "run", folders / "empty", "--quiet", "--force")
     assert "no job held a node" in refused("jobs", folders / "empty", "-o", "y.png")
     assert not (here / "y.png").exists()
@@ -109,19 +109,21 @@ def test_a_window_that_cannot_be_is_refused(folders, here):
     assert "empty, or reaches outside it" in refused(*of_run, "+40", "+10")
     assert "empty, or reaches outside it" in refused(*of_run, "+40", "+61")
     assert "--window" in refused(*of_run, "noon", "+10")
-    assert "is not one over time" in refused("node-hours", folders / "run", "--window", "+0", "+10")
-    assert "--window is for one figure" in refused("all", folders / "run", "--window", "+0", "+10")
+    assert "is not over time" in refused("node-hours", folders / "run", "--window", "+0", "+10")
+    assert "--window applies to one figure" in refused("all", folders / "run", "--window", "+0", "+10")
 
 
 def test_names_are_listed_with_what_they_show(here):
     listed = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in said("--list").splitlines())
     assert listed.pop("sweep").startswith("Metrics of a sweep")
-    assert listed == {name: figure_named(name).title for name in FIGURES.built_in}
+    assert listed == {name: find_figure(name).title for name in FIGURES.built_in}
 
 
 def test_a_figure_of_another_package_that_is_broken_leaves_the_others_alone(monkeypatch, folders, here):
     broken = {"broken": "nowhere:NOTHING"}
-    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: broken if group == FIGURES.group else {})
+    monkeypatch.setattr(
+        "bfreplay.registry._entry_points_by_name", lambda group, path: broken if group == FIGURES.group else {}
+    )
     few = replace(FIGURES, built_in={"timeline": FIGURES.built_in["timeline"]})
     monkeypatch.setattr("bfreplay.report.figures.figure.FIGURES", few)
     assert "broken    (the figure 'broken' cannot be imported" in said("--list")
@@ -134,11 +136,11 @@ def test_what_is_no_figure_or_no_run_is_refused(folders, here, tmp_path):
     assert "did you mean 'timeline'?" in refused("time-line", folders / "run")
     assert "this is not a run folder" in refused("timeline", tmp_path / "nowhere")
     assert "another format" in refused("timeline", folders / "run", "-o", "x.jpg")
-    assert "the folder of the output is not there" in refused("timeline", folders / "run", "-o", "no/x.png")
-    assert "--svg goes with 'all'" in refused("timeline", folders / "run", "--svg")
+    assert "the folder of the output does not exist" in refused("timeline", folders / "run", "-o", "no/x.png")
+    assert "--svg applies to 'all' only" in refused("timeline", folders / "run", "--svg")
     assert "Missing argument" in refused("timeline")
     (here / "file").write_text("mine")
-    assert "a file where the folder of the pictures should be" in refused("all", folders / "run", "-o", "file")
+    assert "the folder of the pictures is a file" in refused("all", folders / "run", "-o", "file")
     assert [file.name for file in here.iterdir()] == ["file"]
 
 
@@ -149,7 +151,7 @@ def test_a_folder_of_which_a_part_is_missing_is_refused(folders, here):
     shutil.copytree(folders / "run", here / "cut")
     table = here / "cut" / "pool.parquet"
     table.write_bytes(table.read_bytes()[:100])
-    assert "the file is not the one that was written" in refused("timeline", here / "cut")
+    assert "belongs to another run" in refused("timeline", here / "cut")
     shutil.copytree(folders / "run", here / "older")
     record = json.loads((here / "older" / "run.json").read_text())
     (here / "older" / "run.json").write_text(json.dumps(record | {"schema_version": 0}))

@@ -66,8 +66,8 @@ def test_what_is_missing_or_misplaced_is_refused(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "takes one sweep, --x COLUMN and --y COLUMN" in refused("sweep", folder, "--x", "round")
     assert "takes one sweep" in refused("sweep", folder, folder, "--x", "round", "--y", "cost")
-    assert "--by goes with 'sweep'" in refused("timeline", folder, "--by", "policy")
-    assert "--log-y goes with 'sweep'" in refused("timeline", folder, "--linear-y")
+    assert "--by applies to 'sweep' only" in refused("timeline", folder, "--by", "policy")
+    assert "--log-y applies to 'sweep' only" in refused("timeline", folder, "--linear-y")
     assert "did you mean 'cost'?" in refused("sweep", folder, "--x", "round", "--y", "costs")
     assert "not a sweep folder" in refused("sweep", tmp_path, "--x", "round", "--y", "cost")
     assert "sweep " in call("--list").output

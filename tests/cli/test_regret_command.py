@@ -79,7 +79,7 @@ def test_a_run_of_a_campaign_is_refused(runs):
     assert "Bound" not in done.stdout
     refused = _regret(runs, "far", "campaign")
     assert refused.exit_code == 2
-    assert "there is no bound for jobs that a source makes as time goes on" in refused.stderr
+    assert "there is no upper bound for a job source" in refused.stderr
     assert refused.stdout == ""
 
 

@@ -56,15 +56,15 @@ def test_options_without_effect_are_noted(files):
         "Note: --t-fwd has no effect with --policy gavel.max_min_fairness_perf.",
         "Note: --solver has no effect with --policy gavel.max_min_fairness_perf.",
         "Note: --threads has no effect with --policy gavel.max_min_fairness_perf.",
-        "Note: --efficiency has no effect with --cluster: neither U nor the bound is told.",
-        "Note: --no-bound has no effect with --cluster: neither U nor the bound is told.",
+        "Note: --efficiency has no effect with --cluster: U and the upper bound are not computed.",
+        "Note: --no-bound has no effect with --cluster: U and the upper bound are not computed.",
     ]
     assert _replay(*ON_CLUSTER, "--t-fwd", "60", "--quiet").stderr == ""
 
 
 def test_prices_of_types_that_there_are_not_are_noted(files):
     said = _replay(*ON_CLUSTER, "--prices", "fast=1,slwo=0.5").stderr
-    assert said == "Note: --prices has types that no node is of: slwo. There are: fast, slow.\n"
+    assert said == "Note: --prices has types without nodes: slwo. Node types: fast, slow.\n"
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_prices_of_types_that_there_are_not_are_noted(files):
         ((), "neither a log nor a cluster"),
         (("sample", "--cluster", "fast=1"), "a log and a cluster"),
         (("--cluster", "fast"), "has no number of nodes"),
-        (("--cluster", "fast=1", "--window", "0", "1"), "--window does not go with --cluster"),
+        (("--cluster", "fast=1", "--window", "0", "1"), "--window cannot be combined with --cluster"),
         (("--cluster", "fast=1", "--round", "60"), "does not decide in rounds"),
         (("--cluster", "fast=1", "--measure", "3"), "no range of jobs"),
-        (("--cluster", "fast=1", "--measure", "3:9"), "fewer jobs than are to be measured"),
+        (("--cluster", "fast=1", "--measure", "3:9"), "fewer jobs exist than are to be measured"),
         (("--cluster", "fast=1", "--prices", "fast"), "fast has no price"),
         (("--cluster", "fast=2,slow=1", "--policy", "equal-share"), "nodes of one type"),
     ],

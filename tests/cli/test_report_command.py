@@ -61,7 +61,7 @@ def test_a_page_that_is_there_is_replaced_only_when_asked(runs, tmp_path):
         (["nowhere"], "there is no such folder"),
         (["{runs}"], "it has no run.json"),
         (["{runs}/exact", "-o", "page.pdf"], "a name ending in .html"),
-        (["{runs}/exact", "-o", "no/such/page.html"], "the folder of the output is not there"),
+        (["{runs}/exact", "-o", "no/such/page.html"], "the folder of the output does not exist"),
         (["{runs}/exact", "-o", "a" * 300 + ".html"], "choose another name"),
         (["{runs}/exact", "{runs}/later"], "window"),
         (["{runs}/exact", "{runs}/nowhere"], "there is no such folder"),

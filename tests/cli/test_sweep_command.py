@@ -35,11 +35,11 @@ def test_a_person_gets_the_table_and_where_it_lies(files):
     lines = result.stdout.splitlines()
     assert lines[0] == "4 runs, none failed."
     assert lines[2].split() == ["t_fwd", "status"]
-    assert lines[7].startswith("The same in all runs: samples ")
+    assert lines[7].startswith("The same in all runs (to three digits): samples ")
     assert [line.split()[0] for line in lines[3:7]] == ["10", "20", "30", "40"]
     assert lines[-1].split() == ["Table", str(files / "out" / "results.parquet")]
     again = _sweep("sweep.toml", "--out", "out", "--quiet")
-    assert again.stdout.splitlines()[0] == "4 runs, 4 of them there before, none failed."
+    assert again.stdout.splitlines()[0] == "4 runs, 4 reused, none failed."
     assert again.stderr == ""
 
 
@@ -52,7 +52,7 @@ def test_the_first_error_is_told(files):
     assert "First error: ValueError: no luck with 20" in result.stdout
     assert "--retry-failed" in result.stdout
     (files / "fail-20").unlink()
-    assert "4 runs, 2 of them there before, 1 failed." in _sweep("sweep.toml", "--out", "out", "--retry-failed").stdout
+    assert "4 runs, 2 reused, 1 failed." in _sweep("sweep.toml", "--out", "out", "--retry-failed").stdout
 
 
 def test_json_is_the_table(files):
@@ -64,14 +64,14 @@ def test_json_is_the_table(files):
 
 def test_a_dry_run_tells_what_would_be_done_and_writes_nothing(files):
     said = _sweep("sweep.toml", "--out", "out", "--dry-run").stdout
-    assert said.startswith("4 runs: 0 there, 0 failed before, 4 to do.")
+    assert said.startswith("4 runs: 0 finished, 0 failed before, 4 to do.")
     assert said.count("to do") == 5
     assert not (files / "out").exists()
     assert n_begun(files) == {}
     (files / "fail-20").touch()
     _sweep("sweep.toml", "--out", "out")
     said = _sweep("sweep.toml", "--out", "out", "--dry-run").stdout
-    assert said.startswith("4 runs: 3 there, 1 failed before, 0 to do.")
+    assert said.startswith("4 runs: 3 finished, 1 failed before, 0 to do.")
     assert n_begun(files) == {"10": 1, "20": 1, "30": 1, "40": 1}
 
 
@@ -105,7 +105,7 @@ def test_rows_that_share_a_run_are_counted(files):
         (
             "[run]\nevents = 'sample'\njobs = 'sample'\n",
             ("--processes", "2", "--scheduler", "x"),
-            "leave one of the two",
+            "remove one of the two",
         ),
         ("[run]\nevents = 'sample'\njobs = 'sample'\n", ("--processes", "0"), "--processes"),
         ("[run]\nevents = 'sample'\njobs = 'sample'\n", ("--scheduler", "nonsense"), "no Dask scheduler answers"),
@@ -138,7 +138,7 @@ def test_a_person_at_a_terminal_sees_how_far_it_is(monkeypatch):
     with sweep_progress(hidden=False) as progress:
         assert progress is not None
         progress(SweepProgress(n_runs=60, n_reused=3, n_finished=10, n_failed=2, n_workers=4, left_s=90.0))
-    for words in ("15/60", "4 at work", "2 failed", "3 there before", "90 s left"):
+    for words in ("15/60", "4 at work", "2 failed", "3 reused", "90 s left"):
         assert words in terminal.getvalue()
     with sweep_progress(hidden=True) as progress:
         assert progress is None

@@ -57,7 +57,7 @@ def test_explain_tells_the_decision_with_the_time_it_was_made_with(auto):
     answer = json.loads(told.stdout)
     assert answer["decision"] == index
     assert answer["t_fwd_s"] == row["t_fwd_s"]
-    assert not any("does not look for the optimum" in note for note in answer["notes"])
+    assert not any("does not maximise an objective" in note for note in answer["notes"])
 
 
 def test_an_exported_decision_has_the_time_and_the_objective_of_the_run(auto, tmp_path):

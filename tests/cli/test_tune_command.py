@@ -47,7 +47,7 @@ def test_a_person_gets_the_recommendation_first_and_then_what_it_rests_on(files)
     assert sum(line.count("*") for line in lines[at + 1 : at + 4]) == 1
     tuned, validated = (100 * record["parts"][part]["share"][0][1] for part in ("tuning", "validation"))
     assert f"{tuned:.2f} / {validated:.2f}" in lines[at + 2]
-    assert lines[-1].startswith("In the part validated on it loses ")
+    assert lines[-1].startswith("In the part validated on, the recommendation loses ")
     assert {path.name for path in files.iterdir()} == {"events.csv", "jobs.csv"}
 
 
@@ -68,7 +68,7 @@ def test_a_folder_holds_record_picture_and_runs_and_is_gone_on_with(files):
 
 
 def test_own_work_is_an_option(files):
-    assert "when all work was done" in _tune("--own-work").stdout
+    assert "time until all work was done" in _tune("--own-work").stdout
     assert json.loads(_tune("--own-work", "--json").stdout)["config"]["options"]["unlimited-work"] is False
 
 
@@ -89,7 +89,7 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
     [
         (("--t-fwd", "60,soon"), "'soon' is neither a number of seconds nor"),
         (("--t-fwd", "60,,120"), "empty place"),
-        (("--t-fwd", "60,60"), "t-fwd has a value twice"),
+        (("--t-fwd", "60,60"), "t-fwd has a duplicate value"),
         (("--t-fwd", "0"), "the forward-looking time is not a positive number"),
         (("--max-parallel", "5,ten"), "'ten' is not a valid integer"),
         (("--max-parallel", "0"), "not in the range x>=1"),
@@ -99,7 +99,7 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
         (("--policy", "bftrianer"), "unknown policy"),
         (("--window", "2024-05-01", "2024-06-01"), "the window reaches outside the log"),
         (("--picture", "mine.pdf"), ".png or .svg"),
-        (("--processes", "1", "--scheduler", "tcp://x:1"), "leave one of the two out"),
+        (("--processes", "1", "--scheduler", "tcp://x:1"), "remove one of the two"),
         (("--scheduler", "tcp://x:1"), "add --out"),
         (("--out", "."), "not a tuning folder"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.option_checks import parsed_prices
+from bfreplay.experiments.option_checks import parse_prices
 from bfreplay.experiments.prepared_run import files_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.runs import RunResult
@@ -75,7 +75,7 @@ def test_a_run_about_some_jobs_ends_with_these(files):
     assert result.record["config"]["measured"] == (0, 1)
     assert result.summary["scheduling"]["n_jobs"] == 1
     assert result.summary["jobs"]["finished"] < 4
-    with pytest.raises(InputError, match="fewer jobs than are to be measured"):
+    with pytest.raises(InputError, match="fewer jobs exist than are to be measured"):
         replace(run, measure=(3, 5)).prepare()
 
 
@@ -114,7 +114,7 @@ def test_what_is_written_is_read_back_in_one_form(files):
 
 
 def test_prices_are_read_by_type():
-    assert parsed_prices("v100=0.74, k80=0.135") == {"v100": 0.74, "k80": 0.135}
+    assert parse_prices("v100=0.74, k80=0.135") == {"v100": 0.74, "k80": 0.135}
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ def test_prices_are_read_by_type():
     [
         ({"events": "sample"}, "a log and a cluster"),
         ({"cluster": None}, "neither a log nor a cluster"),
-        ({"window": ("2024-07-01", "2024-07-02")}, "--window does not go with --cluster"),
-        ({"node_type": "v100"}, "--node-type does not go with --cluster"),
-        ({"unlimited_work": True}, "--unlimited-work does not go with --cluster"),
-        ({"semantics": "published"}, "--semantics does not go with --cluster"),
-        ({"cluster": None, "events": "sample", "unlimited_work": True, "measure": (0, 1)}, "none ever is"),
+        ({"window": ("2024-07-01", "2024-07-02")}, "--window cannot be combined with --cluster"),
+        ({"node_type": "v100"}, "--node-type cannot be combined with --cluster"),
+        ({"unlimited_work": True}, "--unlimited-work cannot be combined with --cluster"),
+        ({"semantics": "published"}, "--semantics cannot be combined with --cluster"),
+        ({"cluster": None, "events": "sample", "unlimited_work": True, "measure": (0, 1)}, "unlimited work never ends"),
         ({"cluster": "v100"}, "has no number of nodes"),
         ({"cluster": "v100=0"}, "number of v100 nodes is unusable"),
         ({"cluster": None, "events": "sample", "node_type": "a=b"}, "name of a node type is unusable"),
@@ -152,7 +152,7 @@ def test_options_that_no_run_could_have_are_refused(files, changed, says):
         ({"policy": "bftrainer"}, "does not decide in rounds"),
         ({"policy": "gavel.fifo(round_s=30)"}, "the length of a round is set twice"),
         ({"policy": "gavel.fifo(prices=1)"}, "no parameter 'prices'"),
-        ({"learn_curves": "job"}, "which is what --learn-curves hides"),
+        ({"learn_curves": "job"}, "which --learn-curves hides"),
     ],
 )
 def test_what_a_policy_cannot_be_told_is_refused_before_the_replay(files, changed, says):

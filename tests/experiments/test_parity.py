@@ -77,7 +77,7 @@ def test_all_of_the_quick_part_agrees_or_differs_for_a_named_reason(shared, syst
 @pytest.mark.thorough
 def test_the_page_has_the_table_and_the_named_differences_of_a_whole_run(shared):
     systems = parity(shared)
-    assert not any(each.failed for each in systems)
+    assert not any(each.has_failed for each in systems)
     page = PAGE.read_text()
     # the digits of rounding may be others on another machine
     rows = re.compile(r"^\| (.+?) \| (.+?) \| ([\d,]+) \| ([\d,]+) \| [\w-]+ \| ([\d,]*) \|$", re.MULTILINE)
@@ -245,14 +245,14 @@ def test_items_agree_differ_for_a_reason_or_without_one():
     with tally.attempt("broken"):
         raise InputError("no such node")
     check = tally.check()
-    assert (check.n, check.n_equal, check.n_named, check.failed) == (6, 1, 1, True)
+    assert (check.n, check.n_equal, check.n_named, check.has_failed) == (6, 1, 1, True)
     assert check.differences == (Difference("Some are not recorded."), Difference("Half is missing.", 1))
     assert [each.partition(":")[0] for each in check.unexplained] == ["thing 2", "late b", "late a", "broken"]
     assert check.digits == 7
 
 
 def test_a_check_that_compares_nothing_has_failed():
-    assert Tally("nothing").check().failed
+    assert Tally("nothing").check().has_failed
 
 
 @pytest.mark.parametrize(("largest", "digits"), [(0.0, None), (1e-9, 9), (9.9e-10, 9), (1.01e-9, 8), (0.5, 0)])

@@ -1,4 +1,4 @@
-"""Runs beside what nobody could exceed."""
+"""Runs beside upper bounds."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ def test_runs_that_are_over_are_told_the_earliest_end_whoever_comes_first(there)
         start_us = done.record["config"]["window_start_us"]
         assert found[0].bound == found[1].bound
         assert start_us < found[0].bound.earliest_finish_us <= done.summary["last_finish_us"]
-    assert f"nobody could be done before {iso_utc(found[0].bound.earliest_finish_us)}" in render(found)
+    assert f"no policy can finish before {iso_utc(found[0].bound.earliest_finish_us)}" in render(found)
     (alone,) = regret([idle])
-    assert alone.bound.earliest_finish_us is None  # nobody asked
+    assert alone.bound.earliest_finish_us is None  # not asked for
     assert alone.share == 0.0
 
 
@@ -155,7 +155,7 @@ def test_a_run_of_a_job_source_is_refused_before_anything_is_searched(there, n_b
     assert campaign.summary["bound"] is None
     with pytest.raises(InputError) as caught:
         regret([plain, there / "campaign"])
-    assert caught.value.problem.startswith("there is no bound for jobs that a source makes")
+    assert caught.value.problem.startswith("there is no upper bound for a job source")
     assert caught.value.value == "scripted"
     assert str(there / "campaign") == caught.value.file
     assert n_bounds == []
@@ -178,7 +178,7 @@ def test_inputs_that_were_moved_are_named_and_others_refused(there):
 
 def test_a_run_made_in_memory_alone_does_not_say_where_its_inputs_are():
     run = replay_log(log(1, [], 100, idle_first=(0,)), [job()], efficiency=False)
-    with pytest.raises(MissingInputsError, match="does not say where its events are"):
+    with pytest.raises(MissingInputsError, match="the path of the events is not recorded"):
         regret([run])
 
 
@@ -215,16 +215,16 @@ def test_the_table_has_the_best_first_and_each_bound_once():
     text = render([_made("bad", 500.0, bound), _made("none", 0.0, other), _made("good", 951.234, bound)])
     lines = text.splitlines()
     assert [line.split()[0] for line in lines[1:4]] == ["good", "bad", "none"]
-    assert lines[1].split() == ["good", "951.2", "95.12%", "<=", "4.88%", "3,", "some", "policy"]
+    assert lines[1].split() == ["good", "951", "95.1", "%", "<=", "4.88", "%", "3,", "some", "policy"]
     assert lines[3].split()[2:4] == ["-", "-"]
     assert lines[5:] == [
-        "Bound: 1000 samples (rescaling paid, the future known); 1100 with free rescaling",
+        "Bound: 1,000 samples (rescaling paid, the future known); 1,100 with free rescaling",
         "Bound: 0 samples (free rescaling, the future known)",
     ]
 
 
 @pytest.mark.parametrize(
-    ("samples", "left"), [(1000.0, "0.00%"), (954.54, "4.55%"), (954.5, "4.55%"), (954.49, "4.56%"), (0.0, "100.00%")]
+    ("samples", "left"), [(1000.0, "0 %"), (954.54, "4.55 %"), (954.5, "4.55 %"), (954.49, "4.56 %"), (0.0, "100 %")]
 )
 def test_what_is_left_to_gain_is_rounded_up(samples, left):
     text = render([_made("run", samples, UpperBound(1000.0, Kind.WORK, None, None))])

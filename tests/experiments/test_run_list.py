@@ -117,7 +117,9 @@ def test_one_run_is_a_list_as_well(folder):
     assert "samples" in render(bfreplay.list_runs(folder / "a"))
 
 
-@pytest.mark.parametrize(("name", "words"), [("notes", "there is no run in this folder"), ("none", "no such folder")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("notes", "the folder has no run in it"), ("none", "the folder does not exist")]
+)
 def test_a_folder_without_runs_is_refused(folder, name, words):
     with pytest.raises(InputError, match=words):
         bfreplay.list_runs(folder / name)

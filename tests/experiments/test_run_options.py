@@ -110,8 +110,12 @@ WITHOUT_EFFECT = [
     ({}, "without --learn-curves", {"measurement_noise"}),
     ({}, "with --semantics continuous and without --measurement-noise", {"seed"}),
     ({"measurement_noise": 0.1}, "with --semantics continuous and without --measurement-noise", {"seed"}),
-    ({"measure": (0, 1)}, "with --measure: neither U nor the bound is told", {"efficiency", "bound"}),
-    ({"events": None, "cluster": "v100=2"}, "with --cluster: neither U nor the bound is told", {"efficiency", "bound"}),
+    ({"measure": (0, 1)}, "with --measure: U and the upper bound are not computed", {"efficiency", "bound"}),
+    (
+        {"events": None, "cluster": "v100=2"},
+        "with --cluster: U and the upper bound are not computed",
+        {"efficiency", "bound"},
+    ),
 ]
 
 

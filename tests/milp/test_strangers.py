@@ -164,7 +164,7 @@ def test_a_back_end_whose_check_raises_does_not_work_here():
 
 
 def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
-    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: {"broken": "no.such:Thing"})
+    monkeypatch.setattr("bfreplay.registry._entry_points_by_name", lambda group, path: {"broken": "no.such:Thing"})
     entries = {entry.name: entry for entry in solver_entries()}
     assert list(entries) == ["exact", *BACKENDS.built_in, "broken", "formulation broken"]
     assert entries["cbc"].formulations == tuple(FORMULATIONS.built_in)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.report.shown_values import counted, exact
+from bfreplay.report.shown_values import exact, show_count
 from bfreplay.runs.metrics import KeyFigure
 
 
@@ -37,4 +37,4 @@ def test_the_exact_text_has_every_digit(value, text):
     ],
 )
 def test_the_word_is_singular_where_a_person_reads_1(value, kind, text):
-    assert counted(KeyFigure("nodes", "nodes", value, kind), "node").striptags() == text
+    assert show_count(KeyFigure("nodes", "nodes", value, kind), "node").striptags() == text

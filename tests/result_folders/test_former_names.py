@@ -66,7 +66,7 @@ def test_a_damaged_table_of_such_a_run_is_refused(former, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(former, folder)
     shutil.copy(folder / "jobs.parquet", folder / "holes.parquet")
-    with pytest.warns(FutureWarning), pytest.raises(Exception, match="not the one that was written"):
+    with pytest.warns(FutureWarning), pytest.raises(Exception, match="belongs to another run"):
         RunResult.load(folder).check()
 
 

@@ -110,7 +110,7 @@ def test_missing_parents_are_made_and_a_parent_that_is_a_file_is_refused(tmp_pat
 def test_the_folder_one_stands_in_is_not_replaced(tmp_path, monkeypatch):
     _write(tmp_path / "run", "old")
     monkeypatch.chdir(tmp_path / "run")
-    with pytest.raises(OutputExistsError, match="where you stand"):
+    with pytest.raises(OutputExistsError, match="contains the current directory"):
         _write(Path(), overwrite=True)
 
 

@@ -67,7 +67,7 @@ def test_deadlines_that_no_job_has_are_nothing_to_go_by(objective):
         return replay_log(log(2, [], 60, idle_first=[0]), JobSet(jobs), BFTrainerPolicy(120, None, objective))
 
     assert warnings(job("a"), job("b")).warnings == [
-        f"The objective {objective} goes by deadlines, and none of 2 jobs has one."
+        f"The objective {objective} uses deadlines, but none of 2 jobs has one."
     ]
     later = replace(job("late", submit_s=90), deadline_us=95_000_000)
     for deadline_us in (5, 90_000_000):

@@ -229,7 +229,7 @@ def test_a_decision_without_nodes_is_refused(saved):
 def test_files_may_move_and_be_renamed(saved, tmp_path):
     (tmp_path / "log.csv").rename(tmp_path / "other.csv")
     (tmp_path / "log.csv.meta.json").rename(tmp_path / "other.csv.meta.json")
-    with pytest.raises(InputError, match="no longer where they were") as caught:
+    with pytest.raises(InputError, match="no longer at their recorded path") as caught:
         recorded_decisions(saved, [0])
     assert "--events FILE" in str(caught.value)
     assert len(recorded_decisions(saved, [0], events=tmp_path / "other.csv")) == 1
@@ -287,7 +287,7 @@ def _tampered(run: RunResult, column: str, index: int, value: object) -> RunResu
 )  # fmt: skip
 def test_a_replay_that_goes_another_way_is_stopped_where_it_does(saved, column, value):
     wrong = _tampered(saved, column, 1, value)
-    with pytest.raises(InputError, match="does not repeat the run") as caught:
+    with pytest.raises(InputError, match="differs from the run") as caught:
         recorded_decisions(wrong, [3])
     assert "decision 1 at 1970-01-01T00:00:1" in str(caught.value)
     assert recorded_decisions(wrong, [0])  # what lies before is as it was
@@ -309,7 +309,7 @@ def test_a_run_of_counts_alone_is_not_enough_when_the_policy_placed_the_nodes():
 
 
 def test_counts_that_are_impossible_here_are_a_difference(saved):
-    with pytest.raises(InputError, match="does not repeat the run") as caught:
+    with pytest.raises(InputError, match="differs from the run") as caught:
         recorded_decisions(_tampered(_tampered(saved, "counts", 1, [9, 9]), "objective", 1, None), [3])
     assert "decision 1 at" in str(caught.value)
     assert "of 2 idle nodes" in str(caught.value)
@@ -317,7 +317,7 @@ def test_counts_that_are_impossible_here_are_a_difference(saved):
 
 def test_a_run_without_counts_asks_for_another_replay(saved):
     old = replace(saved, folder=None, tables={"decisions": saved.table("decisions").drop_columns(["counts"])})
-    with pytest.raises(InputError, match="does not hold the counts"):
+    with pytest.raises(InputError, match="has no counts of its decisions"):
         recorded_decisions(old, [0])
 
 

@@ -201,7 +201,7 @@ def test_jobs_of_a_source_are_made_again():
 def test_a_source_that_decides_otherwise_is_found_out():
     events = log(4, [], 60, range(4))
     run = replay_log(events, LittleHalving(5), BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
-    with pytest.raises(InputError, match="does not repeat the run"):
+    with pytest.raises(InputError, match="differs from the run"):
         recorded_decisions(run, [1], events=events, jobs=LittleHalving(4))
 
 
@@ -226,7 +226,7 @@ def test_a_set_of_jobs_is_read_without_its_log(tmp_path):
     with pytest.raises(MissingInputsError):
         recorded_decisions(run, [0])
     (tmp_path / "jobs.csv").unlink()
-    with pytest.raises(MissingInputsError, match="no longer where they were"):
+    with pytest.raises(MissingInputsError, match="no longer at their recorded path"):
         recorded_jobs(run)
 
 

@@ -191,7 +191,7 @@ def test_the_isolated_policy_has_the_options_of_the_policy_that_is_measured():
 
 
 def test_a_source_has_no_fairness():
-    with pytest.raises(InputError, match="there is no fairness to measure"):
+    with pytest.raises(InputError, match="fairness cannot be measured for a job source"):
         replay_log(log(1, [], 100, [0]), LittleHalving(), EqualSharePolicy(), fairness=True)
 
 

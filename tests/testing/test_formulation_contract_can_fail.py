@@ -108,7 +108,7 @@ def test_a_formulation_without_a_name_fails():
         (HidesItsContinuousColumns, "test_models_are_well_formed_and_as_announced", "all jobs alike", "continuous"),
         (NamesColumnsTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "same name"),
         (NamesRowsTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "two rows have the same"),
-        (PutsAnEntryTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "stands twice"),
+        (PutsAnEntryTwice, "test_models_are_well_formed_and_as_announced", "all jobs alike", "occurs twice"),
         (
             BuildsOtherSetsEachTime,
             "test_building_changes_nothing_and_is_repeatable",

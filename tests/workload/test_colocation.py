@@ -36,7 +36,7 @@ def test_a_pair_that_is_not_there_makes_nothing(pair):
 
 @pytest.mark.parametrize("rates", [(-1.0, 2.0), (1.0, math.nan), (math.inf, 1.0)])
 def test_rates_that_are_none_are_refused_by_name(rates):
-    with pytest.raises(InputError, match=r"'a' and 'b' on 4 shared nodes \(k80\) make no sense"):
+    with pytest.raises(InputError, match=r"'a' and 'b' on 4 shared nodes \(k80\) are invalid"):
         Colocation({("a", "b", 4, "k80"): rates})
 
 

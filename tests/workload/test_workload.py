@@ -20,12 +20,12 @@ JOB = ElasticJob("job", 5, 1, 4, 10.0, 5.0, 100.0, TabulatedCurve([0, 4], [0.0, 
         ({"name": ""}, "name", "no name"),
         ({"min_nodes": 0}, "min_nodes", "below 1"),
         ({"min_nodes": 5}, "min_nodes", "min_nodes 5 is above max_nodes 4"),
-        ({"min_nodes": 1.5}, "min_nodes", "no whole number"),
-        ({"submit_us": 0.5}, "submit_us", "no whole number"),
+        ({"min_nodes": 1.5}, "min_nodes", "not a whole number"),
+        ({"submit_us": 0.5}, "submit_us", "not a whole number"),
         ({"max_nodes": 8}, "throughput", "ends at 4 nodes, below max_nodes 8"),
         ({"throughput": Amdahl(9.0, 0.1), "max_nodes": 10**9}, "max_nodes", "fix: +lower max_nodes"),
         ({"scale_up_cost_s": -1.0}, "scale_up_cost_s", "negative"),
-        ({"scale_down_cost_s": math.inf}, "scale_down_cost_s", "negative or no number"),
+        ({"scale_down_cost_s": math.inf}, "scale_down_cost_s", "negative or not a number"),
         ({"work_samples": 0.0}, "work_samples", "not positive"),
         ({"work_samples": math.nan}, "work_samples", "not positive"),
         ({"weight": 0.0}, "weight", "not positive"),
@@ -54,7 +54,7 @@ def test_jobs_are_ordered_by_submit_time_and_then_as_given():
 
 
 def test_two_jobs_of_one_name_and_no_job_at_all_are_refused():
-    with pytest.raises(InputError, match="two jobs are called 'job'"):
+    with pytest.raises(InputError, match="two jobs have the name 'job'"):
         JobSet([JOB, JOB])
     with pytest.raises(InputError, match="empty"):
         JobSet([])

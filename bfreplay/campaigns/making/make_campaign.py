@@ -255,7 +255,7 @@ def _checked_text(made: CampaignFile, file: Path) -> str:
     try:
         campaign_of(tomllib.loads(text), file, allow_code=True)  # what the user typed, or allowed a file
     except InputError as error:  # the file is not there: the table and the key say which option it is
-        raise error.changed(file=None) from error
+        raise error.with_changes(file=None) from error
     return text
 
 

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from bfreplay import checks
 from bfreplay.campaigns.parts import Advice, Pruner, Released, TrialState
-from bfreplay.documents import Cell, picked
+from bfreplay.documents import Cell, pick
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, made
+from bfreplay.registry import Registry, make_from_code
 from bfreplay.wording import count
 
 
@@ -236,7 +236,7 @@ class Median(NoPruner):
 
     def describe(self) -> dict[str, object]:
         """Its parameters."""
-        return {"kind": "median", **picked(self, "warmup_trials", "warmup_epochs", "every_epochs", "compare")}
+        return {"kind": "median", **pick(self, "warmup_trials", "warmup_epochs", "every_epochs", "compare")}
 
 
 PRUNERS = Registry(
@@ -274,7 +274,7 @@ def pruner_of(kind: str, options: Mapping[str, Cell] | None = None, *, allow_cod
     known = inspect.signature(found).parameters.values()
     if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known):
         checks.known_keys(given, [parameter.name for parameter in known], f"the pruner {kind!r}")
-    pruner: Pruner = made(
+    pruner: Pruner = make_from_code(
         lambda: found(**given), f"the pruner {kind!r}", value=given,
         expected=f"keyword arguments of {PRUNERS.location(kind)}", fix="correct the keys of [pruner], or the class",
     )  # fmt: skip

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile, quantiles
 from bfreplay.datasets.times import DAY_US
-from bfreplay.documents import Json, picked
+from bfreplay.documents import Json, pick
 
 BURST_SHARES: tuple[tuple[int, int], ...] = ((1, 10), (1, 4), (1, 2))
 """Shares of the idle nodes that a burst may reach, as numerator and denominator."""
@@ -64,7 +64,7 @@ class Bursts:
             "nodes": by_percentile(self.nodes),
             "at_least": [{"nodes": nodes, "events": count} for nodes, count in self.at_least],
             "of_idle_nodes": [
-                {"at_least": of.label, "share": of.share, "events": of.count, **picked(of, "per_day", "mean_nodes")}
+                {"at_least": of.label, "share": of.share, "events": of.count, **pick(of, "per_day", "mean_nodes")}
                 for of in self.large
             ],
         }

@@ -23,7 +23,7 @@ from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile
 from bfreplay.datasets.idleness.week import Week
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
-from bfreplay.documents import Json, picked
+from bfreplay.documents import Json, pick
 from bfreplay.registry import built_in
 
 if TYPE_CHECKING:
@@ -201,12 +201,12 @@ class Idleness:
         return {
             "window_start": iso_utc(self.window_start_us),
             "window_end": iso_utc(self.window_end_us),
-            **picked(self, "duration_s", "n_nodes", "nodes_ever_idle", "idle_node_us", "idle_node_hours"),
-            **picked(self, "mean_idle_nodes", "idle_share"),
+            **pick(self, "duration_s", "n_nodes", "nodes_ever_idle", "idle_node_us", "idle_node_hours"),
+            **pick(self, "mean_idle_nodes", "idle_share"),
             "idle_nodes": by_percentile(self.idle_nodes),
             "share_without_idle": self.share_without_idle,
             "pool_events": self.n_pool_events,
-            **picked(self, "joins", "reclaims", "transitions"),
+            **pick(self, "joins", "reclaims", "transitions"),
             "idle_nodes_per_event": by_percentile(self.idle_nodes_per_event),
             "mean_events_per_hour": self.mean_events_per_hour,
             "events_per_hour": by_percentile(self.events_per_hour),
@@ -219,11 +219,11 @@ class Idleness:
             "censored_idle_intervals": self.censored.to_dict(),
             "join_bursts": self.join_bursts.to_dict(),
             "reclaim_bursts": self.reclaim_bursts.to_dict(),
-            **picked(self.origin, "cluster", "time_origin", "node_inventory"),
+            **pick(self.origin, "cluster", "time_origin", "node_inventory"),
             "node_assignment_simulated_by": self.origin.log_warnings.node_assignment,
             "log_warnings": self.origin.log_warnings.to_json(),
             "idle_node_hours_by_oversubscription": dict(self.origin.idle_hours_by_rule),
-            "states": [picked(each, "state", "node_us", "node_hours", "share") for each in self.states],
+            "states": [pick(each, "state", "node_us", "node_hours", "share") for each in self.states],
             "longer_idle_intervals": [each.to_dict() for each in self.longer_idle_intervals],
             "widths": [each.to_dict() for each in self.widths],
             "week": None if self.week is None else self.week.to_dict(),

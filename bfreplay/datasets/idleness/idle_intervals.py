@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import HOUR_US, US
-from bfreplay.documents import Json, picked
+from bfreplay.documents import Json, pick
 
 IDLE_INTERVAL_BINS: tuple[tuple[str, int | None], ...] = (
     ("<= 1 min", 60),
@@ -62,7 +62,7 @@ class IdleIntervalBin:
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values."""
-        return picked(self, "label", "up_to_s", "count", "node_hours")
+        return pick(self, "label", "up_to_s", "count", "node_hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class CensoredIdleIntervals:
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values."""
-        return picked(self, "count", "open_at_start", "open_at_end", "open_at_both", "node_hours")
+        return pick(self, "count", "open_at_start", "open_at_end", "open_at_both", "node_hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,7 @@ class LongerIdleIntervals:
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values."""
-        return picked(
-            self, "label", "over_s", "count", "node_hours", "share", "mean_nodes", "censored", "censored_share"
-        )
+        return pick(self, "label", "over_s", "count", "node_hours", "share", "mean_nodes", "censored", "censored_share")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
-from bfreplay.wording import aligned, amount, count
+from bfreplay.wording import aligned_lines, amount, count
 
 WIDTH = 100
 """Widest line, unless a name in the log is longer."""
@@ -93,7 +93,7 @@ def _longest_table(it: Idleness) -> list[list[str]]:
         rows.append(
             (each.node, *edges, span(each.length_s), "-" if each.censored is None else f"at its {each.censored}")
         )
-    return [aligned(rows)] if idle_intervals else []
+    return [aligned_lines(rows)] if idle_intervals else []
 
 
 def _longer_table(it: Idleness) -> list[str]:
@@ -109,7 +109,7 @@ def _longer_table(it: Idleness) -> list[str]:
     for each in it.longer_idle_intervals:
         cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{each.share:.1%}"]
         rows.append((each.label, *cells, cell(each.mean_nodes), f"{each.censored_share:.1%}"))
-    return aligned(rows)
+    return aligned_lines(rows)
 
 
 def _width_table(it: Idleness) -> list[str]:
@@ -121,7 +121,7 @@ def _width_table(it: Idleness) -> list[str]:
             lengths = [span(each.mean_s), span(each.median_s), span(each.length_s[-1])]
         name = f"at least {each.nodes:,}"
         rows.append((name, f"{each.share_of_time:.1%}", f"{each.stretches:,}", *lengths, str(each.censored)))
-    return aligned(rows)
+    return aligned_lines(rows)
 
 
 def _hour_table(it: Idleness) -> list[str]:
@@ -137,7 +137,7 @@ def _hour_table(it: Idleness) -> list[str]:
     rows.append(("all hours", *(cell(it.week.by_weekday[day]) for day in days_in), cell(it.mean_idle_nodes)))
     missing = [WEEKDAYS[day] for day in range(7) if day not in days_in]
     missing += [_hours(first, last) for first, last in _gaps(hours_in)]
-    return [head, *aligned(rows), *([f"not in the window: {', '.join(missing)}"] if missing else [])]
+    return [head, *aligned_lines(rows), *([f"not in the window: {', '.join(missing)}"] if missing else [])]
 
 
 def _hours(first: int, last: int) -> str:
@@ -162,7 +162,7 @@ def _burst_table(it: Idleness) -> list[str]:
     for what, of in (("reclaims", it.reclaim_bursts), ("joins", it.join_bursts)):
         rows.append((what, cell(of.count * per_day), *(cell(each.per_day) for each in of.large)))
         rows.append((f"  mean nodes of {what}", cell(of.mean_nodes), *(cell(each.mean_nodes) for each in of.large)))
-    return aligned(rows)
+    return aligned_lines(rows)
 
 
 def _quantile_table(it: Idleness) -> list[str]:
@@ -179,7 +179,7 @@ def _quantile_table(it: Idleness) -> list[str]:
         bursts("nodes reclaimed", it.reclaim_bursts),
     ]
     head = ("quantiles", *(f"{p} %" for p in PERCENTS))
-    return aligned([head, *((name, *(values or ["-"] * 7)) for name, values in rows)])
+    return aligned_lines([head, *((name, *(values or ["-"] * 7)) for name, values in rows)])
 
 
 def _idle_interval_table(it: Idleness) -> list[str]:
@@ -190,7 +190,7 @@ def _idle_interval_table(it: Idleness) -> list[str]:
         count_share = b.count / it.idle_intervals if it.idle_intervals else 0.0
         bar = "#" * round(share * _BAR_WIDTH)
         rows.append((b.label, f"{b.count:,}", f"{count_share:.1%}", f"{b.node_hours:,.1f}", f"{share:.1%}", bar))
-    return aligned(rows, left=(0, 5))
+    return aligned_lines(rows, left=(0, 5))
 
 
 def sentences(it: Idleness) -> list[str]:

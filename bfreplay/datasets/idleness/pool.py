@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, by_percentile, quantiles
 from bfreplay.datasets.times import US
-from bfreplay.documents import Json, picked
+from bfreplay.documents import Json, pick
 
 TIMELINE_COLUMNS = 1_000
 """Columns of a `Timeline`: about the pixels across a picture."""
@@ -168,7 +168,7 @@ class Width:
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values."""
         return {
-            **picked(self, "nodes", "share_of_time", "stretches"),
+            **pick(self, "nodes", "share_of_time", "stretches"),
             "censored_stretches": self.censored,
             "mean_stretch_s": self.mean_s,
             "stretch_s": by_percentile(self.length_s),

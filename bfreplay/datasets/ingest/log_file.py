@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
-from bfreplay.documents import LONGEST_LINE, ZIP, endless_line, most_unpacked, other_kind
+from bfreplay.documents import LONGEST_LINE, ZIP, endless_line, other_kind, unpacked_limit
 from bfreplay.errors import InputError
 from bfreplay.outputs import WRITE_ERRORS, naming, scratch_prefix
 
@@ -255,7 +255,7 @@ class OpenedLog(ExitStack):
         if self._folder is None:
             self._folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))))
         members: list[LogFile] = []
-        most_bytes = bytes_left = most_unpacked(path)
+        most_bytes = bytes_left = unpacked_limit(path)
         try:
             for name, size, content in packed:
                 if Path(name).name.startswith("."):

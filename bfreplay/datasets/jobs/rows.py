@@ -175,7 +175,7 @@ class _Row:
                 raise
             # the value of the column, if the job itself does not give it
             column = _JOB_COLUMN_OF.get(error.column or "", error.column)
-            raise error.changed(column=column, fix=error.fix or _FIXES.get(column or "")) from error
+            raise error.with_changes(column=column, fix=error.fix or _FIXES.get(column or "")) from error
 
     def repeat(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:

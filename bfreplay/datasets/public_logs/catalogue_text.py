@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bfreplay.datasets.public_logs.entries import QUALITIES, PublicLog
-from bfreplay.wording import aligned, count
+from bfreplay.wording import aligned_lines, count
 
 _WIDTH = 110
 _INDENT = 13
@@ -37,7 +37,7 @@ def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
             (log.name, log.format, _number(log.jobs), _number(log.nodes), window(log), quality, size(log.bytes), state)
         )
     left = [k for k, name in enumerate(head) if name not in ("jobs", "nodes", "size")]
-    lines = aligned(cells, left)
+    lines = aligned_lines(cells, left)
     return "\n".join([*lines, "", f"Data folder: {folder}"])
 
 

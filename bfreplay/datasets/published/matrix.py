@@ -17,7 +17,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.published.pickled_frames import PickledFrame, load_frame
 from bfreplay.datasets.times import iso_utc
-from bfreplay.documents import most_unpacked
+from bfreplay.documents import unpacked_limit
 from bfreplay.errors import InputError
 
 MAX_MEMBER_BYTES = 4 << 30
@@ -85,7 +85,7 @@ def pickled_frame(file: Path) -> PickledFrame:
 def _archived_frame(file: Path) -> PickledFrame:
     found: str | None = None
     frame: PickledFrame | None = None
-    most_bytes = min(MAX_MEMBER_BYTES, most_unpacked(file))
+    most_bytes = min(MAX_MEMBER_BYTES, unpacked_limit(file))
     try:
         with tarfile.open(file, "r:gz") as archive:
             for member in archive:

@@ -1,4 +1,4 @@
-"""What became of one decision with one pair, in one word and a row of numbers."""
+"""Outcome and row of numbers of one decision with one pair."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatu
 
 
 class Outcome(StrEnum):
-    """What became of one answer: exactly one of these."""
+    """Outcome of one answer."""
 
-    PROVEN = "proven"  # feasible, objective recomputed, optimal (with --gap, within it): the exact solver agrees
+    PROVEN = "proven"  # feasible, objective recomputed, and optimal (to within --gap) by the exact solver
     FEASIBLE = "feasible"  # feasible and objective recomputed, not proven
-    WRONG = "wrong"  # breaks a bound, is not worth what it claims, "optimal" and is not, "infeasible" and is not
+    WRONG = "wrong"  # infeasible, a wrong objective, or falsely called optimal or infeasible
     CRASHED = "crashed"  # the worker died
-    TIMED_OUT = "timed_out"  # no word by the deadline: the worker was killed
-    REFUSED = "refused"  # the back end does not take this model: too large, say
+    TIMED_OUT = "timed_out"  # no answer by the deadline: the worker was killed
+    REFUSED = "refused"  # the back end rejected the model, for example as too large
     ERROR = "error"  # the formulation or the back end raised
-    NO_ANSWER = "no_answer"  # stopped without one
+    NO_ANSWER = "no_answer"  # stopped without an answer
 
 
 SOLVED = (Outcome.PROVEN, Outcome.FEASIBLE)
@@ -34,12 +34,12 @@ _OF_QUALITY = {Quality.PROVEN: Outcome.PROVEN, Quality.FEASIBLE: Outcome.FEASIBL
 
 
 def outcome_of(solution: Solution, *, has_optimum: bool) -> Outcome:
-    """One word for ``solution``; ``has_optimum``: the decision as posed has an answer, so "infeasible" is wrong."""
+    """Return the outcome of ``solution``; with ``has_optimum`` "infeasible" is wrong."""
     if solution.process_status in _OF_PROCESS:
         return _OF_PROCESS[solution.process_status]
     within_gap = solution.quality is Quality.FEASIBLE and solution.solver_status is SolverStatus.OPTIMAL
     if within_gap and math.isfinite(solution.bound):
-        return Outcome.PROVEN  # as good as was asked for: --gap
+        return Outcome.PROVEN  # within --gap
     if solution.quality in _OF_QUALITY:
         return _OF_QUALITY[solution.quality]
     if solution.solver_status is SolverStatus.ERROR:
@@ -60,23 +60,23 @@ class Answer:
     pair, formulation, backend
         Names.
     outcome
-        In one word; behind it the three statuses.
+        Outcome, from the three statuses.
     objective, bound, gap
-        Recomputed objective of the counts (also of a wrong answer's where they are feasible); the upper bound that is
-        proven; ``bound - objective`` relative to the larger of 1 and the objective's magnitude.
+        Recomputed objective of the counts (also of a wrong answer with feasible counts); proven upper bound;
+        ``bound - objective`` relative to the larger of 1 and the objective's magnitude.
     posed_optimum, optimum
         Exact optimum of the decision as the formulation poses it (the published limit on changes included), and of
         the decision itself.
     relative_loss
         ``(optimum - objective) / max(1, |optimum|)``.
     build_s, solve_s, total_s
-        Seconds to make the model and hand it over, to solve it, and their sum.
+        Seconds to make and pass the model, to solve it, and their sum.
     columns, integer_columns, rows, entries, sets
-        Size of the model that was solved.
+        Size of the solved model.
     worker_lost
         The worker died or was killed.
     message
-        Why it is not proven.
+        Reason for not being proven.
     """
 
     decision: int
@@ -106,7 +106,7 @@ class Answer:
 
     @property
     def is_proven(self) -> bool:
-        """Whether that answer is a verified optimum of the decision as posed, to within ``--gap``."""
+        """True for a verified optimum of the decision as posed, to within ``--gap``."""
         return self.outcome is Outcome.PROVEN
 
 
@@ -121,8 +121,8 @@ def answer_of(
     posed_optimum: float | None,
     worker_lost: bool = False,
 ) -> Answer:
-    """Make the row of what one pair said to one decision."""
-    objective = known(solution.objective)
+    """Make the row of one decision and pair."""
+    objective = finite_or_none(solution.objective)
     return Answer(
         decision=decision,
         pair=pair,
@@ -133,8 +133,8 @@ def answer_of(
         solver_status=solution.solver_status.value,
         quality=solution.quality.value,
         objective=objective,
-        bound=known(solution.bound),
-        gap=known(solution.gap),
+        bound=finite_or_none(solution.bound),
+        gap=finite_or_none(solution.gap),
         posed_optimum=posed_optimum,
         optimum=optimum,
         relative_loss=None if objective is None or optimum is None else relative_loss(objective, optimum),
@@ -148,10 +148,10 @@ def answer_of(
 
 
 def relative_loss(objective: float, optimum: float) -> float:
-    """``(optimum - objective) / max(1, |optimum|)``."""
+    """Return ``(optimum - objective) / max(1, |optimum|)``."""
     return (optimum - objective) / max(1.0, abs(optimum))
 
 
-def known(number: float) -> float | None:
-    """``None`` for ``nan`` and infinities."""
+def finite_or_none(number: float) -> float | None:
+    """Return the number, or ``None`` for ``nan`` and infinities."""
     return number if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""``compare_formulations``: which formulation on which back end wins, on decisions of a real replay."""
+"""``compare_formulations``: formulations and back ends compared on decisions of a real replay."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 KEPT_FAILURES = 5
-"""So many of one pair and outcome are kept in ``failures`` of the lab folder."""
+"""Number of failures kept per pair and outcome in ``failures`` of the lab folder."""
 
 LabProgress = Callable[[str, int, int, str], None]
-"""Called with (stage, done, to do, what is next). Stages: ``count`` and ``capture``, the two replays, in microseconds;
+"""Called with (stage, done, to do, next pair). Stages: ``count`` and ``capture``, the two replays, in microseconds;
 ``warm-up`` in pairs; ``solve`` in answers. It must be quick."""
 
 
@@ -64,10 +64,10 @@ def compare_formulations(
     progress: LabProgress | None = None,
     session: JsonObject | None = None,
 ) -> LabResult:
-    """Pose decisions of a replay to every pair of a formulation and a back end, and to the exact solver.
+    """Solve decisions of a replay with every pair of a formulation and a back end, and with the exact solver.
 
-    The replay is BFTrainer's policy with exact decisions; ``sampling.sample_decisions`` says which decisions are
-    taken. Every answer is checked against the exact optimum. No failure of a solver or a formulation stops it.
+    The replay has BFTrainer's policy with exact decisions, sampled by ``sampling.sample_decisions``. Every answer is
+    checked against the exact optimum. Failures of solvers and formulations do not stop the comparison.
 
     Parameters
     ----------
@@ -76,18 +76,17 @@ def compare_formulations(
     settings
         Everything else that changes the result.
     formulations, backends
-        Names, or ``package.module:Class``; a formulation may be an instance. ``None``: all that are registered, and
-        work here.
+        Names, or ``package.module:Class``; a formulation may be an instance. ``None``: all registered ones that work
+        here.
     more_formulations, more_backends
-        Beside those.
+        Additional ones.
     save_failures
-        Folder that gets, in a folder a pair, the model (MPS) and the decision (JSON) of every answer that was
-        rejected. By default ``failures`` in ``out``, which gets the first 5 of one pair and outcome; nothing without
-        ``out``.
+        Folder for the model (MPS) and the decision (JSON) of every rejected answer, in a folder per pair. By default
+        ``failures`` in ``out``, with the first 5 per pair and outcome; nothing without ``out``.
     out
-        Folder to write; nothing is written without one. It appears when the comparison is complete.
+        Folder to write, made when the comparison is complete; by default nothing is written.
     overwrite
-        Replace a lab folder that exists.
+        Replace an existing lab folder.
     pictures
         Called with the complete but not yet renamed folder, to draw into it: ``bfreplay.report.draw_lab``.
     progress
@@ -107,7 +106,7 @@ def compare_formulations(
         formulations, backends, more_formulations=more_formulations, more_backends=more_backends,
         reformulate_sets=settings.reformulate_sets,
     )  # fmt: skip
-    BFTrainerPolicy(settings.t_fwd_s)  # refuses what is no time before anything is read
+    BFTrainerPolicy(settings.t_fwd_s)  # refuses a bad time before reading the inputs
     if not isinstance(events, NodeEvents):
         events = load_events(events)
     workload = workload_of(jobs)
@@ -137,7 +136,7 @@ def compare_formulations(
 def _tables(
     sample: DecisionSample, answers: Sequence[Answer], optima: Sequence[Optima], summary: Sequence[SummaryRow]
 ) -> dict[str, pa.Table]:
-    """Every table by name."""
+    """Return the tables by name."""
     names = [row.pair for row in summary]
     sizes = {each.index: (each.problem.n_jobs, each.problem.capacity) for each in sample.decisions}
     decisions = [

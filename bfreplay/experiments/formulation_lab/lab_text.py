@@ -1,4 +1,4 @@
-"""A comparison as text that a person can read."""
+"""Text about a comparison of formulations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import LabRecord, LabResult
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned, count, duration, labelled, paragraphs
+from bfreplay.wording import aligned_lines, count, duration, labelled_lines, paragraphs
 
 _OUTCOMES = (
     ("wrong", "wrong"),
@@ -22,22 +22,22 @@ _OUTCOMES = (
 
 
 def render(result: LabResult) -> str:
-    """Several lines: what was compared, a table of the pairs by time, who wins, what went wrong, where it lies."""
+    """Return the text: options, a table of the pairs by time, the winner, failures, paths."""
     record = result.record
     found = [("Winner", _winner(record)), *_failures(record), *_losses(record)]
     parts = [
         warning_lines(record.warnings),
-        labelled(_header(record)),
+        labelled_lines(_header(record)),
         _table(record),
-        labelled(found),
-        [*_left_out(record)],
-        labelled(_files(result)),
+        labelled_lines(found),
+        [*_skipped(record)],
+        labelled_lines(_files(result)),
     ]
     return paragraphs(parts)
 
 
 def milliseconds(seconds: float | None) -> str:
-    """``0.042``, ``0.71``, ``7.31``, ``15.2``, ``10,000``: in ms; ``-`` for unknown."""
+    """Return seconds in ms: ``0.042``, ``0.71``, ``7.31``, ``15.2``, ``10,000``; ``-`` for unknown."""
     if seconds is None:
         return "-"
     ms = seconds * 1e3
@@ -53,7 +53,7 @@ def _header(record: LabRecord) -> Iterator[tuple[str, str]]:
     strata = "1 stratum" if filled == 1 else f"{filled} strata"
     chosen = f"{taken:,} of the {available:,} that need a solver, from {strata} (seed {config.seed})"
     if taken == available:
-        chosen = f"all {available:,} that need a solver ({sampling.asked:,} were asked for)"
+        chosen = f"all {available:,} that need a solver ({sampling.asked:,} requested)"
     limit = f"{config.time_limit_s:g} s a decision, {count(config.threads, 'thread')}"
     yield "Window", f"{window} ({duration((config.window_end_us - config.window_start_us) / 1e6)})"
     yield "Decisions", chosen
@@ -78,7 +78,7 @@ def _table(record: LabRecord) -> list[str]:
         "total;\nmean: shifted geometric mean over all decisions, one without a proof counting as the time limit; "
         "medians of columns and rows."
     )
-    return [*aligned(cells), note]
+    return [*aligned_lines(cells), note]
 
 
 def _winner(record: LabRecord) -> str:
@@ -102,7 +102,7 @@ def _failures(record: LabRecord) -> Iterator[tuple[str, str]]:
     if not any(row.wrong for row in record.summary):
         yield "Wrong", "no answer"
     words = {
-        "wrong": "wrong (infeasible, not worth what it claims, or called optimal and is not)",
+        "wrong": "wrong (infeasible, a wrong objective, or falsely called optimal)",
         "crashed": "crashed",
         "timed_out": "killed at the deadline",
     }
@@ -114,7 +114,7 @@ def _failures(record: LabRecord) -> Iterator[tuple[str, str]]:
 
 
 def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:
-    """Formulations below the true optimum because they pose another problem; answers above it, which cannot be."""
+    """Yield lines on formulations that lose by their limit on changes, and on impossible answers above the optimum."""
     limited = dict.fromkeys(pair.formulation for pair in record.pairs if pair.change_limited)
     for formulation in limited:
         worst = max(row.loss_proven_worst or 0.0 for row in record.summary if row.formulation == formulation)
@@ -127,22 +127,22 @@ def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:
             yield "Defect", f"{many} of {row.pair} better than the exact optimum: please report it"
 
 
-def _left_out(record: LabRecord) -> Iterator[str]:
+def _skipped(record: LabRecord) -> Iterator[str]:
     if record.left_out:
         yield "Not compared"
     for each in record.left_out:
-        if each.formulation and each.backend:  # what else one could take is seen above
+        if each.formulation and each.backend:  # the table shows the others
             yield f"  {each.formulation} on {each.backend}: {each.reason.split(';')[0]}"
         else:
             yield f"  {each.formulation or each.backend}: {each.reason}"
     if any("special ordered sets" in each.reason for each in record.left_out):
-        yield "  (--reformulate-sets poses special ordered sets by binaries where a back end takes none)"
+        yield "  (--reformulate-sets replaces special ordered sets by binaries on back ends without them)"
 
 
 def _files(result: LabResult) -> Iterator[tuple[str, str]]:
     seconds = result.record.session["seconds"]
-    told = f"sample {seconds['sample_s']:.1f}, warm-up {seconds['warm_up_s']:.1f}, solve {seconds['solve_s']:.1f}"
-    yield "Seconds", told
+    parts = f"sample {seconds['sample_s']:.1f}, warm-up {seconds['warm_up_s']:.1f}, solve {seconds['solve_s']:.1f}"
+    yield "Seconds", parts
     if result.folder is not None:
         yield "Lab folder", str(result.folder)
         failures = result.folder / "failures"

@@ -1,4 +1,4 @@
-"""Which formulation goes with which back end, and why not."""
+"""Pairs of a formulation and a back end, and the reasons against the others."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bfreplay.milp.pairing import refused
 from bfreplay.result_folders.lab import NotCompared
 
 EXACT = "exact"
-"""Name of the exact solver's row beside the pairs."""
+"""Name of the exact solver's row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFormulation:
-    """A formulation under the name that it has in every table."""
+    """A formulation with its name in tables."""
 
     name: str
     formulation: Formulation
@@ -26,7 +26,7 @@ class NamedFormulation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedBackend:
-    """A back end under the name that it has in every table, and where a worker finds its class."""
+    """A back end with its name in tables, and the location of its class."""
 
     name: str
     location: str
@@ -35,27 +35,27 @@ class NamedBackend:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """A formulation on a back end that can take it."""
+    """A formulation on a back end that accepts it."""
 
     formulation: NamedFormulation
     backend: NamedBackend
 
     @property
     def name(self) -> str:
-        """``"choices on cbc"``."""
+        """Name of the pair, such as ``"choices on cbc"``."""
         return f"{self.formulation.name} on {self.backend.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairPlan:
-    """Every pair that can be, and everything that cannot with the reason."""
+    """All possible pairs, and the skipped ones with the reason."""
 
     pairs: tuple[Pair, ...]
     left_out: tuple[NotCompared, ...]
 
     @property
     def backends(self) -> tuple[NamedBackend, ...]:
-        """Back ends of the pairs, each once."""
+        """Distinct back ends of the pairs."""
         return tuple({pair.backend.name: pair.backend for pair in self.pairs}.values())
 
 
@@ -73,18 +73,18 @@ def plan_pairs(
     ----------
     formulations, backends
         Registered names or ``package.module:Class`` (a formulation may be an instance). ``None``: every registered
-        one that works here; what does not is left out with the reason.
+        one that works here; others are skipped with the reason.
     more_formulations, more_backends
-        Beside those.
+        Additional ones.
     reformulate_sets
-        Pose special ordered sets by binaries on back ends without them.
+        Replace special ordered sets by binaries on back ends without them.
 
     Raises
     ------
     InputError
-        One that was named is unknown or cannot be made, or no pair is left.
+        A named one is unknown or cannot be made, or no pair is left.
     SolverUnavailableError
-        A back end that was named does not work here.
+        A named back end does not work here.
     """
     left_out: list[NotCompared] = []
     pairs = []
@@ -97,12 +97,12 @@ def plan_pairs(
         else:
             pairs.append(Pair(formulation, backend))
     if not pairs:
-        reasons = "; ".join(each.reason for each in left_out) or "nothing was named"
+        reasons = "; ".join(each.reason for each in left_out) or "no names"
         raise InputError(
-            "there is no pair of a formulation and a back end to compare",
+            "no pair of a formulation and a back end can be compared",
             value=reasons,
-            expected="at least one back end that works here and takes one of the formulations",
-            fix="see 'bfreplay solvers'; --reformulate-sets helps where only special ordered sets are in the way",
+            expected="at least one back end that works here and accepts one of the formulations",
+            fix="see 'bfreplay solvers'; --reformulate-sets helps if only special ordered sets are the reason",
         )
     return PairPlan(tuple(pairs), tuple(left_out))
 
@@ -110,12 +110,12 @@ def plan_pairs(
 def _formulations(
     named: Sequence[str | Formulation] | None, more: Sequence[str | Formulation], left_out: list[NotCompared]
 ) -> list[NamedFormulation]:
-    found: dict[str, Formulation] = {}  # by what was typed, each once
+    found: dict[str, Formulation] = {}  # by name as typed
     if named is None:
         for name in FORMULATIONS.names():
             try:
                 found[name] = formulation_of(name)
-            except BfreplayError as error:  # another package's may be broken: say so and go on
+            except BfreplayError as error:  # a broken one of another package is skipped
                 left_out.append(NotCompared(name, "", str(error).splitlines()[0]))
     for number, each in enumerate([*(named or ()), *more]):
         if not isinstance(each, str):
@@ -152,10 +152,10 @@ def _backends(named: Sequence[str] | None, more: Sequence[str], left_out: list[N
 
 
 def distinct_names(found: Iterable[tuple[str, str]]) -> list[str]:
-    """For each (as typed, its own name) the name in tables.
+    """Return the name in tables for each (name as typed, own name).
 
-    Registered ones keep theirs. A stranger's has its own; where another has that already, its class's; then as it was
-    typed, which nobody else can have, for nothing is taken twice.
+    Registered ones keep their name. Others have their own name, or if it is in use the class's, or else the name as
+    typed, which is unique.
     """
     pairs = list(found)
     taken = {own for typed, own in pairs if typed == own}

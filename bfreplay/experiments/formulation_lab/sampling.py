@@ -1,4 +1,4 @@
-"""Real decisions, taken from a replay: few of many, spread over small and large ones."""
+"""Stratified samples of the decisions of a replay, small and large ones alike."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bfreplay.workload import JobSet, JobSource
 Sizes = NDArray[np.int64]
 
 CLASSES = 4
-"""Quantile classes of idle nodes, and of jobs."""
+"""Number of quantile classes of idle nodes, and of jobs."""
 
 PassProgress = Callable[[int, int, int], None]
 """Called with (pass, 1 or 2; microseconds replayed; microseconds to replay)."""
@@ -40,20 +40,20 @@ class LabSettings:
     Parameters
     ----------
     sample
-        Decisions to take from the replay.
+        Number of decisions to sample.
     seed
-        Of their choice.
+        Seed of the sample.
     t_fwd_s, max_parallel, unlimited_work
-        Of the replay, as in ``replay_log`` with BFTrainer's policy.
+        Options of the replay, as in ``replay_log`` with BFTrainer's policy.
     time_limit_s, relative_gap, threads, solver_seed, warm_start, reformulate_sets
-        Of every pair, as in ``MilpSolver``.
+        Options of every pair, as in ``MilpSolver``.
     memory_limit_bytes, grace_s
-        Of the workers, as in ``IsolatedBackend``.
+        Options of the workers, as in ``IsolatedBackend``.
 
     Raises
     ------
     InputError
-        A number that makes no sense. The solvers' own options are checked where the solvers are made.
+        A number is out of range. The solvers check their own options.
     """
 
     sample: int = 50
@@ -84,11 +84,11 @@ class SampledDecision:
     index
         Its number among the decisions that need a solver, from 0, in order of time.
     time_us
-        When, microseconds since 1970-01-01 UTC.
+        Time in microseconds since 1970-01-01 UTC.
     stratum
         Label of its stratum: the range of idle nodes and of jobs.
     problem
-        The decision itself, in arrays of its own.
+        Problem of the decision, with its own arrays.
     """
 
     index: int
@@ -99,14 +99,14 @@ class SampledDecision:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecisionSample:
-    """What was taken from a replay.
+    """Sample of the decisions of a replay.
 
     Parameters
     ----------
     decisions
-        In order of time.
+        Decisions in order of time.
     sampling
-        How many were asked for, need a solver (where these are fewer than asked, all were taken), and were taken.
+        Number of decisions requested, of those that need a solver, and of the sample.
     record
         The replay's own record: inputs with SHA-256, versions, configuration.
     """
@@ -119,24 +119,24 @@ class DecisionSample:
 def sample_decisions(
     events: NodeEvents, jobs: JobSet | JobSource, settings: LabSettings, progress: PassProgress | None = None
 ) -> DecisionSample:
-    """Replay ``jobs`` on ``events`` twice with BFTrainer's policy and exact decisions, and take a sample of these.
+    """Replay ``jobs`` on ``events`` twice with BFTrainer's policy and exact decisions, and sample these.
 
     The first pass notes the size of every decision that needs a solver (at least one job and one idle node), the
     second keeps the problems of the chosen ones: memory grows with the sample, not with the log.
 
     The choice is stratified. Idle nodes fall into up to 4 classes between their quartiles over all decisions, jobs
-    likewise; a pair of classes with decisions in it is a stratum. Every stratum gives the same number, or all it has
-    where that is fewer; the rest is spread evenly over those that have more, and what cannot be spread evenly goes,
-    one each, to those that have most left. Within a stratum decisions are drawn without replacement, all equally
-    likely. The same log, jobs and options with the same ``seed`` give the same decisions.
+    likewise; a pair of classes with decisions is a stratum. Every stratum gives the same number, or all its decisions
+    if it has fewer; the rest is spread evenly over larger strata, and a remainder, one each, over those with most left.
+    Within a stratum decisions are drawn uniformly without replacement. The same log, jobs, options and ``seed`` give
+    the same decisions.
 
     Raises
     ------
     InputError
-        No decision of the replay needs a solver, or an option of the replay makes no sense.
+        No decision of the replay needs a solver, or an option of the replay is invalid.
     """
 
-    def replayed(number: int, chosen: frozenset[int]) -> tuple[_Watch, RunRecord]:
+    def replay_pass(number: int, chosen: frozenset[int]) -> tuple[_Watch, RunRecord]:
         watch = _Watch(settings.t_fwd_s, chosen)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
         result = run_replay(
@@ -146,19 +146,19 @@ def sample_decisions(
         )  # fmt: skip
         return watch, result.record
 
-    first, record = replayed(1, frozenset())
+    first, record = replay_pass(1, frozenset())
     if not first.time_us:
         raise InputError(
-            "no decision of this replay needs a solver: never were there a job and an idle node at once",
+            "no decision of this replay needs a solver: no job was active while a node was idle",
             value=f"{f'{len(jobs)} jobs' if isinstance(jobs, JobSet) else jobs.name}, {len(events.nodes)} nodes",
-            fix="take another window, or jobs that are submitted while nodes are idle",
+            fix="choose another window, or jobs that are submitted while nodes are idle",
         )
     labels, taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), settings.sample, settings.seed)
-    second, _ = replayed(2, frozenset(taken.tolist()))
+    second, _ = replay_pass(2, frozenset(taken.tolist()))
     if second.fingerprint() != first.fingerprint():
         raise BfreplayError(
             f"two replays of the same log differ: {len(first.time_us)} decisions in the first pass, "
-            f"{len(second.time_us)} in the second, or not the same ones; did a file change meanwhile?"
+            f"{len(second.time_us)} in the second, or other ones; did a file change?"
         )
     decisions = tuple(
         SampledDecision(index, first.time_us[index], labels[index], problem)
@@ -169,25 +169,25 @@ def sample_decisions(
 
 
 def choose(n_idle: Sizes, n_jobs: Sizes, sample: int, seed: int) -> tuple[list[str], Sizes, list[Stratum]]:
-    """Choose among D decisions of the given sizes, as ``sample_decisions`` says.
+    """Choose among D decisions of the given sizes, as described in ``sample_decisions``.
 
     Parameters
     ----------
     n_idle, n_jobs : (D,) int64
-        Idle nodes and jobs of each; D >= 1.
+        Number of idle nodes and of jobs of each; D >= 1.
     sample
-        How many; all when there are fewer.
+        Number of decisions to choose; all if D is smaller.
     seed
-        Of the draw.
+        Seed of the draw.
 
     Returns
     -------
     labels
-        The stratum of each of the D decisions.
+        Stratum of each of the D decisions.
     taken : (min(sample, D),) int64
-        Positions of the chosen ones, ascending.
+        Positions of the chosen decisions, ascending.
     strata
-        In order of idle nodes, then of jobs.
+        Strata in order of idle nodes, then of jobs.
     """
     idle_class, job_class = quantile_class(n_idle), quantile_class(n_jobs)
     cells, cell_of = np.unique(idle_class * CLASSES + job_class, return_inverse=True)
@@ -204,13 +204,13 @@ def choose(n_idle: Sizes, n_jobs: Sizes, sample: int, seed: int) -> tuple[list[s
 
 
 def quantile_class(size: Sizes) -> Sizes:
-    """Class of each value, 0 to at most ``CLASSES - 1``, split at the quantiles; equal values share a class."""
+    """Return the class of each value, 0 to at most ``CLASSES - 1``, split at quantiles; equal values share a class."""
     splits = np.unique(np.quantile(size, np.arange(1, CLASSES) / CLASSES, method="lower"))
     return np.searchsorted(splits, size, side="left").astype(np.int64)
 
 
 def spread(available: Sizes, sample: int) -> Sizes:
-    """How many to take of each cell: equal numbers as far as they reach, the rest from cells that have more."""
+    """Return the number to take from each cell: equal numbers where possible, the rest from larger cells."""
     taken = np.zeros_like(available)
     left = min(sample, int(available.sum()))
     while left:
@@ -231,7 +231,7 @@ def _range(sizes: Sizes) -> str:
 
 
 class _Watch(BFTrainerPolicy):
-    """Decides as its parent; notes every decision's size, and keeps the problems of the chosen ones."""
+    """BFTrainer's policy that notes every decision's size, and keeps the problems of the chosen decisions."""
 
     def __init__(self, t_fwd_s: float | str, chosen: frozenset[int]) -> None:
         super().__init__(t_fwd_s)
@@ -256,7 +256,7 @@ class _Watch(BFTrainerPolicy):
         return decision
 
     def fingerprint(self) -> bytes:
-        """The same for two replays that came to the same decisions."""
+        """Return a digest, equal for two replays with the same decisions."""
         digest = self._digest.copy()
         for column in (self.time_us, self.n_idle, self.n_jobs):
             digest.update(column.tobytes())
@@ -264,7 +264,7 @@ class _Watch(BFTrainerPolicy):
 
 
 def _own_arrays(problem: AllocationProblem) -> AllocationProblem:
-    """Copy what belongs to the replay; counts above every job's maximum, which nobody reads, are left out."""
+    """Copy arrays that belong to the replay, without the unused counts above every job's maximum."""
     names = ("current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss")
     gain = problem.gain[:, : int(problem.max_nodes.max()) + 1].copy()
     copies = {name: getattr(problem, name).copy() for name in names}

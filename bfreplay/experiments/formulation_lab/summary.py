@@ -1,4 +1,4 @@
-"""Tables of the lab: each pair summed up, pairs against each other, and time against the size of a decision."""
+"""Tables of the lab: summary of each pair, performance profiles, and time by size of a decision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DecisionRow(Part, frozen=True, kw_only=True):
 
 
 class ProfileStep(Part, frozen=True, kw_only=True):
-    """From ``tau`` on, up to the pair's next row, ``share`` of the decisions."""
+    """One step of a profile: ``share`` of the decisions from ``tau`` up to the pair's next row."""
 
     field: str
     pair: str
@@ -38,7 +38,7 @@ class ProfileStep(Part, frozen=True, kw_only=True):
 
 
 class SizeBin(Part, frozen=True, kw_only=True):
-    """One pair on decisions of ``size_from`` (included) to ``size_to`` (not included) jobs x idle nodes."""
+    """One pair on decisions of ``size_from`` to ``size_to`` (excluded) jobs x idle nodes."""
 
     pair: str
     size_from: int
@@ -58,7 +58,7 @@ ROWS: dict[str, type] = {
     "profile": ProfileStep,
     "time_by_size": SizeBin,
 }
-"""By name of the table."""
+"""Row class by name of the table."""
 
 
 SHIFT_S = 1e-3
@@ -66,7 +66,7 @@ SHIFT_S = 1e-3
 
 
 def by_pair(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
-    """Answers of each pair, pairs in order of their first answer with the exact solver first."""
+    """Group answers by pair, in order of first appearance with the exact solver first."""
     grouped: dict[str, list[Answer]] = {EXACT: []}
     for answer in answers:
         grouped.setdefault(answer.pair, []).append(answer)
@@ -79,7 +79,7 @@ def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: flo
     """Sum up the answers of each of ``pairs``; columns are explained in docs/formulation-lab.md.
 
     Medians and percentiles of seconds, gap and loss are over solved answers (proven or feasible), those of model
-    sizes over all models that were built; ``None`` where there is none. ``sgm_s`` is over all decisions.
+    sizes over all models that were built; ``None`` without values. ``sgm_s`` is over all decisions.
     """
     grouped = by_pair(answers)
     exact_s = {answer.decision: answer.total_s for answer in grouped.get(EXACT, ()) if answer.is_proven}
@@ -88,7 +88,7 @@ def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: flo
 
 
 def fastest(answers: Iterable[Answer]) -> Counter[str]:
-    """For how many decisions each pair had the fastest proof; the exact solver does not compete."""
+    """Count the decisions on which each pair had the fastest proof; the exact solver does not compete."""
     best: dict[int, Answer] = {}
     for answer in answers:
         if answer.is_proven and answer.pair != EXACT:
@@ -99,21 +99,21 @@ def fastest(answers: Iterable[Answer]) -> Counter[str]:
 
 
 def shifted_geometric_mean(seconds: Sequence[float], shift: float = SHIFT_S) -> float:
-    """``(prod (t_i + s))^(1/n) - s``: no single slow or tiny solve decides it.
+    """Return ``(prod (t_i + s))^(1/n) - s``, which no single slow or tiny solve dominates.
 
-    As in Achterberg, Constraint Integer Programming (2007), appendix A.3, and in Mittelmann's benchmarks; their shift
-    is of seconds because their solves take minutes.
+    As in Achterberg, Constraint Integer Programming (2007), appendix A.3, and in Mittelmann's benchmarks; they shift
+    by seconds because their solves take minutes.
     """
     return math.exp(math.fsum(math.log(t + shift) for t in seconds) / len(seconds)) - shift
 
 
 def charged_s(answer: Answer, time_limit_s: float) -> float:
-    """Seconds that an answer counts for in ``sgm_s``: what it took; without a proof at least the time limit."""
+    """Return the seconds of an answer for ``sgm_s``; without a proof at least the time limit."""
     return answer.total_s if answer.is_proven else max(answer.total_s, time_limit_s)
 
 
 def winner(rows: Sequence[SummaryRow]) -> Winner | None:
-    """Pair with the fastest proof most often (then: least ``sgm_s``); ``None`` when no pair proved anything."""
+    """Return the pair with most of the fastest proofs (then least ``sgm_s``); ``None`` if no pair proved anything."""
     proving = [row for row in rows if row.pair != EXACT and row.proven]
     if not proving:
         return None
@@ -158,7 +158,7 @@ def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: 
 
 
 def _percentile(values: Sequence[float], percent: float) -> float | None:
-    """Linear between neighbours; ``None`` without values, and where it would lie beyond every known number."""
+    """Return a percentile, linear between neighbours; ``None`` without values, and if it is infinite."""
     if not values:
         return None
     ordered = np.sort(np.asarray(values, dtype=np.float64))
@@ -170,16 +170,16 @@ def _percentile(values: Sequence[float], percent: float) -> float | None:
 
 
 FIELDS = ("all", "milp")
-"""Who competes: everybody, or the pairs without the exact solver."""
+"""Competitors: all, or the pairs without the exact solver."""
 
 
 def performance_profile(answers: Sequence[Answer], pairs: Sequence[str]) -> list[ProfileStep]:
-    """Performance profiles of both fields, as the steps of their curves.
+    """Return the performance profiles of both fields, as steps of their curves.
 
     For decision d and pair p let ``r[d, p]`` be p's seconds (build and solve) over those of the fastest pair of the
     field; a pair without a proof has ``r = inf``. The profile ``rho_p(tau)`` is the share of decisions with
     ``r[d, p] <= tau`` (Dolan and More, Benchmarking optimization software with performance profiles, Math. Program.
-    91, 2002, 201-213, equations 2.1 and 2.2). Decisions that nobody proved count as not solved by all.
+    91, 2002, 201-213, equations 2.1 and 2.2). Decisions that no pair proved count as unsolved by all.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def performance_profile(answers: Sequence[Answer], pairs: Sequence[str]) -> list
 
 
 def _ratios(answers: Sequence[Answer], entrants: Sequence[str]) -> dict[str, list[float]]:
-    """For each entrant one ratio a decision."""
+    """Return for each entrant one ratio per decision."""
     best: dict[int, float] = defaultdict(lambda: np.inf)
     for answer in answers:
         if answer.pair in entrants and answer.is_proven:
@@ -217,17 +217,17 @@ def _over(seconds: float, best: float) -> float:
 def time_by_size(
     answers: Iterable[Answer], sizes: Mapping[int, tuple[int, int]], pairs: Sequence[str]
 ) -> list[SizeBin]:
-    """Median seconds of each pair by the size of the decision, jobs x idle nodes in powers of two.
+    """Return the median seconds of each pair by size of the decision: jobs x idle nodes in powers of two.
 
     Parameters
     ----------
     sizes
-        Jobs and idle nodes of each decision, by its index.
+        Number of jobs and idle nodes of each decision, by index.
 
     Returns
     -------
     list
-        For each pair the bins with decisions, by size; ``total_median_s`` is over the proven answers.
+        Nonempty bins of each pair, by size; ``total_median_s`` is over the proven answers.
     """
     rows = []
     grouped = by_pair(answers)

@@ -1,4 +1,4 @@
-"""Every decision on every pair, measured."""
+"""Measures every decision on every pair."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bfreplay.experiments.formulation_lab.answers import Answer, answer_of, known
+from bfreplay.experiments.formulation_lab.answers import Answer, answer_of, finite_or_none
 from bfreplay.experiments.formulation_lab.pairs import EXACT, Pair, PairPlan
 from bfreplay.experiments.formulation_lab.sampling import LabSettings, SampledDecision
 from bfreplay.milp.exact import ExactSolver
@@ -22,7 +22,7 @@ from bfreplay.milp.solution import ProcessStatus, Solution
 from bfreplay.milp.solver import Solver
 
 WARM_UP_LIMIT_S = 5.0
-"""For the tiny decision before the clock runs."""
+"""Time limit of the tiny decision for warming up."""
 
 TrialProgress = Callable[[int, int, str], None]
 """Called before every solve with (solves done, solves to do, pair)."""
@@ -37,7 +37,7 @@ class Optima:
 
 
 class Trials:
-    """The exact solver and all pairs, ready to answer. Workers start in ``warm_up`` and end with the block.
+    """The exact solver and all pairs. Workers start in ``warm_up`` and end with the block.
 
     Each back end has one worker process, which its formulations share. A worker that dies or is killed is replaced
     at once, and the new one answers a tiny decision before the next pair is measured on it.
@@ -45,11 +45,11 @@ class Trials:
     Parameters
     ----------
     plan, settings
-        Who competes, and how.
+        Pairs, and options of the comparison.
     save_failures
-        Folder that gets, in a folder a pair, the model and the decision of every rejected answer.
+        Folder for the model and the decision of every rejected answer, in a folder per pair.
     most_failures
-        Keep no more than so many of one pair and outcome; ``None`` for all.
+        Largest number kept per pair and outcome; ``None`` for all.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Trials:
             if save_failures is not None:
                 kept = FailureFolder(save_failures / file_stem(pair.name), most_failures)
             self._solvers.append(self._solver(pair, settings.time_limit_s, kept))
-        self._warm_pair: dict[str, Pair] = {}  # by back end: one that has answered the tiny decision
+        self._warm_pair: dict[str, Pair] = {}  # by back end: a pair that has answered the tiny decision
 
     def __enter__(self) -> Trials:
         return self
@@ -90,11 +90,11 @@ class Trials:
 
     @property
     def worker_starts(self) -> dict[str, int]:
-        """Workers started so far, by back end."""
+        """Number of workers started so far, by back end."""
         return {name: worker.starts for name, worker in self._workers.items()}
 
     def warm_up(self, progress: TrialProgress | None = None) -> None:
-        """Start every worker and let every pair answer a tiny decision: imports are no formulation's fault."""
+        """Start every worker and let every pair answer a tiny decision, so that imports are not measured."""
         self._exact.solve(_tiny())
         for done, pair in enumerate(self._pairs):
             if progress is not None:
@@ -107,7 +107,7 @@ class Trials:
     ) -> tuple[list[Answer], list[Optima]]:
         """Answer every decision with every pair and the exact solver.
 
-        The order of the pairs turns by one from decision to decision, so that caches and noise favour nobody.
+        The order of the pairs rotates from decision to decision, so that caches and noise favour no pair.
         """
         answers: list[Answer] = []
         optima: list[Optima] = []
@@ -115,13 +115,13 @@ class Trials:
         entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
             posed = (decision.problem, decision.problem.held_to_published_limit())
-            best = Optima(*(known(self._exact.solve(problem).objective) for problem in posed))
+            best = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in posed))
             optima.append(best)
             for place in range(len(entrants)):
                 pair, solver = entrants[(place + position) % len(entrants)]
                 if progress is not None:
                     progress(len(answers), len(decisions) * len(entrants), EXACT if pair is None else pair.name)
-                problem = replace(decision.problem)  # nothing that another pair computed is at hand
+                problem = replace(decision.problem)  # without values cached by another pair
                 answers.append(self._answer(decision.index, pair, solver.solve(problem), best))
         return answers, optima
 
@@ -147,15 +147,15 @@ class Trials:
                 solution, decision=index, pair=EXACT, formulation=COUNTS, backend=EXACT,
                 optimum=best.optimum, posed_optimum=best.optimum,
             )  # fmt: skip
-        said = solution.rejected or solution
-        lost = said.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
+        own = solution.rejected or solution
+        lost = own.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
         warm = self._warm_pair.get(pair.backend.name)
-        # the new worker answers the tiny decision; one that failed on that is not asked again
+        # the new worker answers the tiny decision; if that fails, it gets no more of them
         if lost and warm is not None and not self._tiny_works(warm):
             del self._warm_pair[pair.backend.name]
         limited = pair.formulation.formulation.change_limited
         return answer_of(
-            said, decision=index, pair=pair.name, formulation=pair.formulation.name, backend=pair.backend.name,
+            own, decision=index, pair=pair.name, formulation=pair.formulation.name, backend=pair.backend.name,
             optimum=best.optimum, posed_optimum=best.published_optimum if limited else best.optimum, worker_lost=lost,
         )  # fmt: skip
 
@@ -165,7 +165,7 @@ class Trials:
 
 
 def _tiny() -> AllocationProblem:
-    """Two jobs on three nodes."""
+    """Return a decision of two jobs on three nodes."""
     return AllocationProblem(
         current=np.array([2, 0], dtype=np.int64),
         min_nodes=np.array([1, 2], dtype=np.int64),

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bfreplay.datasets import load_events, read_published_jobs
-from bfreplay.experiments.parity.check import Check, Tally
-from bfreplay.experiments.parity.recorded.bftrainer_decisions import decision_records, problem_of
+from bfreplay.experiments.parity.check import Check, Tally, check_runs
+from bfreplay.experiments.parity.recorded.bftrainer_decisions import Record, decision_records, problem_of
 from bfreplay.experiments.parity.recorded.bftrainer_replays import (
     RUNS,
     PublishedReplay,
@@ -56,85 +56,55 @@ U = {
 
 
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
-    """Decisions, replays with recorded decisions, and efficiency."""
-    yield _optima(data)
-    yield _published_objectives(data)
-    yield _published_counts(data)
-    replays = [PublishedReplay.load(data, run) for run in (QUICK_RUNS if quick else RUNS)]
-    yield _questions(replays)
-    yield _step_logs(replays)
-    yield _final_progress(replays)
-    yield _replay_objectives(replays)
+    """Yield the checks: decisions, replays with recorded decisions, and efficiency."""
+    yield from _decisions(data)
+    runs = {run: PublishedReplay.load(data, run) for run in (QUICK_RUNS if quick else RUNS)}
+    yield check_runs(
+        "decisions of replays: time, jobs, allocated nodes, idle nodes", runs, "decision",
+        lambda run: (run.rerun.policy.questions, recorded_questions(run)),
+    )  # fmt: skip
+    yield check_runs(
+        "rows of the replays' step logs: 12 columns",
+        runs,
+        "row",
+        lambda run: (run.rerun.step_log(), run.step_log),
+        1e-8,
+    )
+    yield check_runs(
+        "jobs of replays: samples done at the end", runs, "job",
+        lambda run: (run.rerun.final_progress(), run.record["final_progress"]), 1e-6,
+    )  # fmt: skip
+    yield check_runs(
+        "decisions of replays: optimum under the published limit, objective of the recorded answer", runs, "decision",
+        lambda run: objectives(run.rerun.policy), 1e-6, known=BELOW_ITS_OWN_OPTIMUM,
+    )  # fmt: skip
     if not quick:
         yield _efficiency(data)
 
 
-def _optima(data: Path) -> Check:
-    tally = Tally("recorded decisions: optimal objective", 1e-9, notes=[LIMIT, TOO_LARGE])
-    for record in decision_records(data):
-        tally.compare(
-            _name(record["id"]), ExactSolver().solve(problem_of(record)).objective, record["optimal_objective"]
-        )
-    return tally.check()
+def _decisions(data: Path) -> Iterator[Check]:
+    def optimum(record: Record) -> float:
+        return ExactSolver().solve(problem_of(record)).objective
 
+    def limited_optimum(record: Record) -> float:
+        return ExactSolver().solve(under_limit(problem_of(record))).objective
 
-def _published_objectives(data: Path) -> Check:
-    tally = Tally("recorded decisions: optimum under the published limit", 1e-6)
-    for record in decision_records(data):
-        found = ExactSolver().solve(under_limit(problem_of(record))).objective
-        tally.compare(_name(record["id"]), found, record["published_objective"])
-    return tally.check()
+    def published_answer(record: Record) -> float:
+        return objective_of(problem_of(record), np.array(record["published_counts"]))
 
-
-def _published_counts(data: Path) -> Check:
-    tally = Tally("recorded decisions: objective of the published counts", 1e-6)
-    for record in decision_records(data):
-        worth = objective_of(problem_of(record), np.array(record["published_counts"]))
-        tally.compare(_name(record["id"]), worth, record["published_objective"])
-    return tally.check()
-
-
-def _name(number: object) -> str:
-    return f"decision {number}"
-
-
-def _questions(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("decisions of replays: time, jobs, allocated nodes, idle nodes")
-    for published in replays:
-        with tally.attempt(published.run):
-            asked, recorded = published.repeated.policy.questions, recorded_questions(published)
-            tally.compare_all(f"{published.run}, decision", asked, recorded)
-    return tally.check()
-
-
-def _step_logs(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("rows of the replays' step logs: 12 columns", 1e-8)
-    for published in replays:
-        with tally.attempt(published.run):
-            tally.compare_all(f"{published.run}, row", published.repeated.step_log(), published.step_log)
-    return tally.check()
-
-
-def _final_progress(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("jobs of replays: samples done at the end", 1e-6)
-    for published in replays:
-        with tally.attempt(published.run):
-            ours = published.repeated.final_progress()
-            tally.compare_all(f"{published.run}, job", ours, published.record["final_progress"])
-    return tally.check()
-
-
-def _replay_objectives(replays: list[PublishedReplay]) -> Check:
-    tally = Tally("decisions of replays: optimum under the published limit, objective of the recorded answer", 1e-6)
-    for published in replays:
-        with tally.attempt(published.run):
-            optima, worth = objectives(published.repeated.policy)
-            tally.compare_all(f"{published.run}, decision", optima, worth, BELOW_ITS_OWN_OPTIMUM)
-    return tally.check()
+    for what, tolerance, ours, key, notes in (
+        ("optimal objective", 1e-9, optimum, "optimal_objective", [LIMIT, TOO_LARGE]),
+        ("optimum under the published limit", 1e-6, limited_optimum, "published_objective", []),
+        ("objective of the published counts", 1e-6, published_answer, "published_objective", []),
+    ):
+        tally = Tally(f"recorded decisions: {what}", tolerance, notes)
+        for record in decision_records(data):
+            tally.compare(f"decision {record['id']}", ours(record), record[key])
+        yield tally.check()
 
 
 def utilisation(data: Path, job_set: str, max_parallel: int, t_fwd_s: float) -> RunResult:
-    """The replay of the whole Summit log that ``U`` is about; not quick."""
+    """Replay the whole Summit log for an entry of ``U``; not quick."""
     folder = data / "data" / "bftrainer"
     jobs = read_published_jobs(*(folder / JOB_FILES[job_set].format(kind) for kind in ("Jbnd", "JNPs")))
     return run_replay(

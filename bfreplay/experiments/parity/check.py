@@ -1,4 +1,4 @@
-"""Checks of parity: what was compared, how much of it agrees, and why the rest does not."""
+"""Checks of parity: items compared, items that agree, and reasons why others do not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,23 +27,17 @@ SYSTEMS: Mapping[str, str] = {
     "shockwave": "bfreplay.experiments.parity.shockwave:checks",
     "elasticflow": "bfreplay.experiments.parity.elasticflow:checks",
 }
-"""A published system, and the function ``(data, quick)`` that yields its checks."""
+"""Function ``(data, *, quick)`` of each published system: yields its checks, quick ones in seconds."""
 
 Many = Mapping[Any, Any] | Sequence[Any]
 """Items by name, or in order."""
 
-
-class Checks(Protocol):
-    """The checks of a published system, one after the other."""
-
-    def __call__(self, data: Path, *, quick: bool) -> Iterator[Check]:
-        """Repeat what is recorded in ``data``; ``quick``: a part of it that takes seconds."""
-        ...
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A named difference: the reason, one sentence, and of how many items; 0 for what cannot be compared at all."""
+    """Named difference: the reason, one sentence, and the number of items; 0 if they cannot be compared at all."""
 
     reason: str
     n: int = 0
@@ -51,24 +45,24 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row of the table.
+    """Comparison of one kind of items: one row of the table.
 
     Parameters
     ----------
     what
-        What was compared, with the unit that ``n`` counts.
+        Description, with the unit that ``n`` counts.
     n, n_equal
-        How many were compared, and how many agree.
+        Numbers of items compared, and of items that agree.
     tolerance
         Largest difference of numbers that agree: relative, and absolute for numbers below 1; 0: equal to the last bit.
     largest_difference
-        The largest one seen among those that agree.
+        Largest difference among items that agree.
     differences
-        Named differences that were seen, and what cannot be compared.
+        Named differences found, and items that cannot be compared.
     unexplained
-        Those that do not agree for no known reason, and by how much.
+        Items that differ without a known reason, and their differences.
     seconds
-        Time that the check took.
+        Time of the check.
     """
 
     what: str
@@ -82,45 +76,45 @@ class Check:
 
     @property
     def n_named(self) -> int:
-        """How many do not agree for a reason that ``differences`` names."""
+        """Number of items that differ for a reason in ``differences``."""
         return sum(each.n for each in self.differences)
 
     @property
-    def failed(self) -> bool:
-        """Whether something differs without a known reason, or nothing was compared."""
+    def has_failed(self) -> bool:
+        """True if an item differs without a known reason, or nothing was compared."""
         return self.n == 0 or self.n_equal + self.n_named < self.n
 
     @property
     def digits(self) -> int | None:
-        """Decimal digits to which all that agree do so; ``None``: all of them are equal to the last bit."""
+        """Decimal digits to which the agreeing items agree; ``None``: they are equal to the last bit."""
         return None if self.largest_difference == 0 else math.floor(-math.log10(self.largest_difference))
 
 
 @dataclass(frozen=True, slots=True)
 class SystemParity:
-    """The checks of one system; ``absent`` says which data are not there, and then there are none."""
+    """Checks of one system; none if its data are missing: ``absent`` is their folder."""
 
     system: str
     checks: tuple[Check, ...] = ()
     absent: str = ""
 
     @property
-    def failed(self) -> bool:
-        """Whether a check failed."""
-        return any(check.failed for check in self.checks)
+    def has_failed(self) -> bool:
+        """True if a check failed."""
+        return any(check.has_failed for check in self.checks)
 
 
 class Tally:
-    """Counts what agrees, item by item, into a check.
+    """Count of items that agree, for a check.
 
     Parameters
     ----------
     what
-        What is compared, with the unit that is counted.
+        Description, with the unit that is counted.
     tolerance
         Largest difference of numbers that agree, as in ``Check``.
     notes
-        Differences that no item can show, such as cases that were not recorded.
+        Differences that no item can show, such as missing records.
     """
 
     def __init__(self, what: str, tolerance: float = 0.0, notes: Sequence[str] = ()) -> None:
@@ -131,7 +125,7 @@ class Tally:
         self._unexplained: list[str] = []
 
     def compare(self, item: str, ours: Any, recorded: Any, known: str | None = None) -> None:
-        """Compare one item with its record, see ``difference``; ``known`` is the reason, if one is known to differ."""
+        """Compare one item with its record, see ``difference``; ``known``: the reason of a known difference."""
         by = difference(ours, recorded)
         self._n += 1
         if by <= self._tolerance:
@@ -145,18 +139,18 @@ class Tally:
     def compare_all(
         self, name: str, ours: Many, recorded: Many, known: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Compare items one by one, by key or position; one that is missing on a side differs.
+        """Compare items one by one, by key or position; a missing item differs.
 
-        ``name`` and the key are an item's name, by which ``known`` has the reasons for known differences.
+        ``known`` has the reasons of known differences by item: ``name`` and the key.
         """
-        mine, theirs = (each if isinstance(each, Mapping) else dict(enumerate(each)) for each in (ours, recorded))
-        for key in [*theirs, *(key for key in mine if key not in theirs)]:
+        new, old = (each if isinstance(each, Mapping) else dict(enumerate(each)) for each in (ours, recorded))
+        for key in [*old, *(key for key in new if key not in old)]:
             item = f"{name} {key}"
-            self.compare(item, mine.get(key, "missing here"), theirs.get(key, "not recorded"), known.get(item))
+            self.compare(item, new.get(key, "missing here"), old.get(key, "not recorded"), known.get(item))
 
     @contextmanager
     def attempt(self, item: str) -> Iterator[None]:
-        """Count ``item`` as differing where repeating it stops with an error, as wrong records make it do."""
+        """Count ``item`` as different if repeating it stops with an error, as it may with wrong records."""
         try:
             yield
         except (BfreplayError, LookupError, ValueError) as error:
@@ -164,18 +158,34 @@ class Tally:
             self._unexplained.append(f"{item}: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
 
     def check(self) -> Check:
-        """What was counted."""
+        """Return the check of the items so far."""
         seen = tuple(Difference(reason, n) for reason, n in self._seen.items())
         return Check(self._what, self._n, self._n_equal, self._tolerance, self._largest, seen, tuple(self._unexplained))
 
 
-def difference(ours: Any, recorded: Any) -> float:
-    """Largest difference of the numbers in two nested values of one shape; infinite where anything else differs.
+def check_runs(
+    what: str, runs: Mapping[str, T], unit: str, answers: Callable[[T], tuple[Any, Any]], tolerance: float = 0.0,
+    *, notes: Sequence[str] = (), known: Mapping[str, str] = MappingProxyType({}),
+) -> Check:  # fmt: skip
+    """Compare the items of each run, ours and recorded by ``answers``; without a ``unit`` a run is one item."""
+    tally = Tally(what, tolerance, notes)
+    for name, run in runs.items():
+        with tally.attempt(name):
+            ours, recorded = answers(run)
+            if unit:
+                tally.compare_all(f"{name}, {unit}", ours, recorded, known)
+            else:
+                tally.compare(name, ours, recorded)
+    return tally.check()
 
-    It is relative, and absolute for recorded numbers below 1. Two whole numbers are equal or infinitely far apart.
+
+def difference(ours: Any, recorded: Any) -> float:
+    """Return the largest difference of numbers in two nested values of one shape; infinite if anything else differs.
+
+    It is relative, and absolute for recorded numbers below 1; for different whole numbers it is infinite.
     """
     if isinstance(ours, np.ndarray) or isinstance(recorded, np.ndarray):
-        return _of_arrays(np.asarray(ours), np.asarray(recorded))
+        return _array_difference(np.asarray(ours), np.asarray(recorded))
     if isinstance(recorded, Mapping):
         if not isinstance(ours, Mapping) or ours.keys() != recorded.keys():
             return math.inf
@@ -192,7 +202,7 @@ def difference(ours: Any, recorded: Any) -> float:
     return math.inf if math.isnan(by) else by
 
 
-def _of_arrays(ours: np.ndarray, recorded: np.ndarray) -> float:
+def _array_difference(ours: np.ndarray, recorded: np.ndarray) -> float:
     if ours.shape != recorded.shape:
         return math.inf
     by = np.abs(ours - recorded) / np.maximum(1.0, np.abs(recorded))
@@ -200,21 +210,21 @@ def _of_arrays(ours: np.ndarray, recorded: np.ndarray) -> float:
     return float(np.nan_to_num(by, nan=math.inf).max(initial=0.0))
 
 
-def data_folder(asked: Path | None) -> Path:
-    """The folder of the recorded results: ``asked``, or that of the environment, or ``shared`` beside the checkout.
+def data_folder(given: Path | None) -> Path:
+    """Return the folder of the recorded results: ``given``, or that of the environment, or ``../shared``.
 
     Raises
     ------
     InputError
-        It is not there.
+        No such folder.
     """
     named = os.environ.get(DATA_VARIABLE)
-    folder = asked or (Path(named) if named else Path(bfreplay.__file__).resolve().parents[2] / "shared")
+    folder = given or (Path(named) if named else Path(bfreplay.__file__).resolve().parents[2] / "shared")
     if not (folder / "golden").is_dir():
         raise InputError(
-            "the recorded results of the published systems are not there", file=folder, value=str(folder),
+            "the recorded results of the published systems were not found", file=folder, value=str(folder),
             expected="a folder with golden/bftrainer, data/bftrainer and so on",
-            fix=f"name the folder with --data FOLDER, or in the environment variable {DATA_VARIABLE}",
+            fix=f"give the folder by --data FOLDER, or by the environment variable {DATA_VARIABLE}",
         )  # fmt: skip
     return folder
 
@@ -222,48 +232,48 @@ def data_folder(asked: Path | None) -> Path:
 def parity(
     data: Path, systems: Sequence[str] = (), *, quick: bool = False, progress: Callable[[str, str], None] | None = None
 ) -> list[SystemParity]:
-    """Repeat what is recorded of the published systems.
+    """Repeat the records of the published systems.
 
     Parameters
     ----------
     data
-        The folder with ``golden/SYSTEM`` and ``data/SYSTEM``.
+        Folder with ``golden/SYSTEM`` and ``data/SYSTEM``.
     systems
-        Which; all that are recorded there where none is named.
+        Names of systems; by default all that are recorded there.
     quick
-        Only a part of each that takes seconds.
+        Repeat only a part of each that takes seconds.
     progress
-        Called with the system and what was compared last; at first with an empty text.
+        Called with the system and the last check; first with an empty text.
 
     Raises
     ------
     InputError
-        An unknown system, or one that was asked for by name has no data.
+        An unknown system, or no data of a named one.
     """
     for name in systems:
         if name not in SYSTEMS:
             raise InputError(f"unknown published system {name!r}", value=name, expected=f"one of {', '.join(SYSTEMS)}")
-    return [_of_system(data, name, name in systems, quick, progress) for name in systems or SYSTEMS]
+    return [_check_system(data, name, name in systems, quick, progress) for name in systems or SYSTEMS]
 
 
-def _of_system(
+def _check_system(
     data: Path, name: str, is_asked_for: bool, quick: bool, progress: Callable[[str, str], None] | None
 ) -> SystemParity:
     for folder in (data / "golden" / name, data / "data" / name):
         if not folder.is_dir():
             if is_asked_for:
                 raise InputError(
-                    f"the data of {name} are not there", file=folder, value=str(folder),
+                    f"the data of {name} were not found", file=folder, value=str(folder),
                     expected="its recorded results and their inputs",
-                    fix="add them, or leave the system out: without names, all systems that are there are compared",
+                    fix="add them, or give no name: all systems with data are then compared",
                 )  # fmt: skip
             return SystemParity(name, absent=str(folder))
-    checks: Checks = built_in(SYSTEMS[name])
-    return SystemParity(name, tuple(_told(checks(data, quick=quick), name, progress)))
+    checks: Callable[..., Iterator[Check]] = built_in(SYSTEMS[name])
+    return SystemParity(name, tuple(_with_seconds(checks(data, quick=quick), name, progress)))
 
 
-def _told(checks: Iterable[Check], name: str, progress: Callable[[str, str], None] | None) -> Iterator[Check]:
-    """Checks as they come, with the seconds that each took."""
+def _with_seconds(checks: Iterable[Check], name: str, progress: Callable[[str, str], None] | None) -> Iterator[Check]:
+    """Yield the checks with the seconds of each."""
     if progress is not None:
         progress(name, "")
     begun = perf_counter()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.experiments.parity.check import Check, Tally
+from bfreplay.experiments.parity.check import Check, Tally, check_runs
 from bfreplay.experiments.parity.recorded.elasticflow_runs import (
     FILES,
     ChronusRecord,
@@ -39,8 +39,6 @@ LATER_COMMITS = (
 GREEDY = (
     "Chronus was recorded, and is repeated, with its greedy fallback; its authors' runs with Gurobi are not recorded."
 )
-
-
 BY_WORK = (
     "ElasticFlow with admission judges a deadline by the end of the work, without the overhead and slot in its logged "
     "end, and so does bfreplay; the rows on jobs compare logged ends."
@@ -49,22 +47,37 @@ NO_STARTS = "Themis' program never sets the start of a job: only ends are compar
 
 
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
-    """Plans, runs, Chronus, and published logs."""
+    """Yield the checks: plans, runs, Chronus, and published logs."""
     shares, spare = _plans(data)
     yield shares
     yield spare
-    recorded = runs(data, QUICK_FILES if quick else FILES)
-    yield _counts(recorded)
-    yield _job_ends(recorded)
-    yield _events(recorded)
-    yield _chronus(data, quick=quick)
+    recorded = {run.name: run for run in runs(data, QUICK_FILES if quick else FILES)}
+    yield check_runs(
+        "runs of seven schedules: jobs accepted and declined", recorded, "", _counts,
+        notes=[BY_WORK, NOT_ON_DISK, OLD_REVISION],
+    )  # fmt: skip
+    yield check_runs(
+        "jobs of these runs: start, end, GPUs, in time", recorded, "job",
+        lambda run: (run.ends(), run.recorded_ends()), notes=[NO_STARTS],
+    )  # fmt: skip
+    yield check_runs(
+        "events of these runs: time, jobs of all GPUs, efficiency of the cluster (nine digits)",
+        {name: run for name, run in recorded.items() if "events" in run.record}, "event",
+        lambda run: (run.events(), run.record["events"]), 1e-8,
+    )  # fmt: skip
+    chronus = {name: ChronusRecord.read(data, name) for name in chronus_records(data)}
+    yield check_runs(
+        "jobs of runs of Chronus: end, GPUs, stops, starts, in time",
+        {name: run for name, run in chronus.items() if not quick or len(run.jobs) <= 25}, "job",
+        lambda run: (run.ends(run.rerun()), run.recorded_ends()), notes=[GREEDY],
+    )  # fmt: skip
     if not quick:
-        yield _published_logs(data, [run for run in recorded if run.name.startswith("fig10/")])
+        yield _published_logs(data, {run.schedule: run for run in recorded.values() if run.name.startswith("fig10/")})
         yield _published_chronus_log(data)
 
 
 def _plans(data: Path) -> tuple[Check, Check]:
-    """Minimum satisfactory shares of jobs planned by deadline; and what they have once spare GPUs are given out."""
+    """Compare minimum satisfactory shares of jobs planned by deadline, and the result of allocating spare GPUs."""
     shares = Tally("sets of jobs: minimum satisfactory shares, free GPUs, feasibility")
     spare = Tally("sets of jobs: GPUs, ends after spare GPUs are given out")
     for file in PLAN_CASES:
@@ -72,8 +85,8 @@ def _plans(data: Path) -> tuple[Check, Check]:
         slot_s, total = float(written["scheduling_slot"]), float(written["cluster_gpus"])
         for k, case in enumerate(written["cases"]):
             item = f"{file}, case {k}"
-            jobs = [_planned(data, row) for row in case["jobs"]]
-            free = _planned_by_deadline(jobs, float(case["now"]), slot_s, total)
+            jobs = [_job_to_plan(data, row) for row in case["jobs"]]
+            free = _plan_by_deadline(jobs, float(case["now"]), slot_s, total)
             feasible = all(job.plan.finish_s <= job.deadline_s for job in jobs)
             ours = [[_pairs(job.plan.nodes), job.plan.end_s, job.plan.finish_s] for job in jobs]
             shares.compare(
@@ -86,8 +99,8 @@ def _plans(data: Path) -> tuple[Check, Check]:
     return shares.check(), spare.check()
 
 
-def _planned(data: Path, row: list[Any]) -> PlannedJob:
-    """The job of a row ``model, batch size, iterations, deadline, most GPUs``, without a plan."""
+def _job_to_plan(data: Path, row: list[Any]) -> PlannedJob:
+    """Return the job of a row ``model, batch size, iterations, deadline, most GPUs``, without a plan."""
     model, batch_size, iterations, deadline_s, most = row
     usable = {gpus: rate for gpus, rate in tables(data, "A100").of(model, batch_size).items() if gpus <= most}
     counts, rates = (np.array(list(each), np.float64) for each in (usable.keys(), usable.values()))
@@ -95,8 +108,8 @@ def _planned(data: Path, row: list[Any]) -> PlannedJob:
     return PlannedJob(float(deadline_s), float(iterations), counts, rates, Plan(nothing, 0.0, 0.0, nothing))
 
 
-def _planned_by_deadline(jobs: Iterable[PlannedJob], now_s: float, slot_s: float, total: float) -> Steps:
-    """Plan jobs from an empty cluster on; returns what is free then."""
+def _plan_by_deadline(jobs: Iterable[PlannedJob], now_s: float, slot_s: float, total: float) -> Steps:
+    """Plan jobs from an empty cluster on; return the free GPUs then."""
     free = Steps(np.array([now_s]), np.array([total]))
     for job in sorted(jobs, key=lambda job: job.deadline_s):
         job.follow(minimum_share(free, job.deadline_s, slot_s, job.work, job.counts, job.rates, total))
@@ -108,65 +121,31 @@ def _pairs(steps: Steps) -> list[list[float]]:
     return [list(pair) for pair in zip(steps.time.tolist(), steps.value.tolist(), strict=True)]
 
 
-def _counts(recorded: list[RecordedRun]) -> Check:
-    tally = Tally("runs of seven schedules: jobs accepted and declined", notes=[BY_WORK, NOT_ON_DISK, OLD_REVISION])
-    for run in recorded:
-        with tally.attempt(run.name):
-            ours = [run.repeated.accepted, run.repeated.declined, len(run.repeated.moments)]
-            tally.compare(run.name, ours, [run.record[key] for key in ("accepted", "declined", "n_scheduling_rows")])
-    return tally.check()
+def _counts(run: RecordedRun) -> tuple[list[Any], list[Any]]:
+    ours = [run.rerun.accepted, run.rerun.declined, len(run.rerun.moments)]
+    return ours, [run.record[key] for key in ("accepted", "declined", "n_scheduling_rows")]
 
 
-def _job_ends(recorded: list[RecordedRun]) -> Check:
-    tally = Tally("jobs of these runs: start, end, GPUs, in time", notes=[NO_STARTS])
-    for run in recorded:
-        with tally.attempt(run.name):
-            tally.compare_all(f"{run.name}, job", run.ends(), run.recorded_ends())
-    return tally.check()
-
-
-def _events(recorded: list[RecordedRun]) -> Check:
-    tally = Tally("events of these runs: time, jobs of all GPUs, efficiency of the cluster (nine digits)", 1e-8)
-    for run in recorded:
-        if "events" in run.record:
-            with tally.attempt(run.name):
-                tally.compare_all(f"{run.name}, event", run.events(), run.record["events"])
-    return tally.check()
-
-
-def _chronus(data: Path, *, quick: bool) -> Check:
-    tally = Tally("jobs of runs of Chronus: end, GPUs, stops, starts, in time", notes=[GREEDY])
-    for name in chronus_records(data):
-        recorded = ChronusRecord.read(data, name)
-        if not quick or len(recorded.jobs) <= 25:
-            with tally.attempt(name):
-                tally.compare_all(f"{name}, job", recorded.ends(recorded.repeated()), recorded.recorded_ends())
-    return tally.check()
-
-
-def _published_logs(data: Path, recorded: list[RecordedRun]) -> Check:
-    """The authors' own logs; where a later commit of their program differs from its log, the record shows it."""
-    ours_of = {run.schedule: run for run in recorded}
+def _published_logs(data: Path, runs_by_schedule: dict[str, RecordedRun]) -> Check:
+    """Compare the authors' own logs; the record shows differences between a log and later commits of the program."""
     logs = {schedule: published_log(data, schedule) for schedule in LOGGED}
     named = {
         f"{schedule}, job {job}": LATER_COMMITS
         for schedule, log in logs.items()
-        for job, row in ours_of[schedule].recorded_ends().items()
+        for job, row in runs_by_schedule[schedule].recorded_ends().items()
         if row[:3] != log.get(job)
     }
-    tally = Tally("jobs of the published logs of figure 10: start, end, GPUs")
-    for schedule, log in logs.items():
-        with tally.attempt(schedule):
-            tally.compare_all(
-                f"{schedule}, job", {job: row[:3] for job, row in ours_of[schedule].ends().items()}, log, named
-            )
-    return tally.check()
+    return check_runs(
+        "jobs of the published logs of figure 10: start, end, GPUs", {schedule: schedule for schedule in logs}, "job",
+        lambda schedule: ({job: row[:3] for job, row in runs_by_schedule[schedule].ends().items()}, logs[schedule]),
+        known=named,
+    )  # fmt: skip
 
 
 def _published_chronus_log(data: Path) -> Check:
     tally = Tally("rows of Chronus' published log of figure 10: free GPUs, running jobs, efficiency", 1e-12)
     recorded = ChronusRecord.read(data, "fig10/greedy_fallback")
     times_s, log = published_chronus_log(data)
-    for time_s, ours, row in zip(times_s, recorded.log(recorded.repeated(), times_s), log, strict=True):
+    for time_s, ours, row in zip(times_s, recorded.log(recorded.rerun(), times_s), log, strict=True):
         tally.compare(f"{time_s:.0f} s", ours, row)
     return tally.check()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.experiments.parity.check import Check, Tally, difference
+from bfreplay.experiments.parity.check import Check, Tally, check_runs, difference
 from bfreplay.experiments.parity.recorded.gavel_instances import Call, Instance, figure_11, instances, levels
 from bfreplay.experiments.parity.recorded.gavel_simulations import (
     SCENARIOS,
@@ -19,7 +19,7 @@ from bfreplay.experiments.parity.recorded.gavel_simulations import (
     completion_s,
     record_of,
     recorded_rounds,
-    replayed,
+    replay_scenario,
 )
 from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.runs import RunResult
@@ -34,7 +34,7 @@ from bfreplay.workload import JobSet
 
 QUICK_SCENARIOS = ("quirk_few_steps", "quirk_idle_gap", "quirk_stall", "static8_single")
 FOLLOW_A_RULE = ("fifo", "fifo_perf", "fifo_packed", "isolated", "gandiva", "allox")
-"""Policies whose shares are determined; those of linear programs are one of many that are equally good."""
+"""Policies with unique shares; those of linear programs are one choice among equally good ones."""
 
 _DETERMINED = (*FOLLOW_A_RULE, "proportional")
 _WATER_FILLING = "max_min_fairness_water_filling"
@@ -57,20 +57,20 @@ STOPS_EARLY = (
 
 
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
-    """Simulations with recorded shares, with our shares, policies one by one, workloads."""
+    """Yield the checks: simulations with recorded shares and with our shares, single policies, workloads."""
     yield from _simulations(data, QUICK_SCENARIOS if quick else SCENARIOS)
     yield _own_shares(data, QUICK_SCENARIOS if quick else SCENARIOS)
-    yield _determined(data)
+    yield _unique_shares(data)
     yield _optima(data)
     yield _published_answers(data)
     yield _figure_11(data, "exact_perf_levels")
     yield _figure_11(data, "perf_levels")
-    yield _generated(data)
+    yield _workloads(data)
     yield _estimates(data)
 
 
 def _simulations(data: Path, scenarios: tuple[str, ...]) -> Iterator[Check]:
-    """With the recorded shares of time; the replay's clock has whole microseconds, so times differ by these."""
+    """Yield the checks with recorded shares of time; the replay's times are rounded to microseconds."""
     rounds = Tally("rounds of simulations with recorded shares: time, jobs, GPUs, steps", 1e-8)
     jobs = Tally("jobs of these simulations: completion time", 1e-8)
     runs = Tally("these simulations: shares recomputed, leases extended, busy GPUs", 1e-9)
@@ -81,7 +81,7 @@ def _simulations(data: Path, scenarios: tuple[str, ...]) -> Iterator[Check]:
                 item = f"{scenario}, {name}"
                 with rounds.attempt(item):
                     policy = RecordedPolicy(name, RecordedShares(name, result["allocation_events"]), record["seed"])
-                    run = replayed(record, Path(folder), policy)
+                    run = replay_scenario(record, Path(folder), policy)
                     rounds.compare_all(f"{item}, round", policy.rounds, recorded_rounds(result))
                     jobs.compare_all(f"{item}, job", completion_s(run), _recorded_s(result))
                     runs.compare(item, *_counters(policy, result))
@@ -89,19 +89,19 @@ def _simulations(data: Path, scenarios: tuple[str, ...]) -> Iterator[Check]:
 
 
 def _recorded_s(result: dict[str, Any]) -> dict[int, float | None]:
-    return {int(job): there["jct"] for job, there in result["jobs"].items()}
+    return {int(job): row["jct"] for job, row in result["jobs"].items()}
 
 
 def _counters(policy: RecordedPolicy, result: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    counted, busy_s = policy.counted, result["per_worker_busy_seconds"]
+    counts, busy_s = policy.counts, result["per_worker_busy_seconds"]
     asked = [event for event in result["allocation_events"] if event["allocation"]]
-    ours = [counted[key] for key in ("n_recomputations", "lease_extensions", "lease_opportunities", "busy_node_s")]
+    ours = [counts[key] for key in ("n_recomputations", "lease_extensions", "lease_opportunities", "busy_node_s")]
     leases = [result["lease_extensions"], result["lease_extension_opportunities"]]
     return ours, [len(asked), *leases, sum(busy_s.values())]
 
 
 def _own_shares(data: Path, scenarios: tuple[str, ...]) -> Check:
-    """Completion times of those that follow a rule, the average one of the others."""
+    """Compare completion times: all of them under rules, otherwise the average."""
     tally = Tally("simulations with shares computed here: completion times of all jobs", 1e-6)
     with TemporaryDirectory() as folder:
         for scenario in scenarios:
@@ -109,7 +109,7 @@ def _own_shares(data: Path, scenarios: tuple[str, ...]) -> Check:
             for name, result in record["results"].items():
                 with tally.attempt(f"{scenario}, {name}"):
                     policy = gavel_policy(name)(GavelOptions(published=True, seed=record["seed"]))
-                    run = replayed(record, Path(folder), policy)
+                    run = replay_scenario(record, Path(folder), policy)
                     known = None if name in FOLLOW_A_RULE or _is_far_off(run, result) else OTHER_OPTIMA
                     tally.compare(f"{scenario}, {name}", completion_s(run), _recorded_s(result), known)
     return tally.check()
@@ -121,7 +121,7 @@ def _is_far_off(run: RunResult, result: dict[str, Any]) -> bool:
 
 
 def _answers(data: Path) -> Iterator[tuple[str, Instance, Call, SharePolicy, TimeShares]]:
-    """Our answer to each recorded call of a policy; calls of one instance have one policy, which remembers."""
+    """Yield our answer to each recorded call of a policy; the calls of an instance share one policy object."""
     for instance in instances(data).values():
         options = GavelOptions(published=True, seed=instance.policy_params.get("seed") or 0)
         policy = gavel_policy(instance.policy).make_shares(options)
@@ -131,7 +131,7 @@ def _answers(data: Path) -> Iterator[tuple[str, Instance, Call, SharePolicy, Tim
             yield f"{instance.id}, call {k}", instance, call, policy, policy.shares(call.problem)
 
 
-def _determined(data: Path) -> Check:
+def _unique_shares(data: Path) -> Check:
     tally = Tally("calls of policies whose shares are determined: every share", 1e-12)
     for item, instance, call, _, shares in _answers(data):
         if instance.policy in _DETERMINED:
@@ -178,7 +178,7 @@ def _why_not_optimal(instance: Instance, optimum: float, worth: float) -> str | 
 
 
 def _figure_11(data: Path, which: str) -> Check:
-    """The exact levels, by another solver too; or the published ones, which are others where it stops early."""
+    """Compare exact levels with another solver's, or with the published ones, which differ if it stopped early."""
     is_exact = which.startswith("exact")
     what = "exact levels of water filling" if is_exact else "published levels"
     tally = Tally(f"points of figure 11: {what}", 1e-6 if is_exact else 1e-5)
@@ -190,17 +190,17 @@ def _figure_11(data: Path, which: str) -> Check:
 
 
 def throughputs_of(data: Path) -> ThroughputTable:
-    """Gavel's throughputs of its simulations."""
+    """Return the throughputs of Gavel's simulations."""
     return read_throughputs(data / "data/gavel/simulation_throughputs.json.gz")
 
 
 def job_columns(jobs: JobSet) -> list[list[Any]]:
-    """Type, gang, steps, weight and arrival of each job."""
+    """Return type, gang, steps, weight and arrival of each job."""
     return [[job.model, job.min_nodes, job.work_samples, job.weight, job.submit_us] for job in jobs]
 
 
 def generated_sets(data: Path) -> Iterator[tuple[list[list[Any]], list[list[Any]]]]:
-    """Columns of the jobs that we draw and of those that the published generator drew, by recorded set."""
+    """Yield, by recorded set, the columns of our jobs and of those of the published generator."""
     table = throughputs_of(data)
     for each in golden(data, "gavel/generated_jobs")["sets"]:
         jobs = generated_jobs(
@@ -214,15 +214,13 @@ def generated_sets(data: Path) -> Iterator[tuple[list[list[Any]], list[list[Any]
         yield job_columns(jobs), recorded
 
 
-def _generated(data: Path) -> Check:
-    tally = Tally("generated jobs: type, gang, steps, weight, arrival (us)")
-    for k, (ours, recorded) in enumerate(generated_sets(data)):
-        tally.compare_all(f"set {k}, job", ours, recorded)
-    return tally.check()
+def _workloads(data: Path) -> Check:
+    sets = {f"set {k}": each for k, each in enumerate(generated_sets(data))}
+    return check_runs("generated jobs: type, gang, steps, weight, arrival (us)", sets, "job", lambda each: each)
 
 
 def estimates(data: Path, *, published: bool) -> Iterator[tuple[list[Any], list[Any]]]:
-    """References, matches, share of recognised types and mean error of our estimator and of the recorded one."""
+    """Yield references, matches, recognised fraction and mean error of our estimator and the recorded one."""
     table = throughputs_of(data)
     relative = RelativeRates.of(table.colocation(), table.node_types)
     name = relative.job_types

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bfreplay.experiments.parity.check import Check, SystemParity
-from bfreplay.wording import aligned, count, paragraphs
+from bfreplay.wording import aligned_lines, count, paragraphs
 
 _HEAD = ("agree", "of", "digits", "named", "s")
 _WIDTH = 110
@@ -16,7 +16,7 @@ _MOST_SHOWN = 5
 
 
 def render(systems: Sequence[SystemParity]) -> str:
-    """A table for each system, with what differs below it, and a last line that says whether all is as it should be."""
+    """Return a table of each system with its differences below it, and the overall verdict in the last line."""
     return paragraphs([*(_system(each) for each in systems), [_verdict(systems)]])
 
 
@@ -24,8 +24,8 @@ def _system(parity: SystemParity) -> list[str]:
     if parity.absent:
         return [f"{parity.system}: not compared, its data are absent ({parity.absent})"]
     rows = [(f"  {each.what}", *_cells(each), f"{each.seconds:.1f}") for each in parity.checks]
-    failures = [line for each in parity.checks if each.failed for line in _failure(each)]
-    return [*aligned([(parity.system, *_HEAD), *rows]), *failures, *_differences(parity)]
+    failures = [line for each in parity.checks if each.has_failed for line in _failure(each)]
+    return [*aligned_lines([(parity.system, *_HEAD), *rows]), *failures, *_differences(parity)]
 
 
 def _cells(check: Check) -> tuple[str, str, str, str]:
@@ -41,14 +41,14 @@ def _failure(check: Check) -> list[str]:
 
 
 def _differences(parity: SystemParity) -> list[str]:
-    told = named_differences(parity)
-    texts = [f"{n:,} named: {reason}" if n else reason for reason, n in told.items()]
+    reasons = named_differences(parity)
+    texts = [f"{n:,} named: {reason}" if n else reason for reason, n in reasons.items()]
     wrapped = [textwrap.fill(each, _WIDTH, initial_indent="    - ", subsequent_indent="      ") for each in texts]
     return ["  Named differences, and what cannot be compared", *wrapped] if wrapped else []
 
 
 def named_differences(parity: SystemParity) -> dict[str, int]:
-    """The reasons of all checks of a system, and how many items differ for each; 0 for what cannot be compared."""
+    """Return the number of items by reason of a difference; 0 for items that cannot be compared."""
     found: dict[str, int] = {}
     for each in (each for check in parity.checks for each in check.differences):
         found[each.reason] = found.get(each.reason, 0) + each.n
@@ -58,7 +58,7 @@ def named_differences(parity: SystemParity) -> dict[str, int]:
 def _verdict(systems: Sequence[SystemParity]) -> str:
     checks = [check for each in systems for check in each.checks]
     n, n_equal, n_named = (sum(getattr(check, name) for check in checks) for name in ("n", "n_equal", "n_named"))
-    n_failed = sum(check.failed for check in checks)
+    n_failed = sum(check.has_failed for check in checks)
     verdict = (
         f"{n_failed} of {count(len(checks), 'check')} FAILED" if n_failed else f"none of {len(checks)} checks failed"
     )
@@ -66,7 +66,7 @@ def _verdict(systems: Sequence[SystemParity]) -> str:
 
 
 def to_markdown(systems: Sequence[SystemParity]) -> str:
-    """One table of all checks, the last line of ``render``, and the differences of each system; without seconds."""
+    """Return one table of all checks, the verdict, and the differences of each system; without seconds."""
     table = ["| system | compared | agree | of | digits | named |", "|---|---|---|---|---|---|"]
     for each in systems:
         table += [f"| {each.system} | {check.what} | {' | '.join(_cells(check))} |" for check in each.checks]
@@ -80,16 +80,16 @@ def to_markdown(systems: Sequence[SystemParity]) -> str:
 
 
 def to_json(systems: Sequence[SystemParity]) -> dict[str, Any]:
-    """Everything, with the verdict of each check."""
+    """Return all values, with the verdict of each check."""
     return {
-        "failed": any(each.failed for each in systems),
+        "failed": any(each.has_failed for each in systems),
         "systems": [
             {
                 "system": each.system,
                 "absent": each.absent or None,
-                "failed": each.failed,
+                "failed": each.has_failed,
                 "checks": [
-                    {**asdict(check), "n_named": check.n_named, "digits": check.digits, "failed": check.failed}
+                    {**asdict(check), "n_named": check.n_named, "digits": check.digits, "failed": check.has_failed}
                     for check in each.checks
                 ],
             }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.experiments.parity.check import Check, Tally
+from bfreplay.experiments.parity.check import Check, Tally, check_runs
 from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS as PLANNED
 from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
 from bfreplay.experiments.parity.recorded.shockwave_schedules import (
@@ -21,7 +21,7 @@ from bfreplay.experiments.parity.recorded.shockwave_schedules import (
     placements,
     published_run,
     recorded_profiles,
-    replayed,
+    replay_jobs,
     rerun,
     totals,
     trace_jobs,
@@ -64,12 +64,12 @@ DIGITS = "The published lists of fairness are rounded to five decimals, and comp
 
 
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
-    """Profiles, schedules, policies, plans."""
+    """Yield the checks: profiles, schedules, policies, plans."""
     yield _profiles(data)
     yield from _simulations(data, QUICK_SIMULATED if quick else SIMULATED)
     yield _reruns(data, QUICK_RERUNS if quick else RERUNS)
     yield _closed_loops(data)
-    yield _determined(data)
+    yield _unique_shares(data)
     yield _objectives(data)
     yield from _plans(data)
     if not quick:
@@ -77,13 +77,13 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
 
 
 def profile_of_job(job: ElasticJob) -> list[Any]:
-    """Batch sizes and seconds of all epochs, samples per epoch, and seconds alone, as published."""
+    """Return batch sizes and seconds of all epochs, samples per epoch, and seconds alone, as published."""
     profile = profile_of(job, job.max_nodes, published=True)
     return [profile.batch_size, profile.epoch_s, profile.samples_per_epoch, profile.exclusive_s]
 
 
 def profile_of_record(published: dict[str, Any]) -> list[Any]:
-    """The same of a published profile."""
+    """Return the same of a published profile."""
     sizes = [size for size, n in published["bs_runs"] for _ in range(n)]
     seconds = [published["per_bs"][str(size)]["epoch_s"] for size in sizes]
     return [np.array(sizes), np.array(seconds), published["samples_per_epoch"], published["exclusive_s"]]
@@ -99,7 +99,7 @@ def _profiles(data: Path) -> Check:
 
 
 def _simulations(data: Path, keys: tuple[str, ...]) -> Iterator[Check]:
-    """Published simulations with their schedules."""
+    """Yield the checks of published simulations with their schedules."""
     rounds = Tally("rounds of published simulations with their schedules: GPUs of every job")
     jobs = Tally(
         "jobs of these simulations: JCT, two fairness ratios, rate and batch size in every round", 1e-9, [DIGITS]
@@ -131,29 +131,27 @@ def _by_job(*lists: list[float], timeline: dict[str, Any]) -> list[list[Any]]:
     return [[*row, timeline[str(job)]] for job, row in enumerate(zip(*lists, strict=True))]
 
 
-def _reruns(data: Path, asked: dict[str, tuple[str, ...]]) -> Check:
-    tally = Tally("jobs of further runs of the original with their schedules: JCT", 1e-9)
-    for which, names in asked.items():
-        for name in names:
-            with tally.attempt(f"{which}, {name}"):
-                jct_s = np.asarray(rerun(data, which, name).published_metrics().jct_s).tolist()
-                recorded = golden(data, "original_runs_metrics")[which][name]["jct"]
-                tally.compare_all(f"{which}, {name}, job", jct_s, recorded)
-    return tally.check()
+def _reruns(data: Path, sets: dict[str, tuple[str, ...]]) -> Check:
+    def jct_s(run: tuple[str, str]) -> tuple[list[float], list[float]]:
+        recorded = golden(data, "original_runs_metrics")[run[0]][run[1]]["jct"]
+        return np.asarray(rerun(data, *run).published_metrics().jct_s).tolist(), recorded
+
+    runs = {f"{which}, {name}": (which, name) for which, names in sets.items() for name in names}
+    return check_runs("jobs of further runs of the original with their schedules: JCT", runs, "job", jct_s, 1e-9)
 
 
 def _closed_loops(data: Path) -> Check:
-    tally = Tally("jobs under Gandiva-Fair and AlloX with shares computed here: JCT", 1e-9)
-    for name in RULES:
-        with tally.attempt(name):
-            policy = shockwave_policy(name)(ShockwaveOptions(published=True))
-            replayed(trace_jobs(data, "120_0.2", "tacc"), 32, policy)
-            recorded = golden(data, "published_results")[f"tacc_32gpus/{name}/simulation"]["jct_list"]
-            tally.compare_all(f"{name}, job", np.asarray(policy.published_metrics().jct_s).tolist(), recorded)
-    return tally.check()
+    def jct_s(name: str) -> tuple[list[float], list[float]]:
+        policy = shockwave_policy(name)(ShockwaveOptions(published=True))
+        replay_jobs(trace_jobs(data, "120_0.2", "tacc"), 32, policy)
+        recorded = golden(data, "published_results")[f"tacc_32gpus/{name}/simulation"]["jct_list"]
+        return np.asarray(policy.published_metrics().jct_s).tolist(), recorded
+
+    what = "jobs under Gandiva-Fair and AlloX with shares computed here: JCT"
+    return check_runs(what, {name: name for name in RULES}, "job", jct_s, 1e-9)
 
 
-def _determined(data: Path) -> Check:
+def _unique_shares(data: Path) -> Check:
     tally = Tally("calls of Gandiva-Fair and AlloX: every share", 1e-12)
     for which in RECORDED:
         for name in RULES:
@@ -173,7 +171,7 @@ def _objectives(data: Path) -> Check:
 
 
 def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | None]]:
-    """By how much our shares are better than the recorded ones of each call, and why they may be."""
+    """Yield our objective over the recorded one of each call, and a known reason for the difference."""
     policy, known = BASELINES[name](), None
     for problem, given in recorded_shares(data, which, NAMES[name]):
         found = policy.shares(problem)
@@ -202,12 +200,12 @@ def _plans(data: Path) -> Iterator[Check]:
 
 
 def _own_plans(data: Path) -> Check:
-    """Shockwave in closed loop."""
+    """Compare Shockwave in closed loop."""
     tally = Tally("the published run of Shockwave with plans made here: makespan and mean JCT", 1e-6)
     published = golden(data, "published_results")["tacc_32gpus/shockwave/simulation"]
     planner = PlannerOptions(quirks=PlannerQuirks.published())
     policy = shockwave_policy("shockwave")(PlannedOptions(published=True, planner=planner))
-    own = replayed(trace_jobs(data, "120_0.2", "tacc"), 32, policy).summary["policy"]["published"]
+    own = replay_jobs(trace_jobs(data, "120_0.2", "tacc"), 32, policy).summary["policy"]["published"]
     for item, ours, recorded, band in (
         ("makespan", own["makespan_s"], published["makespan"], 0.05),
         ("mean JCT", own["average_jct_s"], published["avg_jct"], 0.03),

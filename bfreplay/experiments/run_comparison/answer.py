@@ -17,11 +17,11 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "preemption": ("preemption cost it less", "preemption cost it more"),
     "trimmed": ("it made less after the work was done", "it made more after the work was done"),
 }
-"""Of a part of the difference that is positive, and of one that is negative."""
+"""Words for a positive and a negative part of the difference."""
 
 
 def answer_of(pair: RunDifference) -> str:
-    """One or two sentences about a run and its baseline."""
+    """Return one or two sentences about a run and its baseline."""
     b, a = pair.run, pair.baseline
     if pair.campaign is None:
         return _samples(b, a, pair)
@@ -38,7 +38,7 @@ def percent(share: float) -> str:
 
 
 def signed_percent(share: float) -> str:
-    """``+3.2 %``."""
+    """Return a share with its sign: ``+3.2 %``."""
     return f"{'-' if share < 0 else '+'}{percent(share)} %"
 
 
@@ -61,7 +61,7 @@ def _samples(b: str, a: str, pair: RunDifference) -> str:
 
 
 def _interval(pair: RunDifference) -> str:
-    """Ends as in the sentence: what is positive goes the sentence's way."""
+    """Interval with the sign of the sentence."""
     found = pair.samples.relative
     if found.low is None or found.high is None:
         return f"no interval: {found.why_no_interval}"
@@ -69,22 +69,22 @@ def _interval(pair: RunDifference) -> str:
     low, high = sorted((sign * found.low, sign * found.high))
     ends = [f"{'-' if end < 0 else ''}{percent(end)}" for end in (low, high)]
     text = f"95 % interval {ends[0]} to {ends[1]} %"
-    return text if low > 0 else f"{text}: this log alone does not tell them apart"
+    return text if low > 0 else f"{text}: not significant on this log alone"
 
 
 def _why(pair: RunDifference) -> str:
-    """Parts that go the way of the difference, until they are most of it; then the largest that goes against it."""
+    """Return the largest parts in the direction of the difference, and the largest part against it."""
     difference, before = pair.samples.difference, pair.samples.baseline
     sign = 1.0 if difference > 0 else -1.0
     parts = {name: sign * pair.causes[name] for name in CAUSES}
     along = sorted((name for name in CAUSES if parts[name] > 0), key=lambda name: -parts[name])
-    told, so_far, all_along = [], 0.0, sum(parts[name] for name in along)
+    named, so_far, all_along = [], 0.0, sum(parts[name] for name in along)
     for name in along:
-        told.append(name)
+        named.append(name)
         so_far += parts[name]
         if so_far >= _MOSTLY * all_along:
             break
-    text = " and ".join(_part(name, pair, before) for name in told)
+    text = " and ".join(_part(name, pair, before) for name in named)
     worst = min(CAUSES, key=lambda name: parts[name])
     if parts[worst] < -_AGAINST * abs(difference):
         text += f", although {_part(worst, pair, before)}"
@@ -117,10 +117,10 @@ def _earlier(saved_s: float) -> str:
 
 
 def _campaign(b: str, a: str, campaign: CampaignDifference) -> str:
-    """When it was over and what came out: samples are no merit where one run may prune what the other finishes."""
+    """Finish and scores: samples do not compare where one run may prune what the other finishes."""
     over, best, reached = campaign.over, campaign.best_score, campaign.reached
     if over.difference is not None:
-        text = f"{b} was over {_earlier(-over.difference)}{' than' if over.difference else ' as'} {a}"
+        text = f"{b} finished {_earlier(-over.difference)}{' than' if over.difference else ' as'} {a}"
     else:
         done = campaign.n_finished
         text = f"{b} finished {done.other:,} trials in the window, {a} {done.baseline:,}"

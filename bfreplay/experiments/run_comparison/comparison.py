@@ -41,7 +41,7 @@ from bfreplay.experiments.run_comparison.job_differences import (
     pair_jobs,
     run_jobs,
 )
-from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, have_same_nodes, labels_of
+from bfreplay.experiments.run_comparison.pairing import check_pairing, differing_options, have_same_nodes, labels_of
 from bfreplay.result_folders.comparison import (
     Both,
     Causes,
@@ -90,17 +90,17 @@ def compare(
     Parameters
     ----------
     runs
-        Two or more, or their folders. The first is the baseline, A.
+        Two or more runs, or their folders. The first is the baseline, A.
     bin
-        Length of the bins of time that are compared: ``"1h"``, ``"10min"``, or seconds.
+        Length of the bins of time: ``"1h"``, ``"10min"``, or seconds.
     seed
-        Of the bootstrap, >= 0.
+        Seed of the bootstrap, >= 0.
     resamples
-        How many series, and sets of jobs, the bootstrap draws, >= 100.
+        Number of series, and of sets of jobs, that the bootstrap draws, >= 100.
     out
-        Folder to write; nothing is written without one. It appears when the comparison is complete.
+        Folder to write, made when the comparison is complete; by default nothing is written.
     overwrite
-        Replace a comparison folder that exists.
+        Replace an existing comparison folder.
     pictures
         Called with the complete but not yet renamed folder, to draw into it: ``bfreplay.report.draw_comparison``.
     session
@@ -109,7 +109,7 @@ def compare(
     Raises
     ------
     InputError, OutputExistsError
-        A folder is no run, the runs are not paired (another log, window or jobs), an option makes no sense, or the
+        A folder is no run, the runs are not paired (another log, window or jobs), an option is invalid, or the
         output folder cannot be used.
     """
     begun = datetime.now(UTC).isoformat(timespec="seconds")
@@ -118,7 +118,7 @@ def compare(
     resamples = checks.whole("resamples", resamples, 100, 1_000_000)
     loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     labels = labels_of(len(loaded))
-    check_paired(loaded, labels)
+    check_pairing(loaded, labels)
     config = loaded[0].record.config
     # lengths differ where runs end with their jobs, starts where one ran on a cluster
     lengths_us = [run.record.config.window_end_us - run.record.config.window_start_us for run in loaded]
@@ -159,7 +159,7 @@ def compare(
                 ComparedRun(
                     run=label,
                     name=None if run.folder is None else run.folder.name,
-                    policy=run.record.config.described.name,
+                    policy=run.record.config.policy_description.name,
                 )
                 for label, run in zip(labels, loaded, strict=True)
             ],
@@ -178,7 +178,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """A run of a pair: its label, its result, and what it did in each bin."""
+    """A run of a pair: its label, its result, and its measures in each bin."""
 
     label: str
     run: RunResult
@@ -186,7 +186,7 @@ class _Side:
 
 
 def compare_runs(runs: Sequence[RunResult | str | Path], **options: Any) -> RunComparison:
-    """Compare runs as ``compare`` does; the old name, which goes with the next release."""
+    """Compare runs as ``compare``; deprecated name, removed in the next release."""
     warnings.warn("compare_runs(runs, ...) is now compare(*runs, ...)", DeprecationWarning, stacklevel=2)
     return compare(*runs, **options)
 
@@ -194,7 +194,7 @@ def compare_runs(runs: Sequence[RunResult | str | Path], **options: Any) -> RunC
 def _difference(
     baseline: _Side, other: _Side, jobs: JobDifferences, *, resamples: int, seed: int
 ) -> tuple[RunDifference, Band]:
-    """Everything about two runs but the answer, and the band of the picture."""
+    """Return the difference of two runs without the answer, and the band of the picture."""
     rows, bands = [], {}
     last = [run.record.config.after_s(run.summary.last_finish_us) for run in (baseline.run, other.run)]
     over = Both(baseline=last[0], other=last[1])
@@ -240,7 +240,7 @@ def _difference(
 
 
 def _without_rounding(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """``b - a``; 0 where they are sums of the same in another order."""
+    """Return ``b - a``; 0 where they differ by rounding only."""
     difference = b - a
     # cumulated sums are interpolated, so errors are relative to the largest of them
     slack = 1e-12 * max(float(np.abs(a).sum()), float(np.abs(b).sum()))
@@ -248,7 +248,7 @@ def _without_rounding(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.nd
 
 
 def _equal_by_construction(a: RunResult, b: RunResult) -> bool:
-    """Whether both runs did all the work there was, of the same jobs."""
+    """Return whether both runs did all the work of the same jobs."""
     if a.record.inputs.jobs.of_source:
         return False
     over = all(run.summary.last_finish_us is not None for run in (a, b))
@@ -257,7 +257,7 @@ def _equal_by_construction(a: RunResult, b: RunResult) -> bool:
 
 
 def _bins_with_jobs(hours: RunHours, over: Both[float | None]) -> int:
-    """Bins until all jobs had left both runs: those after that are the same in both, whatever the runs did."""
+    """Return the number of bins until all jobs of both runs ended; later bins are equal."""
     n_bins = hours.edge_us.size - 1
     if over.baseline is None or over.other is None:
         return n_bins
@@ -277,7 +277,7 @@ def _cumulative_table(bands: Sequence[Band], labels: Sequence[str], edges: np.nd
 def causes_of(baseline: RunResult, other: RunResult) -> Causes:
     """Decompose ``other - baseline``.
 
-    Where a run has no used node-hour, its rate is taken to be that of the other run: all is due to node-hours.
+    A run without used node-hours gets the rate of the other run: the whole difference is due to node-hours.
     """
     a, b = baseline.summary.ledger, other.summary.ledger
     hours_a, hours_b = a.node_hours.used, b.node_hours.used
@@ -297,5 +297,5 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
 
 
 def totals_of(run: RunResult) -> dict[str, int | float]:
-    """Metrics of one run that are compared, by ``TOTALS``."""
+    """Return the metrics of one run that are compared, by ``TOTALS``."""
     return {name: BY_COLUMN[name].of(run) for name in TOTALS}

@@ -1,4 +1,4 @@
-"""A comparison of runs as text that a person can read."""
+"""Text about a comparison of runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bfreplay.runs.comparison_words import (
     unpaired_jobs,
 )
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned, amount, count, duration, paragraphs
+from bfreplay.wording import aligned_lines, amount, count, duration, paragraphs, signed_amount
 
 _SHORT = {
     "useful_node_hours": "  useful",
@@ -35,12 +35,12 @@ _SHORT = {
     "unallocated_node_hours": "node-hours unallocated",
     "stalled_node_hours": "node-hours stalled",
 }
-_TOLD_ELSEWHERE = ("samples", "gross_samples_per_used_node_hour", "rescale_samples", "preemption_samples")
-_TOTALS = {name: _SHORT.get(name, words) for name, words in TOTALS.items() if name not in _TOLD_ELSEWHERE}
+_SHOWN_ELSEWHERE = ("samples", "gross_samples_per_used_node_hour", "rescale_samples", "preemption_samples")
+_TOTALS = {name: _SHORT.get(name, words) for name, words in TOTALS.items() if name not in _SHOWN_ELSEWHERE}
 
 
 def render(comparison: RunComparison) -> str:
-    """Warnings, answers, in what the runs differ, and for each run but the baseline: hours, causes, jobs, campaign."""
+    """Return the comparison as text: warnings, answers, options, and for each run hours, causes, jobs, campaign."""
     record = comparison.record
     parts = [warning_lines(record.warnings), comparison.answers, _runs(record)]
     for pair in record.pairs:
@@ -63,7 +63,7 @@ def _runs(record: ComparisonRecord) -> list[str]:
     window = f"Window  {start} to {end} ({length})"
     if any(row.option == LOG for row in record.options):
         window += " of A; the bins of a run count from its own start"
-    return [window, *aligned(cells)]
+    return [window, *aligned_lines(cells)]
 
 
 def _hours(pair: RunDifference, bin_s: int) -> list[str]:
@@ -73,29 +73,28 @@ def _hours(pair: RunDifference, bin_s: int) -> list[str]:
         total = row.total
         difference = but_rounding(total.value or 0.0, row.baseline)
         share = signed_percent(difference / row.baseline) if row.baseline and difference else ""
-        ends = _range(total.low, total.high, _signed) or "none"
+        ends = _range(total.low, total.high, signed_amount) or "none"
         length = total.block_length
         levels = [round(row[key]) if row.measure.startswith("n_") else row[key] for key in ("baseline", "other")]
         if row.measure.startswith("n_"):
             difference = round(difference)
         cells.append(
             [
-                HOUR_WORDS[row.measure], *map(_plain, levels), _signed(difference), share, ends,
+                HOUR_WORDS[row.measure], *map(amount, levels), signed_amount(difference), share, ends,
                 "" if length is None else f"{total.n} / {length}",
             ]
         )  # fmt: skip
     whys = {row.total.why_no_interval: None for row in pair.hours if row.total.why_no_interval}
     bins = duration(bin_s) if bin_s != 3_600 else "1 h"
     note = f"Sums over the window; intervals by blocks of neighbouring bins of {bins} (bins / bins in a block)."
-    lines = [f"{b} against {a}, bin by bin", *aligned(cells), note, *(f"No interval: {why}." for why in whys)]
-    return lines + (_done(pair) if pair.campaign is None else [])
+    lines = [f"{b} against {a}, bin by bin", *aligned_lines(cells), note, *(f"No interval: {why}." for why in whys)]
+    return lines + (_idle_ends(pair) if pair.campaign is None else [])
 
 
-def _done(pair: RunDifference) -> list[str]:
-    """Which run had nothing to do at last."""
+def _idle_ends(pair: RunDifference) -> list[str]:
+    """Sentences on runs without jobs before the end of the window."""
     return [
-        f"{label} had done all its jobs after {duration(pair.over[key])}: from then on it made nothing (more jobs, "
-        "or --unlimited-work, would tell more)"
+        f"{label} had no work left after {duration(pair.over[key])}: use more jobs, or --unlimited-work"
         for key, label in (("baseline", pair.baseline), ("other", pair.run))
         if pair.over[key] is not None
     ]
@@ -107,12 +106,12 @@ def _causes(pair: RunDifference) -> list[str]:
 
     def line(word: str, size: float) -> list[str]:
         size = but_rounding(size, below)
-        return [word, _signed(size), signed_percent(size / below) if below else ""]
+        return [word, signed_amount(size), signed_percent(size / below) if below else ""]
 
     cells = [["", "samples", f"of {a}'s"]]
     cells += [line(CAUSE_WORDS[name], pair.causes[name]) for name in CAUSES]
     cells.append(line(f"all: {b} - {a}", difference))
-    return [f"What made the difference of {b} and {a} (the parts add up)", *aligned(cells)]
+    return [f"Causes of the difference of {b} and {a} (the parts add up)", *aligned_lines(cells)]
 
 
 def _totals(pair: RunDifference) -> list[str]:
@@ -122,8 +121,8 @@ def _totals(pair: RunDifference) -> list[str]:
     for name, word in _TOTALS.items():
         if before[name] or after[name]:
             difference = but_rounding(after[name] - before[name], before[name])
-            cells.append([f"| {word}", _plain(before[name]), _plain(after[name]), _signed(difference)])
-    return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned(cells)]
+            cells.append([f"| {word}", amount(before[name]), amount(after[name]), signed_amount(difference)])
+    return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned_lines(cells)]
 
 
 def _jobs(pair: RunDifference) -> list[str]:
@@ -132,7 +131,7 @@ def _jobs(pair: RunDifference) -> list[str]:
     for row in jobs.measures:
         if not row.n_both and not row.only_in_baseline and not row.only_in_other:
             continue
-        shown = _seconds if row.measure.endswith("_s") else _signed
+        shown = _seconds if row.measure.endswith("_s") else signed_amount
         ends = _range(row.median_low, row.median_high, shown) or "none"
         spread = _range(row.p2_5, row.p97_5, shown)
         line = [*_shares(row), _or_dash(row.median, shown), ends, spread]
@@ -140,8 +139,8 @@ def _jobs(pair: RunDifference) -> list[str]:
             cells.append([JOB_WORDS[row.measure], *line])
     lines = [f"{b} against {a}, job by job ({count(jobs.n_jobs, 'pair')})"]
     if len(cells) > 1:
-        lines += aligned(cells)
-        lines.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
+        lines += aligned_lines(cells)
+        lines.append("Jobs of a run share its nodes, so they are not independent: intervals describe their spread.")
     else:
         lines.append("No job did anything in either.")
     for change in jobs.status_changes:
@@ -159,18 +158,22 @@ def _shares(row: JobShares) -> list[str]:
 
 
 def _models(pair: RunDifference) -> list[str]:
-    """Median differences model by model, of measures that some job has in both runs."""
+    """Return the median differences by model, of measures that some job has in both runs."""
     rows = pair.jobs.models
     if not rows:
         return []
-    there = {row.measure for row in rows if row.n_both}
-    shown = {name: _seconds if name.endswith("_s") else _signed for name in JOB_WORDS if name in there - {"waiting_s"}}
+    measured = {row.measure for row in rows if row.n_both}
+    shown = {
+        name: _seconds if name.endswith("_s") else signed_amount
+        for name in JOB_WORDS
+        if name in measured - {"waiting_s"}
+    }
     of = {(row.model, row.measure): row for row in rows}
     cells = [["median by model", "pairs", *(JOB_WORDS[name] for name in shown)]]
     for model in dict.fromkeys(row.model for row in rows):
         medians = [_or_dash(of[model, name].median, how) for name, how in shown.items()]
         cells.append([model, f"{of[model, 'done_samples'].n_both:,}", *medians])
-    return aligned(cells)
+    return aligned_lines(cells)
 
 
 def _campaign(pair: RunDifference) -> list[str]:
@@ -180,12 +183,12 @@ def _campaign(pair: RunDifference) -> list[str]:
     cells = [["", a, b, f"{b} - {a}"]]
     for row in campaign.finished:
         cells.append([f"trial {row.k:,} finished ({row.which})", *_three(row, duration, _seconds)])
-    cells.append(["all over", *_three(campaign.over, duration, _seconds)])
+    cells.append(["search finished", *_three(campaign.over, duration, _seconds)])
     if campaign.reached is not None:
         score = f"score {campaign.reached.score:.6g} reached"
         cells.append([score, *_three(campaign.reached, duration, _seconds)])
         cells.append(["best score", *_three(campaign.best_score, "{:.6g}".format, lambda x: f"{x:+.6g}" if x else "0")])
-    return [f"{b} against {a}, the campaign", *aligned(cells)]
+    return [f"{b} against {a}, the campaign", *aligned_lines(cells)]
 
 
 def _three(row: Pair | ReachedScore, plain: Callable[[float], str], signed: Callable[[float], str]) -> list[str]:
@@ -198,16 +201,6 @@ def _or_dash(value: float | None, how: Callable[[float], str]) -> str:
 
 def _range(low: float | None, high: float | None, how: Callable[[float], str]) -> str:
     return "" if low is None or high is None else f"{how(low)} to {how(high)}"
-
-
-def _plain(value: float) -> str:
-    return f"{value:.4g}" if abs(value) >= 1e6 else f"{value:,}" if isinstance(value, int) else amount(value)
-
-
-def _signed(value: float) -> str:
-    if not value:
-        return "0"
-    return f"{value:+.3g}" if abs(value) >= 1e6 else f"{'-' if value < 0 else '+'}{_plain(abs(value))}"
 
 
 def _seconds(value: float) -> str:

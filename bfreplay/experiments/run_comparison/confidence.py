@@ -1,13 +1,13 @@
-"""How far a difference is from chance: the block bootstrap over time, and the bootstrap over jobs.
+"""Confidence intervals of differences: block bootstrap over time, and bootstrap over jobs.
 
-Hours of a log resemble the hours before them, so blocks of neighbouring hours are drawn, not single ones: the circular
-block bootstrap (Politis and Romano, 1992). The length of a block is ``LENGTHEN`` times that of Politis and White (2004;
-corrected by Patton, Politis and White, 2009) for the series at hand, which is the best one for the variance, or times
-the cube root of the number of hours where that is more: a slow wave under much noise escapes the rule.
+Neighbouring hours of a log are correlated, so blocks of hours are drawn: the circular block bootstrap (Politis and
+Romano, 1992). The length of a block is ``LENGTHEN`` times the larger of two numbers: the optimal length for the
+variance of the series (Politis and White, 2004; corrected by Patton, Politis and White, 2009), and the cube root of the
+number of hours, as the rule misses a slow wave under much noise.
 
-The ends are those of the percentile interval, moved away from the estimate by ``_widening``: with k blocks only,
-percentiles are as much too narrow as a normal quantile is against one of Student's t with k - 1 degrees of freedom.
-What coverage this gives was measured: benchmarks/bench_block_bootstrap.py.
+The ends are those of the percentile interval, moved away from the estimate by ``_widening``: with only k blocks,
+percentiles are too narrow by the ratio of a normal quantile to one of Student's t with k - 1 degrees of freedom.
+Measured coverage: benchmarks/bench_block_bootstrap.py.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ LEAST_BLOCKS = 4
 LEAST_BINS = 16
 LEAST_JOBS = 8
 _BAND_ENDS = 240
-"""Of a band at most so many numbers of bins, evenly spaced, the last one all of them."""
+"""Largest number of points of a band, evenly spaced, the last one at the end."""
 NO_LIBRARY = "the library arch is not installed here (pip install arch)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
-    """The sum of the differences up to P times, and pointwise 95 % intervals.
+    """Cumulative differences at P times, with pointwise 95 % intervals.
 
     Parameters
     ----------
     bins : (P,) int64
-        After so many bins.
+        Number of bins summed.
     value, low, high : (P,) float64
         ``low`` and ``high`` are nan without an interval.
     """
@@ -50,40 +50,40 @@ class Band:
 
 
 def block_length(series: Floats) -> int:
-    """Bins in a block for ``series`` (T,), at most T: see the top of this module."""
+    """Return the number of bins in a block for ``series`` (T,), at most T, by the rule above."""
     from arch.bootstrap import optimal_block_length
 
     n = series.size
     with np.errstate(divide="ignore", invalid="ignore"):  # series that stand still for long
         length = float(optimal_block_length(series)["circular"].iloc[0])
     if not math.isfinite(length):
-        length = min(3 * math.sqrt(n), n / 3)  # the most that the rule allows
+        length = min(3 * math.sqrt(n), n / 3)  # the maximum of the rule
     return min(n, math.ceil(LENGTHEN * max(length, math.cbrt(n))))
 
 
 def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[Estimate, Band]:
-    """Mean of a series of differences (T,), and its sum over time.
+    """Estimate the mean of a series of differences (T,), and its cumulative sum.
 
     Parameters
     ----------
     difference
-        B - A in each bin; both runs are thereby resampled together.
+        B - A in each bin, so that both runs are resampled together.
     resamples
-        How many series are drawn.
+        Number of series drawn.
     seed
-        Of the draw, >= 0.
+        Seed of the draw, >= 0.
     """
     mean, n = float(difference.mean()), difference.size
     ends = np.unique(np.linspace(1, n, min(n, _BAND_ENDS)).round().astype(np.int64))
     total = np.cumsum(difference)[ends - 1]
     nothing = np.full(ends.size, np.nan)
-    # nothing scatters: there is no difference at all, or the same one in enough bins
+    # no scatter: no difference, or the same in enough bins
     if not difference.any() or (n >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
         return Estimate.between(mean, mean, mean, n), Band(ends, total, total, total)
     length, why_not = _blocks(difference)
     if length is None:
         return Estimate.alone(mean, n, why_not), Band(ends, total, nothing, nothing)
-    drawn = _resampled(difference[:, None], length, resamples, seed, lambda x: np.cumsum(x[:, 0])[ends - 1])
+    drawn = _resample(difference[:, None], length, resamples, seed, lambda x: np.cumsum(x[:, 0])[ends - 1])
     low, high = np.quantile(drawn, _tails(), axis=0)
     expected, factor = mean * ends, _widening(n / length)
     low, high = (total + factor * (edge - expected) for edge in (low, high))
@@ -91,9 +91,9 @@ def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[E
 
 
 def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed: int) -> Estimate:
-    """``sum(other) / sum(baseline) - 1`` of two series (T,), resampled together.
+    """Estimate ``sum(other) / sum(baseline) - 1`` of two series (T,), resampled together.
 
-    The length of blocks is that for ``other - ratio * baseline``, to which the ratio's error is proportional.
+    The length of blocks is that of ``other - ratio * baseline``, which is proportional to the ratio's error.
     """
     n, below = baseline.size, float(baseline.sum())
     if below <= 0.0:
@@ -107,7 +107,7 @@ def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed
     length, why_not = _blocks(error)
     if length is None:
         return Estimate.alone(ratio - 1.0, n, why_not)
-    drawn = _resampled(np.stack([baseline, other], axis=1), length, resamples, seed, lambda x: x.sum(axis=0))
+    drawn = _resample(np.stack([baseline, other], axis=1), length, resamples, seed, lambda x: x.sum(axis=0))
     if not (drawn[:, 0] > 0.0).all():
         return Estimate.alone(ratio - 1.0, n, "A has none of it in most hours")
     low, high = np.quantile(drawn[:, 1] / drawn[:, 0], _tails())
@@ -117,10 +117,10 @@ def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed
 
 
 def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estimate:
-    """Median of differences of J jobs (J,), with the percentile interval of the bootstrap over jobs.
+    """Estimate the median of differences of J jobs (J,), with the percentile interval of the bootstrap over jobs.
 
-    Jobs of one run share its nodes, so they are not independent: the interval tells how much the jobs differ among
-    each other, not what another log would give.
+    Jobs of one run share its nodes, so they are not independent: the interval shows the spread of the jobs, not the
+    outcome on another log.
     """
     n = difference.size
     if n == 0:
@@ -140,25 +140,25 @@ def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estima
 
 
 def _blocks(series: Floats) -> tuple[int | None, str | None]:
-    """Length of a block, or why there is no interval."""
+    """Return the length of a block, or the reason for having no interval."""
     n = series.size
     if n < LEAST_BINS:
         bins = "1 bin" if n == 1 else f"{n} bins"
-        return None, f"only {bins}: at least {LEAST_BINS} are needed; take shorter ones (--bin)"
+        return None, f"only {bins}: at least {LEAST_BINS} are needed; use shorter bins (--bin)"
     try:
         length = block_length(series)
     except ImportError:
         return None, NO_LIBRARY
     if n < LEAST_BLOCKS * length:
         return None, (
-            f"{n} bins are {n / length:.1f} blocks of {length} (so long do bins resemble each other): at least "
-            f"{LEAST_BLOCKS} are needed; take a longer window"
+            f"{n} bins are {n / length:.1f} blocks of {length} (the range of correlation): at least "
+            f"{LEAST_BLOCKS} are needed; use a longer window"
         )
     return length, None
 
 
-def _resampled(columns: Floats, length: int, resamples: int, seed: int, of: Any) -> Floats:
-    """``of`` (some sums) of ``columns`` (T, C) in every resample: (R, ...)."""
+def _resample(columns: Floats, length: int, resamples: int, seed: int, of: Any) -> Floats:
+    """Return ``of`` (some sums) of ``columns`` (T, C) in every resample: (R, ...)."""
     from arch.bootstrap import CircularBlockBootstrap
 
     drawn = CircularBlockBootstrap(length, columns, seed=np.random.default_rng(seed)).apply(of, resamples)
@@ -166,7 +166,7 @@ def _resampled(columns: Floats, length: int, resamples: int, seed: int, of: Any)
 
 
 def _widening(n_blocks: float) -> float:
-    """Student's t with k - 1 degrees of freedom over the normal quantile, and the root of k / (k - 1)."""
+    """Return Student's t with k - 1 degrees of freedom over the normal quantile, and the root of k / (k - 1)."""
     from scipy.special import ndtri, stdtrit
 
     upper = (1 + LEVEL) / 2

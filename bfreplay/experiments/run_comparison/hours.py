@@ -1,4 +1,4 @@
-"""What a run did in each bin of time (an hour, by default)."""
+"""Measures of a run in each bin of time (an hour, by default)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ US_PER_S = 1_000_000
 NODE_US_PER_HOUR = 3_600_000_000
 MOST_BINS = 100_000
 MEASURES = tuple(HOUR_WORDS)
-"""Of a bin, in the order of the table ``hours``."""
+"""Measures of a bin, in the order of the table ``hours``."""
 
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 def bin_seconds(text: str | float) -> float:
-    """``"1h"``, ``"10min"``, ``"30s"``, ``"1d"`` or a number, in seconds.
+    """Convert ``"1h"``, ``"10min"``, ``"30s"``, ``"1d"`` or a number to seconds.
 
     Raises
     ------
@@ -40,13 +40,16 @@ def bin_seconds(text: str | float) -> float:
     seconds = 0.0 if found is None else float(found[1]) * _UNITS[found[2] or "s"]
     if not 1e-6 <= seconds < 1e9:
         raise InputError(
-            "the length of a bin is not known", column="bin", value=text, expected="such as 1h, 10min, 30s or 1d"
+            "the length of a bin cannot be read",
+            column="bin",
+            value=text,
+            expected="a length of time such as 1h, 10min, 30s or 1d",
         )
     return seconds
 
 
 def bin_edges(start_us: int, end_us: int, bin_s: float) -> Ints:
-    """(T + 1,) microseconds since the epoch: bins from the start of the window on, the last one perhaps shorter.
+    """Return (T + 1,) edges in microseconds since the epoch, from the start of the window; the last bin may be shorter.
 
     Raises
     ------
@@ -58,7 +61,7 @@ def bin_edges(start_us: int, end_us: int, bin_s: float) -> Ints:
     if n > MOST_BINS:
         raise InputError(
             f"there would be {n:,} bins", column="bin", value=bin_s, expected=f"at most {MOST_BINS:,}",
-            fix="take longer bins (--bin)",
+            fix="use longer bins (--bin)",
         )  # fmt: skip
     return np.append(start_us + step * np.arange(n, dtype=np.int64), end_us)
 
@@ -80,18 +83,17 @@ class RunHours:
 
 
 def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = None) -> RunHours:
-    """What ``run`` did in each bin. ``idle_node_hours`` (T,) of the log: ``best_known_idle`` of this run by default.
+    """Compute the measures of ``run`` in each bin; ``idle_node_hours`` (T,) is by default its ``best_known_idle``.
 
-    - ``samples``: a row of the table ``decisions`` holds the progress since the row before; it is split over the bins
-      in proportion to time. The difference between the ledger's samples and the sum of all rows belongs to the time
-      after the last row. So the bins add up to the samples of the run, to rounding.
-    - ``held_node_hours``: nodes held by jobs, exactly, from the table ``allocations``.
-    - ``free_node_hours``: idle ones less held ones.
-    - ``rescale_cost_samples``, ``preemption_cost_samples``: what was charged in the bin. It is worked off a little
-    later.
-    - ``n_scale_ups``, ``n_scale_downs``, ``n_preemptions``: rescales up and down, and preemptions, of single jobs.
+    - ``samples``: progress since the previous row of the table ``decisions``, split over bins in proportion to time.
+      The ledger's samples less the sum of all rows belong to the time after the last row, so that the bins add up to
+      the samples of the run, to rounding.
+    - ``held_node_hours``: allocated node-hours, exact, from the table ``allocations``.
+    - ``free_node_hours``: idle less allocated node-hours.
+    - ``rescale_cost_samples``, ``preemption_cost_samples``: costs charged in the bin, worked off a little later.
+    - ``n_scale_ups``, ``n_scale_downs``, ``n_preemptions``: rescales and preemptions of single jobs.
 
-    A bin holds what happens from its begin on, before its end; the last one its end as well.
+    A bin includes its begin but not its end; the last bin includes both.
     """
     rows = run.table("decisions")
     time_us = times_us(rows["time"])
@@ -116,7 +118,7 @@ def _spread(run: RunResult, time_us: Ints, samples: Floats, edge_us: Ints) -> Fl
     since = np.append(edge_us[0], time_us)
     made = np.append(samples, run.summary.ledger.samples - float(samples.sum()))
     in_bin = np.zeros(edge_us.size - 1)
-    # what has no duration (the first row, or the last look of the published clock at the end) lies in one bin
+    # rows without duration (the first, or the last of the published clock) belong to one bin
     is_point = until <= since
     at = np.clip(np.searchsorted(edge_us, until[is_point], side="right") - 1, 0, in_bin.size - 1)
     np.add.at(in_bin, at, made[is_point])
@@ -125,7 +127,7 @@ def _spread(run: RunResult, time_us: Ints, samples: Floats, edge_us: Ints) -> Fl
 
 
 def _in_proportion(since: Ints, until: Ints, amount: Floats, edge_us: Ints) -> Floats:
-    """Amounts of intervals that follow each other, split over the bins in proportion to time."""
+    """Split the amounts of consecutive intervals over the bins in proportion to time."""
     if not since.size:
         return np.zeros(edge_us.size - 1)
     # times from the first edge, which floats hold exactly
@@ -138,7 +140,7 @@ def _in_proportion(since: Ints, until: Ints, amount: Floats, edge_us: Ints) -> F
 def _held_node_us(run: RunResult, edge_us: Ints) -> Floats:
     table = run.table("allocations")
     count = np.asarray(table["count"], dtype=np.int64)
-    if "sharing" in table.column_names:  # of two jobs on the same nodes, these are counted with the first
+    if "sharing" in table.column_names:  # shared nodes count with the first of two jobs
         count = np.where(np.asarray(table["sharing"]) == SECOND, 0, count)
     since, until = times_us(table["from"]), times_us(table["to"])
     times = np.concatenate([edge_us[[0, -1]], since, until])
@@ -150,11 +152,10 @@ def _held_node_us(run: RunResult, edge_us: Ints) -> Floats:
 
 
 def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
-    """Idle node-hours of the log in each bin (T,), from runs that replay the same one.
+    """Return the idle node-hours of the log in each bin (T,), from runs that replay the same log.
 
-    Every decision tells how many nodes were idle from then on. The first is at the start of the window, and decisions
-    end when all jobs have left; so the run whose jobs were there longest is taken, and what the ledger has for the time
-    after that is spread evenly.
+    Every decision has the number of idle nodes from then on, and decisions end with the last job. So the run with the
+    longest jobs is used, and the rest of its ledger is spread evenly over the time after that.
     """
     start_us, end_us = int(edge_us[0]), int(edge_us[-1])
     longest = max(runs, key=lambda run: _known_until(run, start_us, end_us))
@@ -181,7 +182,7 @@ def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
 
 
 def hours_table(runs: Sequence[RunHours], labels: Sequence[str]) -> pa.Table:
-    """Rows of all runs, bin by bin: ``run``, ``begin``, ``end``, ``MEASURES``."""
+    """Return the rows of all runs, bin by bin: ``run``, ``begin``, ``end``, ``MEASURES``."""
     n = runs[0].edge_us.size - 1
     times = np.tile(runs[0].edge_us.astype("datetime64[us]"), (len(runs), 1))
     columns = (np.concatenate([run.values[name] for run in runs]) for name in MEASURES)
@@ -199,7 +200,7 @@ HOURS = pa.schema(
 
 
 def times_us(column: pa.ChunkedArray) -> Ints:
-    """Microseconds since the epoch of a column of times without gaps."""
+    """Return a column of times without nulls in microseconds since the epoch."""
     return np.asarray(column.cast("int64"), dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""What two runs made of the same jobs, job by job; of a campaign, when its milestones were reached."""
+"""Differences of two runs job by job, and of the milestones of a campaign."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MEASURES = ("finish_s", "start_s", "waiting_s", "done_samples", "useful_node_hou
 LESS_IS_BETTER: Mapping[str, bool | None] = {
     "finish_s": True, "start_s": True, "waiting_s": True, "done_samples": False, "useful_node_hours": None
 }  # fmt: skip
-"""``None``: neither more nor less is better."""
+"""True where less is better; ``None`` for a measure without a better direction."""
 
 _TIME_TOLERANCE_S = 1e-3
 _RELATIVE_TOLERANCE = 1e-9
@@ -52,9 +52,9 @@ class RunJobs:
     place
         Row of each job by its name.
     model, status, params
-        Of each row; ``None`` for no model, and no parameters.
+        Model, status and parameters of each row; ``None`` for no model, or no parameters.
     values
-        A ``(J,)`` float array for each of ``MEASURES``, nan for what did not happen.
+        A ``(J,)`` float array for each of ``MEASURES``, nan for an event that did not happen.
     """
 
     place: dict[str, int]
@@ -71,15 +71,15 @@ class PairedJobs:
     Parameters
     ----------
     names, models
-        Of the pairs.
+        Names and models of the pairs.
     status
         ``(baseline, other)`` of each pair.
     baseline, other
         ``(P,)`` arrays by ``MEASURES``.
     only_in_baseline, only_in_other
-        How many jobs have no partner of that name: those of a job source, and of unlimited work.
+        Number of jobs without a partner of that name, which job sources and unlimited work may have.
     n_other_params
-        How many have a partner of that name with other parameters.
+        Number of jobs with a partner of that name but other parameters.
     """
 
     names: list[str]
@@ -93,7 +93,7 @@ class PairedJobs:
 
 
 def run_jobs(run: RunResult) -> RunJobs:
-    """Table ``jobs`` of a run; jobs of runs made before there were parameters have none."""
+    """Read table ``jobs`` of a run; runs of early versions have no parameters."""
     table = run.table("jobs")
     start_us = run.record.config.window_start_us
 
@@ -117,7 +117,7 @@ def run_jobs(run: RunResult) -> RunJobs:
 
 
 def pair_jobs(baseline: RunJobs, other: RunJobs) -> PairedJobs:
-    """Pair them, in the baseline's order."""
+    """Pair the jobs of two runs, in the baseline's order."""
     shared = [name for name in baseline.place if name in other.place]
     names = [n for n in shared if baseline.params[baseline.place[n]] == other.params[other.place[n]]]
     a = np.array([baseline.place[name] for name in names], dtype=np.int64)
@@ -159,7 +159,7 @@ def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDiffe
 
 
 def _difference(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> Floats:
-    """Of jobs that have the measure in both runs; what is equal is exactly 0."""
+    """Return the differences of jobs with the measure in both runs; equal values give exactly 0."""
     a, b = pairs.baseline[name][which], pairs.other[name][which]
     both = np.isfinite(a) & np.isfinite(b)
     a, b = a[both], b[both]
@@ -169,7 +169,7 @@ def _difference(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> Float
 
 
 def _shares(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> JobShares:
-    """Jobs by which run was better. One that got there in one run only was better in that run; in neither: left out."""
+    """Count jobs by the better run; a job with the measure in one run only was better in that run."""
     a, b = np.isfinite(pairs.baseline[name][which]), np.isfinite(pairs.other[name][which])
     difference = _difference(pairs, name, which)
     less, more, equal = (int((test).sum()) for test in (difference < 0, difference > 0, difference == 0))
@@ -218,7 +218,7 @@ JOBS = pa.schema(
 
 
 def jobs_table(paired: Sequence[PairedJobs], labels: Sequence[str]) -> pa.Table:
-    """A row for each run (but the baseline) and job: ``JOBS``; null for what did not happen."""
+    """Return one row per run (but the baseline) and job, with schema ``JOBS``; null for events that did not happen."""
     tables = [JOBS.empty_table()]
     for pairs, label in zip(paired, labels, strict=True):
         columns: list[Any] = [[label] * len(pairs.names), pairs.names, pairs.models]
@@ -234,10 +234,9 @@ _SHARES = (("first", 0.0), ("10 %", 0.1), ("half", 0.5), ("90 %", 0.9), ("all", 
 
 
 def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDifference | None:
-    """Milestones of both runs in seconds from the start of the window; ``None`` for plain job sets.
+    """Compare the milestones of both runs, in seconds from the start of the window; ``None`` for plain job sets.
 
-    The k-th finished trial is counted among as many as both runs finished, so that both have reached it. The score to
-    be reached is the best score of the worse run.
+    k is at most the number of trials that both runs finished. The score to reach is the best score of the worse run.
     """
     if not baseline.record.inputs.jobs.of_source:
         return None
@@ -279,7 +278,7 @@ def _finished_s(run: RunResult) -> list[float]:
 
 
 def _scores(run: RunResult) -> tuple[Floats, Floats]:
-    """Times (S,) in seconds and scores (S,) of the reports that have one, in order of time."""
+    """Return times (S,) in seconds and scores (S,) of the reports with a score, in order of time."""
     table = run.table("reports")
     score = np.asarray(table["score"].fill_null(math.nan), dtype=np.float64)
     time_s = (times_us(table["time"]) - run.record.config.window_start_us) / 1e6

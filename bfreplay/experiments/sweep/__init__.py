@@ -1,4 +1,4 @@
-"""Many runs that differ in some options: each once, resumable, on as many processors as there are."""
+"""Sweeps: many runs that differ in some options, each made once, in parallel, resumable."""
 
 import lazy_loader
 

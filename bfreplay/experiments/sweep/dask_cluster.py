@@ -1,4 +1,4 @@
-"""Workers are those of a Dask cluster, on any machines that share the folder of the sweep."""
+"""Executor on the workers of a Dask cluster that share the folder of the sweep."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ _LOOK_S = 0.5
 
 
 class DaskExecutor:
-    """Submits to a scheduler that runs already.
+    """Submits tasks to a running Dask scheduler.
 
     Parameters
     ----------
     address
-        Of the scheduler, ``"tcp://host:8786"``.
+        Address of the scheduler, ``"tcp://host:8786"``.
     folder
-        Of the sweep: every worker has to see it, and ``files``.
+        Folder of the sweep, which every worker has to see.
     files
         Inputs that every worker has to see.
     on_wait
-        Called once when there is no worker yet; work begins when one comes.
+        Called once while there is no worker; work begins with the first worker.
 
     Raises
     ------
     InputError
-        Dask is not installed; nobody answers at the address; or a worker does not see what it must see, or has
+        Dask is not installed, no scheduler answers at the address, a worker does not see the folder or a file, or has
         another version of bfreplay.
     """
 
     def __init__(
         self, address: str, folder: Path, files: Sequence[str] = (), on_wait: Callable[[], None] | None = None
     ) -> None:
-        self._distributed = _distributed()
-        # it logs the end of a scheduler as a traceback; ``each`` says it in words
+        self._distributed = _import_distributed()
+        # it logs the end of a scheduler as a traceback; ``each`` raises an error instead
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._address = address
         self._folder = folder
@@ -52,7 +52,7 @@ class DaskExecutor:
         self._futures: list[Any] = []
         try:
             self._client = self._distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:  # ValueError: no address at all
+        except (OSError, TimeoutError, ValueError) as error:  # ValueError: not an address
             raise InputError(
                 f"no Dask scheduler answers: {one_line(error)}", column="scheduler", value=address,
                 expected="the address that 'dask scheduler' printed, such as tcp://host:8786",
@@ -70,16 +70,16 @@ class DaskExecutor:
 
     @property
     def n_workers(self) -> int:
-        """Processes that the scheduler knows now."""
+        """Number of workers known to the scheduler now."""
         return len(self._client.nthreads())
 
     def each(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
-        """Answers as they come; see ``Executor``. The scheduler does again what a worker died at.
+        """Yield answers as they come; see ``Executor``. The scheduler repeats the tasks of dead workers.
 
         Raises
         ------
         BfreplayError
-            The scheduler is gone, or a defect.
+            The scheduler has ended.
         """
         # the folder is part of the name: another sweep may have the same content and another folder
         place = uuid.uuid5(uuid.NAMESPACE_URL, str(self._folder)).hex[:12]
@@ -89,18 +89,18 @@ class DaskExecutor:
             key = key_of[future.key]
             if future.status == "cancelled":
                 raise BfreplayError(
-                    f"the Dask scheduler at {self._address} is gone, or has dropped the runs\n"
-                    "  fix:      start it again, then give the same command: what is finished stays"
+                    f"the Dask scheduler at {self._address} has ended, or has cancelled the runs\n"
+                    "  fix:      start it again, then give the same command: finished runs stay"
                 )
             try:
-                # waits for an answer that was lost with its worker after the scheduler had told of it: it is made again
+                # an answer that was lost with its worker is computed again
                 done = Done(key, future.result())
             except self._distributed.KilledWorker as error:
                 done = Done(key, died=f"on {error.last_worker.address}" if error.last_worker is not None else "on Dask")
             yield done
 
     def close(self) -> None:
-        """Take back what has not begun; a worker that is at a run ends it first, and its result stays."""
+        """Cancel tasks that have not begun; workers finish their current run, and its result stays."""
         if self._futures:
             self._client.cancel(self._futures)
             self._futures = []
@@ -136,13 +136,13 @@ class DaskExecutor:
 
 
 def _look(files: Sequence[str]) -> tuple[str, list[str]]:
-    """On a worker: its version of bfreplay, and which of the files it does not see."""
+    """Return, on a worker, its version of bfreplay and the files that it does not see."""
     from bfreplay import __version__
 
     return __version__, [file for file in files if not Path(file).exists()]
 
 
-def _distributed() -> Any:
+def _import_distributed() -> Any:
     try:
         return importlib.import_module("distributed")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What a run's result depends on, and the name that follows from it: same content, same id."""
+"""Identity of a run: everything that its result depends on, and an id computed from that."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
 
 ID_DIGITS = 16
-"""Hexadecimal digits of an id: two of a million runs are the same by chance once in 3e7 sweeps."""
+"""Hexadecimal digits of an id: among a million runs, two ids collide once in 3e7 sweeps."""
 
 _PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _NAME = re.compile(r"[^\W\d][\w.:-]*")
@@ -51,18 +51,18 @@ def id_of(content: Mapping[str, Any]) -> str:
 
 
 def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> dict[str, Any]:
-    """Everything that the result depends on, JSON-ready and free of names, paths and defaults left out.
+    """Return everything that the result depends on, JSON-ready, without names and paths, with all defaults.
 
     Parameters
     ----------
     options
-        Of the run.
+        Options of the run.
     log, jobs
-        What they name, loaded: files count by their content.
+        Its inputs, loaded: files count by their content.
 
     Notes
     -----
-    Of code that a user names (``package.module:Class``) the file that holds it counts, not what that imports.
+    User code (``package.module:Class``) counts by the content of its file, without the modules that it imports.
     """
     named, policy = _code_of(options, jobs), capabilities_of(options.policy)
     return {
@@ -82,23 +82,23 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
 
 
 def _effective(options: RunOptions) -> dict[str, Any]:
-    """Options with their defaults, without those that change nothing beside the others."""
+    """Return the options with their defaults, without those that have no effect."""
     given: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
     given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
-    left_out = {*FILE_OPTIONS, "window", *map(option_name, options.without_effect())}
-    return {name: value for name, value in given.items() if name not in left_out}
+    omitted = {*FILE_OPTIONS, "window", *map(option_name, options.without_effect())}
+    return {name: value for name, value in given.items() if name not in omitted}
 
 
 def _policy_text(spec: str) -> str:
-    """The policy with all its parameters in one order, however it was written."""
+    """Return the policy with all its parameters, sorted."""
     name, settings = policy_settings(spec)
-    said = ", ".join(f"{key}={value!r}" for key, value in sorted(settings.items()))
-    return f"{name}({said})" if said else name
+    parameters = ", ".join(f"{key}={value!r}" for key, value in sorted(settings.items()))
+    return f"{name}({parameters})" if parameters else name
 
 
 def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
-    """Places of code outside the package that a run uses: what is named, and what other packages announce."""
-    found = set(_named(options.policy, options.objective or "", options.formulation or "", options.solver))
+    """Return the places of code outside bfreplay that a run uses, named by the user or by entry points."""
+    found = set(_named_code(options.policy, options.objective or "", options.formulation or "", options.solver))
     if isinstance(jobs, JobSet):
         curves = {
             type(curve)
@@ -114,8 +114,8 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     return {place for place in found if place.partition(":")[0].partition(".")[0] not in (_HOUSE, "builtins")}
 
 
-@cache  # looking for entry points takes its time
-def _named(policy: str, objective: str, formulation: str, solver: str) -> frozenset[str]:
+@cache  # looking for entry points is slow
+def _named_code(policy: str, objective: str, formulation: str, solver: str) -> frozenset[str]:
     found: set[str] = set()
     for registry, spec in (
         (POLICIES, policy), (OBJECTIVES, objective), (FORMULATIONS, formulation), (BACKENDS, solver),
@@ -140,14 +140,14 @@ def _is_importable(place: str) -> bool:
 
 
 def file_of_module(module: str) -> Path | None:
-    """Where a module lies, loaded or not; ``None`` for one that is not there, or is part of the interpreter.
+    """Return the file of a module, loaded or not; ``None`` for a missing module, or one of the interpreter.
 
-    Packages above it are not imported, as ``importlib.util.find_spec`` would: the name may stand in any text of a file.
+    Unlike ``importlib.util.find_spec``, do not import the packages above it: the name may come from any text of a file.
     """
     package, *rest = module.split(".")
     try:
         spec = find_spec(module if module in sys.modules else package)
-    except ValueError:  # it has been taken apart
+    except ValueError:  # a module without a spec
         return None
     if rest and module not in sys.modules and spec is not None:
         folders = [str(Path(folder, *rest[:-1])) for folder in spec.submodule_search_locations or ()]
@@ -156,13 +156,13 @@ def file_of_module(module: str) -> Path | None:
 
 
 def digest_of_module(module: str) -> str | None:
-    """SHA-256 of the file of a module; ``None`` for one that is part of the interpreter."""
+    """Return the SHA-256 of the file of a module; ``None`` for a module of the interpreter."""
     file = file_of_module(module)
     return None if file is None else SourceFile.of(file).sha256
 
 
 def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None:
-    """Version of Optuna where a campaign asks it."""
+    """Return the version of Optuna for a campaign that uses it; otherwise ``None``."""
     if isinstance(jobs, JobSet) or is_source_name(options.jobs):
         return None
     tables = read_toml(Path(options.jobs))
@@ -172,7 +172,7 @@ def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None
         return metadata.version("optuna")
     except metadata.PackageNotFoundError as error:
         raise InputError(
-            "this campaign asks Optuna, which is not installed",
+            "this campaign needs Optuna, which is not installed",
             file=str(options.jobs),
             fix="pip install 'bfreplay[hpo]'",
         ) from error

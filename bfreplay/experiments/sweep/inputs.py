@@ -1,4 +1,4 @@
-"""Logs and jobs of a sweep, loaded once for all runs that name the same."""
+"""Logs and jobs of a sweep, each loaded once and shared between runs."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.workload import JobSet, JobSource
 
 Key = tuple[tuple[str, Any], ...]
-"""Options on which loading depends, with their values."""
+"""Options that an input depends on, with their values."""
 
 Known = tuple[tuple[str, ...], Any]
-"""Digests of the files that are expected, and a stamp of each: where a stamp changes, they are loaded again."""
+"""Expected digests of the files, and a stamp of each; files are loaded again when a stamp changes."""
 
 
 class Inputs:
-    """What was loaded last.
+    """Cache of the inputs that were loaded last.
 
     Parameters
     ----------
     n_logs, n_jobs
-        How many logs, and how many sets of jobs, are kept; ``None``: all.
+        Number of logs, and of job sets, that are kept; ``None`` for all.
     """
 
     def __init__(self, n_logs: int | None, n_jobs: int | None) -> None:
         self._log, self._jobs = lru_cache(n_logs)(known_log), lru_cache(n_jobs)(known_jobs)
 
     def log(self, options: RunOptions, known: Known | None = None) -> NodeEvents:
-        """The cluster, or the part of the log, of a run; errors as those of ``known_log``."""
+        """Return the cluster or the part of the log of a run; errors as for ``known_log``."""
         return self._log(key_of(options, "log"), known)
 
     def jobs(self, options: RunOptions, known: Known | None = None) -> JobSet | JobSource:
-        """The jobs of a run; errors as those of ``known_jobs``."""
+        """Return the jobs of a run; errors as for ``known_jobs``."""
         return self._jobs(key_of(options, "jobs"), known)
 
 
 def key_of(options: RunOptions, what: str) -> Key:
-    """Options on which loading the ``"log"`` or the ``"jobs"`` depends: those that say so where they are declared."""
+    """Return the options that are declared to load the ``"log"`` or the ``"jobs"``, with their values."""
     return tuple((name, getattr(options, name)) for name, each in OPTIONS.items() if each.loads == what)
 
 
 def known_log(key: Key, known: Known | None) -> NodeEvents:
-    """Load a log; ``InputError`` where that cannot be done, or its files are not those that are ``known``."""
+    """Load a log; ``InputError`` if it cannot be loaded, or its files are not the ``known`` ones."""
     log = load_log(RunOptions(**{"jobs": BUNDLED, **dict(key)}))
     _check_same("events", [source.sha256 for source in log.sources], known)
     return log
 
 
 def known_jobs(key: Key, known: Known | None) -> JobSet | JobSource:
-    """Load jobs; ``InputError`` where that cannot be done, or their files are not those that are ``known``."""
+    """Load jobs; ``InputError`` if they cannot be loaded, or their files are not the ``known`` ones."""
     jobs = load_jobs_of(RunOptions(**{"events": BUNDLED, **dict(key)}))
     _check_same("jobs", [digest for _, digest in jobs.sources], known)
     return jobs
@@ -63,11 +63,11 @@ def known_jobs(key: Key, known: Known | None) -> JobSet | JobSource:
 
 def _check_same(what: str, found: Sequence[str], known: Known | None) -> None:
     if known is not None and tuple(found) != known[0]:
-        raise input_changed(what, str(found), str(list(known[0])))
+        raise changed_input_error(what, str(found), str(list(known[0])))
 
 
-def input_changed(what: str, found: str, expected: str) -> InputError:
-    """Return the error for an input that is not the one that the sweep began with."""
+def changed_input_error(what: str, found: str, expected: str) -> InputError:
+    """Return the error for an input that has changed since the sweep began."""
     return InputError(
         f"the file of the {what} has changed since the sweep began", value=found, expected=expected,
         fix="sweep again: its runs then have other ids",

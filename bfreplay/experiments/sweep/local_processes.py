@@ -1,4 +1,4 @@
-"""Where runs are worked on: one interface for all machines, and the processes on this machine behind it."""
+"""Executors of runs: the interface, and worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Answer]):
-    """What became of one task.
+    """Outcome of one task.
 
     Parameters
     ----------
     key
-        Of the task.
+        Key of the task.
     answer
-        What ``work`` returned; ``None`` where every worker that tried it died.
+        Return value of ``work``; ``None`` where every worker that tried it died.
     died
-        How the last of them ended; empty where there is an answer.
+        Cause of death of the last worker; empty where there is an answer.
     """
 
     key: str
@@ -46,37 +46,37 @@ class Done(Generic[Answer]):
 
 
 class Executor(Protocol):
-    """Does the same work on many tasks, several at a time, in other processes.
+    """Does the same work on many tasks in parallel, in other processes.
 
-    A worker that dies costs nothing but the task it was at, which another one does again; how often, and what becomes
-    of workers when the executor is closed, each kind says of itself.
+    A worker that dies loses only its current task, which another worker repeats. The number of attempts, and the end of
+    the workers, depend on the executor.
     """
 
     @property
     def n_workers(self) -> int:
-        """How many tasks are worked on at a time, as far as is known now; 0 while none has come."""
+        """Number of parallel workers known now; 0 while none has come."""
         ...
 
     def each(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
-        """Do ``work`` on every task; answers come as they are ready.
+        """Do ``work`` on every task, and yield answers as they are ready.
 
         Parameters
         ----------
         work
-            A function (or a ``functools.partial`` of one) that other processes can import. It returns errors that
-            belong to a task as an answer; what it raises is a defect and is raised here.
+            A function (or a ``functools.partial`` of one) that other processes can import. It returns errors of
+            a task as an answer; an exception is a defect and is raised here.
         tasks
-            By a key that tells tasks apart, the same for the same work on the same content.
+            Tasks by a key, equal for the same work on the same content.
         """
         ...
 
     def close(self) -> None:
-        """Have no more tasks begun; harmless when called twice."""
+        """Start no more tasks; a second call does nothing."""
         ...
 
 
 MOST_DEATHS = 3
-"""A task whose workers died so often is given up."""
+"""Number of dead workers after which a task is given up."""
 
 _LOOK_S = 1.0
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -84,20 +84,20 @@ _SAFE_PATH_LOCK = threading.Lock()
 
 
 class ProcessExecutor:
-    """One process for each worker, started when first needed and replaced when it dies.
+    """Executor with one process per worker, started on first use and replaced when it dies.
 
     Parameters
     ----------
     processes
-        How many, >= 1; as many as this process may use processors by default.
+        Number of workers, >= 1; by default the processors that this process may use.
 
     Notes
     -----
-    Every worker is a pool of its own: what a killed process leaves locked or half-sent in its channel then concerns
-    nobody else. Processes are spawned, not forked: compiled loops and Arrow have threads.
+    Every worker is a pool of its own, so that the locks and half-sent messages of a killed process affect no other.
+    Processes are spawned, not forked: compiled loops and Arrow have threads.
 
-    A task whose worker dies is done again by another one; it is given up when ``MOST_DEATHS`` have died at it. Workers
-    end when the executor is closed, whatever they are at, and soon after this process is gone, however it went.
+    A task whose worker dies is repeated by another one, and given up after ``MOST_DEATHS``. Workers end when the
+    executor is closed, even at work, and soon after this process ends.
     """
 
     def __init__(self, processes: int | None = None) -> None:
@@ -107,16 +107,16 @@ class ProcessExecutor:
 
     @property
     def n_workers(self) -> int:
-        """As many as were asked for."""
+        """Number of worker processes."""
         return self._n
 
     def each(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
-        """Answers as they come; see ``Executor``.
+        """Yield answers as they come; see ``Executor``.
 
         Raises
         ------
         BfreplayError
-            Workers do not even start.
+            Workers do not start.
         """
         self._slots += [_Slot() for _ in range(min(self._n, len(tasks)) - len(self._slots))]
         waiting, free = deque(tasks), deque(self._slots)
@@ -130,7 +130,7 @@ class ProcessExecutor:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     key, slot = running.pop(future)
                     free.append(slot)
-                    died = slot.ended(future)
+                    died = slot.cause_of_death(future)
                     if not died:
                         yield Done(key, future.result())
                         continue
@@ -140,7 +140,7 @@ class ProcessExecutor:
                     else:
                         yield Done(key, died=died)
         finally:
-            if running:  # nobody waits for these any more
+            if running:  # the caller has stopped
                 self.close()
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class ProcessExecutor:
 
 
 class _Slot:
-    """Room for one worker."""
+    """One worker process, replaced when it dies."""
 
     def __init__(self) -> None:
         self._pool: ProcessPool | None = None
@@ -160,13 +160,13 @@ class _Slot:
         """Hand a task to the worker."""
         if self._pool is None:
             with _safe_path() as given:
-                resource_tracker.ensure_running()  # another process, which the pool would start
+                resource_tracker.ensure_running()  # otherwise the pool starts it
             self._pool = ProcessPool(1, initializer=_begin, initargs=(given,), context=_Spawn())
         future: Future[Answer] = self._pool.schedule(work, args=(task,))
         return future
 
-    def ended(self, future: Future[Any]) -> str:
-        """How the worker died on the task of ``future``; empty where it did not, whatever it answered."""
+    def cause_of_death(self, future: Future[Any]) -> str:
+        """Return how the worker died on the task of ``future``; empty if it did not."""
         error = future.exception()
         if not isinstance(error, ProcessExpired | BrokenProcessPool):
             self._false_starts = 0
@@ -178,13 +178,13 @@ class _Slot:
         self._false_starts += 1
         if self._false_starts >= MOST_DEATHS:
             raise BfreplayError(
-                f"a worker process ended {MOST_DEATHS} times before it took any work; what it wrote stands above\n"
-                "  fix:      put the calls of a script that sweeps under: if __name__ == '__main__':"
+                f"a worker process ended {MOST_DEATHS} times before it took any work; see its output above\n"
+                "  fix:      put the code of the calling script under: if __name__ == '__main__':"
             ) from error
         return "before it began"
 
     def drop(self) -> None:
-        """End the worker, whatever it is at."""
+        """Kill the worker."""
         pool: Any = self._pool  # its stop() has no types
         if pool is not None:
             pool.stop()
@@ -206,7 +206,7 @@ def _how(code: int | None) -> str:
 
 
 class _Process(SpawnProcess):
-    """A worker that does not look for modules in the working directory while it takes over the parent's search path."""
+    """Worker process that ignores modules in the working directory while it takes over the parent's search path."""
 
     def start(self) -> None:
         with _safe_path():
@@ -219,7 +219,7 @@ class _Spawn(SpawnContext):
 
 @contextmanager
 def _safe_path() -> Iterator[str | None]:
-    """Set ``PYTHONSAFEPATH`` for processes that start meanwhile, one thread at a time; yields the user's value."""
+    """Set ``PYTHONSAFEPATH`` for processes started in the block, one thread at a time; yield the user's value."""
     with _SAFE_PATH_LOCK:
         given = os.environ.get(_SAFE_PATH)
         os.environ[_SAFE_PATH] = "1"
@@ -236,7 +236,7 @@ def _set_safe_path(value: str | None) -> None:
 
 
 def _begin(safe_path: str | None) -> None:
-    """First thing in a worker: die with the parent, use one processor, and leave stdout to the parent."""
+    """Set up a worker: it dies with the parent, uses one processor, and leaves stdout to the parent."""
     _set_safe_path(safe_path)  # for processes that the user's code starts
     parent = parent_process()
     assert parent is not None

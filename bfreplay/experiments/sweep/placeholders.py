@@ -1,4 +1,4 @@
-"""Parameters of a sweep: no options, but part of the text of some, as in ``jobs = "gavel(n=10, seed={draw})"``."""
+"""Parameters of a sweep: placeholders in the text of options, as in ``jobs = "gavel(n=10, seed={draw})"``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BRACE = re.compile(r"\{\{|\}\}|\{([A-Za-z]\w*)\}")
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Every text in a value: itself, and those of the lists and the values of the tables in it."""
+    """Yield every text in a value, at any depth of its lists and tables."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Iterable):
@@ -24,52 +24,52 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def placeholders_in(value: object) -> Iterator[str]:
-    """Names in braces in every text of a value, of lists and tables in it too; ``{{`` and ``}}`` are braces."""
+    """Return the names in braces in every text of a value, at any depth; ``{{`` and ``}}`` are literal braces."""
     return (match[1] for text in texts_in(value) for match in _BRACE.finditer(text) if match[1] is not None)
 
 
 def parameters_of(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the parameters of a spec, in the order in which texts name them.
+    """Return the names of the parameters of a spec, in order of appearance.
 
     Raises
     ------
     InputError
-        One is called as an option or as a column of the results.
+        One has the name of an option or of a column of the results.
     """
     found = tuple(dict.fromkeys(placeholders_in(document)))
     for name in found:
         is_option = option_name(name) in OPTION_NAMES
         if is_option or name in RESULT_COLUMNS:
-            taken = "an option of its own" if is_option else "a column of the results"
+            taken = "an option" if is_option else "a column of the results"
             raise InputError(
-                f"the placeholder {{{name}}} cannot be called so: it is {taken}", column=name, value=f"{{{name}}}",
-                expected="a word of your own in braces", fix=f"take another name, such as {{job_{name}}}",
+                f"the placeholder {{{name}}} cannot have this name: it is {taken}", column=name, value=f"{{{name}}}",
+                expected="another word in braces", fix=f"choose another name, for example {{job_{name}}}",
             )  # fmt: skip
     return found
 
 
 def has_placeholder(value: object) -> bool:
-    """Whether a value is not the option yet, but what it is made from."""
+    """Return whether a value has placeholders."""
     return next(placeholders_in(value), None) is not None
 
 
-def filled(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with the values of the parameters in their texts.
+def fill(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with placeholders replaced by the values of the parameters.
 
     Raises
     ------
     InputError
         A placeholder has no value.
     """
-    return {name: _filled(name, value, values) for name, value in options.items()}
+    return {name: _fill_value(name, value, values) for name, value in options.items()}
 
 
-def _filled(option: str, value: Any, values: Mapping[str, Any]) -> Any:
+def _fill_value(option: str, value: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return _BRACE.sub(lambda match: _text(option, match, values), value)
     if isinstance(value, Mapping):
-        return {key: _filled(option, each, values) for key, each in value.items()}
-    return [_filled(option, each, values) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _fill_value(option, each, values) for key, each in value.items()}
+    return [_fill_value(option, each, values) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _text(option: str, match: re.Match[str], values: Mapping[str, Any]) -> str:
@@ -80,13 +80,13 @@ def _text(option: str, match: re.Match[str], values: Mapping[str, Any]) -> str:
         raise InputError(
             f"the placeholder {{{name}}} has no value", column=option, value=match.string,
             expected=f"{name} = [...] in [vary], or {name} = VALUE in [run]",
-            fix=f"add one; braces that are meant stand twice: {{{{{name}}}}}",
+            fix=f"add one; for literal braces write them twice: {{{{{name}}}}}",
         )  # fmt: skip
     return text_of(values[name])
 
 
 def check_value(name: str, value: object) -> None:
-    """Refuse what cannot stand in a text.
+    """Raise ``InputError`` for a value that cannot be part of a text.
 
     Raises
     ------
@@ -95,6 +95,6 @@ def check_value(name: str, value: object) -> None:
     """
     if not isinstance(value, str | int | float):
         raise InputError(
-            f"{name} cannot stand in a text", column=name, value=value, expected="a number, text, true or false",
-            fix=f"it takes the place of {{{name}}}: write one value",
+            f"{name} cannot be part of a text", column=name, value=value, expected="a number, text, true or false",
+            fix=f"it replaces {{{name}}}: write one value",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""From a spec to the runs that it takes: everything that can be refused is refused here, before one of them starts."""
+"""Plans the runs of a spec, and refuses all bad input before the first run starts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_A_POLICY = tuple(name for name in OPTIONS if name not in _OF_OTHERS)
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run of a sweep: options with absolute paths, what its id stands for, and what is known of its inputs."""
+    """A run of a sweep: options with absolute paths, the content behind its id, and facts about its inputs."""
 
     options: RunOptions
     content: JsonObject
@@ -45,16 +45,16 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """What is to be done.
+    """Points and runs of a sweep.
 
     Parameters
     ----------
     spec
-        What was asked for.
+        Spec of the sweep.
     ids
         Id of each point's run, in the order of the points.
     runs
-        Each run once, by its id.
+        Distinct runs by id.
     """
 
     spec: SweepSpec
@@ -62,13 +62,13 @@ class SweepPlan:
     runs: Mapping[str, PlannedRun]
 
     def task(self, run_id: str, folder: Path) -> RunTask:
-        """The run for a worker."""
+        """Return the run for a worker."""
         run = self.runs[run_id]
         search_path = tuple(entry or str(Path.cwd()) for entry in sys.path)
         return RunTask(run_id, run.options, run.content, run.jobs_are_a_set, str(folder), search_path)
 
     def record(self) -> SweepRecord:
-        """What ``sweep.json`` says, but for the checksums of the tables."""
+        """Return the record of ``sweep.json``, without the checksums of the tables."""
         return SweepRecord(
             schema_version=SWEEP.schema_version,
             bfreplay=__version__,
@@ -86,8 +86,8 @@ class SweepPlan:
         )
 
 
-def planned(spec: SweepSpec) -> SweepPlan:
-    """Load every input once, make every policy once, and name the runs.
+def plan_runs(spec: SweepSpec) -> SweepPlan:
+    """Plan the runs of ``spec``: load every input once, make every policy once, and compute the ids.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def planned(spec: SweepSpec) -> SweepPlan:
     checks = _Checks()
     every = [_absolute(point.options) for point in spec.points]
     found: dict[int, PlannedRun] = {}
-    # runs of the same jobs one after another: a sweep may draw hundreds of workloads, and one is in memory at a time
+    # by jobs: a sweep may have hundreds of workloads, and only one is in memory at a time
     first: dict[Any, int] = {}
     for position in sorted(range(len(every)), key=lambda k: first.setdefault(key_of(every[k], "jobs"), k)):
         options = every[position]
@@ -112,14 +112,14 @@ def planned(spec: SweepSpec) -> SweepPlan:
 
 
 class _Checks:
-    """Logs, policies and jobs of one plan, each looked at once."""
+    """Checks of logs, policies and jobs of one plan, each done once."""
 
     def __init__(self) -> None:
         self._inputs = Inputs(n_logs=None, n_jobs=1)
         self._seen: set[Any] = set()
 
     def inputs_of(self, options: RunOptions) -> tuple[NodeEvents, JobSet | JobSource]:
-        """Log and jobs of a run that could start."""
+        """Return the log and the jobs of a run, after checking that it can start."""
         whole = replace(options, window=None)
         log, jobs = restrict(self._inputs.log(whole), options.window), self._inputs.jobs(options)
         nodes, of_jobs = key_of(whole, "log"), key_of(options, "jobs")
@@ -141,7 +141,7 @@ class _Checks:
 
 
 def _absolute(options: RunOptions) -> RunOptions:
-    """The same with absolute paths, so that it means the same to a worker that stands elsewhere."""
+    """Return the options with absolute paths, for workers in another working directory."""
     events, jobs = options.events, resolve_sample(Path(options.jobs), "jobs")
     return replace(
         options,

@@ -1,4 +1,4 @@
-"""``SweepResult``: what a sweep leaves behind."""
+"""``SweepResult``: the result of a sweep."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class SweepPoint(Part, frozen=True, kw_only=True):
-    """The run of a point of the spec, and what varies."""
+    """The run of a point of the spec, and the values that vary."""
 
     id: str
     cells: dict[str, Cell] = msgspec.field(default_factory=dict)
 
 
 class SweptRun(Part, frozen=True, kw_only=True):
-    """Where the inputs of a run lay, and what its result depends on (``identity.content_of``)."""
+    """Paths of the inputs of a run, and everything that its result depends on (``identity.content_of``)."""
 
     paths: dict[str, str]
     bfreplay: str
@@ -66,9 +66,9 @@ class SweepResult(Result[SweepRecord]):
     Parameters
     ----------
     record, folder, tables
-        As for ``Result``; ``record`` is what ``sweep.json`` holds.
+        As for ``Result``; ``record`` is the content of ``sweep.json``.
     n_reused
-        Runs that were there before.
+        Number of runs that existed before.
     """
 
     kind: ClassVar[ResultKind] = SWEEP
@@ -87,20 +87,20 @@ class SweepResult(Result[SweepRecord]):
         Raises
         ------
         InputError
-            It is none, or of another schema version, or its sweep has not come to its end.
+            It is not a sweep, has another schema version, or is unfinished.
         """
         found = super().load(folder)
         if not found.has_table("results"):
             raise InputError(
-                "the sweep has not come to its end: there is no table of results",
+                "the sweep is unfinished: it has no table of results",
                 file=found.folder / "results.parquet",
-                fix="give the same 'bfreplay sweep' again: it goes on where it stopped",
+                fix="repeat the same 'bfreplay sweep' to resume it",
             )  # fmt: skip
         return replace(found, n_reused=len(found.record.runs))
 
     @property
     def results(self) -> pa.Table:
-        """One row a point of the spec, in its order; docs/sweeps.md has the columns."""
+        """One row per point of the spec, in its order; docs/sweeps.md has the columns."""
         return self._read("results")
 
     @cached_property
@@ -112,11 +112,11 @@ class SweepResult(Result[SweepRecord]):
         """Return a copy of ``table``."""
         return self.table.copy()
 
-    timings = frame_of("timings", "What was measured of each finished run.")
+    timings = frame_of("timings", "Measurements of each finished run.")
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of the finished runs, each once; those that not all have with the number of runs that have it."""
+        """Distinct warnings of the finished runs; one that not all share has the number of runs."""
         rows = {row["id"]: row["warnings"] for row in self.results.select(["id", "warnings"]).to_pylist()}
         return distinct_warnings([(run_id, each) for run_id, each in rows.items() if each is not None], most_named=0)
 
@@ -132,11 +132,11 @@ class SweepResult(Result[SweepRecord]):
 
     @property
     def ids(self) -> list[str]:
-        """Of every run, finished or failed, once each, in the order of the spec."""
+        """Ids of all distinct runs, finished or failed, in the order of the spec."""
         return list(dict.fromkeys(point.id for point in self.record.points))
 
     @property
     def n_failed(self) -> int:
-        """Runs that failed."""
+        """Number of failed runs."""
         status, ids = self.results.column("status").to_pylist(), self.results.column("id").to_pylist()
         return len({run_id for run_id, each in zip(ids, status, strict=True) if each == "failed"})

@@ -1,4 +1,4 @@
-"""``sweep``: every run of a spec once, and the tables of what came out."""
+"""``sweep``: every run of a spec once, and the tables of results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.columns import SECONDS, Cell, text_of
 from bfreplay.experiments.sweep.dask_cluster import DaskExecutor
 from bfreplay.experiments.sweep.local_processes import Done, Executor, ProcessExecutor, leave_unguarded_script
-from bfreplay.experiments.sweep.plan import SweepPlan, planned
+from bfreplay.experiments.sweep.plan import SweepPlan, plan_runs
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.spec import SweepSpec, read_spec, spec_of, spec_of_options
 from bfreplay.experiments.sweep.store import Failure, Store
@@ -27,21 +27,21 @@ from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import COLUMNS
 
 WORKER_DIED = "WorkerDied"
-"""Type of the failure of a run whose workers did not live to tell."""
+"""Type of the failure of a run whose workers died."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """How far a sweep is, in runs.
+    """Progress of a sweep, in runs.
 
     Parameters
     ----------
     n_runs, n_reused, n_finished, n_failed
-        All of them; those that were there, failed ones among them; those done and those failed since.
+        Number of all runs; of those that existed, also failed; of those finished and failed since.
     n_workers
-        At work.
+        Number of workers.
     left_s
-        Time left by the mean of the runs done since; before there is one, by ``expected_run_s``, or ``None``.
+        Estimated time left, by ``expected_run_s`` before the first run is done; ``None`` without it.
     """
 
     n_runs: int
@@ -54,7 +54,7 @@ class SweepProgress:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a sweep would do: ids of its runs by what is there of them, each in the order of the spec."""
+    """Runs of a sweep by state: ids of finished, failed and missing runs, in the order of the spec."""
 
     finished: tuple[str, ...]
     failed: tuple[str, ...]
@@ -73,36 +73,35 @@ def sweep(
     expected_run_s: float | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> SweepResult:
-    """Make every run of ``spec`` that is not in ``out`` yet, then the table of all.
+    """Make every run of ``spec`` that is missing in ``out``, then the table of all; resumes an unfinished sweep.
 
     Workers import the script that calls it, so put the call under ``if __name__ == "__main__":``.
 
     Parameters
     ----------
     spec
-        A TOML file, its content as a mapping, or a list of ``RunOptions``; or what was made of one of these.
+        A TOML file, its content as a mapping, or a list of ``RunOptions``; or a ``SweepSpec`` or ``SweepPlan``.
     out
-        Folder; one with an earlier sweep is gone on with, whatever that one's spec was: runs are found by content.
+        Folder, new or of an earlier sweep with any spec: its runs are found by content.
     processes
-        Workers on this machine; as many as there are processors by default.
+        Number of workers on this machine; by default the number of processors.
     scheduler
-        Address of a Dask scheduler whose workers are used instead.
+        Address of a Dask scheduler, to use its workers instead.
     retry_failed
-        Try again the runs that failed in an earlier sweep.
+        Repeat the runs that failed in an earlier sweep.
     allow_code
-        Whether a spec in a file or a mapping, and the files that it names, may name code to import. ``RunOptions`` say
-        it themselves.
+        Import code named by a spec in a file or a mapping, and by its files; ``RunOptions`` have their own.
     progress
-        Called when the runs start, and after each of them.
+        Called when the runs start, and after each run.
     expected_run_s
-        Seconds that a run is expected to take, for ``progress`` before the first one is done.
+        Expected seconds of a run, for ``progress`` before the first run is done.
     on_wait
-        Called when there is no Dask worker yet, before waiting for one.
+        Called before waiting for the first Dask worker.
 
     Returns
     -------
     SweepResult
-        A run that failed is a row of its table with the error.
+        A failed run is a row of its table with the error.
 
     Raises
     ------
@@ -112,49 +111,49 @@ def sweep(
     leave_unguarded_script()
     if processes is not None and scheduler is not None:
         raise InputError(
-            "processes and a scheduler were given: a scheduler has workers of its own", value=processes,
-            expected="one of the two", fix="leave --processes out",
+            "both processes and a scheduler are given: a scheduler has its own workers", value=processes,
+            expected="one of the two", fix="remove --processes",
         )  # fmt: skip
     plan = plan_of(spec, allow_code=allow_code)
-    store = Store.made(out)
-    with store.locked():
+    store = Store.create(out)
+    with store.lock():
         store.tidy()
         write_whole(store.folder / SWEEP.record_file, record_json(plan.record(), "the sweep"))
-        for table in ("results", "timings"):  # of an earlier spec, perhaps
+        for table in ("results", "timings"):  # of an earlier spec
             (store.folder / f"{table}.parquet").unlink(missing_ok=True)
-        there = outlook(plan, store)
-        # another sweep's worker may have finished a run after it was given up
-        for run_id in (*there.finished, *(there.failed if retry_failed else ())):
+        states = outlook(plan, store)
+        # a worker of another sweep may have finished a run that was given up
+        for run_id in (*states.finished, *(states.failed if retry_failed else ())):
             store.forget_failure(run_id)
-        there = outlook(plan, store)
+        states = outlook(plan, store)
         try:
-            if there.missing:
-                executor = _executor(plan, store, there.missing, processes, scheduler, on_wait)
+            if states.missing:
+                executor = _executor(plan, store, states.missing, processes, scheduler, on_wait)
                 try:
-                    _run(plan, store, there, executor, progress, expected_run_s)
+                    _run(plan, store, states, executor, progress, expected_run_s)
                 finally:
                     executor.close()
         finally:
             store.tidy()
         write_tables(plan, store)
-    return SweepResult(plan.record(), store.folder, n_reused=len(plan.runs) - len(there.missing))
+    return SweepResult(plan.record(), store.folder, n_reused=len(plan.runs) - len(states.missing))
 
 
 def plan_of(
     spec: str | Path | JsonObject | Iterable[RunOptions] | SweepSpec | SweepPlan, *, allow_code: bool = False
 ) -> SweepPlan:
-    """Read and check a spec in whatever form it comes; ``allow_code`` and errors as for ``sweep``."""
+    """Read and check a spec in any form; ``allow_code`` and errors as for ``sweep``."""
     if isinstance(spec, SweepPlan):
         return spec
     if isinstance(spec, SweepSpec):
-        return planned(spec)
+        return plan_runs(spec)
     if isinstance(spec, str | Path):
-        return planned(read_spec(spec, allow_code=allow_code))
-    return planned(spec_of(spec, allow_code=allow_code) if isinstance(spec, Mapping) else spec_of_options(spec))
+        return plan_runs(read_spec(spec, allow_code=allow_code))
+    return plan_runs(spec_of(spec, allow_code=allow_code) if isinstance(spec, Mapping) else spec_of_options(spec))
 
 
 def outlook(plan: SweepPlan, store: Store) -> Outlook:
-    """Which runs are there; nothing is written."""
+    """Return the runs by state; writes nothing."""
     runs: dict[str, list[str]] = {"finished": [], "failed": [], "missing": []}
     for run_id in plan.runs:
         state = "finished" if store.has(run_id) else "missing" if store.failure(run_id) is None else "failed"
@@ -175,7 +174,7 @@ def _executor(
 
 
 def _run(
-    plan: SweepPlan, store: Store, there: Outlook, executor: Executor,
+    plan: SweepPlan, store: Store, states: Outlook, executor: Executor,
     progress: Callable[[SweepProgress], None] | None, expected_run_s: float | None,
 ) -> None:  # fmt: skip
     n_finished = n_failed = 0
@@ -184,18 +183,18 @@ def _run(
     def tell() -> None:
         if progress is None:
             return
-        left = len(there.missing) - n_finished - n_failed
+        left = len(states.missing) - n_finished - n_failed
         workers = max(1, min(executor.n_workers, left))
         run_s = sum(seconds) / len(seconds) if seconds else expected_run_s
         left_s = None if run_s is None else run_s * left / workers
-        n_reused = len(plan.runs) - len(there.missing)
+        n_reused = len(plan.runs) - len(states.missing)
         progress(SweepProgress(len(plan.runs), n_reused, n_finished, n_failed, executor.n_workers, left_s))
 
-    tasks = {run_id: plan.task(run_id, store.folder) for run_id in there.missing}
+    tasks = {run_id: plan.task(run_id, store.folder) for run_id in states.missing}
     tell()
     for done in executor.each(work_on, tasks):
         outcome = _outcome(done)
-        # a worker may die after it has written the run, before it has said so
+        # a worker may die after it has written the run and before it answers
         if outcome.failure is None or store.has(outcome.id):
             n_finished += 1
             store.forget_failure(outcome.id)
@@ -224,9 +223,9 @@ _TYPES = {
 
 
 def write_tables(plan: SweepPlan, store: Store) -> None:
-    """Write ``results.parquet``, one row a point, and ``timings.parquet``, one row a run.
+    """Write ``results.parquet``, one row per point, and ``timings.parquet``, one row per run.
 
-    The first depends on the spec and on the runs alone, not on where, when or in which order they were made.
+    The first depends only on the spec and the runs, not on the place, time and order of their making.
     """
     runs: dict[str, RunResult] = {}
     problems: dict[str, str] = {}
@@ -244,7 +243,7 @@ def write_tables(plan: SweepPlan, store: Store) -> None:
 
 
 def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[str, str]) -> pa.Table:
-    columns = {name: typed([point.cells[name] for point in plan.spec.points]) for name in plan.spec.columns}
+    columns = {name: column_of([point.cells[name] for point in plan.spec.points]) for name in plan.spec.columns}
     columns["id"] = pa.array(plan.ids, pa.string())
     columns["status"] = pa.array([FINISHED if each in runs else FAILED for each in plan.ids], pa.string())
     columns["error"] = pa.array([problems.get(each) for each in plan.ids], pa.string())
@@ -265,8 +264,8 @@ def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
     return pa.table(columns)
 
 
-def typed(cells: Sequence[Cell]) -> pa.Array:
-    """One column of what varies: truth values, whole numbers or numbers where all are; text otherwise."""
+def column_of(cells: Sequence[Cell]) -> pa.Array:
+    """Return one column of values that vary: bool, int or float where all cells are; text otherwise."""
     given = [cell for cell in cells if cell is not None]
     if given and all(isinstance(cell, bool) for cell in given):
         return pa.array(cells, pa.bool_())

@@ -1,4 +1,4 @@
-"""What a sweep is asked to do: a file or a mapping with ``run``, ``vary`` and ``runs``, or a list of options."""
+"""Spec of a sweep: a file or a mapping with ``run``, ``vary`` and ``runs``, or a list of options."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTION_NAMES
 from bfreplay.experiments.run_options import RunOptions, as_options
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, Cell, cell_of
-from bfreplay.experiments.sweep.placeholders import check_value, filled, has_placeholder, parameters_of
+from bfreplay.experiments.sweep.placeholders import check_value, fill, has_placeholder, parameters_of
 from bfreplay.options import option_name
 
 MOST_POINTS = 100_000
-"""More are taken for a slip: at a second each that is a day."""
+"""Largest number of points; at a second each, a day."""
 
 _TABLES = ("run", "vary", "runs", "picture")
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
 _ANY_FILE = "sample"
 _EVEN = {"from", "to", "values"}
-"""Keys of values with even gaps."""
+"""Keys of evenly spaced values."""
 _Found = TypeVar("_Found")
 
 
 class PictureSpec(NamedTuple):
-    """What a picture shows: a column on the axis, a panel for each metric, a line for each value of other columns."""
+    """Picture of a sweep: column of the x axis, a panel per metric, a line per value of the other columns."""
 
     x: str
     y: tuple[str, ...]
@@ -43,7 +43,7 @@ class PictureSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One row of the table: what tells it from the others, and the run that it stands for."""
+    """One row of the table: the values that vary, and the options of its run."""
 
     cells: Mapping[str, Cell]
     options: RunOptions
@@ -51,18 +51,18 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SweepSpec:
-    """Points in the order in which they were asked for.
+    """Points of a sweep, in order.
 
     Parameters
     ----------
     columns
-        Names of what varies; every point has a cell for each.
+        Names of the options and labels that vary; every point has a cell for each.
     points
-        One or more. Two may stand for the same run.
+        One or more points. Two may have the same run.
     document
-        What was asked for as it was written, JSON-ready.
+        The spec as written, JSON-ready.
     picture
-        What the picture of the sweep shows, where one was asked for.
+        Picture of the sweep; ``None`` for none.
     """
 
     columns: tuple[str, ...]
@@ -73,7 +73,7 @@ class SweepSpec:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """Values of one option, or labels of several options that go together."""
+    """Values of one option, or labels of groups of options."""
 
     name: str
     settings: Sequence[Mapping[str, Any]]
@@ -85,16 +85,16 @@ class _Axis:
 
 
 _Chosen = Sequence[tuple[_Axis, int]]
-"""Axes, and the place of the value that was chosen on each."""
+"""Axes, each with the position of one value."""
 
 
 def read_spec(file: str | Path, *, allow_code: bool = False) -> SweepSpec:
-    """Read a TOML file; relative paths in it count from its folder. ``allow_code`` as for ``spec_of``.
+    """Read a TOML file; its folder is that of relative paths. ``allow_code`` as for ``spec_of``.
 
     Raises
     ------
     InputError
-        It cannot be read, or asks for what there is not; see ``spec_of``.
+        The file cannot be read, or its content cannot be used; see ``spec_of``.
     """
     path = Path(file)
     return spec_of(read_toml(path), folder=path.parent, file=path, allow_code=allow_code)
@@ -103,45 +103,44 @@ def read_spec(file: str | Path, *, allow_code: bool = False) -> SweepSpec:
 def spec_of(
     document: Mapping[str, Any], *, folder: Path | None = None, file: Path | None = None, allow_code: bool = False
 ) -> SweepSpec:
-    """Points of tables as TOML is parsed.
+    """Make a spec from parsed TOML tables.
 
     Parameters
     ----------
     document
-        ``run``: options of every run. ``vary``: option to list of values, every combination of them, the last one
-        changing first; or to ``{from, to, values}``, so many numbers with even gaps; or a name to a table of labels,
-        each a table of options that go together. ``runs``: more runs, each a table of options and of labels. A name in
-        braces in the text of an option, ``"gavel(n=9, seed={draw})"``, is a parameter, which is given where options
-        are.
+        ``run``: options of every run. ``vary``: by option a list of values, or ``{from, to, values}`` for a number of
+        evenly spaced values; or by a name of your own a table of labels, each a table of options. All combinations are
+        run, the last one changing first. ``runs``: more runs, each a table of options and labels. A name in braces in
+        the text of an option, ``"gavel(n=9, seed={draw})"``, is a parameter, with values like an option.
     folder
-        Where relative paths start; the working directory by default.
+        Folder of relative paths; by default the working directory.
     file
-        Where the tables were read, for messages.
+        File of the tables, for messages.
     allow_code
-        Whether the tables, and the files that they name, may name code to import.
+        Import code that the tables, or the files that they name, name.
 
     Raises
     ------
     InputError
-        A table, an option, a label or a value that cannot be used, a parameter without a value, or nothing to do.
+        A table, option, label or value cannot be used, a parameter has no value, or the sweep has no runs.
     """
     return _Reader(document, folder, file, allow_code).spec()
 
 
 def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
-    """Points of options as they are, told apart by those in which they differ.
+    """Make a spec from options; its columns are the options that differ.
 
     Raises
     ------
     InputError
-        There are none, or one is something else.
+        ``runs`` is empty, or has something else than ``RunOptions``.
     """
     options = tuple(runs)
     for each in options:
         if not isinstance(each, RunOptions):
-            raise InputError("this is no run of a sweep", value=each, expected="RunOptions")
+            raise InputError("this is not a run of a sweep", value=each, expected="RunOptions")
     if not options:
-        raise InputError("the sweep has no runs", expected="one RunOptions at least", fix="give some")
+        raise InputError("the sweep has no runs", expected="at least one RunOptions", fix="give some")
     differing = [name for name in map(_column, OPTION_NAMES) if len({_value(each, name) for each in options}) > 1]
     points = tuple(Point({name: cell_of(_value(each, name)) for name in differing}, each) for each in options)
     return SweepSpec(tuple(differing), points, {"runs": [each.to_json() for each in options]})
@@ -158,10 +157,10 @@ class _Reader:
     _parameters: tuple[str, ...] = ()
 
     def spec(self) -> SweepSpec:
-        self._checked(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
+        self._located(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
         self._check_size()
-        self._document = self._checked(lambda: _as_options(self._document), "the file")
-        self._parameters = self._checked(
+        self._document = self._located(lambda: _as_options(self._document), "the file")
+        self._parameters = self._located(
             lambda: parameters_of({name: self._document.get(name) for name in _TABLES}), "the file"
         )
         common = self._table(self._document.get("run", {}), "[run]")
@@ -178,12 +177,12 @@ class _Reader:
         points = []
         for places in combinations:
             chosen = list(zip(axes, places, strict=True))
-            points.append(self._point(_merged(common, chosen, {}), chosen, columns, _row(chosen)))
+            points.append(self._point(_merge(common, chosen, {}), chosen, columns, _row(chosen)))
         for number, given in enumerate(extra, start=1):
             labelled = {axis.name: axis for axis in axes if axis.labels is not None and axis.name in given}
             chosen = [(axis, list(axis.labels or ()).index(given[name])) for name, axis in labelled.items()]
             own = {name: value for name, value in given.items() if name not in labelled}
-            points.append(self._point(_merged(common, chosen, own), chosen, columns, f"[[runs]] {number}"))
+            points.append(self._point(_merge(common, chosen, own), chosen, columns, f"[[runs]] {number}"))
         return SweepSpec(columns, tuple(points), _plain(self._document), self._picture())
 
     def _picture(self) -> PictureSpec | None:
@@ -191,17 +190,17 @@ class _Reader:
         if given is None:
             return None
         row = "[picture]"
-        self._checked(partial(checks.known_keys, self._table(given, row), ("x", "y", "by"), "a picture"), row)
-        x = self._checked(lambda: checks.text("x", given.get("x")), row)
+        self._located(partial(checks.known_keys, self._table(given, row), ("x", "y", "by"), "a picture"), row)
+        x = self._located(lambda: checks.text("x", given.get("x")), row)
         y, by = (self._names_in(given.get(key, []), key) for key in ("y", "by"))
         if not y:
-            raise self._error("a picture shows no metric", row, "y", y, "metrics of the table", 'write y = ["samples"]')
+            raise self._error("the picture has no metric", row, "y", y, "metrics of the table", 'write y = ["samples"]')
         for name in y:
             if name not in RESULT_COLUMNS:
                 near = checks.near_name(name, RESULT_COLUMNS)
                 raise self._error(
-                    "a picture shows a metric that there is not", row, "y", name, ", ".join(sorted(RESULT_COLUMNS)),
-                    f"did you mean {near!r}?" if near else "take one of these",
+                    "the picture has an unknown metric", row, "y", name, ", ".join(sorted(RESULT_COLUMNS)),
+                    f"did you mean {near!r}?" if near else "choose one of these",
                 )  # fmt: skip
         return PictureSpec(_column(x), y, tuple(map(_column, by)))
 
@@ -209,20 +208,20 @@ class _Reader:
         names = [given] if isinstance(given, str) else given
         if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
             raise self._error(
-                f"{key} of the picture is no list", "[picture]", key, given, "a list of columns", "write [...]"
+                f"{key} of the picture is not a list", "[picture]", key, given, "a list of columns", "write [...]"
             )
         return tuple(names)
 
     @property
     def _names(self) -> tuple[str, ...]:
-        """What can be given a value."""
+        """Names that can have values."""
         return (*OPTION_NAMES, *self._parameters)
 
     def _point(self, given: Mapping[str, Any], chosen: _Chosen, columns: Sequence[str], row: str) -> Point:
         labels = {axis.name: axis.labels[at] for axis, at in chosen if axis.labels is not None}
         values = {name: given[name] for name in self._parameters if name in given}
         options = {name: value for name, value in given.items() if name not in values}
-        options = self._checked(lambda: filled(options, values), row)
+        options = self._located(lambda: fill(options, values), row)
         made = RunOptions.from_mapping(
             options, folder=self._folder, file=self._file, row=row, allow_code=self._allow_code
         )
@@ -230,7 +229,7 @@ class _Reader:
         for column in columns:
             if option_name(column) in OPTION_NAMES:
                 name = option_name(column)
-                # a path as it was written: where it lies on this machine is not what the row is about
+                # a path as written: its place on this machine does not matter
                 as_written = name in FILE_OPTIONS and name in options
                 cells[column] = cell_of(str(options[name]) if as_written else _value(made, column))
         return Point({column: cells.get(column) for column in columns}, made)
@@ -238,17 +237,17 @@ class _Reader:
     def _axis(self, name: str, given: object) -> _Axis:
         row = f"[vary] {name}"
         if isinstance(given, Mapping) and set(given) != _EVEN:
-            return self._labelled(name, given)
+            return self._label_axis(name, given)
         self._check_name(name)
         if isinstance(given, Mapping):
-            given = self._checked(partial(_evenly, name, given), row)
+            given = self._located(partial(_evenly, name, given), row)
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise self._error(
-                f"{name} in [vary] is no list", row, name, given, "a list of values", f"write {name} = [...], or move "
-                "it to [run]",
+                f"{name} in [vary] is not a list", row, name, given, "a list of values", f"write {name} = [...], or "
+                "move it to [run]",
             )  # fmt: skip
         if not given:
-            raise self._error(f"{name} in [vary] has no values", row, name, given, "one value at least", "add some")
+            raise self._error(f"{name} in [vary] has no values", row, name, given, "at least one value", "add some")
         settings = [{name: value} for value in given]
         for each in settings:
             self._check_options(each, row)
@@ -258,42 +257,42 @@ class _Reader:
         if name not in self._names:
             near = checks.near_name(name, self._names)
             raise self._error(
-                f"{name!r} in [vary] is no option, and no text has the placeholder {{{name}}}", "[vary]", name, name,
+                f"{name!r} in [vary] is neither an option nor a placeholder {{{name}}} in a text", "[vary]", name, name,
                 ", ".join(self._names), f"did you mean {near!r}?" if near else f"write {{{name}}} into the text of an "
                 'option, such as jobs = "gavel(n=100, seed={' + name + '})"',
             )  # fmt: skip
 
-    def _labelled(self, name: str, given: Mapping[str, Any]) -> _Axis:
+    def _label_axis(self, name: str, given: Mapping[str, Any]) -> _Axis:
         row = f"[vary.{name}]"
-        taken = "an option of its own" if name in OPTION_NAMES else "a column of the results"
+        taken = "an option" if name in OPTION_NAMES else "a column of the results"
         if name in self._parameters:
             taken = "a placeholder"
         if name in self._names or _column(name) in RESULT_COLUMNS or not _LABEL.fullmatch(name):
             is_name = _LABEL.fullmatch(name) is not None
             raise self._error(
                 f"{name!r} cannot be the name of a group of options" + (f": it is {taken}" if is_name else ""), row,
-                name, name, "letters, digits, - and _; no option, and no column of the results",
-                "take another name, such as workload",
+                name, name, "letters, digits, - and _; not an option, and not a column of the results",
+                "choose another name, for example workload",
             )  # fmt: skip
         if not given:
             raise self._error(f"{row} has no labels", row, name, {}, "LABEL = { OPTION = VALUE, ... }", "add some")
         for label, options in given.items():
-            self._checked(partial(checks.name, "label", label, name), row)
+            self._located(partial(checks.name, "label", label, name), row)
             self._check_options(self._table(options, f"{row} {label}"), f"{row} {label}")
         return _Axis(name, list(given.values()), list(given))
 
     def _check_apart(self, axes: Sequence[_Axis]) -> None:
-        """Two axes that set one option would leave it to their order which of them counts."""
+        """Refuse two axes that set the same option."""
         for one, other in itertools.combinations(axes, 2):
             both = sorted(one.options & other.options)
             if both:
                 raise self._error(
                     f"{both[0]} is set by {one.name} and by {other.name}", "[vary]", both[0], both[0],
-                    "each option in one place of [vary]", "drop one of them",
+                    "each option in one place of [vary]", "remove one of them",
                 )  # fmt: skip
 
     def _check_size(self) -> None:
-        """Refuse too many runs before any of them is looked at."""
+        """Refuse too many runs before reading them."""
         vary, runs = (self._document.get(name) for name in ("vary", "runs"))
         given = vary.values() if isinstance(vary, Mapping) else ()
         lengths = [_length(values) for values in given if isinstance(values, Sized)]
@@ -301,15 +300,15 @@ class _Reader:
         if size > MOST_POINTS:
             raise self._error(
                 f"the sweep is {size:,} runs", "[vary]" if lengths else "[[runs]]", None,
-                " x ".join(map(str, lengths)) or size, f"{MOST_POINTS:,} at most", "vary less at a time",
+                " x ".join(map(str, lengths)) or size, f"at most {MOST_POINTS:,}", "vary fewer values",
             )  # fmt: skip
 
     def _extra(self, axes: Sequence[_Axis]) -> Sequence[Mapping[str, Any]]:
         given = self._document.get("runs", [])
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise self._error(
-                "runs is no list of tables", "[[runs]]", "runs", given, "[[runs]] in a line of its own, options below",
-                "write [[runs]] with two brackets",
+                "runs is not a list of tables", "[[runs]]", "runs", given,
+                "[[runs]] in a line of its own, options below", "write [[runs]] with two brackets",
             )  # fmt: skip
         labelled = {axis.name: axis.labels for axis in axes if axis.labels is not None}
         for number, each in enumerate(given, start=1):
@@ -317,30 +316,30 @@ class _Reader:
             self._table(each, row)
             for name, labels in labelled.items():
                 if name in each:
-                    self._checked(partial(checks.one_of, name, each[name], labels), row)
+                    self._located(partial(checks.one_of, name, each[name], labels), row)
             self._check_options({name: value for name, value in each.items() if name not in labelled}, row)
         return given
 
     def _check_options(self, given: Mapping[str, Any], row: str) -> None:
-        """Check what can be known of some options before the others: not those that parameters are part of."""
+        """Check some options before the others are known, except those with placeholders."""
         for name in given:
             if name in self._parameters:
-                self._checked(partial(check_value, name, given[name]), row)
+                self._located(partial(check_value, name, given[name]), row)
         options = {
             name: value for name, value in given.items() if name not in self._parameters and not has_placeholder(value)
         }  # fmt: skip
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
         given = {**nodes, "jobs": _ANY_FILE, **options}
-        self._checked(lambda: RunOptions.from_mapping(given, allow_code=self._allow_code), row)
+        self._located(lambda: RunOptions.from_mapping(given, allow_code=self._allow_code), row)
 
     def _table(self, given: object, label: str) -> Mapping[str, Any]:
         if not isinstance(given, Mapping):
             raise self._error(
-                f"{label} is no table", label, None, given, f"{label} with options", "write OPTION = VALUE below it"
+                f"{label} is not a table", label, None, given, f"{label} with options", "write OPTION = VALUE below it"
             )
         return given
 
-    def _checked(self, check: Callable[[], _Found], row: str) -> _Found:
+    def _located(self, check: Callable[[], _Found], row: str) -> _Found:
         try:
             return check()
         except InputError as error:
@@ -368,7 +367,7 @@ def _as_options(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _evenly(name: str, given: Mapping[str, Any]) -> list[float]:
-    """Values from the first to the last with even gaps, each rounded to twelve digits."""
+    """Return evenly spaced values from the first to the last, rounded to twelve digits."""
     first, last = (checks.number(f"{each} of {name}", given[each]) for each in ("from", "to"))
     number = checks.whole(f"values of {name}", given["values"], 2, MOST_POINTS)
     each = [float(f"{first + (last - first) * k / (number - 1):.12g}") for k in range(number)]
@@ -377,23 +376,23 @@ def _evenly(name: str, given: Mapping[str, Any]) -> list[float]:
 
 
 def _length(values: Sized) -> int:
-    """How many values an entry of [vary] has."""
+    """Return the number of values of an entry of [vary]."""
     number = values.get("values") if isinstance(values, Mapping) and set(values) == _EVEN else None
     return number if isinstance(number, int) else len(values)
 
 
-def _merged(common: Mapping[str, Any], chosen: _Chosen, own: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(common: Mapping[str, Any], chosen: _Chosen, own: Mapping[str, Any]) -> dict[str, Any]:
     settings = [common, *(axis.settings[at] for axis, at in chosen), own]
     return {name: value for each in settings for name, value in each.items()}
 
 
 def _row(chosen: _Chosen) -> str:
-    """How messages call one combination."""
-    said = (
+    """Return the name of one combination in messages."""
+    values = (
         f"{axis.name} = {axis.labels[at] if axis.labels is not None else axis.settings[at][axis.name]!r}"
         for axis, at in chosen
     )
-    return ", ".join(said) or "[run]"
+    return ", ".join(values) or "[run]"
 
 
 def _column(name: str) -> str:
@@ -401,14 +400,14 @@ def _column(name: str) -> str:
 
 
 def _value(options: RunOptions, field: str) -> Any:
-    """What stands in the table: a default that hangs on other options as what it is, where it is known."""
+    """Return the value of an option for the table, with the known default of ``max_parallel``."""
     value = getattr(options, field)
     is_usual = field == "max_parallel" and value is None and options.cluster is None
     return defaults.MAX_PARALLEL if is_usual else value
 
 
 def _plain(value: Any) -> Any:
-    """TOML's own dates and times as text, so that the whole can be written as JSON."""
+    """Return a value with TOML's dates and times as text, JSON-ready."""
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The folder of a sweep: finished runs by id, failures, and who is at work on what."""
+"""Folder of a sweep: finished runs by id, failures, and claims of workers."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from bfreplay.result_folders.writing import check_target, existing, record_json,
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no result.
+    """Error of a failed run.
 
     Parameters
     ----------
     type
         Class of the error, or ``"WorkerDied"``.
     problem
-        One line, without paths: what the table shows.
+        One line without paths, for the table.
     message
-        All that was said.
+        Complete message.
     """
 
     type: str
@@ -39,9 +39,9 @@ class Failure:
 
 
 class Store:
-    """``FOLDER/runs/ID`` is a finished run, whole or not there; ``FOLDER/failures/ID.json`` one that failed.
+    """Runs and failures of a sweep: ``FOLDER/runs/ID`` is a finished run, ``FOLDER/failures/ID.json`` a failed one.
 
-    Locks are those of the operating system: they are gone with the process that holds them, however it ends.
+    Locks are those of the operating system, which releases them when a process ends.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,16 +51,16 @@ class Store:
         self._claims = folder / ".claims"
 
     @classmethod
-    def made(cls, out: str | Path) -> Store:
-        """The store in ``out``, which is made where it is not there, or is empty.
+    def create(cls, out: str | Path) -> Store:
+        """Open the store in ``out``, or make it in a new or empty folder.
 
         Raises
         ------
         OutputExistsError, InputError
-            There is something else, or nothing can be written.
+            The folder is something else, or cannot be written.
         """
         store = cls(Path(out).absolute())
-        # one that was killed before it wrote its record has the folder of claims, which comes first
+        # a sweep that was killed before it wrote its record has the folder of claims, made first
         if not ((store.folder / SWEEP.record_file).exists() or store._claims.is_dir()):
             store = cls(check_target(Path(out), SWEEP, overwrite=False))
         try:
@@ -71,13 +71,13 @@ class Store:
         return store
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep a second sweep out while the block runs.
+    def lock(self) -> Iterator[None]:
+        """Keep other sweeps out of the folder during the block.
 
         Raises
         ------
         OutputExistsError
-            One is at work already.
+            Another sweep is at work in it.
         """
         lock = FileLock(self._claims / "sweep.lock", timeout=0)
         try:
@@ -91,27 +91,27 @@ class Store:
             lock.release()
 
     @contextmanager
-    def claimed(self, run_id: str) -> Iterator[None]:
-        """Have a run for this process alone; waits for another that is at it."""
+    def claim(self, run_id: str) -> Iterator[None]:
+        """Reserve a run for this process during the block; waits for another process at work on it."""
         with FileLock(self._claims / f"{run_id}.lock"):
-            self._remove_partial(run_id)  # of one that was killed at it
+            self._remove_partial(run_id)  # left by a killed process
             yield
 
     def run_folder(self, run_id: str) -> Path:
-        """Where the run lies, or will."""
+        """Return the folder of a run, which may not exist yet."""
         return self.runs / run_id
 
     def has(self, run_id: str) -> bool:
-        """Whether the run is finished."""
+        """Return whether the run is finished."""
         return (self.run_folder(run_id) / RUN.record_file).is_file()
 
     def discard(self, run_id: str) -> None:
-        """Remove a finished run, in one step for whoever looks; for a process that claims it."""
+        """Remove a finished run atomically; only for a process that claims it."""
         self.run_folder(run_id).rename(self.runs / f".{run_id}.partial-discarded")
         self._remove_partial(run_id)
 
     def failure(self, run_id: str) -> Failure | None:
-        """Why the run failed; ``None`` where it did not, or was not tried."""
+        """Return the error of a failed run; ``None`` for any other."""
         file = self._failures / f"{run_id}.json"
         try:
             found = parse_json(file.read_text(encoding="utf-8"))
@@ -121,20 +121,20 @@ class Store:
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(
                 "the note of a failed run cannot be read", file=file, value=str(error),
-                fix="remove it: the run will be tried again",
+                fix="remove it to repeat the run",
             ) from error  # fmt: skip
 
     def note_failure(self, run_id: str, failure: Failure, options: JsonObject) -> None:
-        """Write down why a run failed, and what it was."""
+        """Save the error and the options of a failed run."""
         text = record_json({"id": run_id, **asdict(failure), "options": options}, "the failure")
         write_whole(self._failures / f"{run_id}.json", text)
 
     def forget_failure(self, run_id: str) -> None:
-        """The run may be tried again."""
+        """Remove the note of a failed run, so that it is repeated."""
         (self._failures / f"{run_id}.json").unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Remove what killed sweeps and workers left behind, but no run that one is at; for who has the lock."""
+        """Remove leftovers of killed sweeps and workers, but no claimed run; needs the lock."""
         for folder, pattern in ((self.folder, ".*.part-*"), (self._failures, ".*.part-*"), (self.folder, ".probe-*")):
             for leftover in folder.glob(pattern):
                 leftover.unlink(missing_ok=True)
@@ -152,9 +152,9 @@ class Store:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What the table and the note say of an error."""
+    """Describe an error for the table and the note."""
     if isinstance(error, BfreplayError):
         return Failure(type(error).__name__, str(error).splitlines()[0], str(error))
     # the text of an OSError has the path in it
-    said = f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else one_line(error)
-    return Failure(type(error).__name__, said, "".join(format_exception(error)))
+    problem = f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else one_line(error)
+    return Failure(type(error).__name__, problem, "".join(format_exception(error)))

@@ -1,4 +1,4 @@
-"""A sweep as text that a person can read."""
+"""Text of a sweep."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook
 from bfreplay.runs.metrics import COLUMNS, texts_in_sweep, title_in_sweep, without_constants
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned, count, paragraphs
+from bfreplay.wording import aligned_lines, count, paragraphs
 
 MOST_ROWS = 40
-"""Longer tables are not printed."""
+"""Largest number of rows that are printed."""
 
 
 def render(result: SweepResult) -> str:
-    """Warnings, what was done, the table where it is short, the first error, and where all of it lies."""
+    """Return the sweep as text: warnings, numbers of runs, a short table, the first error, the file."""
     results = result.results
     n_runs, n_failed = len(result.ids), result.n_failed
-    said = [count(n_runs, "run")]
+    parts = [count(n_runs, "run")]
     if results.num_rows != n_runs:
-        said[0] += f" for {results.num_rows:,} rows"
+        parts[0] += f" for {results.num_rows:,} rows"
     if result.n_reused:
-        said.append(f"{result.n_reused:,} of them there before")
-    said.append(f"{n_failed:,} failed" if n_failed else "none failed")
-    blocks = [[*warning_lines(result.warnings), ", ".join(said) + "."]]
+        parts.append(f"{result.n_reused:,} reused")
+    parts.append(f"{n_failed:,} failed" if n_failed else "none failed")
+    blocks = [[*warning_lines(result.warnings), ", ".join(parts) + "."]]
     if results.num_rows <= MOST_ROWS:
         blocks.append(_table(result))
     if n_failed:
@@ -37,25 +37,25 @@ def render(result: SweepResult) -> str:
     return paragraphs([*blocks, [f"Table        {result.folder / 'results.parquet'}"]])
 
 
-def render_outlook(plan: SweepPlan, there: Outlook) -> str:
-    """What a sweep would do, and the ids of its runs."""
+def render_outlook(plan: SweepPlan, states: Outlook) -> str:
+    """Return the plan of a sweep as text, with the ids of its runs."""
     n_runs, n_points = len(plan.runs), len(plan.ids)
     rows = f" for {n_points:,} rows" if n_points != n_runs else ""
-    done = f"{len(there.finished):,} there, {len(there.failed):,} failed before, {len(there.missing):,} to do."
+    done = f"{len(states.finished):,} finished, {len(states.failed):,} failed before, {len(states.missing):,} to do."
     blocks = [[f"{count(n_runs, 'run')}{rows}: {done}"]]
     if n_points <= MOST_ROWS:
-        state = dict.fromkeys(there.finished, "there") | dict.fromkeys(there.failed, "failed")
+        state = dict.fromkeys(states.finished, "finished") | dict.fromkeys(states.failed, "failed")
         columns = plan.spec.columns
         body = [
             [*(text_of(point.cells[name]) for name in columns), run_id, state.get(run_id, "to do")]
             for point, run_id in zip(plan.spec.points, plan.ids, strict=True)
         ]
-        blocks.append(aligned([[*columns, "id", "state"], *body], range(len(columns) + 2)))
+        blocks.append(aligned_lines([[*columns, "id", "state"], *body], range(len(columns) + 2)))
     return paragraphs(blocks)
 
 
 def _table(result: SweepResult) -> list[str]:
-    """The options that vary and the metrics that differ, then a line about the metrics that do not."""
+    """Return a table of varying options and differing metrics, then one line of equal metrics."""
     ends = [not {"cluster", "measure"}.isdisjoint(run.options) for run in result.record.runs.values()]
     results, columns = result.results, result.record.columns
     is_done = pc.not_equal(results.column("status"), FAILED)
@@ -73,4 +73,4 @@ def _table(result: SweepResult) -> list[str]:
         for row, k in zip(results.select([*columns, "status"]).to_pylist(), at, strict=True)
     ]
     titles = [*columns, *map(title_in_sweep, shown), "status"]
-    return [*aligned([titles, *rows], range(len(titles))), *filter(None, [same])]
+    return [*aligned_lines([titles, *rows], range(len(titles))), *filter(None, [same])]

@@ -1,4 +1,4 @@
-"""What a worker does with one run of a sweep, wherever it works."""
+"""Work on one run of a sweep, in any worker."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from bfreplay import __version__
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.errors import BfreplayError
 from bfreplay.experiments.declared_options import FILE_OPTIONS
-from bfreplay.experiments.prepared_run import prepared
+from bfreplay.experiments.prepared_run import prepare_run
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import digest_of_module, file_of_module
-from bfreplay.experiments.sweep.inputs import Inputs, input_changed, key_of, known_jobs
+from bfreplay.experiments.sweep.inputs import Inputs, changed_input_error, key_of, known_jobs
 from bfreplay.experiments.sweep.store import Failure, Store, failure_of
 from bfreplay.result_folders.records import JsonObject
 
 _AT_WORK = Lock()
-"""One run at a time in a process: a worker of several threads gains nothing from more."""
+"""Lock for one run at a time in a process, also in a worker with several threads."""
 
 Stamp = tuple[int, int, int] | None
-"""Inode, size in bytes and time of change in ns of a file; ``None`` where there is none."""
+"""Inode, size in bytes and modification time in ns of a file; ``None`` for a missing file."""
 
 _INPUTS = Inputs(n_logs=3, n_jobs=4)
 
 _LOADED: dict[Path | None, str | None] = {}
-"""Digest of each file of a module when this process first used it: what is loaded does not follow the file."""
+"""Digest of each file of a module when this process loaded it; the file may change later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ class RunTask:
     Parameters
     ----------
     id
-        Of its content.
+        Id of its content.
     options
-        What to do, with absolute paths.
+        Options with absolute paths.
     content
-        What the id stands for: ``identity.content_of``.
+        Content behind the id: ``identity.content_of``.
     jobs_are_a_set
-        Else they are a source, which is made anew for each run.
+        False for a job source, which is made anew for each run.
     folder
-        Of the sweep.
+        Folder of the sweep.
     search_path
-        Where code that the user names may lie.
+        Search path for the user's code.
     """
 
     id: str
@@ -63,16 +63,16 @@ class RunTask:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What became of it.
+    """Outcome of one run.
 
     Parameters
     ----------
     id
-        As in the task.
+        Id as in the task.
     failure
-        Why it failed; ``None`` for a run that is finished and in the store.
+        Error of the run; ``None`` for a finished run, which is in the store.
     seconds
-        What it took; ``None`` where it was there already.
+        Duration; ``None`` for a run that existed.
     """
 
     id: str
@@ -85,18 +85,18 @@ class FolderUnseenError(BfreplayError):
 
 
 class OtherCodeError(BfreplayError):
-    """A worker has other code than that for which the id of its run stands."""
+    """The code of a worker does not match the id of its run."""
 
 
 def work_on(task: RunTask) -> RunOutcome:
-    """Replay into the store, unless it is there; an error of the run is an outcome.
+    """Replay into the store unless the run exists; an error of the run is an outcome.
 
     Raises
     ------
     FolderUnseenError
-        There is no such folder where this worker is.
+        This worker does not see the folder.
     OtherCodeError
-        It has another version of bfreplay, or of a module that the run names.
+        This worker has another version of bfreplay, or of a module that the run names.
     """
     if task.content["bfreplay"] != __version__:
         raise OtherCodeError(
@@ -111,7 +111,7 @@ def work_on(task: RunTask) -> RunOutcome:
             "  fix:      choose an --out on a file system that all workers share"
         )
     sys.path.extend(entry for entry in task.search_path if entry not in sys.path)
-    with _AT_WORK, store.claimed(task.id):
+    with _AT_WORK, store.claim(task.id):
         started = perf_counter()
         if store.has(task.id):
             return RunOutcome(task.id, None, None)
@@ -119,14 +119,14 @@ def work_on(task: RunTask) -> RunOutcome:
         failure = None
         try:
             _replay(task, store)
-        # whatever a run raises is its own affair; code that the user named may even exit
+        # any exception of the run is its outcome; user code may even exit
         except (Exception, SystemExit) as error:
             failure = failure_of(error)
         return RunOutcome(task.id, failure, perf_counter() - started)
 
 
 def worker_name() -> str:
-    """``"host:process id"``."""
+    """Return ``"host:process id"``."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -138,7 +138,7 @@ def _check_code(task: RunTask) -> None:
             raise OtherCodeError(
                 f"the worker {worker_name()} finds another file of the module {module!r} than the sweep began with\n"
                 f"  value:    {found}\n  expected: {expected}\n"
-                "  fix:      sweep again if you have changed it; else put the same file where the workers find it"
+                "  fix:      if you changed it, sweep again; otherwise give the workers the same file"
             )
         file = file_of_module(module)
         if module not in sys.modules:
@@ -155,12 +155,12 @@ def _replay(task: RunTask, store: Store) -> None:
     log = _INPUTS.log(options, (tuple(task.content["events"]), before.get("events")))
     of_jobs = (tuple(task.content["jobs"]), (before.get("jobs"), before.get("curves")))
     jobs = _INPUTS.jobs(options, of_jobs) if task.jobs_are_a_set else known_jobs(key_of(options, "jobs"), of_jobs)
-    prepared(options, log=log, jobs=jobs).replay(store.run_folder(task.id), session={"worker": worker_name()})
+    prepare_run(options, log=log, jobs=jobs).replay(store.run_folder(task.id), session={"worker": worker_name()})
     after = _stamps(options)
     for what, stamp in before.items():
-        if after[what] != stamp:  # a log is read again and again while it is replayed
+        if after[what] != stamp:  # a log is read throughout the replay
             store.discard(task.id)
-            raise input_changed(what, str(after[what]), str(stamp))
+            raise changed_input_error(what, str(after[what]), str(stamp))
 
 
 def _stamps(options: RunOptions) -> dict[str, Stamp]:
@@ -173,6 +173,6 @@ def _stamps(options: RunOptions) -> dict[str, Stamp]:
 def _stamp(file: Path) -> Stamp:
     try:
         found = file.stat()
-    except OSError:  # who loads it says so better
+    except OSError:  # loading it raises the error
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns

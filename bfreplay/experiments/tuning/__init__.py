@@ -1,4 +1,4 @@
-"""Which T_fwd and how many jobs at once: tuned on one part of a log, validated on the other."""
+"""Tuning of T_fwd and of the number of jobs at once on one part of a log, with validation on the other."""
 
 from bfreplay.experiments.tuning.tuner import TOLERANCE, TRAIN, tune
 from bfreplay.result_folders.tuning import CurvePoint, Recommended, Tuning

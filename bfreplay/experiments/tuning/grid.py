@@ -1,4 +1,4 @@
-"""What is tried: values of the grid on two parts of the log, and what every pair of values gave there."""
+"""Grid of a tuning, two parts of the log, and the results of every pair of values on each part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USUAL_T_FWD: tuple[ForwardTime, ...] = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1
 USUAL_MAX_PARALLEL = (5, 10, 20, 35, 70)
 
 MOST_POOL_EVENTS = 30_000
-"""Of a log on which all usual values are tried; on longer logs these:"""
+"""Longest log on which all usual values are tried; longer logs have the following ones."""
 
 LONG_LOG_T_FWD: tuple[ForwardTime, ...] = (30.0, 120.0, 600.0, AUTO)
 LONG_LOG_MAX_PARALLEL = (10, 35, 70)
@@ -34,18 +34,18 @@ _Value = TypeVar("_Value", bound="float | str")
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Every pair of these is tried.
+    """Values of a tuning: every pair is tried.
 
     Parameters
     ----------
     t_fwd
-        Seconds, ascending; then ``"auto"`` where it is tried.
+        Seconds, ascending; then ``"auto"`` if it is tried.
     max_parallel
         Ascending.
     takes_all_jobs
-        The largest ``max_parallel`` stands for all the jobs that there are.
+        True if the largest ``max_parallel`` covers all jobs.
     notes
-        What was cut, as sentences.
+        Sentences on omitted values.
     """
 
     t_fwd: tuple[ForwardTime, ...]
@@ -58,23 +58,23 @@ def grid_of(
     t_fwd: Sequence[ForwardTime] | None, max_parallel: Sequence[int] | None, *, n_jobs: int | None, shortest_s: float,
     n_pool_events: int = 0,
 ) -> Grid:  # fmt: skip
-    """Check what was given, put the usual values where nothing was, and cut.
+    """Return the grid of the given or the usual values, checked and cut.
 
     Parameters
     ----------
     t_fwd, max_parallel
         ``None`` for the usual values.
     n_jobs
-        More jobs at once than there are change nothing, so such numbers are cut to it; ``None`` where nobody knows.
+        Number of jobs, to which larger values of max_parallel are cut; ``None`` if unknown.
     shortest_s
-        Length of the shorter part of the log. Usual values of t_fwd beyond it are left out.
+        Length of the shorter part of the log. Usual values of t_fwd beyond it are omitted.
     n_pool_events
-        Of the whole log: more than ``MOST_POOL_EVENTS``, and fewer usual values are tried.
+        Pool events of the whole log; with more than ``MOST_POOL_EVENTS``, fewer usual values are tried.
 
     Raises
     ------
     InputError
-        No values, a value twice, or one that no run could use.
+        No values, a duplicate value, or an invalid one.
     """
     notes = []
     usual_t_fwd: Sequence[ForwardTime] = USUAL_T_FWD
@@ -85,40 +85,40 @@ def grid_of(
             f"The log has {n_pool_events:,} pool events, more than {MOST_POOL_EVENTS:,}: fewer values are tried by "
             "default. --t-fwd and --max-parallel try others."
         )
-    seconds = _checked("t_fwd", t_fwd, usual_t_fwd)
+    seconds = _check_values("t_fwd", t_fwd, usual_t_fwd)
     fixed = sorted(each for each in seconds if not isinstance(each, str))
     if t_fwd is None:
         usable = [each for each in fixed if each <= shortest_s] or fixed[:1]
         if len(usable) < len(fixed):
-            notes.append(f"Values of T_fwd above {usable[-1]:g} s were left out: a part of the log is shorter.")
+            notes.append(f"Values of T_fwd above {usable[-1]:g} s are omitted: a part of the log is shorter.")
         fixed = usable
-    numbers = sorted(_checked("max_parallel", max_parallel, usual_max_parallel))
+    numbers = sorted(_check_values("max_parallel", max_parallel, usual_max_parallel))
     if n_jobs is not None and numbers[-1] > n_jobs:
-        left_out = ", ".join(str(each) for each in numbers if each > n_jobs)
-        notes.append(f"There are {n_jobs:,} jobs, so {n_jobs:,} stands for more at once ({left_out}).")
+        larger = ", ".join(str(each) for each in numbers if each > n_jobs)
+        notes.append(f"There are {n_jobs:,} jobs, so larger numbers at once ({larger}) are replaced by {n_jobs:,}.")
         numbers = sorted({min(each, n_jobs) for each in numbers})
     forward_times: tuple[ForwardTime, ...] = (*fixed, AUTO) if AUTO in seconds else tuple(fixed)
     return Grid(forward_times, tuple(numbers), n_jobs is not None and numbers[-1] >= n_jobs, tuple(notes))
 
 
-def _checked(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
-    """Values of an option, each as the option itself has it."""
+def _check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
+    """Values of an option, each checked by the option."""
     name = option_name(field)
     given = usual if values is None else values
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InputError(
-            f"{name} is no list", column=name, value=given, expected="a list of values", fix="put it in brackets"
+            f"{name} is not a list", column=name, value=given, expected="a list of values", fix="put it in brackets"
         )
     if not given:
         raise InputError(
-            f"{name} has no values", column=name, value=list(given), expected="one at least",
-            fix="add some, or leave it out for the usual ones",
+            f"{name} has no values", column=name, value=list(given), expected="at least one",
+            fix="add some, or omit it for the default values",
         )  # fmt: skip
     found = [OPTIONS[field].check(name, each) for each in given]
     twice = [each for k, each in enumerate(found) if each in found[:k]]
     if twice:
         raise InputError(
-            f"{name} has a value twice", column=name, value=twice[0], expected="each value once", fix="drop one"
+            f"{name} has a duplicate value", column=name, value=twice[0], expected="each value once", fix="remove one"
         )
     return found
 
@@ -126,14 +126,6 @@ def _checked(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value
 def seconds(t_fwd: float | str) -> str:
     """``300 s``, or ``auto``."""
     return t_fwd if isinstance(t_fwd, str) else f"{t_fwd:g} s"
-
-
-def percent(share: float) -> str:
-    """``97.6`` of 0.976, ``0.5`` of 0.005, ``0.04`` of 0.0004: as many decimals as a difference needs."""
-    value = 100 * share
-    if value == 0:
-        return "0"
-    return f"{value:.1f}" if abs(value) >= 0.995 else f"{value:.2g}" if abs(value) >= 0.005 else f"{value:.1g}"
 
 
 _SECOND_US = 1_000_000
@@ -148,19 +140,19 @@ class Part:
 
     @property
     def duration_s(self) -> float:
-        """Its length."""
+        """Length of the part."""
         return (self.end_us - self.start_us) / _SECOND_US
 
     @property
     def window(self) -> tuple[str, str]:
-        """As ``RunOptions`` takes it."""
+        """Start and end for ``RunOptions``."""
         return iso_utc(self.start_us), iso_utc(self.end_us)
 
 
 def split(start_us: int, end_us: int, train: float) -> tuple[Part, Part]:
-    """The first ``train`` of a window, and the rest; together they are the window, and they share no moment.
+    """Split a window into its first share ``train`` and the rest, which do not overlap.
 
-    The border is a whole second where one lies inside.
+    The border is a whole second if one lies inside.
 
     Raises
     ------
@@ -180,27 +172,27 @@ def split(start_us: int, end_us: int, train: float) -> tuple[Part, Part]:
 
 
 SAMPLES, FINISH = "samples", "finish"
-"""What is measured: samples processed in the part; or, where every run did all the work, when it was done."""
+"""Measures: samples processed in the part; or finish time, if every run did all the work."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surface:
-    """Of one part of the log. Arrays are (T, M): a row for each t_fwd, a column for each max_parallel.
+    """Results on one part of the log. Arrays are (T, M): a row for each t_fwd, a column for each max_parallel.
 
     Parameters
     ----------
     measure
         ``"samples"`` or ``"finish"``.
     value : float64
-        Samples; or seconds from the start of the part to when all work was done.
+        Samples; or seconds from the start of the part until all work was done.
     rescales : int64
-        Jobs scaled_up and scaled_down by decision.
+        Number of times that jobs were scaled up or down.
     share_of_bound : float64
-        Samples over the upper bound; nan where there is none.
+        Samples over the upper bound; nan without one.
     n_pool_events
-        Events of the part.
+        Pool events of the part.
     idle_nodes
-        Their mean.
+        Mean number of idle nodes.
     """
 
     measure: str
@@ -212,9 +204,9 @@ class Surface:
 
     @property
     def share(self) -> NDArray[np.float64]:
-        """How near each pair comes to the best of the grid, 0 to 1: samples over most samples, or least time over time.
+        """Share of the best of the grid, 0 to 1: samples over most samples, or least time over time.
 
-        0 everywhere where none processed anything.
+        0 everywhere if no run processed anything.
         """
         value = self.value
         if self.measure == SAMPLES:
@@ -226,16 +218,16 @@ class Surface:
 
 
 def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us: int) -> Surface:
-    """The results of a sweep for one part, in the order of ``grid``: t_fwd outside, max_parallel inside.
+    """Return the results of a sweep for one part, in the order of ``grid``: t_fwd outside, max_parallel inside.
 
     Parameters
     ----------
     results
         Rows of ``SweepResult.results``, all finished.
     grid
-        What they stand for.
+        Values of the rows.
     unlimited_work
-        Jobs never end, so samples are what is measured.
+        True if jobs never end, so that samples are the measure.
     start_us
         Start of the part.
     """

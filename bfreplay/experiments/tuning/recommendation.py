@@ -1,4 +1,4 @@
-"""What to use, by the part of the log that is tuned on, and what that is worth on the other part."""
+"""Recommendation from the part of the log tuned on, and its result on the other part."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.times import iso_utc
-from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, percent, seconds
+from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, seconds
 from bfreplay.result_folders.tuning import Column, Validation
-from bfreplay.wording import amount, count
+from bfreplay.wording import amount, count, percent
 
 AS_GOOD = 0.001
-"""Values of t_fwd whose samples differ by no more than this are taken as equally good."""
+"""Relative difference of samples up to which values of t_fwd count as equally good."""
 
 FLAT = (0.005, 0.01)
-"""How far below the best still counts as flat."""
+"""Distances below the best that count as flat."""
 
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What to use.
+    """Recommended values.
 
     Parameters
     ----------
     t_fwd, max_parallel
         Values of the grid.
     columns
-        One for each max_parallel of the grid.
+        Result of each max_parallel of the grid.
     at
-        Row and column in the arrays of the grid.
+        Row and column of the pair in the arrays of the grid.
     """
 
     t_fwd: ForwardTime
@@ -46,18 +46,18 @@ class Recommendation:
 def recommend(
     grid: Grid, share: NDArray[np.float64], rescales: NDArray[np.int64], *, tolerance: float = 0.01
 ) -> Recommendation:
-    """The smallest max_parallel whose best share is within ``tolerance`` of the best, with its t_fwd.
+    """Return the smallest max_parallel whose best share is within ``tolerance`` of the best, with its t_fwd.
 
     Parameters
     ----------
     grid
         T values of t_fwd and M of max_parallel.
     share : (T, M)
-        Of the best, 0 to 1; at least one is 1.
+        Share of the best, 0 to 1; at least one is 1.
     rescales : (T, M)
-        Of equally good values of t_fwd the one with the fewest is taken; then the better one; then the smaller one.
+        Among equally good values of t_fwd the fewest rescales win; then the better one; then the smaller one.
     tolerance
-        Relative; 0 takes the best number whatever it costs the jobs.
+        Relative; 0 recommends the best number.
 
     Raises
     ------
@@ -87,13 +87,13 @@ def _row(share: NDArray[np.float64], rescales: NDArray[np.int64]) -> int:
 
 
 def _flat(t_fwd: Sequence[ForwardTime], share: NDArray[np.float64], within: float) -> tuple[float, float] | None:
-    """The unbroken range around the best fixed value: beyond a dip, nearness is luck."""
+    """Return the unbroken range around the best fixed value; values beyond a dip do not count."""
     fixed = [float(each) for each in t_fwd if not isinstance(each, str)]  # these come first
     if not fixed:
         return None
-    mine = share[: len(fixed)]
-    near = mine >= (1 - within) * mine.max() - _ROUNDING
-    low = high = int(mine.argmax())
+    share = share[: len(fixed)]
+    near = share >= (1 - within) * share.max() - _ROUNDING
+    low = high = int(share.argmax())
     while low > 0 and near[low - 1]:
         low -= 1
     while high + 1 < len(fixed) and near[high + 1]:
@@ -102,27 +102,27 @@ def _flat(t_fwd: Sequence[ForwardTime], share: NDArray[np.float64], within: floa
 
 
 FEW_EVENTS = 50
-"""A part with fewer pool events tells next to nothing."""
+"""Fewest pool events of a part for a credible result."""
 
 UNLIKE = 1.5
-"""Parts whose idle nodes, or events an hour, differ by more than this factor are told apart."""
+"""Factor between the idle nodes, or events an hour, of two parts from which they count as unlike."""
 
 
-def validated(grid: Grid, found: Recommendation, surface: Surface) -> Validation | None:
-    """Look up what was recommended; ``None`` where nothing was processed there."""
+def validate(grid: Grid, found: Recommendation, surface: Surface) -> Validation | None:
+    """Look up the recommended pair; ``None`` if no run processed anything there."""
     share = surface.share
     if not share.any():
         return None
     row, column = found.at
-    mine, beside = float(share[row, column]), share[:, column]
-    best_row = row if mine >= beside.max() else int(beside.argmax())
+    own, others = float(share[row, column]), share[:, column]
+    best_row = row if own >= others.max() else int(others.argmax())
     best = divmod(int(share.argmax()), share.shape[1])
     bound = float(surface.share_of_bound[row, column])
     return Validation(
         share_of_bound=None if np.isnan(bound) else bound,
-        loss=0.0 if beside.max() == 0 else 1 - mine / float(beside.max()),
+        loss=0.0 if others.max() == 0 else 1 - own / float(others.max()),
         best_t_fwd=grid.t_fwd[best_row],
-        loss_of_grid=1 - mine,
+        loss_of_grid=1 - own,
         best_pair=(grid.t_fwd[best[0]], grid.max_parallel[best[1]]),
     )
 
@@ -130,7 +130,7 @@ def validated(grid: Grid, found: Recommendation, surface: Surface) -> Validation
 def cautions(
     grid: Grid, found: Recommendation, parts: tuple[Part, Part], surfaces: tuple[Surface, Surface], tolerance: float
 ) -> list[str]:
-    """Sentences on what a reader should not trust: edges of the grid, parts that are unlike, a log that is short."""
+    """Return warnings: best values at an edge of the grid, unlike parts, a short log."""
     return [
         *_short(surfaces), *_flatness(grid, surfaces[0]), *_edges(grid, found, surfaces[0], tolerance),
         *_unlike(parts, surfaces),
@@ -141,15 +141,15 @@ def _short(surfaces: tuple[Surface, Surface]) -> Iterator[str]:
     n = [surface.n_pool_events for surface in surfaces]
     if min(n) < FEW_EVENTS:
         yield (
-            f"The log is short: {count(n[0], 'pool event')} to tune on and {n[1]:,} to validate on. This is a guess; "
-            f"{FEW_EVENTS} in each part are the least that tells something."
+            f"The log is short: {count(n[0], 'pool event')} to tune on and {n[1]:,} to validate on. The result is a "
+            f"guess: each part needs at least {FEW_EVENTS}."
         )
 
 
 def _flatness(grid: Grid, surface: Surface) -> Iterator[str]:
     if len(grid.t_fwd) > 1 and (surface.value == surface.value[0]).all():
         yield (
-            "T_fwd changes nothing here: every value gave the same. Either this policy does not look at it, or "
+            "T_fwd changes nothing here: every value gave the same result. Either this policy does not use it, or "
             "there was nothing to decide."
         )
 
@@ -162,15 +162,15 @@ def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float
     if not isinstance(found.t_fwd, str) and len(fixed) > 1 and row in edges:
         next_row = 1 if row == 0 else row - 1
         if share[row, column] > share[next_row, column]:
-            place = f"{seconds(found.t_fwd)} is at the edge of the T_fwd that were tried, and the best of them"
+            place = f"{seconds(found.t_fwd)} is the best T_fwd, at the edge of the values tried"
             yield f"{place}: try values {edges[row]} it with --t-fwd."
     numbers = grid.max_parallel
     best = share.max(axis=0)
     if len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs:
         gain = best[-1] / best[-2] - 1 if best[-2] > 0 else np.inf
         if gain > tolerance:
-            most = f"{numbers[-1]:,} is the most jobs at once that was tried"
-            yield f"{most}, and {percent(gain)} % better than {numbers[-2]:,}: try more with --max-parallel."
+            most = f"{numbers[-1]:,} is the largest number of jobs at once tried"
+            yield f"{most}, and {percent(gain)} better than {numbers[-2]:,}: try more with --max-parallel."
 
 
 def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> Iterator[str]:
@@ -183,6 +183,6 @@ def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> Iter
         unlike.append(f"{amount(per_hour[0])} and {amount(per_hour[1])} pool events an hour")
     if unlike:
         yield (
-            f"The two parts are unlike ({' and '.join(unlike)}; the border is at {iso_utc(parts[0].end_us)}): what is "
-            "best may change with time here, and the validation tells that, too."
+            f"The two parts are unlike ({' and '.join(unlike)}; the border is at {iso_utc(parts[0].end_us)}): the "
+            "best values may change over time, and the validation includes that."
         )

@@ -1,4 +1,4 @@
-"""``tune``: which T_fwd and how many jobs at once."""
+"""``tune``: recommends a T_fwd and a number of jobs at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
-from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validated
+from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
 from bfreplay.experiments.tuning.tuning_text import answer_of
 from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
 from bfreplay.result_folders.records import TUNING
@@ -44,14 +44,14 @@ from bfreplay.workload import JobSet
 TRAIN = 0.67
 TOLERANCE = 0.01
 SWEEP_FOLDER = "sweep"
-"""Where the runs lie in the folder of a tuning."""
+"""Folder of the runs in the folder of a tuning."""
 PICTURES = ("tuning.png", "tuning.svg")
-"""What the command draws there."""
+"""Pictures that the command draws there."""
 _MARKER = ".tuning"
 
 _OTHER_JOBS = (
-    "Work without end: N at once are the first N of the jobs, so more of them are also other jobs. How many at once "
-    "suit the same work, --own-work tells."
+    "Unlimited work: N at once are the first N jobs, so a larger number also means other jobs. Use --own-work to "
+    "compare numbers of jobs at once on the same work."
 )
 _VARIED = ("t-fwd", "max-parallel", "window", "events", "jobs", "curves")
 
@@ -72,7 +72,7 @@ def tune(
     on_wait: Callable[[], None] | None = None,
     **options: Any,
 ) -> Tuning:
-    """Recommend a T_fwd and a number of jobs at once, tuned on the first part of a log and validated on the rest.
+    """Recommend a T_fwd and a number of jobs at once, tuned on the first part of a log and validate on the rest.
 
     Parameters
     ----------
@@ -80,17 +80,16 @@ def tune(
         Files, as ``RunOptions`` takes them.
     t_fwd, max_parallel
         Values to try, every combination of them; by default 10 s to 20 min and ``"auto"``, and 5 to 70 jobs, fewer
-        where the log has more than 30,000 pool events.
+        for a log of more than 30,000 pool events.
     train
-        Share of the log that is tuned on, above 0 and below 1.
+        Share of the log to tune on, above 0 and below 1.
     tolerance
-        The smallest ``max_parallel`` that comes this near to the best is recommended; relative.
+        Relative distance from the best within which the smallest ``max_parallel`` is recommended.
     unlimited_work
-        Jobs never end, so that samples measure how much training can get. Otherwise their own work counts, and where
-        every run does all of it, the time when it is done.
+        Jobs never end, and samples are the measure. Otherwise their own work counts, and if every run does all of it,
+        the finish time.
     out
-        Folder for the record and the runs; the same call again goes on where it stopped. Without one the runs are made
-        in a temporary folder.
+        Folder for the record and the runs; the same call again resumes it. ``None``: a temporary folder.
     processes, scheduler, progress, on_wait
         As for ``sweep``.
     **options
@@ -109,13 +108,13 @@ def tune(
     checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
     if scheduler is not None and out is None:
         raise InputError(
-            "a Dask scheduler was given, and no folder that its workers could write to", value=scheduler,
+            "a Dask scheduler needs a folder that its workers can write to", value=scheduler,
             expected="--out with --scheduler", fix="add --out with a folder on a file system that all workers share",
         )  # fmt: skip
     log, job_set = load_log(base), load_jobs_of(base)
     if unlimited_work and not isinstance(job_set, JobSet):
         raise InputError(
-            "a campaign makes jobs as time goes on, which does not go with unlimited work", value=job_set.name,
+            "a campaign cannot have unlimited work: it makes jobs during the replay", value=job_set.name,
             expected="a plain job set, or work that ends", fix="add --own-work (Python: unlimited_work=False)",
         )  # fmt: skip
     parts = split(log.window_start_us, log.window_end_us, train)
@@ -137,7 +136,7 @@ def tune(
         )  # fmt: skip
         surfaces = _surfaces(swept, grid, parts, unlimited_work=unlimited_work)
         found = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
-        validation = validated(grid, found, surfaces[1])
+        validation = validate(grid, found, surfaces[1])
         record = TuningRecord(
             schema_version=TUNING.schema_version,
             versions=versions(),
@@ -192,12 +191,12 @@ def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) ->
 
 
 def check_folder(out: str | Path) -> Path:
-    """Where the folder will be: a new one, or one of an earlier tuning, complete or not.
+    """Return the path of the folder: a new one, or one of an earlier tuning, complete or not.
 
     Raises
     ------
     OutputExistsError, InputError
-        There is something else, or nothing can be written.
+        The path is something else, or cannot be written to.
     """
     path = Path(out)
     if (path / TUNING.record_file).exists() or (path / _MARKER).exists():
@@ -212,7 +211,7 @@ def _place(out: str | Path | None) -> Iterator[Path]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder / TUNING.record_file)
-            (folder / _MARKER).touch()  # so that one that was killed can be gone on with
+            (folder / _MARKER).touch()  # so that a killed tuning can be resumed
             for stale in (TUNING.record_file, *PICTURES):  # of another grid, perhaps
                 (folder / stale).unlink(missing_ok=True)
         except OSError as error:
@@ -230,10 +229,10 @@ def _surfaces(
     errors = [error for error in results["error"].to_pylist() if error is not None]
     if errors:
         raise BfreplayError(
-            f"{len(errors):,} of {results.num_rows:,} runs failed, so there is nothing to compare\n"
+            f"{len(errors):,} of {results.num_rows:,} runs failed, so the results cannot be compared\n"
             f"  first:    {errors[0]}\n"
-            "  fix:      try this run by itself with 'bfreplay replay'; with --out the same command tries the failed "
-            "ones again, and keeps the others"
+            "  fix:      try this run alone with 'bfreplay replay'; with --out the same command retries the failed "
+            "runs only"
         )
     size = results.num_rows // 2
     tuned, other = (
@@ -242,7 +241,7 @@ def _surfaces(
     )
     if not tuned.share.any():
         raise InputError(
-            "no job processed anything in the part of the log that is tuned on", value=" to ".join(parts[0].window),
+            "no job processed anything in the part of the log to tune on", value=" to ".join(parts[0].window),
             expected="idle nodes, and jobs that fit them",
             fix="give another --window, or look at the log with 'bfreplay describe'",
         )  # fmt: skip

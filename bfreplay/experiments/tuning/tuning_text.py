@@ -1,17 +1,17 @@
-"""A tuning as text that a person can read: the recommendation in two sentences, and all of it."""
+"""Text of a tuning: the recommendation in two sentences, and all results."""
 
 from __future__ import annotations
 
-from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, percent, seconds
+from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, seconds
 from bfreplay.experiments.tuning.recommendation import FLAT, Recommendation
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
-from bfreplay.wording import aligned, amount, count, duration, paragraphs
+from bfreplay.wording import aligned_lines, amount, count, duration, paragraphs, percent
 
 _TITLES = {TUNED_ON: "tuned on", VALIDATED_ON: "validated on"}
 
 
 def render(tuning: Tuning) -> str:
-    """The answer, warnings, the two parts, the whole table, how flat it is, and the regret."""
+    """Return the tuning as text: answer, warnings, the two parts, results, flat ranges, and regret."""
     record = tuning.record
     blocks = [
         tuning.answer,
@@ -30,13 +30,13 @@ def _parts(record: TuningRecord) -> list[str]:
     cells = [["", "from", "to", "length", "idle nodes", "pool events", "measure"]]
     for name in PARTS:
         part = record.parts[name]
-        measure = "samples" if part.measure == SAMPLES else "when all work was done"
+        measure = "samples" if part.measure == SAMPLES else "time until all work was done"
         cells.append([
             _TITLES[name], *part.window, duration(part.duration_s), amount(part.idle_nodes),
             f"{part.n_pool_events:,}", measure,
         ])  # fmt: skip
-    work = "without end" if record.config.options["unlimited-work"] else "the jobs' own"
-    return [*aligned(cells), f"Work: {work}."]
+    work = "unlimited" if record.config.options["unlimited-work"] else "that of the jobs"
+    return [*aligned_lines(cells), f"Work: {work}."]
 
 
 def _shares(record: TuningRecord) -> list[str]:
@@ -46,25 +46,25 @@ def _shares(record: TuningRecord) -> list[str]:
     for t, t_fwd in enumerate(grid.t_fwd):
         row = [seconds(t_fwd)]
         for m, number in enumerate(grid.max_parallel):
-            here = t_fwd == recommended.t_fwd and number == recommended.max_parallel
+            is_chosen = t_fwd == recommended.t_fwd and number == recommended.max_parallel
             both = " / ".join(f"{100 * share[name][t][m]:.2f}" for name in PARTS)
-            row.append(f"{both} {'*' if here else ' '}")
+            row.append(f"{both} {'*' if is_chosen else ' '}")
         cells.append(row)
     return [
-        "Share of the best of the grid, %: in the part tuned on / in the part validated on (* recommended)",
-        *aligned(cells),
+        "Share of the best of the grid, %: part tuned on / part validated on (* recommended)",
+        *aligned_lines(cells),
     ]
 
 
 def _columns(record: TuningRecord) -> list[str]:
-    within = [percent(each) for each in record.config.flat]
+    within = [f"{100 * each:g}" for each in record.config.flat]
     cells = [["jobs at once", "T_fwd", "best", "its share", *(f"within {each} % of the best fixed" for each in within)]]
     for column in record.columns:
         cells.append([
             str(column.max_parallel), seconds(column.t_fwd), seconds(column.best_t_fwd),
             f"{100 * column.share:.2f} %", *map(_range, column.flat),
         ])  # fmt: skip
-    return ["How flat it is, in the part tuned on", *aligned(cells)]
+    return ["Best T_fwd by jobs at once, and ranges near it, in the part tuned on", *aligned_lines(cells)]
 
 
 def _regret(record: TuningRecord) -> list[str]:
@@ -73,8 +73,8 @@ def _regret(record: TuningRecord) -> list[str]:
         return []
     t_fwd, number = found.best_pair
     return [
-        f"In the part validated on it loses {percent(found.loss)} % against the best T_fwd there "
-        f"({seconds(found.best_t_fwd)}), and {percent(found.loss_of_grid)} % against the best pair of the grid "
+        f"In the part validated on, the recommendation loses {percent(found.loss)} against the best T_fwd there "
+        f"({seconds(found.best_t_fwd)}), and {percent(found.loss_of_grid)} against the best pair of the grid "
         f"({seconds(t_fwd)}, {count(number, 'job')})."
     ]
 
@@ -92,7 +92,7 @@ _NOTHING = 5e-5
 def answer_of(
     grid: Grid, found: Recommendation, validation: Validation | None, surfaces: tuple[Surface, Surface]
 ) -> list[str]:
-    """What to use and what that gave on the validation part; then how much it matters."""
+    """Return the recommendation with its result on the validation part, and its importance."""
     t_fwd = found.t_fwd if isinstance(found.t_fwd, str) else f"{found.t_fwd:g}"
     options = f"Use --t-fwd {t_fwd} --max-parallel {found.max_parallel}"
     return [
@@ -102,37 +102,37 @@ def answer_of(
 
 
 def _worth(found: Recommendation, validation: Validation | None, surface: Surface) -> str:
-    where = "on the part of the log that it was not tuned on"
+    where = "on the rest of the log, on which it was not tuned,"
     if validation is None:
-        return f"{where} no job processed anything, so nothing tells what this is worth"
+        return f"{where} no job processed anything, so its value is unknown"
     beside = _beside(found, validation, surface.measure)
     if surface.measure != SAMPLES:
-        return f"{where} all work is then done after {duration(float(surface.value[found.at]))}, {beside}"
+        return f"{where} all work is done after {duration(float(surface.value[found.at]))}, {beside}"
     if validation.share_of_bound is None:
-        return f"{where} this gives {surface.value[found.at]:.4g} samples, {beside}"
-    return f"{where} this gives {percent(validation.share_of_bound)} % of the upper bound, {beside}"
+        return f"{where} this gives {amount(float(surface.value[found.at]))} samples, {beside}"
+    return f"{where} this gives {percent(validation.share_of_bound)} of the upper bound, {beside}"
 
 
 def _beside(found: Recommendation, validation: Validation, measure: str) -> str:
     if validation.best_t_fwd == found.t_fwd:
-        return "and no other T_fwd that was tried would have been better there"
+        return "and no other T_fwd tried is better there"
     best = f"the best value there ({seconds(validation.best_t_fwd)})"
     lost = percent(validation.loss)
     if measure != SAMPLES:
-        return f"as soon as with {best}" if validation.loss < _NOTHING else f"at {lost} % less speed than with {best}"
-    would = f"the best value there would have given ({seconds(validation.best_t_fwd)})"
-    return f"as much as {would}" if validation.loss < _NOTHING else f"{lost} % less than {would}"
+        return f"as soon as with {best}" if validation.loss < _NOTHING else f"{lost} slower than with {best}"
+    would = f"the best value there ({seconds(validation.best_t_fwd)})"
+    return f"as much as {would}" if validation.loss < _NOTHING else f"{lost} less than {would}"
 
 
 def _flatness(found: Recommendation) -> str:
     column = next(each for each in found.columns if each.max_parallel == found.max_parallel)
     flat = column.flat[0]
-    near = percent(FLAT[0])
+    near = f"{100 * FLAT[0]:g}"
     if flat is None:
         return "No fixed T_fwd was tried"
     if flat[0] == flat[1]:
-        return f"T_fwd matters: of the fixed values only {flat[0]:g} s comes within {near} % of the best of them"
-    return f"Any T_fwd from {flat[0]:g} to {flat[1]:g} s comes within {near} % of the best fixed one"
+        return f"T_fwd matters: of the fixed values only {flat[0]:g} s is within {near} % of the best"
+    return f"Any T_fwd from {flat[0]:g} to {flat[1]:g} s is within {near} % of the best fixed value"
 
 
 def _number(grid: Grid, found: Recommendation) -> str:
@@ -145,9 +145,9 @@ def _number(grid: Grid, found: Recommendation) -> str:
     words = []
     if below:
         lost = 1 - found.columns[at - 1].share / best.share
-        words.append(f"{count(below[-1], 'job')} at once {'loses' if below[-1] == 1 else 'lose'} {percent(lost)} %")
+        words.append(f"{count(below[-1], 'job')} at once {'loses' if below[-1] == 1 else 'lose'} {percent(lost)}")
     if above:
-        mine = found.columns[at].share / best.share
-        nothing = 1 - mine <= _NOTHING
-        words.append("more gain nothing" if nothing else f"more gain {percent(1 / mine - 1)} % at most")
+        share = found.columns[at].share / best.share
+        nothing = 1 - share <= _NOTHING
+        words.append("more gain nothing" if nothing else f"more gain {percent(1 / share - 1)} at most")
     return "; " + ", and ".join(words) if words else ""

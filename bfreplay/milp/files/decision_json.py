@@ -90,7 +90,7 @@ def read_decision(path: Path) -> AllocationProblem:
     try:
         problem.validate()
     except InputError as error:
-        raise error.changed(file=path, value=error.value) from error
+        raise error.with_changes(file=path, value=error.value) from error
     return problem
 
 

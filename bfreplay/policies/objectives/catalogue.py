@@ -10,7 +10,7 @@ from bfreplay.policies.objectives.built_in import OWN, OwnObjective
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.separable import SeparableObjective, Term, WholeObjective
 from bfreplay.policies.spec import T_FWD_S, TermSpec, parameters_of, parsed, settings_of
-from bfreplay.registry import Registry, made, one_line
+from bfreplay.registry import Registry, make_from_code, one_line
 
 _HERE = "bfreplay.policies.objectives"
 
@@ -69,7 +69,7 @@ def _whole(part: TermSpec, joint: type[Any]) -> WholeObjective:
     if part.weight is not None:
         raise _not_in_a_sum(part)
     settings = settings_of(part, _known_parameters(part, joint, 0))
-    objective = made(lambda: joint(**settings), f"the objective {part.name!r}", value=str(part))
+    objective = make_from_code(lambda: joint(**settings), f"the objective {part.name!r}", value=str(part))
     return WholeObjective(part, objective, settings)
 
 

@@ -1,1 +1,1 @@
-"""Every figure: what one is and which there are (``figure``), a module a family, and what they share."""
+"""Figures: their definition and catalogue (``figure``), a module for each family, and shared parts."""

@@ -36,8 +36,8 @@ def panels_below(figure: Figure, heights: Sequence[float]) -> list[Axes]:
     return list(grid[:, 0])
 
 
-def settled(figure: Figure) -> Figure:
-    """Show all texts as they are, whatever signs they hold, and fix the layout.
+def settle(figure: Figure) -> Figure:
+    """Show all texts literally, and fix the layout.
 
     The solver of the layout places panels a rounding error apart from call to call, and files would differ.
     """
@@ -96,11 +96,11 @@ def dress(
     axes
         With its scales, which would undo the look of ticks.
     x, y
-        Titles of the axes, where they get some here.
+        Titles of the axes.
     title
-        Of the panel, as it is: nothing in it is taken for mathematics.
+        Title of the panel, shown literally: no mathematics.
     y_ticks
-        How the numbers of the vertical axis are written.
+        Formatter of the numbers of the vertical axis.
     """
     if x is not None:
         axes.set_xlabel(x, fontsize=10)
@@ -140,7 +140,7 @@ def elapsed_axis(axes: Axes, days: float) -> None:
 
 
 def span_ticks(axes: Axes, which: str) -> None:
-    """Ticks of a logarithmic axis of seconds at lengths of time that people know."""
+    """Ticks of a logarithmic axis of seconds at familiar lengths of time."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
     shown = spans_between(low, high, _OF_IDLENESS, _MORE_OF_IDLENESS)

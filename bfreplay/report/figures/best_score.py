@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, settled
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, named, numbered, said_of, told
+from bfreplay.report.figures.marks import Trace, by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
-from bfreplay.report.shown_values import written
 from bfreplay.runs.explain.campaign import best_so_far
 from bfreplay.runs.explain.saved_tables import higher_is_better
+from bfreplay.runs.metrics import value_text
 from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:
@@ -58,41 +58,44 @@ def draw(found: Mapping[str, BestScore]) -> Figure:
     """A line a run."""
     figure = new_figure(9.0, 3.6)
     axes = figure.subplots()
-    for mark, label, each in numbered(found):
+    for mark, label, each in by_run(found):
         days = each.span.days(each.best.edge_us)
         axes.stairs(each.best.mean, days, baseline=None, label=label or "best score", **mark.paper_line)
     draw_time_axis(axes, outer_part([each.span for each in found.values()]))
     dress(axes, y=_title(found))
     if len(found) > 1:
         legend_below(figure)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
     traces: list[Trace] = [
         {
-            "type": "scatter", "mode": "lines", "name": named(label, "best score"),
-            "steps": {"series": named(label, "best score"), "statistic": "most" if each.higher_is_better else "least"},
+            "type": "scatter", "mode": "lines", "name": tag(label, "best score"),
+            "steps": {
+                "series": tag(label, "best score"),
+                "statistic": "most" if each.higher_is_better else "least",
+            },
             "line": mark.page_line | {"shape": "hv"},
-            "hovertemplate": f"{named(label, 'best score')}: %{{y:.6~g}}<extra></extra>",
+            "hovertemplate": f"{tag(label, 'best score')}: %{{y:.6~g}}<extra></extra>",
         }
-        for mark, label, each in numbered(found)
+        for mark, label, each in by_run(found)
     ]  # fmt: skip
     layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(found, "<br>")}}}
-    series = {named(label, "best score"): each.best.coarse() for label, each in found.items()}
+    series = {tag(label, "best score"): each.best.coarse() for label, each in found.items()}
     return PageFigure(traces, layout, series, height=320)
 
 
 def words(found: Mapping[str, BestScore]) -> str:
-    """When the best score was reached, how often it improved, and how much time was left."""
-    return said_of(found, (told(label, _words_of(each)) for label, each in found.items()))
+    """Time of the best score, number of improvements, and time left."""
+    return join_text(found, (sentence(label, _words_of(each)) for label, each in found.items()))
 
 
 def _words_of(each: BestScore) -> str:
     edge_us, score = each.best.edge_us, each.best.mean
     after = duration((int(edge_us[-2]) - each.span.start_us) / 1e6)
-    text = f"the best score, {written(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
+    text = f"the best score, {value_text(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
     return f"{text}; it improved {count(len(score) - 1, 'time')} after the first report"
 
 

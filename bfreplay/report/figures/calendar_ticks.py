@@ -42,18 +42,18 @@ def calendar_ticks(start_us: int, end_us: int, zone: tzinfo) -> CalendarTicks:
         if end_us - start_us <= room * step_us:
             found = _on_clocks(start_us, end_us, step_us, zone)
             if len(found) <= room:
-                return _labelled(found, zone, _clock(found), _day_month)
+                return _labels(found, zone, _clock(found), _day_month)
     first, last = _local(start_us, zone).date(), _local(end_us, zone).date()
     for days in _DAY_STEPS:
         if (last - first).days <= _ROOM * days:
             found = _midnights(_every_days(first, last, days), start_us, end_us, zone)
             if len(found) <= _ROOM:
-                return _labelled(found, zone, _day_month, mondays=days >= 7)
+                return _labels(found, zone, _day_month, mondays=days >= 7)
     for months in _MONTH_STEPS:
         if (last - first).days <= _ROOM * 31 * months:
             found = _midnights(_every_months(first, last, months), start_us, end_us, zone)
             if len(found) <= _ROOM:
-                return _labelled(found, zone, _month if months < 12 else _only_year)
+                return _labels(found, zone, _month if months < 12 else _only_year)
     raise AssertionError("a window of more years than a calendar has")
 
 
@@ -85,11 +85,11 @@ def _midnights(days: Iterable[date], start_us: int, end_us: int, zone: tzinfo) -
     return [time_us for time_us in times_us if start_us <= time_us <= end_us]
 
 
-def _labelled(
+def _labels(
     times_us: list[int], zone: tzinfo, first_line: Callable[[datetime], str],
     second_line: Callable[[datetime], str] | None = None, *, mondays: bool = False,
 ) -> CalendarTicks:  # fmt: skip
-    """Write ``second_line`` where it changes, the year likewise."""
+    """Labels with ``second_line`` where it changes, and the year likewise."""
     labels, day_before, year_before = [], "", 0
     for time_us in times_us:
         at = _local(time_us, zone)

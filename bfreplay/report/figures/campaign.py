@@ -1,4 +1,4 @@
-"""Pictures of a saved run: when its trials finished, how good they were, and who held how many nodes."""
+"""Pictures of a saved run: finished trials, scores, and nodes by job."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def title_of(record: RunRecord, *words: str) -> str:
     """``words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
     source = record.inputs.jobs.source or {}
     cluster = record.inputs.events.metadata.cluster
-    return ", ".join(word for word in (*words, source.get("name"), record.config.described.name, cluster) if word)
+    return ", ".join(
+        word for word in (*words, source.get("name"), record.config.policy_description.name, cluster) if word
+    )
 
 
 def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Part) -> StackedNodes:
@@ -91,7 +93,7 @@ def busy_span(campaign: CampaignAnswer, span: Part) -> Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CampaignOverTime:
-    """What a campaign got, the nodes that its models held over time in ``span``, and the title of its picture."""
+    """Results of a campaign, nodes held by its models over time in ``span``, and the title of its picture."""
 
     campaign: CampaignAnswer
     by_model: Mapping[str, NodesOverTime]
@@ -101,7 +103,7 @@ class CampaignOverTime:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobOverTime:
-    """Nodes of one job over time, what became of it step by step in ``span``, and the title of its picture."""
+    """Nodes of one job over time, the steps of its story in ``span``, and the title of its picture."""
 
     nodes: NodesOverTime
     steps: Sequence[Step]
@@ -110,19 +112,19 @@ class JobOverTime:
 
 
 def campaign_over_time(run: RunResult, campaign: CampaignAnswer) -> CampaignOverTime:
-    """Of the run that ``campaign`` is of."""
+    """Return the data of the picture of ``campaign``."""
     return CampaignOverTime(campaign, nodes_over_time_by_model(run), Part.of_record(run.record), title_of(run.record))
 
 
 def job_over_time(run: RunResult, job: str, steps: Sequence[Step]) -> JobOverTime:
-    """Of a job of the run, with the steps of its story."""
+    """Return the data of the picture of a job, with the steps of its story."""
     return JobOverTime(nodes_over_time(run, job), steps, Part.of_record(run.record), title_of(run.record, job))
 
 
 def draw_campaign(found: CampaignOverTime) -> Drawing:
     """Finished trials over time, the best score so far where there are scores, and the nodes held by each model.
 
-    Up to a little after the last job has left.
+    Ends a little after the end of the last job.
     """
     campaign, span = found.campaign, busy_span(found.campaign, found.span)
     has_scores = len(campaign.best_score) > 0

@@ -1,4 +1,4 @@
-"""Picture of a fit: measured rates, the laws with a band, and below them how far each measurement is from the curve."""
+"""Picture of a fit: measured rates, laws with a band, and residuals below."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class LawLine:
     Parameters
     ----------
     label
-        Its name, with the names of laws that are the same line, to 0.1 %.
+        Name, with the names of laws with the same line, to 0.1 %.
     is_best
-        It is the one to use.
+        True for the recommended law.
     rates
         At the ``nodes`` of the picture, shape ``(K,)``.
     off
@@ -50,7 +50,7 @@ class LawLine:
 
 @dataclass(frozen=True, slots=True)
 class FitCurves:
-    """What the picture shows, as numbers.
+    """Data of the picture of a fit.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class FitCurves:
 
 
 def fit_curves(name: str, choice: Choice) -> FitCurves:
-    """Take from the fit of the curve of that name what its picture shows."""
+    """Return the data of the picture from the fit of the named curve."""
     measured, best = choice.measurements, choice.best
     counts = np.asarray(measured.nodes, dtype=np.float64)
     first, last = float(counts[0]), float(counts[-1])
@@ -116,7 +116,7 @@ def fit_curves(name: str, choice: Choice) -> FitCurves:
 
 
 def draw_fit(curves: FitCurves) -> Drawing:
-    """Above, rates over nodes, both logarithmic; below, residuals in %, and how far the other laws are off."""
+    """Above, rates over nodes, both logarithmic; below, residuals in %, and deviations of the other laws."""
     used = next((law.label for law in curves.laws if law.is_best), "no law fits")
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(5, 3))

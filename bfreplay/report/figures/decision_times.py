@@ -1,4 +1,4 @@
-"""How long decisions took, as measured, and what stands behind them."""
+"""Measured durations of decisions, by kind of decision."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, line_on_page, named, numbered, said_of
+from bfreplay.report.figures.marks import Trace, by_run, join_text, line_on_page, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import amount, count
@@ -35,17 +35,17 @@ _Y_TITLE = "% of the decisions within"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecisionTimes:
-    """Of one run.
+    """Durations of the decisions of one run.
 
     Parameters
     ----------
     decide_s : (N,) float64
         Seconds of each decision for which the policy was asked, ascending; > 0.
     by_kind
-        The same by what stands behind the decision (the keys of ``summary.decisions``), and of how many of the kind
+        Durations by kind of decision (keys of ``summary.decisions``), and the number of decisions of the kind for which
         the policy was not asked.
     fallbacks
-        How many decisions fell back on another solver, by reason; they are among ``by_kind``.
+        Number of decisions answered by the fallback, by reason; included in ``by_kind``.
     """
 
     decide_s: NDArray[np.float64]
@@ -54,7 +54,7 @@ class DecisionTimes:
 
     @property
     def n_not_asked(self) -> int:
-        """Decisions for which the policy was not asked: no job, no node, or nothing that it wakes on."""
+        """Number of decisions for which the policy was not asked: no job, no node, or no trigger of it."""
         return sum(n for _, n in self.by_kind.values())
 
     def within(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -64,7 +64,7 @@ class DecisionTimes:
 
 
 def decision_times(run: RunResult) -> DecisionTimes:
-    """Table ``timings``, and what the table ``decisions`` says of each.
+    """Return the durations from the tables ``timings`` and ``decisions``.
 
     Raises
     ------
@@ -98,44 +98,44 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
     """Share of the decisions that took at most so long, exactly; points at the median, 95 %, 99 % and the slowest."""
     figure = new_figure(9.0, 4.0)
     axes = figure.subplots()
-    for mark, label, mine in numbered(found):
+    for mark, label, data in by_run(found):
         line = mark.paper_line
-        share = 100 * np.arange(1, mine.decide_s.size + 1) / mine.decide_s.size
-        x, y = np.append(mine.decide_s[:1], mine.decide_s), np.append(0.0, share)
+        share = 100 * np.arange(1, data.decide_s.size + 1) / data.decide_s.size
+        x, y = np.append(data.decide_s[:1], data.decide_s), np.append(0.0, share)
         axes.plot(x, y, drawstyle="steps-post", label=label or None, **line)
-        axes.plot(_quantiles(mine.decide_s), [100 * q for q in QUANTILES], marker="o", linestyle="", markersize=5,
+        axes.plot(_quantiles(data.decide_s), [100 * q for q in QUANTILES], marker="o", linestyle="", markersize=5,
                   color=line["color"], markeredgecolor="white", zorder=3)  # fmt: skip
     paper_axis(axes, *_range(found))
     axes.set_ylim(-2, 104)
     dress(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
     if any(found):
         legend_below(figure)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
     """The same for the page, at ``POINTS`` lengths of time."""
     low_s, high_s = _range(found)
     traces: list[Trace] = []
-    for mark, label, mine in numbered(found):
-        seconds = np.geomspace(mine.decide_s[0], mine.decide_s[-1], POINTS)
-        seconds[[0, -1]] = mine.decide_s[[0, -1]]  # not a rounding error below
-        x, y = seconds.tolist(), 100 * mine.within(seconds)
-        hover = f"{named(label, '%{y:.3~r} %')} within %{{customdata}}"
+    for mark, label, data in by_run(found):
+        seconds = np.geomspace(data.decide_s[0], data.decide_s[-1], POINTS)
+        seconds[[0, -1]] = data.decide_s[[0, -1]]  # not a rounding error below
+        x, y = seconds.tolist(), 100 * data.within(seconds)
+        hover = f"{tag(label, '%{y:.3~r} %')} within %{{customdata}}"
         times = [*map(_milliseconds, x)]
-        curve = line_on_page(named(label, "decisions"), x, y.tolist(), hover, line=mark.page_line, customdata=times)
+        curve = line_on_page(tag(label, "decisions"), x, y.tolist(), hover, line=mark.page_line, customdata=times)
         points = {
             "type": "scatter",
             "mode": "markers",
-            "name": named(label, "quantiles"),
-            "x": _quantiles(mine.decide_s),
+            "name": tag(label, "quantiles"),
+            "x": _quantiles(data.decide_s),
             "y": [100 * share for share in QUANTILES],
             "marker": {"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
             "customdata": [
                 f"{word} {_milliseconds(each)}"
-                for word, each in zip(_QUANTILE_WORDS, _quantiles(mine.decide_s), strict=True)
+                for word, each in zip(_QUANTILE_WORDS, _quantiles(data.decide_s), strict=True)
             ],
-            "hovertemplate": f"{named(label, '%{customdata}')}<extra></extra>",
+            "hovertemplate": f"{tag(label, '%{customdata}')}<extra></extra>",
             "showlegend": False,
         }
         traces += [curve | {"showlegend": bool(label)}, points]
@@ -149,20 +149,20 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
 
 def words(found: Mapping[str, DecisionTimes]) -> str:
     """Median, 95 %, 99 % and slowest of each run; that they were measured."""
-    told = []
-    for label, mine in found.items():
-        times = [_milliseconds(each) for each in _quantiles(mine.decide_s)]
+    lines = []
+    for label, data in found.items():
+        times = [_milliseconds(each) for each in _quantiles(data.decide_s)]
         quantiles = f"median {times[0]}, 95 % within {times[1]}, 99 % within {times[2]}, the slowest {times[3]}"
-        text = f"{count(mine.decide_s.size, 'decision')}: {quantiles}"
-        if mine.n_not_asked:
-            text += f"; {count(mine.n_not_asked, 'more time')} the policy was not asked"
-        told.append(f"{named(label, text)}.")
-    told.append("Times are measurements: they differ from run to run and from machine to machine.")
-    return said_of(found, told)
+        text = f"{count(data.decide_s.size, 'decision')}: {quantiles}"
+        if data.n_not_asked:
+            text += f"; {count(data.n_not_asked, 'more time')} the policy was not asked"
+        lines.append(f"{tag(label, text)}.")
+    lines.append("Times are measurements: they differ from run to run and from machine to machine.")
+    return join_text(found, lines)
 
 
 def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
-    """A row for each thing that stands behind decisions, one for all, and one for each reason to fall back."""
+    """A row for each kind of decision, one for all, and one for each reason for a fallback."""
     columns = [Column("kind", "Decisions")]
     if any(found):
         columns.append(Column("run", "run"))
@@ -176,21 +176,21 @@ def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
         ),
     ]
     rows: list[list[Any]] = []
-    for label, mine in found.items():
-        n_all = mine.decide_s.size + mine.n_not_asked
+    for label, data in found.items():
+        n_all = data.decide_s.size + data.n_not_asked
         of_run = [label] if any(found) else []
-        for kind, (decide_s, n_not_asked) in mine.by_kind.items():
+        for kind, (decide_s, n_not_asked) in data.by_kind.items():
             n = decide_s.size + n_not_asked
             rows.append([DECISION_WORDS[kind], *of_run, n, n / n_all, n_not_asked, *_cells(decide_s)])
-        rows.append(["all", *of_run, n_all, 1.0, mine.n_not_asked, *_cells(mine.decide_s)])
-        for reason, n in mine.fallbacks.items():
+        rows.append(["all", *of_run, n_all, 1.0, data.n_not_asked, *_cells(data.decide_s)])
+        for reason, n in data.fallbacks.items():
             text = f"of them fell back: {reason.replace('_', ' ')}"
             rows.append([text, *of_run, n, n / n_all, None, *[None] * len(QUANTILES)])
     return ShownTable("Decisions by what stands behind them, and measured times", tuple(columns), rows)
 
 
 def _quantiles(decide_s: NDArray[np.float64]) -> list[float]:
-    """Of ascending times, each one that was measured: at least this share of the decisions took no longer."""
+    """Return quantiles of ascending durations, each a measured one: at least this share took no longer."""
     n = decide_s.size
     return [float(decide_s[max(0, int(np.ceil(share * n - 1e-9)) - 1)]) for share in QUANTILES]
 
@@ -200,7 +200,7 @@ def _cells(decide_s: NDArray[np.float64]) -> list[float | None]:
 
 
 def _range(found: Mapping[str, DecisionTimes]) -> tuple[float, float]:
-    least, most = (pick(float(mine.decide_s[end]) for mine in found.values()) for pick, end in ((min, 0), (max, -1)))
+    least, most = (pick(float(data.decide_s[end]) for data in found.values()) for pick, end in ((min, 0), (max, -1)))
     return least / 1.2, most * 1.2
 
 

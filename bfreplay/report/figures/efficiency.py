@@ -1,4 +1,4 @@
-"""What the run came to, beside the same jobs on as many dedicated nodes, and beside what nobody could exceed."""
+"""A run beside its baselines: the same jobs on as many dedicated nodes, and the upper bound."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from bfreplay.report.figures.axes import dress, new_figure, settled
+from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, in_lines, numbered, said_of, told
-from bfreplay.report.shown_values import Column, ShownTable, written
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, by_run, in_lines, join_text, sentence
+from bfreplay.report.shown_values import Column, ShownTable
+from bfreplay.runs.metrics import value_text
 from bfreplay.runs.summary_text import BOUND_WORDS
 from bfreplay.wording import amount, duration
 
@@ -28,19 +29,19 @@ class Efficiency:
     Parameters
     ----------
     samples, dedicated_samples, bound_samples
-        Processed by the run, by the same jobs on the dedicated nodes, and at most by anyone. The last two are ``None``
-        for a job source, which may make other jobs there.
+        Processed by the run, by the same jobs on dedicated nodes, and the upper bound. The last two are ``None`` for a
+        job source, which may make other jobs there.
     u, share
         ``samples`` over the second, and over the third.
     done_s, dedicated_done_s, earliest_s
-        Seconds from the start of the window until all jobs had left, here and on the dedicated nodes; nobody could have
-        been done before ``earliest_s``.
+        Seconds from the start of the window until all jobs were done, in the run and on dedicated nodes; no policy can
+        finish before ``earliest_s``.
     equivalent_nodes
-        The dedicated nodes: the mean number of idle ones.
+        Number of dedicated nodes: the mean number of idle nodes.
     bound_kind
         A key of ``BOUND_WORDS``.
     is_source
-        Whether the jobs come from a source.
+        True if the jobs come from a source.
     """
 
     samples: float
@@ -57,7 +58,7 @@ class Efficiency:
 
     @property
     def is_done(self) -> bool:
-        """Whether times tell the difference: all jobs are done here, and there or under the bound.
+        """True if all jobs are done in the run and its baselines, so that times are compared.
 
         As many samples are then processed in both, so that U is 1 by construction.
         """
@@ -67,12 +68,12 @@ class Efficiency:
 
 
 def efficiency(run: RunResult) -> Efficiency:
-    """U, the upper bound, and when all was done, as the summary has them.
+    """Return U, the upper bound and the finish times from the summary.
 
     Raises
     ------
     NothingToShowError
-        The run has neither baseline, or is one of a job source that was not over in both.
+        The run has neither baseline, or its job source did not finish in both.
     """
     summary, seconds = run.summary, run.record.config.after_s
     dedicated, bound = summary.efficiency, summary.bound
@@ -99,11 +100,11 @@ def efficiency(run: RunResult) -> Efficiency:
         raise NothingToShowError(problem, file=run.folder, fix=fix)
     if is_source and not found.is_done:
         raise NothingToShowError(
-            "a job source may make other jobs on dedicated nodes, so that samples are no yardstick, and it was not "
-            "over both here and there"
+            "a job source may make other jobs on dedicated nodes, so that samples do not compare, and it did not "
+            "finish in both"
         )
     if not found.samples and not found.dedicated_samples and not found.bound_samples and not found.is_done:
-        raise NothingToShowError("nobody could process a sample: there was no job that the idle nodes could run")
+        raise NothingToShowError("no sample could be processed: there was no job that the idle nodes could run")
     return found
 
 
@@ -123,7 +124,7 @@ def draw(found: Mapping[str, Efficiency]) -> Figure:
     dress(axes, title)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, Efficiency]) -> PageFigure:
@@ -160,13 +161,13 @@ def page(found: Mapping[str, Efficiency]) -> PageFigure:
 
 
 def words(found: Mapping[str, Efficiency]) -> str:
-    """U and the share of the bound, or when all was done; and what U means."""
-    sentences = [_told(label, mine) for label, mine in found.items()]
-    if any(mine.u is not None and not mine.is_done for mine in found.values()):
+    """U and the share of the bound, or the finish times; and the meaning of U."""
+    sentences = [_sentence(label, data) for label, data in found.items()]
+    if any(data.u is not None and not data.is_done for data in found.values()):
         sentences.append(
             "U is the samples of a run over those of the same jobs on the dedicated nodes in the same window."
         )
-    return said_of(found, sentences)
+    return join_text(found, sentences)
 
 
 def table(found: Mapping[str, Efficiency]) -> ShownTable:
@@ -179,16 +180,16 @@ def table(found: Mapping[str, Efficiency]) -> ShownTable:
         Column("u", "U", "number"),
         Column("bound_samples", "upper bound, samples", "samples"),
         Column("share", "share of the bound", "at-least"),
-        Column("bound_kind", "the bound is"),
+        Column("bound_kind", "kind of bound"),
         Column("done_s", "all done after", "seconds"),
         Column("dedicated_done_s", "on the dedicated nodes after", "seconds"),
-        Column("earliest_s", "by nobody before", "seconds"),
+        Column("earliest_s", "lower bound on that", "seconds"),
     )
     rows: list[list[object]] = []
-    for label, mine in found.items():
-        values = asdict(mine) | {"bound_kind": BOUND_WORDS.get(mine.bound_kind or "", mine.bound_kind)}
+    for label, data in found.items():
+        values = asdict(data) | {"bound_kind": BOUND_WORDS.get(data.bound_kind or "", data.bound_kind)}
         rows.append([label or "this run", *(values[column.key] for column in columns[1:])])
-    return ShownTable("Samples and times beside the yardsticks", columns, rows)
+    return ShownTable("Samples and times beside the baselines", columns, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +202,8 @@ class _Bar:
 
 
 def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
-    """Bars, and the title of their axis: hours until all was done where that tells the runs apart, else samples."""
-    by_time = all(mine.is_done for mine in found.values())
+    """Bars, and the title of their axis: hours until all jobs were done if all were, else samples."""
+    by_time = all(data.is_done for data in found.values())
 
     def bar(words: str, value: float, mark: Mark, more: str = "") -> _Bar:
         if by_time:
@@ -210,20 +211,20 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
         return _Bar(words, value, amount(value), mark, more)
 
     bars = []
-    for mark, label, mine in numbered(found):
-        value = (mine.done_s or 0.0) if by_time else mine.samples
-        bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(mine)))
+    for mark, label, data in by_run(found):
+        value = (data.done_s or 0.0) if by_time else data.samples
+        bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(data)))
     baselines = (
         (Mark("dedicated", 4), "dedicated_done_s", "dedicated_samples"),
         (Mark("bound", 5), "earliest_s", "bound_samples"),
     )
-    of_bound = "nobody before" if by_time else "upper bound"
+    of_bound = "lower bound" if by_time else "upper bound"
     for mark, of_time, of_samples in baselines:
         values = {
-            label: (getattr(mine, of_time if by_time else of_samples), mine.equivalent_nodes)
-            for label, mine in found.items()
+            label: (getattr(data, of_time if by_time else of_samples), data.equivalent_nodes)
+            for label, data in found.items()
         }
-        for labels, value, nodes in _merged(values):
+        for labels, value, nodes in _merge_equal(values):
             letters = ", ".join(label.partition(" ")[0] for label in labels)
             who = "" if len(labels) == len(found) else f" ({letters})"
             what = amount_of(nodes, "dedicated node") if mark.role == "dedicated" else of_bound
@@ -231,8 +232,8 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     return bars, "hours until all jobs were done" if by_time else "samples in the window"
 
 
-def _merged(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list[str], float, float]]:
-    """Runs that share a baseline show it once: their labels, its value, and the number of dedicated nodes."""
+def _merge_equal(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list[str], float, float]]:
+    """Return equal baselines once: labels of their runs, value, and number of dedicated nodes."""
     merged: list[tuple[list[str], float, float]] = []
     for label, (value, nodes) in values.items():
         if value is None:
@@ -246,35 +247,35 @@ def _merged(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list
     return merged
 
 
-def _shares(mine: Efficiency) -> str:
-    u = None if mine.u is None else f"U {amount(mine.u)}"
-    of_bound = None if mine.share is None else f"{written(mine.share, 'at-least')} of the bound"
+def _shares(data: Efficiency) -> str:
+    u = None if data.u is None else f"U {amount(data.u)}"
+    of_bound = None if data.share is None else f"{value_text(data.share, 'at-least')} of the bound"
     parts = ", ".join(filter(None, (u, of_bound)))
     return f" ({parts})" if parts else ""
 
 
-def _told(label: str, mine: Efficiency) -> str:
-    nodes = amount_of(mine.equivalent_nodes, "dedicated node")
+def _sentence(label: str, data: Efficiency) -> str:
+    nodes = amount_of(data.equivalent_nodes, "dedicated node")
     parts = []
-    if mine.is_done:
-        parts.append(f"all jobs were done after {duration(mine.done_s or 0.0)}")
-        if mine.dedicated_done_s is not None:
-            parts.append(f"on {nodes} after {duration(mine.dedicated_done_s)}")
-        if mine.earliest_s is not None:
-            parts.append(f"nobody could have been done before {duration(mine.earliest_s)}")
-        if mine.is_source:
+    if data.is_done:
+        parts.append(f"all jobs were done after {duration(data.done_s or 0.0)}")
+        if data.dedicated_done_s is not None:
+            parts.append(f"on {nodes} after {duration(data.dedicated_done_s)}")
+        if data.earliest_s is not None:
+            parts.append(f"no policy can finish before {duration(data.earliest_s)}")
+        if data.is_source:
             parts.append("where the source may have made other jobs")
-        if mine.u is not None:
+        if data.u is not None:
             parts.append("U is 1 by construction, so compare the times")
     else:
-        parts.append(f"{amount(mine.samples)} samples")
-        if mine.u is not None:
-            parts.append(f"U {amount(mine.u)} against {nodes}")
-        elif mine.dedicated_samples is not None:
+        parts.append(f"{amount(data.samples)} samples")
+        if data.u is not None:
+            parts.append(f"U {amount(data.u)} against {nodes}")
+        elif data.dedicated_samples is not None:
             parts.append(f"U is undefined, because the same jobs process nothing on {nodes}")
-        if mine.share is not None and mine.bound_kind is not None:
-            parts.append(f"at least {written(mine.share, 'at-least')} of {BOUND_WORDS[mine.bound_kind]}")
-    return told(label, ", ".join(parts))
+        if data.share is not None and data.bound_kind is not None:
+            parts.append(f"at least {value_text(data.share, 'at-least')} of {BOUND_WORDS[data.bound_kind]}")
+    return sentence(label, ", ".join(parts))
 
 
 EFFICIENCY: RunFigure[Efficiency] = RunFigure(

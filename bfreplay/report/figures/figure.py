@@ -1,4 +1,4 @@
-"""What a figure is: its numbers, its picture as a file, its picture on the page, and its words; and which there are."""
+"""Definition of a figure (data, drawing, page, words, table) and the catalogue of figures."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ F = TypeVar("F")
 
 
 class NothingToShowError(InputError):
-    """A run holds nothing that this figure shows; the message says why, as a whole sentence."""
+    """The run has no data for this figure; the message gives the reason as a sentence."""
 
 
 class NotForThisRunError(NothingToShowError):
-    """The figure is of other kinds of runs, so that the page leaves it out."""
+    """The figure is for other kinds of runs; pages omit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +61,24 @@ class PageFigure:
 
 @dataclass(frozen=True, slots=True)
 class Figure(Generic[F]):
-    """One figure, of whatever it shows.
+    """One figure.
 
     Parameters
     ----------
     name
-        Its own among the figures of one thing: what a user types, the name of its files, its place on the page.
+        Unique among the figures of one source: argument of the command, name of its files, anchor on the page.
     title
         Heading on the page, and of the picture.
     data
-        Numbers of a saved result, or of a log; raises ``NothingToShowError``.
+        Returns the data of a saved result, or of a log; raises ``NothingToShowError``.
     draw
-        Matplotlib's figure of them.
+        Returns the matplotlib figure.
     page
-        The same for the page; ``None`` where it is not on the page.
+        Returns the figure for the page; ``None`` for a figure that is not on the page.
     words
-        One or two sentences that tell what there is to see, numbers included, for those who do not see it.
+        Returns one or two sentences with the numbers, for readers who do not see the picture.
     table
-        The numbers as a table; ``None`` where there are too many.
+        Returns the numbers as a table; ``None`` for too many.
     """
 
     name: str
@@ -89,8 +89,8 @@ class Figure(Generic[F]):
     words: Callable[[F], str] | None = None
     table: Callable[[F], ShownTable] | None = None
 
-    def drawn(self, *source: object) -> Drawing:
-        """Draw what ``data`` takes from a source."""
+    def draw_from(self, *source: object) -> Drawing:
+        """Draw the data of a source."""
         return self.draw(self.data(*source))
 
 
@@ -100,8 +100,8 @@ class RunFigure(Figure[Mapping[str, D]], Generic[D]):
 
     Functions but ``data``, which takes a ``RunResult``, take what ``data`` found in each run, by the run's label. A
     single run is labelled ``""``. Several are labelled by letters in their order, ``"A"``, ``"B"``, ..., ``"Z"``,
-    ``"AA"``, perhaps with a name: ``"B (run-600)"``. A run looks as its letter says, and keeps it where another run has
-    nothing to show and is left out. ``marks.numbered`` refuses other labels.
+    ``"AA"``, perhaps with a name: ``"B (run-600)"``. The look of a run depends on its letter only.
+    ``marks.by_run`` refuses other labels.
     """
 
 
@@ -134,24 +134,24 @@ OTHER_FIGURES: Mapping[str, tuple[str, ...]] = {
     "tuning": (f"{_HERE}.tuning:TUNING",),
     "sweep": (f"{_HERE}.sweep_picture:SWEEP",),
 }
-"""Figures of all else that commands make, which draw them all, by what they are of."""
+"""Figures of other results of commands, by kind of result."""
 _FORM = "package.module:FIGURE"
 
 
-def figure_named(name: str) -> RunFigure[Any]:
-    """Return the figure of this name, or the one that stands at ``package.module:FIGURE``.
+def find_figure(name: str) -> RunFigure[Any]:
+    """Return the figure of this name, or the one at ``package.module:FIGURE``.
 
     Raises
     ------
     InputError
-        There is none, or it cannot be imported, or is something else.
+        No such figure, or it cannot be imported, or is not a ``RunFigure``.
     """
     if ":" not in name and name not in FIGURES.names():
         raise unknown_name(FIGURES.kind, name, FIGURES.names(), _FORM)
     found = FIGURES.find(name, _FORM, allow_code=True)
     if not isinstance(found, RunFigure):
         raise InputError(
-            f"the figure {name!r} is none: it is {type(found).__name__}", value=FIGURES.location(name),
+            f"{name!r} is no figure, but {type(found).__name__}", value=FIGURES.location(name),
             expected="a bfreplay.report.figures.figure.RunFigure",
         )  # fmt: skip
     return found
@@ -163,5 +163,5 @@ def figures_of(what: str) -> list[Figure[Any]]:
 
 
 def as_they_are(source: F) -> F:
-    """``data`` of a figure of numbers that need nothing done to them."""
+    """Return ``source`` unchanged: ``data`` of a figure that needs no preparation."""
     return source

@@ -1,4 +1,4 @@
-"""Pictures of a comparison of formulations: data functions, and functions that draw what these return."""
+"""Pictures of a comparison of formulations: data functions and drawing functions."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Drawing, lis
 
 
 def _handle(style: Trace) -> Line2D:
-    """For a legend of back ends: the marker belongs to a formulation."""
+    """Legend handle of a back end, without the marker, which belongs to a formulation."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=style["color"], linestyle=style["linestyle"], linewidth=style["linewidth"])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settled
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, line_on_page, sentence, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import amount, count, duration, percent
@@ -49,16 +49,16 @@ _Edges = tuple[float, float | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IdleIntervals:
-    """Idle intervals of one run by length, in B bins; what lies in a bin is longer than its lower edge.
+    """Idle intervals of one run by length, in B bins, each without its lower edge.
 
     Parameters
     ----------
     over_s, up_to_s : (B,) float64
-        Edges of the bins in seconds; the last ``up_to_s`` is inf where the last bin is open.
+        Edges of the bins in seconds; the last ``up_to_s`` may be inf.
     n_intervals, n_censored, n_allocated : (B,) int64
-        Intervals; of them those cut by an edge of the window, and those held by a job at some time.
+        Intervals; censored intervals; intervals held by a job at some time.
     idle_node_us, allocated_node_us : (B,) float64
-        Node time in them, and of it held by jobs.
+        Node time in the intervals, and its part held by jobs.
     """
 
     over_s: NDArray[np.float64]
@@ -71,7 +71,7 @@ class IdleIntervals:
 
     @property
     def edge_s(self) -> NDArray[np.float64]:
-        """Edges (B + 1,) as they are drawn: above 0, and finite, as wide as two bins a doubling are."""
+        """Edges (B + 1,) for drawing: above 0 and finite, by two bins a doubling."""
         edge = np.append(self.over_s, self.up_to_s[-1])
         if not math.isfinite(edge[-1]):
             edge[-1] = edge[-2] * math.sqrt(2)
@@ -81,7 +81,7 @@ class IdleIntervals:
 
     @property
     def held_share(self) -> NDArray[np.float64]:
-        """Of the node time of each bin; nan where there is none."""
+        """Share of the node time of each bin held by jobs; nan for an empty bin."""
         idle = np.where(self.idle_node_us > 0, self.idle_node_us, 1)
         return np.where(self.idle_node_us > 0, self.allocated_node_us / idle, np.nan)
 
@@ -92,7 +92,7 @@ class IdleIntervals:
         return above
 
     def is_of_the_log_of(self, other: IdleIntervals) -> bool:
-        """Whether both are of one log, as far as one can see."""
+        """Return whether both seem to be of one log."""
         return all(
             np.array_equal(getattr(self, name), getattr(other, name))
             for name in ("over_s", "n_intervals", "idle_node_us")
@@ -100,7 +100,7 @@ class IdleIntervals:
 
 
 def idle_intervals(run: RunResult) -> IdleIntervals:
-    """Table ``idle intervals`` of a run.
+    """Return the idle intervals of a run from its table.
 
     Raises
     ------
@@ -126,16 +126,16 @@ def idle_intervals(run: RunResult) -> IdleIntervals:
 
 
 def draw(found: Mapping[str, IdleIntervals]) -> Figure:
-    """Above the node-hours by length, or the share held run by run; below what lies in longer intervals."""
+    """Above, node-hours by length, or the share held run by run; below, the share in longer intervals."""
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1.0])
     low_s, high_s = _range(found)
     if len(found) == 1:
         _draw_node_hours(above, *found.values())
     else:
-        for mark, label, mine in numbered(found):
-            heights = 100 * np.append(mine.held_share, mine.held_share[-1])
-            above.step(mine.edge_s, heights, where="post", label=named(label, _HELD), **mark.paper_line)
+        for mark, label, data in by_run(found):
+            heights = 100 * np.append(data.held_share, data.held_share[-1])
+            above.step(data.edge_s, heights, where="post", label=tag(label, _HELD), **mark.paper_line)
         above.set_ylim(-2, 102)
     for words, mark, x, y in _curves(found):
         below.plot(x, y, label=words, **mark.paper_line)
@@ -148,7 +148,7 @@ def draw(found: Mapping[str, IdleIntervals]) -> Figure:
             axes.legend(fontsize=9, frameon=False, loc="best")
     else:
         legend_below(figure)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
@@ -158,12 +158,12 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
     if len(found) == 1:
         traces += _page_node_hours(*found.values())
     else:
-        for mark, label, mine in numbered(found):
-            held = [None if math.isnan(share) else 100 * share for share in mine.held_share.tolist()]
-            where, hover = _bins(mine), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
+        for mark, label, data in by_run(found):
+            held = [None if math.isnan(share) else 100 * share for share in data.held_share.tolist()]
+            where, hover = _bins(data), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
             line = {**mark.page_line, "shape": "hv"}
-            name, steps = named(label, _HELD), [*held, held[-1]]
-            x = mine.edge_s.tolist()
+            name, steps = tag(label, _HELD), [*held, held[-1]]
+            x = data.edge_s.tolist()
             traces.append(line_on_page(name, x, steps, hover, line=line, customdata=[*where, where[-1]]))
     for words, mark, x, longer in _curves(found):
         hover = f"{words}, longer than %{{customdata}}: %{{y:.3~r}} %"
@@ -185,26 +185,26 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
 
 
 def words(found: Mapping[str, IdleIntervals]) -> str:
-    """Where half of the node-hours are, and how much of those in short and in long intervals jobs held."""
+    """Lengths of the intervals with half of the node-hours, and the shares held of short and long intervals."""
     sentences = []
-    for k, (label, mine) in enumerate(found.items()):
+    for k, (label, data) in enumerate(found.items()):
         if k == 0 or not _is_one_log(found):
-            sentences.append(_told_of_log("" if _is_one_log(found) else label, mine))
-        sentences.append(_told_of_jobs(label, mine))
-    return said_of(found, sentences)
+            sentences.append(_log_sentence("" if _is_one_log(found) else label, data))
+        sentences.append(_jobs_sentence(label, data))
+    return join_text(found, sentences)
 
 
 def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
-    """A row a bin; bins of runs of other logs are put side by side."""
+    """A row a bin; bins of runs on different logs are side by side."""
     is_one_log = _is_one_log(found)
     columns = [Column("over_s", "Longer than", "seconds"), Column("up_to_s", "Up to", "seconds")]
     values: list[dict[_Edges, Any]] = []  # of each column after these, by bin
-    for k, (label, mine) in enumerate(found.items()):
+    for k, (label, data) in enumerate(found.items()):
         shown = [(column, label) for column in _OF_JOBS]
         if k == 0 or not is_one_log:
             shown = [*((column, "" if is_one_log else label) for column in _OF_LOG), *shown]
         columns += [column.of_run(name) for column, name in shown]
-        cells = _cells(mine)
+        cells = _cells(data)
         values += [cells[column.key] for column, _ in shown]
     edges = sorted({each for of_bin in values for each in of_bin}, key=lambda each: (each[0], each[1] or math.inf))
     rows = [[*each, *(of_bin.get(each) for of_bin in values)] for each in edges]
@@ -217,41 +217,41 @@ def _is_one_log(found: Mapping[str, IdleIntervals]) -> bool:
 
 
 def _range(found: Mapping[str, IdleIntervals]) -> tuple[float, float]:
-    edges = [mine.edge_s for mine in found.values()]
+    edges = [data.edge_s for data in found.values()]
     return float(min(edge[0] for edge in edges)) / 1.05, float(max(edge[-1] for edge in edges)) * 1.05
 
 
 def _curves(found: Mapping[str, IdleIntervals]) -> Iterable[tuple[str, Mark, list[float], list[float]]]:
-    """Words, mark and points of the curves below: those of the log once where all runs are of one log."""
+    """Words, mark and points of the lower curves; curves of the log once if all runs are on one log."""
     first = next(iter(found.values()))
     if _is_one_log(found):
         yield "of the node-hours", Mark("idle"), *_curve(first, first.idle_node_us)
         yield "of the idle intervals", Mark("idle", 1), *_curve(first, first.n_intervals)
     else:
-        for mark, label, mine in numbered(found):
-            yield named(label, "of the node-hours"), mark, *_curve(mine, mine.idle_node_us)
+        for mark, label, data in by_run(found):
+            yield tag(label, "of the node-hours"), mark, *_curve(data, data.idle_node_us)
 
 
-def _curve(mine: IdleIntervals, values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[list[float], list[float]]:
+def _curve(data: IdleIntervals, values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[list[float], list[float]]:
     """Points at the edges, in percent; nothing is longer than the last edge, if there is one."""
-    y = (100 * mine.longer(values)).tolist()
-    edge = mine.edge_s.tolist()
-    return (edge, [*y, 0.0]) if math.isfinite(mine.up_to_s[-1]) else (edge[:-1], y)
+    y = (100 * data.longer(values)).tolist()
+    edge = data.edge_s.tolist()
+    return (edge, [*y, 0.0]) if math.isfinite(data.up_to_s[-1]) else (edge[:-1], y)
 
 
-def _draw_node_hours(axes: Axes, mine: IdleIntervals) -> None:
-    edge = mine.edge_s
+def _draw_node_hours(axes: Axes, data: IdleIntervals) -> None:
+    edge = data.edge_s
     held, rest = (
-        part / NODE_US_PER_HOUR for part in (mine.allocated_node_us, mine.idle_node_us - mine.allocated_node_us)
+        part / NODE_US_PER_HOUR for part in (data.allocated_node_us, data.idle_node_us - data.allocated_node_us)
     )
     of_bars: Trace = {"align": "edge", "width": np.diff(edge)}
     axes.bar(edge[:-1], held, label=_HELD, **of_bars, **Mark("useful").paper_fill)
     axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **Mark("unallocated", 1).paper_fill)
 
 
-def _page_node_hours(mine: IdleIntervals) -> list[Trace]:
-    edge = mine.edge_s
-    held, rest = mine.allocated_node_us, mine.idle_node_us - mine.allocated_node_us
+def _page_node_hours(data: IdleIntervals) -> list[Trace]:
+    edge = data.edge_s
+    held, rest = data.allocated_node_us, data.idle_node_us - data.allocated_node_us
     return [
         {
             "type": "bar",
@@ -263,8 +263,8 @@ def _page_node_hours(mine: IdleIntervals) -> list[Trace]:
             "customdata": [
                 [where, f"{amount(hours)} node-hours {name}", f"{count(n, 'idle interval')}, {n_allocated:,} held"]
                 for where, hours, n, n_allocated in zip(
-                    _bins(mine), (values / NODE_US_PER_HOUR).tolist(), mine.n_intervals.tolist(),
-                    mine.n_allocated.tolist(),
+                    _bins(data), (values / NODE_US_PER_HOUR).tolist(), data.n_intervals.tolist(),
+                    data.n_allocated.tolist(),
                     strict=True,
                 )
             ],
@@ -274,59 +274,59 @@ def _page_node_hours(mine: IdleIntervals) -> list[Trace]:
     ]  # fmt: skip
 
 
-def _bins(mine: IdleIntervals) -> list[str]:
+def _bins(data: IdleIntervals) -> list[str]:
     """``idle intervals of 4.27 min to 6.03 min``."""
     return [
         f"idle intervals of {duration(low)} to {duration(high)}"
         if math.isfinite(high)
         else f"idle intervals of more than {duration(low)}"
-        for low, high in zip(mine.over_s.tolist(), mine.up_to_s.tolist(), strict=True)
+        for low, high in zip(data.over_s.tolist(), data.up_to_s.tolist(), strict=True)
     ]
 
 
-def _cells(mine: IdleIntervals) -> dict[str, dict[_Edges, Any]]:
+def _cells(data: IdleIntervals) -> dict[str, dict[_Edges, Any]]:
     """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by the column's key and by bin."""
     by_key = {
-        "n_intervals": mine.n_intervals,
-        "n_censored": mine.n_censored,
-        "idle_node_hours": mine.idle_node_us / NODE_US_PER_HOUR,
-        "n_allocated": mine.n_allocated,
-        "held_node_hours": mine.allocated_node_us / NODE_US_PER_HOUR,
-        "held_share": mine.held_share,
-        "up_to_s": mine.up_to_s,
+        "n_intervals": data.n_intervals,
+        "n_censored": data.n_censored,
+        "idle_node_hours": data.idle_node_us / NODE_US_PER_HOUR,
+        "n_allocated": data.n_allocated,
+        "held_node_hours": data.allocated_node_us / NODE_US_PER_HOUR,
+        "held_share": data.held_share,
+        "up_to_s": data.up_to_s,
     }
     known = {key: [each if math.isfinite(each) else None for each in values.tolist()] for key, values in by_key.items()}
-    edges = list(zip(mine.over_s.tolist(), known["up_to_s"], strict=True))
+    edges = list(zip(data.over_s.tolist(), known["up_to_s"], strict=True))
     return {key: dict(zip(edges, values, strict=True)) for key, values in known.items()}
 
 
-def _told_of_log(label: str, mine: IdleIntervals) -> str:
-    longer = mine.longer(mine.idle_node_us)
+def _log_sentence(label: str, data: IdleIntervals) -> str:
+    longer = data.longer(data.idle_node_us)
     k = int(np.flatnonzero(longer >= 0.5)[-1])
-    n, cut = int(mine.n_intervals.sum()), int(mine.n_censored.sum())
-    of_intervals = mine.longer(mine.n_intervals)[k]
+    n, cut = int(data.n_intervals.sum()), int(data.n_censored.sum())
+    of_intervals = data.longer(data.n_intervals)[k]
     text = (
-        f"{count(n, 'idle interval')}: those longer than {duration(mine.over_s[k])} make up "
+        f"{count(n, 'idle interval')}: those longer than {duration(data.over_s[k])} make up "
         f"{percent(float(of_intervals))} of the number and {percent(float(longer[k]))} of the idle node-hours"
     )
     if cut:
         are = "is" if cut == 1 else "are"
         text += f" ({cut:,} {are} cut by an edge of the window, and may have been longer than it shows)"
-    return f"{named(label, text)}."
+    return f"{tag(label, text)}."
 
 
-def _told_of_jobs(label: str, mine: IdleIntervals) -> str:
-    held, idle = int(mine.allocated_node_us.sum()), int(mine.idle_node_us.sum())
+def _jobs_sentence(label: str, data: IdleIntervals) -> str:
+    held, idle = int(data.allocated_node_us.sum()), int(data.idle_node_us.sum())
     text = f"jobs held {percent(held / idle)} of the idle node-hours"
     parts = []
     for word, which, edges, end in (
-        ("up to", mine.up_to_s <= _nearest(mine.up_to_s, _SHORT_S), mine.up_to_s, np.max),
-        ("over", mine.over_s >= _nearest(mine.over_s, _LONG_S), mine.over_s, np.min),
+        ("up to", data.up_to_s <= _nearest(data.up_to_s, _SHORT_S), data.up_to_s, np.max),
+        ("over", data.over_s >= _nearest(data.over_s, _LONG_S), data.over_s, np.min),
     ):
-        if part := int(mine.idle_node_us[which].sum()):
-            share = percent(int(mine.allocated_node_us[which].sum()) / part)
+        if part := int(data.idle_node_us[which].sum()):
+            share = percent(int(data.allocated_node_us[which].sum()) / part)
             parts.append(f"{share} of those in idle intervals of {word} {duration(end(edges[which]))}")
-    return told(label, ", ".join(filter(None, (text, " and ".join(parts)))))
+    return sentence(label, ", ".join(filter(None, (text, " and ".join(parts)))))
 
 
 def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:

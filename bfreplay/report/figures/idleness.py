@@ -1,4 +1,4 @@
-"""Figures of the idle nodes of a log: when, how wide, in intervals of what length, in bursts of what size."""
+"""Figures of the idle nodes of a log: over time, at once, by length of interval, by size of burst."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LengthCurves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WidthCurves:
-    """By ``nodes`` (W,) idle at once: ``share`` of time, ``mean_s`` and ``median_s`` of a stretch (NaN: none)."""
+    """Curves by ``nodes`` (W,) idle at once: ``share`` of time, ``mean_s`` and ``median_s`` of a stretch (or NaN)."""
 
     nodes: NDArray[np.int64]
     share: NDArray[np.float64]
@@ -74,7 +74,7 @@ def hour_table(idleness: Idleness) -> NDArray[np.float64] | None:
 
 
 def colour_range(table: NDArray[np.float64]) -> tuple[float, float]:
-    """Lowest and highest number of nodes that colours tell apart.
+    """Lowest and highest number of nodes of the colour scale.
 
     The lowest is 0 where the least cell is near it, at most a quarter of the greatest; else that cell. It stays a tenth
     below the greatest, so that small differences do not look large.
@@ -104,7 +104,7 @@ def length_curves(idleness: Idleness) -> LengthCurves:
 
 
 def width_curves(idleness: Idleness) -> WidthCurves:
-    """Of each power of two up to the machine."""
+    """Return the curves at each power of two up to the size of the machine."""
     rows = idleness.widths
     return WidthCurves(
         nodes=np.array([each.nodes for each in rows]),
@@ -115,7 +115,7 @@ def width_curves(idleness: Idleness) -> WidthCurves:
 
 
 def bursts_per_day(bursts: Bursts, idleness: Idleness) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Nodes at once (1, 2, 4, ...), and how many bursts a day have at least so many."""
+    """Nodes at once (1, 2, 4, ...), and the number of bursts a day of at least that size."""
     per_day = DAY_US / (idleness.window_end_us - idleness.window_start_us)
     nodes = np.array([nodes for nodes, _ in bursts.at_least], dtype=np.int64)
     return nodes, np.array([count * per_day for _, count in bursts.at_least], dtype=np.float64)
@@ -188,7 +188,7 @@ def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
 
 
 def draw_lengths(idleness: Idleness) -> Drawing:
-    """Above, how idle intervals and their node-hours spread over lengths; below, the share in longer ones."""
+    """Above, idle intervals and their node-hours by length; below, the share in longer intervals."""
     curves = length_curves(idleness)
     figure = new_figure(9.0, 5.4)
     if not len(curves.of_intervals):
@@ -219,7 +219,7 @@ def draw_lengths(idleness: Idleness) -> Drawing:
 
 
 def draw_widths(idleness: Idleness) -> Drawing:
-    """Above, the share of time with at least so many nodes idle; below, how long that lasts without a break."""
+    """Above, the share of time with at least a number of nodes idle; below, the length of such stretches."""
     curves = width_curves(idleness)
     figure = new_figure(9.0, 5.0)
     share, lasts = figure.subplots(2, 1, sharex=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.report.figures.over_time import StepSeries
-from bfreplay.runs.explain.nodes_over_time import nodes_held
+from bfreplay.runs.explain.nodes_over_time import sum_intervals
 from bfreplay.runs.explain.saved_tables import Allocations
 
 MOST_ROWS = 100
@@ -26,18 +26,18 @@ class JobRow:
     Parameters
     ----------
     label
-        What it is called; of a row that jobs share, its number.
+        Name of the job; number of a row that jobs share.
     jobs : (K,)
         Names of its jobs, one after another.
     since_us : (K,) int64
-        When each first held a node.
+        First time at which each held a node.
     nodes
-        Nodes held by the job of the time, or by all of those of the time.
+        Nodes held by the jobs of the row.
     at_once
-        As many jobs as may hold nodes in this row at once.
+        Most jobs that may hold nodes in this row at once.
     places
-        Where the nodes are, each from when on; empty where nodes are all alike and nobody shares them, and in rows of
-        several jobs at once.
+        Start time and words of each change of node type or sharing; empty for nodes that are all alike and not shared,
+        and in rows of several jobs at once.
     """
 
     label: str
@@ -49,7 +49,7 @@ class JobRow:
 
 
 def part_of(held: Allocations, start_us: int, end_us: int) -> Allocations:
-    """What of ``held`` lies between two times, cut there."""
+    """Return the part of ``held`` between two times."""
     kept = held.where((held.from_us < end_us) & (held.to_us > start_us))
     return replace(kept, from_us=np.maximum(kept.from_us, start_us), to_us=np.minimum(kept.to_us, end_us))
 
@@ -62,15 +62,14 @@ def rows_of(
     Parameters
     ----------
     held
-        Who held how many nodes when, between ``start_us`` and ``end_us``.
+        Allocations between ``start_us`` and ``end_us``.
     models
         Jobs and their models in order of admission, which is that of the rows.
     start_us, end_us
-        Of the rows, in microseconds since the epoch.
+        Span of the rows, in microseconds since the epoch.
     most_rows
-        Up to so many jobs have a row each. More share rows: each takes the first that no other holds between its first
-        and last node, so that there are as many rows as jobs at once. If these are more than ``most_rows`` as well,
-        neighbours of such rows are added up.
+        Up to this number, each job has its own row. More jobs share rows: each takes the first row that is free from
+        its first to its last node. If these rows are too many as well, neighbouring rows are added up.
     """
     since, until, job = held.from_us, held.to_us, held.job
     first, last = np.full(len(held.names), end_us), np.full(len(held.names), start_us)
@@ -93,7 +92,7 @@ def rows_of(
     for k, label in enumerate(labels):
         mine, members = row == k, numbers[places == k]
         members = members[np.argsort(first[members], kind="stable")]
-        nodes = nodes_held(held.count[mine], since[mine], until[mine], start_us, end_us)
+        nodes = sum_intervals(held.count[mine], since[mine], until[mine], start_us, end_us)
         names = tuple(held.names[member] for member in members)
         lanes = min(at_once, n_lanes - k * at_once)
         places_of_row = _places(held.where(mine)) if at_once == 1 and has_places(held) else ()
@@ -103,12 +102,12 @@ def rows_of(
 
 
 def has_places(held: Allocations) -> bool:
-    """Whether there is more to say of nodes than how many."""
+    """Return whether nodes have types, or are shared."""
     return held.type_names not in ((), (ANY_TYPE,)) or bool(held.sharing.any())
 
 
 def _places(held: Allocations) -> tuple[tuple[int, str], ...]:
-    """Type of the nodes of a job, or of jobs one after another, and whether they are shared, at each change."""
+    """Type of the nodes, and sharing, at each change."""
     found: list[tuple[int, str]] = []
     for k in np.argsort(held.from_us, kind="stable").tolist():
         name = held.type_names[held.node_type[k]]
@@ -129,18 +128,18 @@ def most_of_a_job(held: Allocations) -> int:
 
 
 def labels_of_jobs(jobs: Iterable[tuple[str, str | None]]) -> list[str]:
-    """``job (model)`` of each, short and all different; the model is left out where the job's name tells it."""
+    """``job (model)`` of each, short and unique; without the model if it is part of the job's name."""
     labels: list[str] = []
     seen: dict[str, int] = {}
     for name, model in jobs:
-        label = shortened(name if not model or model.lower() in name.lower() else f"{name} ({model})")
+        label = shorten(name if not model or model.lower() in name.lower() else f"{name} ({model})")
         seen[label] = seen.get(label, 0) + 1
         labels.append(label if seen[label] == 1 else f"{label} #{seen[label]}")
     return labels
 
 
-def shortened(text: str, longest: int = _LONGEST_LABEL) -> str:
-    """At most ``longest`` characters: what is left out is in the middle, as names differ at their ends."""
+def shorten(text: str, longest: int = _LONGEST_LABEL) -> str:
+    """Shorten to at most ``longest`` characters in the middle, as names differ at their ends."""
     if len(text) <= longest:
         return text
     head = (longest - 1) // 2
@@ -148,7 +147,7 @@ def shortened(text: str, longest: int = _LONGEST_LABEL) -> str:
 
 
 def _lanes(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of each job (J,): the lowest that is free when it begins."""
+    """Row of each job (J,): the lowest one that is free at its start."""
     lane = np.zeros(first.size, dtype=np.int64)
     free: list[int] = []
     taken: list[tuple[int, int]] = []  # until when, lane

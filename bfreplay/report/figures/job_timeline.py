@@ -1,4 +1,4 @@
-"""Which job held how many nodes when."""
+"""Nodes of each job over time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settled
+from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
-from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, named, said_of
+from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, join_text, layout_axis, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, even_columns, outer_part
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.wording import amount, count
@@ -40,13 +40,13 @@ class JobTimeline:
     Parameters
     ----------
     span
-        What is looked at: the window, or a part of it.
+        The window, or a part of it.
     held
-        Who held how many nodes when, in that part.
+        Allocations in that part.
     models
         Jobs and their models in order of admission, those never admitted last.
     rows
-        Of the picture; none is empty.
+        Rows of the picture; none is empty.
     """
 
     span: Part
@@ -82,12 +82,12 @@ class JobTimeline:
 
     @property
     def is_shared(self) -> bool:
-        """Whether rows show several jobs, one after another or at once."""
+        """True if rows show several jobs, one after another or at once."""
         return any(len(row.jobs) > 1 for row in self.rows)
 
     @property
     def most(self) -> int:
-        """Nodes of a row at once."""
+        """Most nodes of a row at once."""
         return int(max(row.nodes.most.max() for row in self.rows))
 
 
@@ -114,21 +114,21 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     most = 8.0 if len(found) == 1 else 4.5
-    heights = [min(0.7 + 0.15 * len(mine.rows), most) for mine in found.values()]
+    heights = [min(0.7 + 0.15 * len(data.rows), most) for data in found.values()]
     figure = new_figure(9.0, sum(heights) + 0.9)
-    span = outer_part([mine.span for mine in found.values()])
+    span = outer_part([data.span for data in found.values()])
     colours = LinearSegmentedColormap.from_list("held", [(share, LIGHT[role]) for share, role in _HEAT])
-    scale = Normalize(0.0, max(mine.most for mine in found.values()))
+    scale = Normalize(0.0, max(data.most for data in found.values()))
     panels = panels_below(figure, heights)
-    for axes, height, (label, mine) in zip(panels, heights, found.items(), strict=True):
-        edges = even_columns(mine.span.start_us, mine.span.end_us, _COLUMNS)
+    for axes, height, (label, data) in zip(panels, heights, found.items(), strict=True):
+        edges = even_columns(data.span.start_us, data.span.end_us, _COLUMNS)
         start, end = (float(day) for day in span.days(edges[[0, -1]]))
-        heat = np.array([row.nodes.in_columns(edges).mean for row in mine.rows])
+        heat = np.array([row.nodes.in_columns(edges).mean for row in data.rows])
         axes.imshow(
             heat, cmap=colours, norm=scale, aspect="auto", interpolation="nearest",
-            extent=(start, end, len(mine.rows) - 0.5, -0.5),
+            extent=(start, end, len(data.rows) - 0.5, -0.5),
         )  # fmt: skip
-        _name_rows(axes, mine, height)
+        _name_rows(axes, data, height)
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
         axes.tick_params(axis="x", labelsize=9)
         for side in ("top", "right"):
@@ -139,22 +139,22 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     bar.ax.tick_params(labelsize=9)
     bar.ax.yaxis.set_major_formatter(plain_tick)
     bar.outline.set_visible(False)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     """A heat map a run, one below the other, with the same colours and the same time."""
-    top = max(mine.most for mine in found.values())
+    top = max(data.most for data in found.values())
     tallest = 900 if len(found) == 1 else 420
-    pixels = [min(max(18 * len(mine.rows), 120), tallest) for mine in found.values()]
+    pixels = [min(max(18 * len(data.rows), 120), tallest) for data in found.values()]
     parts = domains(pixels)
     most_steps = _MOST_STEPS // len(found)
     layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for k, (label, mine) in enumerate(found.items()):
-        names = [named(label, row.label) for row in mine.rows]
-        series |= dict(zip(names, _thinned([row.nodes for row in mine.rows], most_steps), strict=True))
+    for k, (label, data) in enumerate(found.items()):
+        names = [tag(label, row.label) for row in data.rows]
+        series |= dict(zip(names, _thin([row.nodes for row in data.rows], most_steps), strict=True))
         traces.append(
             {
                 "type": "heatmap", "rows": names, "y": [_as_text(name) for name in names], "yaxis": axis(k),
@@ -164,11 +164,11 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
             }
         )  # fmt: skip
         meta: Trace = {}
-        if mine.is_shared:
-            meta["row_jobs"] = [_of_row(row, mine.span.start_us) for row in mine.rows]
-        if any(row.places for row in mine.rows):
-            most = _MOST_PLACES // (len(found) * len(mine.rows))
-            meta["row_places"] = [_places_of_row(row, mine.span.start_us, most) for row in mine.rows]
+        if data.is_shared:
+            meta["row_jobs"] = [_of_row(row, data.span.start_us) for row in data.rows]
+        if any(row.places for row in data.rows):
+            most = _MOST_PLACES // (len(found) * len(data.rows))
+            meta["row_places"] = [_places_of_row(row, data.span.start_us, most) for row in data.rows]
         if meta:
             traces[-1]["meta"] = meta
         layout[layout_axis(k)] = {**ROWS, "fixedrange": True, "domain": parts[k], "tickfont": {"size": 11}}
@@ -178,42 +178,42 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
 
 
 def words(found: Mapping[str, JobTimeline]) -> str:
-    """How many jobs held nodes, and which held the most."""
-    return said_of(found, (_told(label, mine) for label, mine in found.items()))
+    """Number of jobs that held nodes, and the job with the most."""
+    return join_text(found, (_sentence(label, data) for label, data in found.items()))
 
 
-def _told(label: str, mine: JobTimeline) -> str:
-    text = f"{count(mine.n_jobs, 'job')} held nodes"
-    without = len(mine.models) - mine.n_jobs
+def _sentence(label: str, data: JobTimeline) -> str:
+    text = f"{count(data.n_jobs, 'job')} held nodes"
+    without = len(data.models) - data.n_jobs
     if without:
-        text += f", {without:,} never did and {'is' if without == 1 else 'are'} left out"
-    if mine.is_shared:
-        at_once = mine.rows[0].at_once
-        text += f", at most {sum(row.at_once for row in mine.rows):,} at once: a row shows "
+        text += f", {without:,} never did and {'is' if without == 1 else 'are'} omitted"
+    if data.is_shared:
+        at_once = data.rows[0].at_once
+        text += f", at most {sum(row.at_once for row in data.rows):,} at once: a row shows "
         text += "one job after another" if at_once == 1 else f"up to {at_once:,} jobs at once"
-    charged_us = mine.held.count * mine.held.charged_us
-    held_us = np.zeros(len(mine.held.names), dtype=np.int64)
-    np.add.at(held_us, mine.held.job, charged_us)
+    charged_us = data.held.count * data.held.charged_us
+    held_us = np.zeros(len(data.held.names), dtype=np.int64)
+    np.add.at(held_us, data.held.job, charged_us)
     busiest = int(held_us.argmax())
-    text += f"; the most node-hours went to {mine.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)})"
-    text += f", and no job held more than {count(most_of_a_job(mine.held), 'node')} at once"
-    if len(mine.held.type_names) > 1:
-        of_type = np.zeros(len(mine.held.type_names), dtype=np.int64)
-        np.add.at(of_type, mine.held.node_type, charged_us)
-        each = (f"{amount(of_type[k] / NODE_US_PER_HOUR)} of {name}" for k, name in enumerate(mine.held.type_names))
+    text += f"; the most node-hours went to {data.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)})"
+    text += f", and no job held more than {count(most_of_a_job(data.held), 'node')} at once"
+    if len(data.held.type_names) > 1:
+        of_type = np.zeros(len(data.held.type_names), dtype=np.int64)
+        np.add.at(of_type, data.held.node_type, charged_us)
+        each = (f"{amount(of_type[k] / NODE_US_PER_HOUR)} of {name}" for k, name in enumerate(data.held.type_names))
         text += f"; node-hours by type: {', '.join(each)}"
-    if mine.held.sharing.any():
+    if data.held.sharing.any():
         text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
-    return f"{named(label, text)}."
+    return f"{tag(label, text)}."
 
 
-def _name_rows(axes: Axes, mine: JobTimeline, inches: float) -> None:
-    """As many names as there is room for."""
-    rows = mine.rows
+def _name_rows(axes: Axes, data: JobTimeline, inches: float) -> None:
+    """Set as many names as there is room for."""
+    rows = data.rows
     step = max(1, -(-len(rows) * 10 // int(inches * 100)))
     shown = range(0, len(rows), step)
     size = min(9.0, max(6.0, 72 * inches / len(rows) * step * 0.75))
-    if mine.is_shared:
+    if data.is_shared:
         axes.set_yticks(shown, labels=[f"{k * rows[0].at_once + 1}" for k in shown], fontsize=size)
         axes.set_ylabel("jobs at once", fontsize=10)
     else:
@@ -231,7 +231,7 @@ def domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
     return found
 
 
-def _thinned(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
+def _thin(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
     """The same where all have at most ``most_steps`` together; else those with more than their part in columns."""
     if sum(len(each.mean) for each in series) <= most_steps:
         return [each.coarse() for each in series]
@@ -250,7 +250,7 @@ def _of_row(row: JobRow, start_us: int) -> Trace:
 
 
 def _places_of_row(row: JobRow, start_us: int, most: int) -> Trace:
-    """Where its nodes are, from which second of the window on; all places at once where there are too many changes."""
+    """Words about the nodes of a row by second of the window; all at once for too many changes."""
     places = row.places
     if len(places) > max(1, most):
         places = ((places[0][0], " or ".join(dict.fromkeys(words for _, words in places))),)
@@ -259,7 +259,7 @@ def _places_of_row(row: JobRow, start_us: int, most: int) -> Trace:
 
 
 def _as_text(name: str) -> str:
-    """A name for Plotly, which takes texts for HTML."""
+    """Escape a name for Plotly, which parses texts as HTML."""
     return escape(name, quote=False)
 
 

@@ -1,4 +1,4 @@
-"""How runs and parts of a figure are told apart, by colour and without it: on paper, and on the page."""
+"""Colours, dashes, hatches and labels of runs and parts of a figure, on paper and on the page."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _COLOURS = {
     **{f"run-{k}": pair for k, pair in enumerate(zip(OKABE_ITO, _ON_DARK, strict=True))},
 }
 LIGHT: Mapping[str, str] = {name: light for name, (light, _) in _COLOURS.items()}
-"""Colour by what it stands for, on a light ground and on paper."""
+"""Colour by role, on a light ground and on paper."""
 DARK: Mapping[str, str] = {name: dark for name, (_, dark) in _COLOURS.items()}
 """The same names on a dark ground."""
 
@@ -65,7 +65,7 @@ ROWS: Trace = {"type": "category", "autorange": "reversed", "automargin": True, 
 """Plotly's vertical axis of bars or jobs one below the other."""
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-"""Of Plotly, as ``LINES`` of matplotlib."""
+"""Dashes of Plotly, in the order of ``LINES``."""
 
 _HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...")
 _PATTERNS = ("", "/", "\\", "x", "-", ".")
@@ -74,14 +74,14 @@ _LABEL = re.compile(r"([A-Z]+)(?: \(.*\))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A colour by what it stands for, a name of ``LIGHT``, with the ``k``-th dashes, hatch or pattern; 0 has none."""
+    """A colour by role (a name of ``LIGHT``) with the ``k``-th dashes, hatch or pattern; 0 has none."""
 
     role: str
     k: int = 0
 
     @classmethod
     def of_run(cls, k: int) -> Mark:
-        """Of the ``k``-th run."""
+        """Return the mark of the ``k``-th run."""
         return cls(f"run-{k % len(OKABE_ITO)}", k)
 
     @property
@@ -117,12 +117,12 @@ class Mark:
 
 
 def run_number(label: str) -> int:
-    """Which run a label stands for: 0 for ``A (run-120)`` and for the empty one, 25 for ``Z``, 26 for ``AA``.
+    """Return the number of the run of a label: 0 for ``A (run-120)`` and for ``""``, 25 for ``Z``, 26 for ``AA``.
 
     Raises
     ------
     InputError
-        It is not a label as ``RunFigure`` has them.
+        Not a label of ``RunFigure``.
     """
     if not label:
         return 0
@@ -137,16 +137,16 @@ def run_number(label: str) -> int:
     return number - 1
 
 
-def numbered(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
+def by_run(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
     """Mark, label and data of each run.
 
-    The mark is that of the label, not of the place: a run looks the same in all figures, also in those in which
-    another one has nothing to show.
+    The mark depends on the label, not on the position: a run looks the same in all figures, also where another run has
+    nothing to show.
 
     Raises
     ------
     InputError
-        One of the labels is none, or two of them stand for the same run, so that both would look the same.
+        Invalid label, or two labels of the same run.
     """
     runs = [(run_number(label), label, data) for label, data in found.items()]
     if len({k for k, *_ in runs}) < len(runs):
@@ -155,48 +155,48 @@ def numbered(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
 
 
 def all_are_alike(runs: Iterable[D], are_alike: Callable[[D, D], bool]) -> bool:
-    """Whether each of them is like the first, so that what they share is shown once."""
+    """Return whether each run is like the first, so that common parts are shown once."""
     first, *others = runs
     return all(are_alike(first, other) for other in others)
 
 
-def named(label: str, words: str) -> str:
-    """``A: idle``; of a single run, whose label is empty, the words alone."""
+def tag(label: str, words: str) -> str:
+    """Return ``A: idle``; for a single run, whose label is empty, the words alone."""
     return f"{label}: {words}" if label else words
 
 
-def told(label: str, text: str) -> str:
-    """A sentence about a run; of a single one, whose label is empty, with a capital."""
-    return f"{named(label, text) if label else text[0].upper() + text[1:]}."
+def sentence(label: str, text: str) -> str:
+    """Return a sentence about a run; for a single run, whose label is empty, with a capital."""
+    return f"{tag(label, text) if label else text[0].upper() + text[1:]}."
 
 
-def said_of(runs: Sized, sentences: Iterable[str]) -> str:
-    """Sentences of a figure's words: one after another, or of several runs each on a line of its own."""
+def join_text(runs: Sized, sentences: Iterable[str]) -> str:
+    """Join the sentences of a figure: with spaces, or for several runs with line breaks."""
     return ("\n" if len(runs) > 1 else " ").join(sentences)
 
 
 def amount_of(value: float, word: str) -> str:
-    """``12.5 nodes``, and ``1 node`` where that is what is written."""
+    """Return ``12.5 nodes``, or ``1 node``."""
     text = amount(value)
     return f"{text} {word}{'' if text == '1' else 's'}"
 
 
 def in_lines(text: str, width: int = 12, by: str = "<br>") -> str:
-    """Broken between words into lines of at most ``width`` letters, where words allow it."""
+    """Break between words into lines of at most ``width`` characters if words allow it."""
     return by.join(wrap(text, width, break_long_words=False, break_on_hyphens=False))
 
 
 def axis(k: int, letter: str = "y") -> str:
-    """What a trace calls the ``k``-th axis, from 0 on: ``y``, ``y2``, ``y3``."""
+    """Name of the ``k``-th axis, from 0 on, in a trace: ``y``, ``y2``, ``y3``."""
     return letter if k == 0 else f"{letter}{k + 1}"
 
 
 def layout_axis(k: int, letter: str = "y") -> str:
-    """What the layout calls it: ``yaxis``, ``yaxis2``, ``yaxis3``."""
+    """Name of the ``k``-th axis in the layout: ``yaxis``, ``yaxis2``, ``yaxis3``."""
     return axis(k, f"{letter}axis")
 
 
 def line_on_page(name: str, x: list[Any], y: list[Any], hover: str, **more: Any) -> Trace:
-    """Plotly's line through points; ``hover`` is what it says of one of them."""
+    """Plotly's line through points; ``hover`` is the hover text of a point."""
     points = {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y}
     return {**points, **more, "hovertemplate": f"{hover}<extra></extra>"}

@@ -1,4 +1,4 @@
-"""Which job held each node when, as a Gantt chart."""
+"""Gantt chart: the job that held each node over time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import new_figure, panels_below, settled
+from bfreplay.report.figures.axes import new_figure, panels_below, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import domains
-from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, ROWS, Trace, axis, layout_axis, named, said_of, told
+from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, ROWS, Trace, axis, join_text, layout_axis, sentence, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.wording import count
 
@@ -38,9 +38,9 @@ class NodeGantt:
     Parameters
     ----------
     span
-        What is looked at: the window, or a part of it.
+        The window, or a part of it.
     nodes
-        Names of the nodes that are shown, in the order of their names.
+        Names of the shown nodes, in order.
     jobs
         Names of jobs, in order of their first interval.
     node, job : (B,) int64
@@ -97,7 +97,7 @@ def node_gantt(run: RunResult) -> NodeGantt:
         raise NothingToShowError("no job held a node at any time of the window")
     table = table.take(np.argsort(np.asarray(table["from"].cast("int64")), kind="stable"))
     from_us, to_us = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("from", "to"))
-    (nodes, node), (jobs, job) = (_numbered(table[name]) for name in ("node", "job"))
+    (nodes, node), (jobs, job) = (_positions(table[name]) for name in ("node", "job"))
     held_us = np.zeros(len(nodes))
     np.add.at(held_us, node, to_us - from_us)
     busiest = np.argsort(-held_us, kind="stable")
@@ -134,7 +134,7 @@ def draw(found: Mapping[str, NodeGantt]) -> Figure:
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     draw_time_axis(panels[-1], span)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, NodeGantt]) -> PageFigure:
@@ -146,7 +146,7 @@ def page(found: Mapping[str, NodeGantt]) -> PageFigure:
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for k, (label, each) in enumerate(found.items()):
-        names = [named(label, node) for node in each.nodes]
+        names = [tag(label, node) for node in each.nodes]
         series |= {name: each.series_of(row) for row, name in enumerate(names)}
         traces.append(
             {
@@ -162,8 +162,8 @@ def page(found: Mapping[str, NodeGantt]) -> PageFigure:
 
 
 def words(found: Mapping[str, NodeGantt]) -> str:
-    """How many nodes and jobs there are, and what is left out."""
-    return said_of(found, (told(label, _words_of(each)) for label, each in found.items()))
+    """Numbers of nodes and jobs, and the limit of the picture."""
+    return join_text(found, (sentence(label, _words_of(each)) for label, each in found.items()))
 
 
 def _words_of(each: NodeGantt) -> str:
@@ -174,10 +174,10 @@ def _words_of(each: NodeGantt) -> str:
     return f"{text}; colours repeat after eight jobs, and pointing at a bar names its job"
 
 
-def _numbered(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _positions(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Distinct words in order of appearance, and the position of each row's among them."""
     words_of = pc.dictionary_encode(column.cast("string").combine_chunks())
     return tuple(words_of.dictionary.to_pylist()), np.asarray(words_of.indices, dtype=np.int64)
 
 
-NODES: RunFigure[NodeGantt] = RunFigure("nodes", "Which job held each node when", node_gantt, draw, page, words)
+NODES: RunFigure[NodeGantt] = RunFigure("nodes", "Nodes by job over time", node_gantt, draw, page, words)

@@ -1,4 +1,4 @@
-"""Where the idle node-hours went."""
+"""Idle node-hours by label of the ledger."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bfreplay.report.figures.axes import dress, new_figure, settled
+from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, named, said_of
+from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, join_text, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
@@ -45,7 +45,7 @@ _PALE = ("unallocated", "rescaling")
 class NodeHours:
     """Node time of one run in node-microseconds: ``part`` by the keys of ``PARTS``, which add up to ``idle > 0``.
 
-    Of a search that is over (``is_search``) it ends with the search.
+    Of a finished search (``is_search``), the node time until its end.
     """
 
     idle: int
@@ -57,7 +57,7 @@ class NodeHours:
         return self.part[key] / NODE_US_PER_HOUR
 
     def share(self, key: str) -> float:
-        """Of the idle node time."""
+        """Share of the idle node time, by part."""
         return self.part[key] / self.idle
 
 
@@ -85,8 +85,8 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
     figure = new_figure(9.0, 1.5 + 0.5 * len(found))
     axes = figure.subplots()
     for part in _parts(found):
-        shares = [mine.share(part.key) for mine in found.values()]
-        lefts = [_left(mine, part) for mine in found.values()]
+        shares = [data.share(part.key) for data in found.values()]
+        lefts = [_left(data, part) for data in found.values()]
         axes.barh(range(len(found)), [100 * share for share in shares], left=lefts, height=0.62, label=part.words,
                   **part.mark.paper_fill)  # fmt: skip
         for row, (share, left) in enumerate(zip(shares, lefts, strict=True)):
@@ -101,14 +101,14 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     figure.legend(loc="outside upper left", ncols=4, fontsize=9, frameon=False)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, NodeHours]) -> PageFigure:
     """The same for the page, with node-hours in the hover texts."""
     traces: list[Trace] = []
     for part in _parts(found):
-        shares = [mine.share(part.key) for mine in found.values()]
+        shares = [data.share(part.key) for data in found.values()]
         traces.append(
             {
                 "type": "bar",
@@ -121,8 +121,8 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
                 "insidetextanchor": "middle",
                 "textangle": 0,
                 "customdata": [
-                    [named(label, part.words), f"{amount(mine.hours(part.key))} node-hours", percent(share)]
-                    for (label, mine), share in zip(found.items(), shares, strict=True)
+                    [tag(label, part.words), f"{amount(data.hours(part.key))} node-hours", percent(share)]
+                    for (label, data), share in zip(found.items(), shares, strict=True)
                 ],
                 "hovertemplate": "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})<extra></extra>",
                 "marker": part.mark.page_fill,
@@ -140,7 +140,7 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
 
 def words(found: Mapping[str, NodeHours]) -> str:
     """Shares of the labels, run by run."""
-    return said_of(found, (_told(label, mine) for label, mine in found.items()))
+    return join_text(found, (_sentence(label, data) for label, data in found.items()))
 
 
 def table(found: Mapping[str, NodeHours]) -> ShownTable:
@@ -153,32 +153,32 @@ def table(found: Mapping[str, NodeHours]) -> ShownTable:
         ]
     rows: list[list[Any]] = []
     for part in PARTS:
-        cells = [cell for mine in found.values() for cell in (mine.hours(part.key), mine.share(part.key))]
+        cells = [cell for data in found.values() for cell in (data.hours(part.key), data.share(part.key))]
         rows.append([part.words, *cells])
-    rows.append(["all", *(cell for mine in found.values() for cell in (mine.idle / NODE_US_PER_HOUR, 1.0))])
+    rows.append(["all", *(cell for data in found.values() for cell in (data.idle / NODE_US_PER_HOUR, 1.0))])
     return ShownTable("Where the idle node-hours went", tuple(columns), rows)
 
 
 def _parts(found: Mapping[str, NodeHours]) -> list[_Part]:
-    """Those that some run has."""
-    return [part for part in PARTS if any(mine.part[part.key] for mine in found.values())]
+    """Labels that some run has."""
+    return [part for part in PARTS if any(data.part[part.key] for data in found.values())]
 
 
-def _left(mine: NodeHours, part: _Part) -> float:
-    return 100 * sum(mine.share(before.key) for before in PARTS[: PARTS.index(part)])
+def _left(data: NodeHours, part: _Part) -> float:
+    return 100 * sum(data.share(before.key) for before in PARTS[: PARTS.index(part)])
 
 
-def _told(label: str, mine: NodeHours) -> str:
-    share = {part.key: percent(mine.share(part.key)) for part in PARTS}
-    when = " during the search," if mine.is_search else ""
+def _sentence(label: str, data: NodeHours) -> str:
+    share = {part.key: percent(data.share(part.key)) for part in PARTS}
+    when = " during the search," if data.is_search else ""
     text = (
-        f"Of {amount(mine.idle / NODE_US_PER_HOUR)} idle node-hours{when} {share['useful_node_us']} were useful, "
+        f"Of {amount(data.idle / NODE_US_PER_HOUR)} idle node-hours{when} {share['useful_node_us']} were useful, "
         f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were preempted, "
         f"{share['unallocated_node_us']} stayed unallocated"
     )
-    if mine.part["stalled_node_us"]:
+    if data.part["stalled_node_us"]:
         text += f", {share['stalled_node_us']} stalled ({HELD_NOTHING_MADE})"
-    return f"{named(label, text)}."
+    return f"{tag(label, text)}."
 
 
 NODE_HOURS: RunFigure[NodeHours] = RunFigure(

@@ -24,14 +24,14 @@ FINEST = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepSeries:
-    """A step function over a window, or what is left of one with too many steps.
+    """A step function over a window, reduced if it has too many steps.
 
     Parameters
     ----------
     edge_us : (T + 1,) int64
         Microseconds since the epoch, strictly increasing; the first and last are the window's.
     least, mean, most : (T,) float64
-        Of the function between two edges; all three are its height where no step has been merged with others.
+        Values between two edges; all three are equal without merged steps.
     """
 
     edge_us: NDArray[np.int64]
@@ -47,7 +47,7 @@ class StepSeries:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every step of the function is kept."""
+        """True if every step of the function is kept."""
         return self.least is self.most
 
     @property
@@ -94,17 +94,16 @@ class StepSeries:
 
 
 def columns_of(series: StepSeries, start_us: int, end_us: int, columns: int) -> StepSeries:
-    """What a picture of that many columns shows of a part of the window: as fine as there is room for.
+    """Return a part of the window, as fine as the columns of a picture allow.
 
     Parameters
     ----------
     series
         The step function.
     start_us, end_us
-        Of the part, inside the window of ``series``.
+        Part of the window of ``series``.
     columns
-        Room: a part with at most so many steps is given step by step, cut at its ends; another one in
-        ``even_columns``.
+        Most columns: a part with no more steps is returned step by step, cut at its ends; else in ``even_columns``.
     """
     part = series.between(start_us, end_us)
     return part if len(part.mean) <= columns else series.in_columns(even_columns(start_us, end_us, columns))
@@ -129,7 +128,7 @@ def _over(
 class Part:
     """A window of a run, or a part of it that begins ``after_us`` microseconds after its start.
 
-    ``is_relative``: times are no calendar's.
+    ``is_relative``: times without a calendar.
     """
 
     start_us: int

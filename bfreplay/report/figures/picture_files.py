@@ -1,4 +1,4 @@
-"""Pictures as files: PNG or SVG, the same bytes each time, whole or not at all; one of them, or all of one thing."""
+"""Pictures as files: PNG or SVG, reproducible bytes, complete or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMATS = ("png", "svg")
 
 
 def check_picture(file: Path, *, overwrite: bool = False) -> str:
-    """Return the format of ``file``; raises what ``save_picture`` would of its name, before anything is drawn."""
+    """Return the format of ``file``; raise the errors of ``save_picture`` about its name, before drawing."""
     ending = file.suffix.lower().removeprefix(".")
     if ending not in FORMATS:
         raise InputError(
@@ -102,7 +102,7 @@ def _draw_all(what: str, source: object, folder: Path) -> list[Path]:
     """Write the figures of a result into its folder, as PNG and SVG, over those that are there."""
     files = []
     for figure in figures_of(what):
-        drawn = figure.drawn(source)
+        drawn = figure.draw_from(source)
         for ending in FORMATS:
             files.append(folder / f"{figure.name}.{ending}")
             save_picture(drawn, files[-1], overwrite=True)
@@ -143,7 +143,7 @@ def draw_idleness(
         with written_whole(files, overwrite) as temporary:
             parts = iter(temporary)
             for figure in figures_of("log"):
-                drawn = figure.drawn(idleness)
+                drawn = figure.draw_from(idleness)
                 for ending in formats:
                     write_figure(drawn, next(parts), ending)
     except BaseException:
@@ -153,7 +153,7 @@ def draw_idleness(
 
 
 def check_idleness_pictures(folder: Path, formats: Sequence[str] = ("png",), *, overwrite: bool = False) -> None:
-    """Raise what `draw_idleness` would raise of the pictures that are there already, before anything is measured."""
+    """Raise the errors of ``draw_idleness`` about existing pictures, before measuring."""
     if folder.exists() and not folder.is_dir():
         raise _no_folder(folder, "it is a file")
     for file in _files(folder, formats):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settled
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, axis, in_lines, layout_axis, named, numbered, said_of
+from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, join_text, layout_axis, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.wording import amount, count, percent
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 CAUSES = (
     "nodes became idle",
     "nodes were reclaimed",
-    "nodes came and went at once",
+    "nodes joined and were reclaimed at once",
     "a job arrived",
-    "a job left",
+    "a job ended",
     "a round ended",
     "several of these at once",
     "the window began",
@@ -56,17 +56,17 @@ _COST_TITLE = "charged, % of the samples made"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rescales:
-    """Of one run, by cause.
+    """Rescales and preemptions of one run by cause.
 
     Parameters
     ----------
     by_cause
-        Of each of ``MEASURES`` an array by ``CAUSES``: (8,) of int64 for counts of jobs, of float64 for samples.
+        Array by ``CAUSES`` (8,) of each of ``MEASURES``: int64 for counts of jobs, float64 for samples.
     gross_samples
-        What the nodes that jobs held could have made: progress, and what rescaling and preemption took of it.
+        Samples that the allocated nodes could have made: progress, rescale cost and preemption cost.
     worked_off_rescale, worked_off_preempt
-        Samples that the ledger has: in continuous time what had been worked off of the charges when the job left or
-        the window ended, under the published clock what was charged.
+        Samples of the ledger: in continuous time, charges worked off by the end of the job or of the window; under the
+        published clock, all charges.
     """
 
     by_cause: Mapping[str, NDArray[np.int64] | NDArray[np.float64]]
@@ -75,19 +75,19 @@ class Rescales:
     worked_off_preempt: float
 
     def total(self, measure: str) -> Any:
-        """Over all causes: a whole number of jobs, or samples."""
+        """Sum over all causes: number of jobs, or samples."""
         return self.by_cause[measure].sum().item()
 
     def share(self, measure: str) -> NDArray[np.float64]:
-        """Of the gross samples, by cause; 0 where there are none."""
+        """Share of the gross samples by cause; 0 without any."""
         samples = np.asarray(self.by_cause[measure], dtype=np.float64)
         return samples / self.gross_samples if self.gross_samples else np.zeros(len(CAUSES))
 
 
 def rescales(run: RunResult) -> Rescales:
-    """Table ``decisions`` summed by what each decision followed.
+    """Sum the table ``decisions`` by cause.
 
-    Node events are told apart by whether nodes became idle, were reclaimed, or both at one instant.
+    Causes of node events: nodes became idle, were reclaimed, or both at one instant.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def rescales(run: RunResult) -> Rescales:
 
 
 def draw(found: Mapping[str, Rescales]) -> Figure:
-    """Numbers of jobs by cause, and below what was charged; several runs side by side, a panel a measure."""
+    """Numbers of jobs by cause, and costs below; several runs side by side, a panel a measure."""
     causes = _causes(found)
     names = [in_lines(CAUSES[cause], 15, "\n") for cause in causes]
     panels = _panels(found)
@@ -132,7 +132,7 @@ def draw(found: Mapping[str, Rescales]) -> Figure:
         axes.set_xticks(range(len(causes)), labels=names)
     if len(found) > 1:
         legend_below(figure)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, Rescales]) -> PageFigure:
@@ -184,8 +184,8 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
 
 
 def words(found: Mapping[str, Rescales]) -> str:
-    """How many there were, what was charged for them, and the cause that jobs paid the most for."""
-    return said_of(found, (_told(label, mine) for label, mine in found.items()))
+    """Numbers of rescales and preemptions, their cost, and the costliest cause."""
+    return join_text(found, (_sentence(label, data) for label, data in found.items()))
 
 
 def table(found: Mapping[str, Rescales]) -> ShownTable:
@@ -200,7 +200,7 @@ def table(found: Mapping[str, Rescales]) -> ShownTable:
     columns += [column.of_run(label) for label in found for column in of_run]
     rows: list[list[Any]] = []
     for cause in [*_causes(found), None]:
-        cells = (cell for mine in found.values() for cell in _cells(mine, cause, with_samples=with_samples))
+        cells = (cell for data in found.values() for cell in _cells(data, cause, with_samples=with_samples))
         rows.append(["all" if cause is None else CAUSES[cause], *cells])
     return ShownTable("Rescales and preemptions by cause", tuple(columns), rows)
 
@@ -223,7 +223,7 @@ _Panel = tuple[str, list[_Bar]]
 
 
 def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_reclaimed: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Position in ``CAUSES`` of what each decision followed."""
+    """Position in ``CAUSES`` of the cause of each decision."""
     of_trigger = {"pool": 0, "arrival": 3, "completion": 4, "round": 5, "window_begin": 7}
     cause = np.array([of_trigger.get(word, 6) for word in trigger], dtype=np.int64)
     is_pool = cause == 0
@@ -233,83 +233,83 @@ def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_reclaimed: NDAr
 
 
 def _causes(found: Mapping[str, Rescales]) -> list[int]:
-    """Positions of those that something came of in some run."""
+    """Positions of causes with a rescale or preemption in some run."""
     return [
-        k for k in range(len(CAUSES)) if any(mine.by_cause[name][k] for mine in found.values() for name in MEASURES)
+        k for k in range(len(CAUSES)) if any(data.by_cause[name][k] for data in found.values() for name in MEASURES)
     ]
 
 
 def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
     if len(found) == 1:
-        (mine,) = found.values()
+        (data,) = found.values()
         counts = [
-            _Bar(_WORDS[name], mine.by_cause[name], None, _texts("", mine, name), 0.27 * (k - 1), 0.25, _MARKS[name])
+            _Bar(_WORDS[name], data.by_cause[name], None, _texts("", data, name), 0.27 * (k - 1), 0.25, _MARKS[name])
             for k, name in enumerate(_WORDS)
         ]
-        return [("jobs", counts), (_COST_TITLE, list(_cost_bars(mine)))]
+        return [("jobs", counts), (_COST_TITLE, list(_cost_bars(data)))]
     width = 0.8 / len(found)
     panels: list[_Panel] = []
     for name in (*_WORDS, None):
         bars = []
-        for k, (mark, label, mine) in enumerate(numbered(found)):
+        for k, (mark, label, data) in enumerate(by_run(found)):
             if name is None:
-                heights: NDArray[Any] = 100 * (mine.share("rescale_cost") + mine.share("preemption_cost"))
-                both = zip(*(_texts(label, mine, cost) for cost in _COSTS), strict=True)
+                heights: NDArray[Any] = 100 * (data.share("rescale_cost") + data.share("preemption_cost"))
+                both = zip(*(_texts(label, data, cost) for cost in _COSTS), strict=True)
                 texts = ["<br>".join(pair) for pair in both]
             else:
-                heights, texts = mine.by_cause[name], _texts(label, mine, name)
+                heights, texts = data.by_cause[name], _texts(label, data, name)
             place = width * (k - (len(found) - 1) / 2)
             bars.append(_Bar(label, heights, None, texts, place, 0.92 * width, mark))
         panels.append((_COST_TITLE if name is None else _WORDS[name], bars))
     return panels
 
 
-def _cost_bars(mine: Rescales) -> Iterable[_Bar]:
+def _cost_bars(data: Rescales) -> Iterable[_Bar]:
     below = np.zeros(len(CAUSES))
     for name, word in _COSTS.items():
-        heights = 100 * mine.share(name)
-        yield _Bar(f"charged {word}", heights, below, _texts("", mine, name), 0.0, 0.5, _MARKS[name])
+        heights = 100 * data.share(name)
+        yield _Bar(f"charged {word}", heights, below, _texts("", data, name), 0.0, 0.5, _MARKS[name])
         below = below + heights
 
 
-def _texts(label: str, mine: Rescales, measure: str) -> list[str]:
-    """Of hovering, by cause."""
-    values = mine.by_cause[measure].tolist()
+def _texts(label: str, data: Rescales, measure: str) -> list[str]:
+    """Hover texts by cause."""
+    values = data.by_cause[measure].tolist()
     if measure in _WORDS:
         noun, way = _NOUNS[measure]
-        return [named(label, f"{count(value, noun)}{way}") for value in values]
+        return [tag(label, f"{count(value, noun)}{way}") for value in values]
     return [
-        named(label, f"{amount(value)} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
-        for value, share in zip(values, mine.share(measure).tolist(), strict=True)
+        tag(label, f"{amount(value)} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
+        for value, share in zip(values, data.share(measure).tolist(), strict=True)
     ]
 
 
-def _cells(mine: Rescales, cause: int | None, *, with_samples: bool) -> Iterator[Any]:
-    """Of the columns of one run, at a cause or over all of them."""
+def _cells(data: Rescales, cause: int | None, *, with_samples: bool) -> Iterator[Any]:
+    """Cells of one run, at a cause or over all causes."""
     for name in MEASURES:
-        value = mine.total(name) if cause is None else mine.by_cause[name][cause].item()
+        value = data.total(name) if cause is None else data.by_cause[name][cause].item()
         if name in _WORDS or with_samples:
             yield value
         if name in _COSTS:
-            yield value / mine.gross_samples if mine.gross_samples else None
+            yield value / data.gross_samples if data.gross_samples else None
 
 
-def _told(label: str, mine: Rescales) -> str:
-    preemptions = count(mine.total("preempted"), "preemption")
-    text = f"{count(mine.total('scaled_up'), 'rescale')} up, {mine.total('scaled_down'):,} down, {preemptions}"
-    rescale, preempt = mine.total("rescale_cost"), mine.total("preemption_cost")
+def _sentence(label: str, data: Rescales) -> str:
+    preemptions = count(data.total("preempted"), "preemption")
+    text = f"{count(data.total('scaled_up'), 'rescale')} up, {data.total('scaled_down'):,} down, {preemptions}"
+    rescale, preempt = data.total("rescale_cost"), data.total("preemption_cost")
     both = rescale + preempt
-    if mine.gross_samples and both:
-        shares = [percent(cost / mine.gross_samples) for cost in (rescale, preempt)]
+    if data.gross_samples and both:
+        shares = [percent(cost / data.gross_samples) for cost in (rescale, preempt)]
         text += f"; jobs were charged {shares[0]} of the samples made for rescaling and {shares[1]} for preemption"
-        cost = mine.by_cause["rescale_cost"] + mine.by_cause["preemption_cost"]
+        cost = data.by_cause["rescale_cost"] + data.by_cause["preemption_cost"]
         most = int(cost.argmax())
         text += f", {percent(float(cost[most] / both))} of that when {CAUSES[most]}"
-        open_share = 1 - (mine.worked_off_rescale + mine.worked_off_preempt) / both
+        open_share = 1 - (data.worked_off_rescale + data.worked_off_preempt) / both
         if open_share > 1e-9:
             when = "when the job left or the window ended"
             text += f"; {percent(open_share)} of the charges had not been worked off {when}"
-    return f"{named(label, text)}."
+    return f"{tag(label, text)}."
 
 
 RESCALES: RunFigure[Rescales] = RunFigure(

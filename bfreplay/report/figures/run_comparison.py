@@ -1,4 +1,4 @@
-"""Figures of a comparison of runs: differences over time, and what made them."""
+"""Figures of a comparison of runs: differences over time, and their causes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, new_figure, panels_below, settled
+from bfreplay.report.figures.axes import dress, new_figure, panels_below, settle
 from bfreplay.report.figures.figure import Figure, PageFigure
 from bfreplay.report.figures.marks import (
     BLUE,
@@ -24,8 +24,8 @@ from bfreplay.report.figures.marks import (
     run_number,
 )
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
-from bfreplay.report.shown_values import written
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
+from bfreplay.runs.metrics import value_text
 from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Differences:
     Parameters
     ----------
     run, names
-        Its label; and ``B (run-600) against A (run-120)``.
+        Label; and ``B (run-600) against A (run-120)``.
     window, bin_s
         Of the comparison.
     edge_us : (T + 1,) int64
@@ -94,9 +94,9 @@ class Steps:
     run, names
         Label of the run; and ``B (run-600) against A (run-120)``.
     words
-        Of N parts, those that are something.
+        Names of the N parts above 0.
     sizes
-        Of the parts; they add up to ``total``.
+        Sizes of the parts; they add up to ``total``.
     total
         The whole difference.
     """
@@ -109,7 +109,7 @@ class Steps:
 
     @property
     def starts(self) -> tuple[float, ...]:
-        """Where each bar begins: at the sum of those before it."""
+        """Start of each bar: the sum of the bars before it."""
         return tuple(float(sum(self.sizes[:k])) for k in range(len(self.sizes)))
 
 
@@ -123,9 +123,9 @@ def differences_over_time(comparison: RunComparison) -> list[Differences]:
     first = np.arange(0, edges.size - 1, -(-(edges.size - 1) // _MOST_BARS))
     found = []
     for pair in comparison.pairs:
-        mine, line = _of_run(hours, pair.run), _of_run(cumulative, pair.run)
+        data, line = _of_run(hours, pair.run), _of_run(cumulative, pair.run)
         share = _percent_of(pair)
-        change = np.asarray(mine["samples"]) - np.asarray(base["samples"])
+        change = np.asarray(data["samples"]) - np.asarray(base["samples"])
         found.append(
             Differences(
                 pair.run,
@@ -145,17 +145,17 @@ def draw_over_time(found: list[Differences]) -> Drawing:
     """Two panels a run: the bars of the bins, and below them the cumulative difference."""
     figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(found))
     panels = panels_below(figure, [1.0, 1.4] * len(found))
-    for k, mine in enumerate(found):
+    for k, data in enumerate(found):
         above, below = panels[2 * k], panels[2 * k + 1]
-        above.stairs(mine.difference, mine.window.days(mine.edge_us), fill=True, color=BLUE, linewidth=0.0)
-        above.set_title(f"{mine.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left",
+        above.stairs(data.difference, data.window.days(data.edge_us), fill=True, color=BLUE, linewidth=0.0)
+        above.set_title(f"{data.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left",
                         parse_math=False)  # fmt: skip
-        _draw_cumulative(below, mine)
+        _draw_cumulative(below, data)
         for axes, title in ((above, "each bar"), (below, "summed up")):
             axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
             dress(axes, y=title, y_ticks=_signed_tick)
     draw_time_axis(panels[-1], found[0].window)
-    return settled(figure)
+    return settle(figure)
 
 
 def over_time_page(found: list[Differences]) -> PageFigure:
@@ -173,13 +173,13 @@ def over_time_page(found: list[Differences]) -> PageFigure:
     }
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for k, mine in enumerate(found):
-        mark = Mark.of_run(run_number(mine.run))
+    for k, data in enumerate(found):
+        mark = Mark.of_run(run_number(data.run))
         role = mark.role
-        edge = np.append(mine.edge_us[:1], mine.time_us)
-        names = {name: f"{name}-{mine.run}" for name in ("sum", "low", "high", "bin")}
-        if np.isfinite(mine.low).all():
-            series |= {names["low"]: StepSeries.exact(edge, mine.low), names["high"]: StepSeries.exact(edge, mine.high)}
+        edge = np.append(data.edge_us[:1], data.time_us)
+        names = {name: f"{name}-{data.run}" for name in ("sum", "low", "high", "bin")}
+        if np.isfinite(data.low).all():
+            series |= {names["low"]: StepSeries.exact(edge, data.low), names["high"]: StepSeries.exact(edge, data.high)}
             pattern = {
                 "shape": _BANDS[mark.k % len(_BANDS)],
                 "fgcolor": f"@{role}",
@@ -188,24 +188,24 @@ def over_time_page(found: list[Differences]) -> PageFigure:
                 "solidity": 0.2,
             }
             of_edge = {"color": f"@{role}", "width": 0.5}
-            low = _steps(names["low"], f"{mine.run}: lower end", of_edge, "least", showlegend=False)
-            high = _steps(names["high"], f"{mine.run}: 95 % interval of the sum", of_edge, "most", showlegend=True)
+            low = _steps(names["low"], f"{data.run}: lower end", of_edge, "least", showlegend=False)
+            high = _steps(names["high"], f"{data.run}: 95 % interval of the sum", of_edge, "most", showlegend=True)
             down_to_it = {"fill": "tonexty", "fillpattern": pattern}
             traces += [low | {"hoverinfo": "skip"}, high | {"hoverinfo": "skip"} | down_to_it]
-        series[names["sum"]] = StepSeries.exact(edge, mine.cumulative)
-        series[names["bin"]] = StepSeries.exact(mine.edge_us, mine.difference)
-        line = _steps(names["sum"], f"{mine.run}: sum up to then", mark.page_line)
-        line["hovertemplate"] = f"{mine.run}, up to then: %{{y:+.3~r}} % of A's samples<extra></extra>"
+        series[names["sum"]] = StepSeries.exact(edge, data.cumulative)
+        series[names["bin"]] = StepSeries.exact(data.edge_us, data.difference)
+        line = _steps(names["sum"], f"{data.run}: sum up to then", mark.page_line)
+        line["hovertemplate"] = f"{data.run}, up to then: %{{y:+.3~r}} % of A's samples<extra></extra>"
         bars = {
-            **_steps(names["bin"], f"{mine.run}: each bin", {"color": f"@{role}", "width": 1}, showlegend=False),
+            **_steps(names["bin"], f"{data.run}: each bin", {"color": f"@{role}", "width": 1}, showlegend=False),
             "fill": "tozeroy",
             "yaxis": axis(k + 1),
-            "hovertemplate": f"{mine.run}, this bin: %{{y:+.3~r}} % of A's samples<extra></extra>",
+            "hovertemplate": f"{data.run}, this bin: %{{y:+.3~r}} % of A's samples<extra></extra>",
         }
         traces += [line, bars]
         top = 1 - (_SUM_HEIGHT + _GAP + k * (_BARS_HEIGHT + _GAP)) / room
         layout[layout_axis(k + 1)] = {
-            "title": {"text": f"{mine.run}: each bin, %"},
+            "title": {"text": f"{data.run}: each bin, %"},
             "domain": [max(0.0, top - _BARS_HEIGHT / room), top],
             **_OF_TIME,
         }
@@ -214,20 +214,20 @@ def over_time_page(found: list[Differences]) -> PageFigure:
 
 def over_time_words(found: list[Differences]) -> str:
     """Run by run the difference at the end, and in how many bins the run was ahead."""
-    told = []
-    for mine in found:
-        ahead, behind = (int((sign * mine.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
-        text = f"In all {mine.run} - A is {_signed(float(mine.cumulative[-1]))} % of A's samples"
-        if np.isfinite(mine.low[-1]):
-            low, high = (_signed(float(end[-1])) for end in (mine.low, mine.high))
+    sentences = []
+    for data in found:
+        ahead, behind = (int((sign * data.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
+        text = f"In all {data.run} - A is {_signed_text(float(data.cumulative[-1]))} % of A's samples"
+        if np.isfinite(data.low[-1]):
+            low, high = (_signed_text(float(end[-1])) for end in (data.low, data.high))
             text += f" (95 % interval of the sum {low} to {high} %)"
-        bins = f"{count(mine.difference.size, 'bin')} of {bin_words((mine.edge_us[1] - mine.edge_us[0]) / 1e6)}"
-        told.append(f"{text}; of {bins} {mine.run} was ahead in {ahead:,} and behind in {behind:,}.")
-    return f"{' '.join(told)} Intervals are by blocks of neighbouring bins of {bin_words(found[0].bin_s)}."
+        bins = f"{count(data.difference.size, 'bin')} of {bin_words((data.edge_us[1] - data.edge_us[0]) / 1e6)}"
+        sentences.append(f"{text}; of {bins} {data.run} was ahead in {ahead:,} and behind in {behind:,}.")
+    return f"{' '.join(sentences)} Intervals are by blocks of neighbouring bins of {bin_words(found[0].bin_s)}."
 
 
 def waterfalls(comparison: RunComparison) -> list[Steps]:
-    """One entry a run but the baseline; parts that are next to nothing in all of them are left out."""
+    """One entry a run but the baseline, without parts that are negligible in all."""
     pairs = comparison.pairs
     kept = [
         name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > _NEXT_TO_NOTHING for pair in pairs)
@@ -266,7 +266,7 @@ def draw_causes(found: list[Steps]) -> Drawing:
         axes.set_title(f"{steps.names}: what made the difference", fontsize=10.5, loc="left", parse_math=False)
         dress(axes, y="% of A's samples", y_ticks=_signed_tick)
         axes.grid(visible=False, axis="x")
-    return settled(figure)
+    return settle(figure)
 
 
 def causes_page(found: list[Steps]) -> PageFigure:
@@ -281,7 +281,7 @@ def causes_page(found: list[Steps]) -> PageFigure:
         bases, sizes = [*steps.starts, 0.0], [*steps.sizes, steps.total]
         for part, base, size in zip(parts, bases, sizes, strict=True):
             mark = Mark("idle") if part == "all" else Mark("useful") if size >= 0 else Mark("lost", 1)
-            text = f"{_signed(size)} %"
+            text = f"{_signed_text(size)} %"
             traces.append(
                 {
                     "type": "bar",
@@ -318,15 +318,15 @@ def causes_page(found: list[Steps]) -> PageFigure:
 
 def causes_words(found: list[Steps]) -> str:
     """The parts of each difference, and the whole."""
-    told = []
+    sentences = []
     for steps in found:
         parts = [
-            f"{word.replace(chr(10), ' ')} {_signed(size)} %"
+            f"{word.replace(chr(10), ' ')} {_signed_text(size)} %"
             for word, size in zip(steps.words, steps.sizes, strict=True)
         ]
-        text = f"{', '.join(parts)}; all {_signed(steps.total)} %" if parts else "no difference"
-        told.append(f"{steps.run} against A, in percent of A's samples: {text}.")
-    return "\n".join(told)
+        text = f"{', '.join(parts)}; all {_signed_text(steps.total)} %" if parts else "no difference"
+        sentences.append(f"{steps.run} against A, in percent of A's samples: {text}.")
+    return "\n".join(sentences)
 
 
 def _steps(series: str, words: str, line: Trace, statistic: str = "mean", **more: Any) -> Trace:
@@ -346,26 +346,26 @@ def bin_words(seconds: float) -> str:
     return f"{hours:,.0f} h" if hours >= 1 and hours == round(hours) else duration(seconds)
 
 
-def _draw_cumulative(axes: Axes, mine: Differences) -> None:
-    days = mine.window.days(np.append(mine.edge_us[:1], mine.time_us))
-    line, low, high = (np.append(0.0, values) for values in (mine.cumulative, mine.low, mine.high))
-    if np.isfinite(mine.low).all():
+def _draw_cumulative(axes: Axes, data: Differences) -> None:
+    days = data.window.days(np.append(data.edge_us[:1], data.time_us))
+    line, low, high = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
+    if np.isfinite(data.low).all():
         axes.fill_between(days, low, high, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then")
     axes.plot(days, line, color=BLUE, linewidth=1.8, linestyle=LINES[0], label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
 
 
 def _say(axes: Axes, place: int, start: float, end: float, size: float) -> None:
-    """The size, above a bar that goes up and below one that goes down."""
+    """Write the size above a bar that goes up, and below a bar that goes down."""
     up = size >= 0
     place_of_text = (place, max(start, end) if up else min(start, end))
-    axes.annotate(f"{_signed(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
+    axes.annotate(f"{_signed_text(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
                   ha="center", va="bottom" if up else "top", fontsize=9)  # fmt: skip
 
 
-def _signed(value: float) -> str:
-    """``+12.3``, ``-0.0120``; ``0`` for what is next to nothing."""
-    return "0" if abs(value) < _NEXT_TO_NOTHING else written(value, "signed")
+def _signed_text(value: float) -> str:
+    """``+12.3``, ``-0.0120``; ``0`` for a negligible value."""
+    return "0" if abs(value) < _NEXT_TO_NOTHING else value_text(value, "signed")
 
 
 def _signed_tick(value: float, _position: float) -> str:
@@ -380,7 +380,7 @@ def _names(record: ComparisonRecord, run: str) -> str:
 
 
 def _percent_of(pair: RunDifference) -> float:
-    """What makes samples percent of the baseline's, or of the other run's where the baseline has none."""
+    """Factor from samples to percent of the baseline's, or of the other run's if the baseline has none."""
     below = pair.samples.baseline or pair.samples.other
     return 100.0 / below if below else 0.0
 

@@ -1,4 +1,4 @@
-"""Numbers of a sweep's picture, from the sweep's table: a metric against what varies, rows of other seeds together."""
+"""Data of a sweep's picture: metrics against a varied option, with rows of different seeds grouped."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Place = float | str
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SweptLine:
-    """What a metric is for one value of ``by``.
+    """Values of a metric for one value of ``by``.
 
     Parameters
     ----------
     label
-        That value as text; empty where lines are not told apart.
+        That value as text; empty for a single line.
     x
         P places: numbers, ascending; or categories.
     values
@@ -72,27 +72,27 @@ class SweptPanel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SweptLines:
-    """What the picture of a sweep shows.
+    """Data of the picture of a sweep.
 
     Parameters
     ----------
     x
-        What varies along the axis: a column, or a parameter in the text of one.
+        Column of the horizontal axis, or a parameter in the text of one.
     is_number
-        Whether its values are numbers; else categories.
+        True if its values are numbers; else categories.
     panels
         One a metric.
     averaged_over
-        What else varies between rows that share a point, with the number of its values.
-    n_left_out
-        Rows without a value on the axis or of a metric: runs that failed among them.
+        Other columns that vary between rows of one point, with the number of their values.
+    n_skipped
+        Rows without a value on the axis or of a metric, for example of failed runs.
     """
 
     x: str
     is_number: bool
     panels: tuple[SweptPanel, ...]
     averaged_over: dict[str, int]
-    n_left_out: int
+    n_skipped: int
 
 
 def swept_lines(
@@ -110,7 +110,7 @@ def swept_lines(
     table
         Results of a sweep: ``SweepResult.table``, or rows of it.
     x, by
-        What varies along the axis, and between lines: columns, or ``COLUMN.PARAMETER`` for a parameter in brackets in
+        Columns of the axis and of the lines, or ``COLUMN.PARAMETER`` for a parameter in brackets in
         the text of one, such as ``jobs.jobs_per_hour`` of ``gavel(n=9, jobs_per_hour=2)``.
     y
         Columns of numbers: one panel each.
@@ -128,7 +128,7 @@ def swept_lines(
     rows = zip(*told_by, strict=True) if by else [()] * len(table)
     labels = [", ".join(map(_text, by, row)) for row in rows]
     is_number = all(isinstance(cell, int | float) for cell in axis if cell is not None)
-    saturated = _saturated(table, saturated_above)
+    saturated = _is_saturated(table, saturated_above)
     has_place = np.array([cell is not None for cell in axis], np.bool_)
     shown = np.zeros(len(table), np.bool_)
     panels = []
@@ -145,7 +145,7 @@ def swept_lines(
         words, scale = _words(column, float(values[kept].max()))
         lines = _lines(axis, labels, values / scale, saturated, np.flatnonzero(kept), is_number=is_number)
         panels.append(SweptPanel(column, words, scale, tuple(lines)))
-    return SweptLines(x, is_number, tuple(panels), _averaged(table, (x, *by), shown), int((~shown).sum()))
+    return SweptLines(x, is_number, tuple(panels), _hidden_columns(table, (x, *by), shown), int((~shown).sum()))
 
 
 def _lines(
@@ -214,8 +214,8 @@ def _no_column(table: pd.DataFrame, name: str) -> InputError:
     )  # fmt: skip
 
 
-def _saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]:
-    """(R,) whether a run could not keep up with its jobs."""
+def _is_saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]:
+    """(R,) bool: runs that could not keep up with their jobs."""
     found = np.zeros(len(table), np.bool_)
     if above is None:
         return found
@@ -228,8 +228,8 @@ def _saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]:
     return found
 
 
-def _averaged(table: pd.DataFrame, told: Sequence[str], shown: NDArray[np.bool_]) -> dict[str, int]:
-    """What varies among the shown rows and is told by neither the axis nor a line."""
+def _hidden_columns(table: pd.DataFrame, told: Sequence[str], shown: NDArray[np.bool_]) -> dict[str, int]:
+    """Columns that vary among the shown rows, but are neither on the axis nor a line."""
     columns = [str(each) for each in table.columns]
     varied = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
     number = {name: len(set(map(str, table[name][shown]))) for name in varied if name not in told}
@@ -237,7 +237,7 @@ def _averaged(table: pd.DataFrame, told: Sequence[str], shown: NDArray[np.bool_]
 
 
 def _words(column: str, most: float) -> tuple[str, float]:
-    """What a metric is, with its unit, and by what its values are divided."""
+    """Words of a metric with its unit, and the divisor of its values."""
     metric = BY_COLUMN.get(column)
     if metric is None:
         return column, 1.0
@@ -249,7 +249,7 @@ def _words(column: str, most: float) -> tuple[str, float]:
 
 
 def _text(name: str, cell: object) -> str:
-    """A value of ``by``: what is no text has the name before it."""
+    """Text of a value of ``by``; a value that is not text follows its name."""
     if isinstance(cell, str):
         return cell
     value = "-" if cell is None else str(cell).lower() if isinstance(cell, bool) else f"{cell:g}"

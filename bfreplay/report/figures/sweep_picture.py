@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, legend_below, log_tick, new_figure, plain_tick, settled
+from bfreplay.report.figures.axes import dress, legend_below, log_tick, new_figure, plain_tick, settle
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, Trace, in_lines
 from bfreplay.report.figures.sweep_lines import SweptLines, SweptPanel, swept_lines
@@ -24,7 +24,7 @@ _EVEN = 0.15
 """A horizontal axis is logarithmic where its values grow by a factor that is common within this."""
 
 
-def draw_swept(found: SweptLines, *, log_x: bool | None = None, log_y: bool | None = None) -> Drawing:
+def draw_sweep_lines(found: SweptLines, *, log_x: bool | None = None, log_y: bool | None = None) -> Drawing:
     """Draw a panel for each metric.
 
     Numbers: a line through the means, markers, and a band from the least to the largest value where several runs share
@@ -34,9 +34,9 @@ def draw_swept(found: SweptLines, *, log_x: bool | None = None, log_y: bool | No
     Parameters
     ----------
     found
-        What to draw.
+        Data of the picture.
     log_x, log_y
-        Whether the axis of the numbers in ``x``, and that of the metrics, are logarithmic; ``None``: where it helps.
+        True for a logarithmic axis of the numbers in ``x``, and of the metrics; ``None``: if it helps.
     """
     k = len(found.panels)
     columns = min(k, _MOST_COLUMNS)
@@ -54,7 +54,7 @@ def draw_swept(found: SweptLines, *, log_x: bool | None = None, log_y: bool | No
     for axes in panels[k:]:
         axes.set_axis_off()
     _legend(figure, found, looks)
-    return settled(figure)
+    return settle(figure)
 
 
 def _looks(found: SweptLines) -> dict[str, int]:
@@ -158,4 +158,4 @@ def _is_far_apart(panel: SweptPanel) -> bool:
     return bool(means.min() > 0 and means.max() > _FAR_APART * means.min())
 
 
-SWEEP = Figure("sweep", "Metrics of a sweep against what varies", swept_lines, draw_swept)
+SWEEP = Figure("sweep", "Metrics of a sweep against an option", swept_lines, draw_sweep_lines)

@@ -1,4 +1,4 @@
-"""Idle nodes over time, and how many of them jobs held."""
+"""Idle nodes and nodes held by jobs over time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settled
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, named, numbered, said_of, told
+from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
-from bfreplay.runs.explain.nodes_over_time import nodes_held
+from bfreplay.runs.explain.nodes_over_time import sum_intervals
 from bfreplay.runs.explain.saved_tables import allocations_of
 from bfreplay.wording import count, percent
 
@@ -34,15 +34,15 @@ class Timeline:
     Parameters
     ----------
     span
-        What is looked at: the window, or a part of it.
+        The window, or a part of it.
     idle
-        Idle nodes, held ones included. Of an old run it may end with the last decision.
+        Idle nodes, including nodes held by jobs. In an old run it may end with the last decision.
     held
         Nodes held by jobs.
     is_whole
-        Whether ``idle`` covers the window.
+        True if ``idle`` covers the window.
     search_end_us
-        End of a search that was over before the window, to which words keep.
+        End of a search that finished before the window; words cover the time until then.
     """
 
     span: Part
@@ -64,7 +64,9 @@ class Timeline:
         part = self.span.inside(start_us, end_us)
         known = max(start_us, int(self.idle.edge_us[0])), min(end_us, int(self.idle.edge_us[-1]))
         if known[0] >= known[1]:
-            raise NothingToShowError(f"{_NOT_RECORDED}: nobody knows how many were idle in this part of the window")
+            raise NothingToShowError(
+                f"{_NOT_RECORDED}: the number of idle nodes is not known in this part of the window"
+            )
         whole = known == (start_us, end_us)
         return replace(
             self, span=part, idle=self.idle.between(*known), held=self.held.between(start_us, end_us), is_whole=whole
@@ -72,7 +74,7 @@ class Timeline:
 
     @property
     def share(self) -> float | None:
-        """Of the idle node time that was held; ``None`` without any, or where ``idle`` does not cover the window."""
+        """Share of the idle node time held by jobs; ``None`` without any, or if ``idle`` is not whole."""
         return self.held.area_us / self.idle.area_us if self.is_whole and self.idle.area_us else None
 
 
@@ -89,7 +91,7 @@ def timeline(run: RunResult) -> Timeline:
     """
     span = Part.of_record(run.record)
     of_jobs = allocations_of(run).of_nodes
-    nodes = nodes_held(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
+    nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
     held = StepSeries.exact(nodes.edge_us, nodes.count)
     idle = _idle_of(run.table("pool"), span.end_us) if run.has_table("pool") else _idle_of_decisions(run, span)
     is_whole = (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us)
@@ -101,54 +103,54 @@ def draw(found: Mapping[str, Timeline]) -> Figure:
     """Idle nodes from the least to the most of each of 480 columns, their mean, and the mean of those held."""
     figure = new_figure(9.0, 4.2)
     axes = figure.subplots()
-    span = outer_part([mine.span for mine in found.values()])
+    span = outer_part([data.span for data in found.values()])
     is_alone = len(found) == 1
-    for mark, label, mine in numbered(_with_own_idle(found)):
-        _draw_idle(axes, mine, Mark("idle", mark.k), label)
-    for mark, label, mine in numbered(found):
-        shown = columns_of(mine.held, mine.span.start_us, mine.span.end_us, _COLUMNS)
+    for mark, label, data in by_run(_with_own_idle(found)):
+        _draw_idle(axes, data, Mark("idle", mark.k), label)
+    for mark, label, data in by_run(found):
+        shown = columns_of(data.held, data.span.start_us, data.span.end_us, _COLUMNS)
         days = span.days(shown.edge_us)
-        words = named(label, "held by jobs" if shown.is_exact else "held by jobs, mean")
+        words = tag(label, "held by jobs" if shown.is_exact else "held by jobs, mean")
         width = 1.2 + 0.5 * min(max(0, len(found) - 1 - mark.k), _MOST_WIDTHS)  # lines that coincide are all to be seen
         if is_alone:
             axes.stairs(shown.mean, days, fill=True, color=PALE_BLUE, linewidth=0.0, zorder=2.2)
         axes.stairs(shown.mean, days, baseline=None, label=words, zorder=3, **(mark.paper_line | {"linewidth": width}))
-    axes.set_ylim(bottom=0.0, top=max(1.0, max(float(mine.idle.most.max()) for mine in found.values())) * 1.04)
+    axes.set_ylim(bottom=0.0, top=max(1.0, max(float(data.idle.most.max()) for data in found.values())) * 1.04)
     draw_time_axis(axes, span)
     dress(axes, y="nodes", y_ticks=plain_tick)
     legend_below(figure)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, Timeline]) -> PageFigure:
     """The same for the page, which draws it as fine as the part of the window that is looked at allows."""
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for mark, label, mine in numbered(_with_own_idle(found)):
-        name = named(label, "idle")
-        series[name] = mine.idle.coarse()
+    for mark, label, data in by_run(_with_own_idle(found)):
+        name = tag(label, "idle")
+        series[name] = data.idle.coarse()
         group = {"legendgroup": name}
         edge = {"mode": "lines", "line": {"width": 0, "shape": "hv"}, **group}
         traces += [
             _steps(name, "least", "idle nodes, least", edge | {"showlegend": False}),
             _steps(name, "most", "idle nodes, most", edge | {
-                "fill": "tonexty", "fillcolor": "@idle-range", "name": named(label, "idle, least to most"),
+                "fill": "tonexty", "fillcolor": "@idle-range", "name": tag(label, "idle, least to most"),
             }),
             _steps(name, "mean", "idle nodes, mean", {
                 "mode": "lines", "line": Mark("idle", mark.k).page_line | {"width": 1.2, "shape": "hv"},
-                "name": named(label, "idle, mean"),
+                "name": tag(label, "idle, mean"),
             }),
         ]  # fmt: skip
-    for mark, label, mine in numbered(found):
-        name = named(label, "held")
-        series[name] = mine.held.coarse()
+    for mark, label, data in by_run(found):
+        name = tag(label, "held")
+        series[name] = data.held.coarse()
         own: Trace = {
             "mode": "lines", "line": mark.page_line | {"width": 1.4, "shape": "hv"},
-            "name": named(label, "held by jobs, mean"),
+            "name": tag(label, "held by jobs, mean"),
         }  # fmt: skip
         if len(found) == 1:
             own |= {"fill": "tozeroy"}
-        traces.append(_steps(name, "mean", named(label, "nodes held by jobs, mean"), own))
+        traces.append(_steps(name, "mean", tag(label, "nodes held by jobs, mean"), own))
     layout = {
         "xaxis": {"time": True},
         "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g", "fixedrange": True},
@@ -158,48 +160,48 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
 
 
 def words(found: Mapping[str, Timeline]) -> str:
-    """How many nodes were idle, and how many of them jobs held."""
+    """Numbers of idle nodes and of nodes held by jobs."""
     found = {label: _search_of(each) for label, each in found.items()}
-    sentences = [told(label, _told_idle(mine)) for label, mine in _with_own_idle(found).items()]
-    sentences += [told(label, _told_held(mine)) for label, mine in found.items() if mine.idle.most.any()]
-    return said_of(found, sentences)
+    sentences = [sentence(label, _idle_words(data)) for label, data in _with_own_idle(found).items()]
+    sentences += [sentence(label, _held_words(data)) for label, data in found.items() if data.idle.most.any()]
+    return join_text(found, sentences)
 
 
-def _search_of(mine: Timeline) -> Timeline:
-    return mine if mine.search_end_us is None else mine.between(mine.span.start_us, mine.search_end_us)
+def _search_of(data: Timeline) -> Timeline:
+    return data if data.search_end_us is None else data.between(data.span.start_us, data.search_end_us)
 
 
-def _told_idle(mine: Timeline) -> str:
-    least, most = mine.idle.least.min(), mine.idle.most.max()
-    as_far = "" if mine.is_whole else " as far as decisions tell (the run was made before idle nodes had a table)"
+def _idle_words(data: Timeline) -> str:
+    least, most = data.idle.least.min(), data.idle.most.max()
+    as_far = "" if data.is_whole else " as far as decisions tell (the run was made before idle nodes had a table)"
     if not most:
         return f"no node was idle at any time{as_far}"
     if least == most:
         return f"{count(int(most), 'node')} {'was' if most == 1 else 'were'} idle all the time{as_far}"
-    during = "" if mine.search_end_us is None else " during the search"
-    mean = amount_of(mine.idle.mean_height, "node")
+    during = "" if data.search_end_us is None else " during the search"
+    mean = amount_of(data.idle.mean_height, "node")
     verb = "was" if mean.endswith("node") else "were"
     return f"{mean} {verb} idle on average{during}, between {least:,.0f} and {most:,.0f}{as_far}"
 
 
-def _told_held(mine: Timeline) -> str:
-    if not mine.held.most.any():
+def _held_words(data: Timeline) -> str:
+    if not data.held.most.any():
         return "jobs held none of them"
-    share = "" if mine.share is None else f", {percent(mine.share)} of the idle node time"
-    return f"jobs held {amount_of(mine.held.mean_height, 'node')} on average{share}"
+    share = "" if data.share is None else f", {percent(data.share)} of the idle node time"
+    return f"jobs held {amount_of(data.held.mean_height, 'node')} on average{share}"
 
 
-def _draw_idle(axes: Axes, mine: Timeline, mark: Mark, label: str) -> None:
-    start_us, end_us = (int(edge) for edge in mine.idle.edge_us[[0, -1]])
-    shown = columns_of(mine.idle, start_us, end_us, _COLUMNS)
-    days = mine.span.days(shown.edge_us)
+def _draw_idle(axes: Axes, data: Timeline, mark: Mark, label: str) -> None:
+    start_us, end_us = (int(edge) for edge in data.idle.edge_us[[0, -1]])
+    shown = columns_of(data.idle, start_us, end_us, _COLUMNS)
+    days = data.span.days(shown.edge_us)
     if not shown.is_exact:
         axes.stairs(
             shown.most, days, baseline=shown.least, fill=True, color=LIGHT["idle-range"], linewidth=0.0, zorder=1.5,
-            label=named(label, "idle, least to most"),
+            label=tag(label, "idle, least to most"),
         )  # fmt: skip
     line = mark.paper_line | {"linewidth": 1.0}
-    words = named(label, "idle" if shown.is_exact else "idle, mean")
+    words = tag(label, "idle" if shown.is_exact else "idle, mean")
     axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)
 
 
@@ -212,21 +214,21 @@ def _steps(series: str, statistic: str, hover: str, trace: Trace) -> Trace:
 
 def _with_own_idle(found: Mapping[str, Timeline]) -> Mapping[str, Timeline]:
     """Runs whose idle nodes are to be shown: one without a label where they are the same in all, else each."""
-    longest = max(found.values(), key=lambda mine: int(mine.idle.edge_us[-1] - mine.idle.edge_us[0]))
-    return {"": longest} if all(_agree(longest, mine) for mine in found.values()) else found
+    longest = max(found.values(), key=lambda data: int(data.idle.edge_us[-1] - data.idle.edge_us[0]))
+    return {"": longest} if all(_agree(longest, data) for data in found.values()) else found
 
 
-def _agree(longest: Timeline, mine: Timeline) -> bool:
-    """Whether idle nodes are the same as long as both are known."""
-    start_us, end_us = (int(edge) for edge in mine.idle.edge_us[[0, -1]])
-    if mine.span != longest.span or start_us < longest.idle.edge_us[0] or end_us > longest.idle.edge_us[-1]:
+def _agree(longest: Timeline, data: Timeline) -> bool:
+    """Return whether idle nodes are equal while both are known."""
+    start_us, end_us = (int(edge) for edge in data.idle.edge_us[[0, -1]])
+    if data.span != longest.span or start_us < longest.idle.edge_us[0] or end_us > longest.idle.edge_us[-1]:
         return False
     part = longest.idle.between(start_us, end_us)
-    return np.array_equal(part.edge_us, mine.idle.edge_us) and np.array_equal(part.mean, mine.idle.mean)
+    return np.array_equal(part.edge_us, data.idle.edge_us) and np.array_equal(part.mean, data.idle.mean)
 
 
 def _idle_of_decisions(run: RunResult, span: Part) -> StepSeries:
-    """Idle nodes as decisions saw them: while there were jobs, or any to come."""
+    """Idle nodes in the decisions: known while there were jobs, or jobs to come."""
     table = run.table("decisions")
     if not table.num_rows:
         raise NothingToShowError(f"{_NOT_RECORDED}, and it made no decision")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import legend_below, new_figure, settled
+from bfreplay.report.figures.axes import legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import domains
-from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, named, said_of, told
-from bfreplay.report.shown_values import written
+from bfreplay.report.figures.marks import LIGHT, Trace, axis, join_text, layout_axis, sentence, tag
 from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame
+from bfreplay.runs.metrics import value_text
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
@@ -69,7 +69,11 @@ class Trials:
         """Colour, words and trials of each quarter of the scores."""
         parts = np.array_split(np.arange(len(self.score)), len(_CLASSES))
         return [
-            (colour, " to ".join(dict.fromkeys(written(float(self.score[k]), "number") for k in part[[0, -1]])), part)
+            (
+                colour,
+                " to ".join(dict.fromkeys(value_text(float(self.score[k]), "number") for k in part[[0, -1]])),
+                part,
+            )
             for colour, part in zip(_CLASSES, parts, strict=True)
             if part.size
         ]
@@ -101,7 +105,8 @@ def trials(run: RunResult) -> Trials:
         if len({str(value) for value in values if value is not None}) > 1
     ]
     texts = [
-        f"{job}: score {written(best, 'number')}<br>" + "<br>".join(f"{name} {_text(each.get(name))}" for name in names)
+        f"{job}: score {value_text(best, 'number')}<br>"
+        + "<br>".join(f"{name} {_text(each.get(name))}" for name in names)
         for job, best, each in zip(known["job"].map(escape), score.tolist(), params, strict=True)
     ]
     coordinates = (*shown, _coordinate("score", score.tolist()))
@@ -109,7 +114,7 @@ def trials(run: RunResult) -> Trials:
 
 
 def _text(value: Any) -> str:
-    return written(value, "number") if value is None or isinstance(value, float) else escape(str(value))
+    return value_text(value, "number") if value is None or isinstance(value, float) else escape(str(value))
 
 
 def _coordinate(name: str, values: list[Any]) -> Coordinate:
@@ -149,7 +154,7 @@ def draw(found: Mapping[str, Trials]) -> Figure:
         x = np.arange(len(each.coordinates))
         for colour, words_, part in each.classes:
             lines = [np.column_stack([x, heights[k]]) for k in part]
-            axes.add_collection(LineCollection(lines, colors=LIGHT[colour], linewidths=1.0, label=named(label, words_)))
+            axes.add_collection(LineCollection(lines, colors=LIGHT[colour], linewidths=1.0, label=tag(label, words_)))
         for k, one in enumerate(each.coordinates):
             axes.axvline(k, color=LIGHT["rule"], linewidth=0.8, zorder=0)
             for place, text in one.ticks:
@@ -161,7 +166,7 @@ def draw(found: Mapping[str, Trials]) -> Figure:
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
         axes.set_frame_on(False)
     legend_below(figure)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, Trials]) -> PageFigure:
@@ -177,7 +182,7 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
         for colour, words_, part in each.classes:
             traces.append(
                 {
-                    "type": "scatter", "mode": "lines", "name": named(label, f"score {words_}"),
+                    "type": "scatter", "mode": "lines", "name": tag(label, f"score {words_}"),
                     "xaxis": axis(k, "x"), "yaxis": axis(k), "x": x * len(part),
                     "y": [place for trial in part for place in (*heights[trial], None)],
                     "text": [each.texts[trial] for trial in part for _ in x],
@@ -206,15 +211,15 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
 
 
 def words(found: Mapping[str, Trials]) -> str:
-    """How many trials there are, and how they are coloured."""
+    """Number of trials, and meaning of their colours."""
     told_of = []
     for label, each in found.items():
         n = len(each.score)
         text = f"{count(n, 'trial')} of {each.n_trials:,} as lines through hyper-parameters to the best score"
         if n == _MOST_TRIALS:
             text += " (the best are shown)"
-        told_of.append(told(label, f"{text}, darkest for the best quarter of the scores"))
-    return said_of(found, told_of)
+        told_of.append(sentence(label, f"{text}, darkest for the best quarter of the scores"))
+    return join_text(found, told_of)
 
 
 TRIALS: RunFigure[Trials] = RunFigure("trials", "Trials: hyper-parameters and scores", trials, draw, page, words)

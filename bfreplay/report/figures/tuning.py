@@ -1,4 +1,4 @@
-"""The picture of a tuning: data functions, and one that draws what these return."""
+"""The picture of a tuning: data functions, and a drawing function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PARTS = {"tuning": ("tuned on", "-"), "validation": ("validated on", (0, (4, 2)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForwardTimeLine:
-    """Against t_fwd, in one part of the log, with one max_parallel: percent of the best of its values.
+    """Results against t_fwd, in one part of the log, with one max_parallel: percent of the best.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class ForwardTimeLine:
     max_parallel
         Jobs at once.
     t_fwd_s, share : (T,) float64
-        Of the fixed values, ascending.
+        Fixed values, ascending, and their results.
     auto
-        Of ``auto``; ``None`` where it was not tried.
+        Result of ``auto``; ``None`` if not tried.
     """
 
     part: str
@@ -52,13 +52,13 @@ class ForwardTimeLine:
 
     @property
     def every(self) -> list[float]:
-        """Its shares, that of ``auto`` with them."""
+        """Shares, including ``auto``."""
         return [*self.share.tolist(), *([] if self.auto is None else [self.auto])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberLine:
-    """Against max_parallel, at the recommended t_fwd, in one part of the log: percent of the best of the grid.
+    """Results against max_parallel, at the recommended t_fwd, in one part of the log: percent of the best of the grid.
 
     ``max_parallel`` and ``share`` are (M,).
     """
@@ -181,7 +181,7 @@ def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
 
 
 def _stretch(axes: Axes, low: float) -> None:
-    """Heights by the root of what is lacking to 100 %: tenths of a percent matter at the top, and not below."""
+    """Heights by the root of the distance from 100 %, which enlarges tenths of a percent at the top."""
 
     def forward(y: Any) -> Any:
         return -np.sqrt(np.maximum(100.0 - np.asarray(y, dtype=np.float64), 0.0))

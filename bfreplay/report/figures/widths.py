@@ -1,4 +1,4 @@
-"""How many nodes were idle at once, and how many of them jobs held: for which share of the time at least so many."""
+"""Share of the time with at least a number of nodes idle, or held by jobs, at once."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bfreplay.report.figures.axes import (
     plain_tick,
     powers_of_two,
     powers_up_to,
-    settled,
+    settle,
 )
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, line_on_page, named, numbered, said_of, told
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, line_on_page, sentence, tag
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.figures.timeline import timeline
 from bfreplay.report.shown_values import Column, ShownTable
@@ -35,14 +35,14 @@ _TICKS = 11
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtLeast:
-    """For which share of the time a number of nodes is at least so large: an exact step function.
+    """Share of the time with at least a number of nodes: an exact step function.
 
     Parameters
     ----------
     nodes : (L,) int64
-        Every number above 0 that there was, ascending.
+        Every number above 0 that occurred, ascending.
     share : (L,) float64
-        Of the time with at least so many; so is it for all numbers above the one before.
+        Share of the time with at least that many nodes; it holds for all numbers above the previous one.
     """
 
     nodes: NDArray[np.int64]
@@ -50,7 +50,7 @@ class AtLeast:
 
     @classmethod
     def of(cls, series: StepSeries) -> AtLeast:
-        """Of a step function that is exact."""
+        """Return the shares of an exact step function."""
         nodes, place = np.unique(series.mean.astype(np.int64), return_inverse=True)
         time_us = np.zeros(nodes.size, dtype=np.int64)
         np.add.at(time_us, place, np.diff(series.edge_us))
@@ -63,11 +63,11 @@ class AtLeast:
         return float(self.share[place]) if place < self.nodes.size else 0.0
 
     def is_the_same_as(self, other: AtLeast) -> bool:
-        """Whether all numbers and shares are."""
+        """Return whether all numbers and shares are equal."""
         return np.array_equal(self.nodes, other.nodes) and np.array_equal(self.share, other.share)
 
     def most_for(self, share: float) -> int:
-        """The largest number of nodes that there were for at least this share of the time."""
+        """Largest number of nodes for at least this share of the time."""
         often = np.flatnonzero(self.share >= share)
         return int(self.nodes[often[-1]]) if often.size else 0
 
@@ -89,7 +89,7 @@ class Widths:
 
 
 def widths(run: RunResult) -> Widths:
-    """How many nodes were idle, and held by jobs, for which share of the window.
+    """Return the shares of the window by number of idle nodes, and of nodes held by jobs.
 
     Raises
     ------
@@ -112,22 +112,22 @@ def draw(found: Mapping[str, Widths]) -> Figure:
     """Shares of the time over the number of nodes."""
     figure = new_figure(9.0, 4.2)
     axes = figure.subplots()
-    for words, mark, mine in _curves(found):
-        x, y = mine.steps()
+    for words, mark, data in _curves(found):
+        x, y = data.steps()
         look = {**mark.paper_line, **({} if mark.k else {"linewidth": 4.5, "alpha": 0.5})}
         axes.plot(x, y, drawstyle="steps-pre", label=words, **look)
     powers_of_two(axes, _largest(found), _TICKS)
     axes.set_ylim(-2, 102)
-    dress(axes, "nodes at once", "% of the time with at least so many", y_ticks=plain_tick)
+    dress(axes, "nodes at once", "% of the time with at least this number", y_ticks=plain_tick)
     legend_below(figure)
-    return settled(figure)
+    return settle(figure)
 
 
 def page(found: Mapping[str, Widths]) -> PageFigure:
     """The same for the page."""
     traces = []
-    for words, mark, mine in _curves(found):
-        x, y = mine.steps()
+    for words, mark, data in _curves(found):
+        x, y = data.steps()
         line = {**mark.page_line, "shape": "vh", "width": 2 if mark.k else 5}
         hover = f"{words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
         nodes = [count(n, "node") for n in x]
@@ -141,62 +141,62 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
             "tickvals": powers,
             "ticktext": [f"{n:,}" for n in powers],
         },
-        "yaxis": {"title": {"text": "% of the time with at least so many"}, "range": [-2, 102]},
+        "yaxis": {"title": {"text": "% of the time with at least this number"}, "range": [-2, 102]},
         "hovermode": "closest",
     }
     return PageFigure(traces, layout, height=380)
 
 
 def words(found: Mapping[str, Widths]) -> str:
-    """How many nodes there were at least half of the time, and whether there was any."""
+    """Number of nodes for at least half of the time, and the share of the time with any."""
     is_one_log = _is_one_log(found)
     sentences = []
-    for k, (label, mine) in enumerate(found.items()):
+    for k, (label, data) in enumerate(found.items()):
         if k == 0 or not is_one_log:
-            often = f"{_often(mine.idle)} (mean {amount(mine.mean_idle)})"
-            at = "At" if is_one_log else named(label, "at")
-            sentences.append(f"{at} least one node was idle {percent(mine.idle(1))} of the time, and {often}.")
-        often = f"{_often(mine.held)} (mean {amount(mine.mean_held)})"
-        text = f"jobs held a node {percent(mine.held(1))} of the time, and {often}"
-        sentences.append(told(label, text))
-    return said_of(found, sentences)
+            often = f"{_often(data.idle)} (mean {amount(data.mean_idle)})"
+            at = "At" if is_one_log else tag(label, "at")
+            sentences.append(f"{at} least one node was idle {percent(data.idle(1))} of the time, and {often}.")
+        often = f"{_often(data.held)} (mean {amount(data.mean_held)})"
+        text = f"jobs held a node {percent(data.held(1))} of the time, and {often}"
+        sentences.append(sentence(label, text))
+    return join_text(found, sentences)
 
 
 def table(found: Mapping[str, Widths]) -> ShownTable:
-    """Shares of the time with at least 1, 2, 4, ... nodes, up to the largest number there was."""
+    """Shares of the time with at least 1, 2, 4, ... nodes, up to the largest number."""
     largest = _largest(found)
     numbers = sorted({*(1 << k for k in range(largest.bit_length())), largest})
     curves = list(_curves(found))
-    columns = [Column("nodes", "At least so many nodes", "count")]
+    columns = [Column("nodes", "Nodes, at least", "count")]
     columns += [Column(words.replace(": ", "."), words, "percent") for words, *_ in curves]
-    rows = [[n, *(mine(n) for *_, mine in curves)] for n in numbers]
-    return ShownTable("Share of the time with at least so many nodes at once", tuple(columns), rows)
+    rows = [[n, *(data(n) for *_, data in curves)] for n in numbers]
+    return ShownTable("Share of the time by number of nodes at once", tuple(columns), rows)
 
 
-def _often(mine: AtLeast) -> str:
-    nodes = mine.most_for(0.5)
+def _often(data: AtLeast) -> str:
+    nodes = data.most_for(0.5)
     return f"at least {count(nodes, 'node')} half of the time" if nodes else "none for more than half of the time"
 
 
 def _curves(found: Mapping[str, Widths]) -> Iterable[tuple[str, Mark, AtLeast]]:
-    """Words, mark and numbers: what was idle once where all runs are of one log, then what was held.
+    """Words, mark and numbers: idle nodes, once if all runs are on one log, then nodes held by jobs.
 
-    What was idle has no dashes (0) and is drawn broad and pale: what was held often lies upon it.
+    Idle nodes have no dashes (0) and are drawn broad and pale, as held nodes often lie upon them.
     """
     if _is_one_log(found):
         yield "idle", Mark("idle"), next(iter(found.values())).idle
-    for mark, label, mine in numbered(found):
+    for mark, label, data in by_run(found):
         if not _is_one_log(found):
-            yield named(label, "idle"), Mark(mark.role), mine.idle
-        yield named(label, "held by jobs"), Mark(mark.role, mark.k + 1) if label else Mark("useful", 1), mine.held
+            yield tag(label, "idle"), Mark(mark.role), data.idle
+        yield tag(label, "held by jobs"), Mark(mark.role, mark.k + 1) if label else Mark("useful", 1), data.held
 
 
 def _is_one_log(found: Mapping[str, Widths]) -> bool:
-    return all_are_alike((mine.idle for mine in found.values()), AtLeast.is_the_same_as)
+    return all_are_alike((data.idle for data in found.values()), AtLeast.is_the_same_as)
 
 
 def _largest(found: Mapping[str, Widths]) -> int:
-    return max(int(mine.idle.nodes[-1]) for mine in found.values())
+    return max(int(data.idle.nodes[-1]) for data in found.values())
 
 
 WIDTHS: RunFigure[Widths] = RunFigure("widths", "How many nodes are idle at once", widths, draw, page, words, table)

@@ -1,4 +1,4 @@
-"""Headline cards: the three to five numbers that a reader came for."""
+"""Headline cards: the three to five most important figures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bfreplay.report.page.templates import template
-from bfreplay.report.shown_values import counted, number, shown, written
-from bfreplay.runs.metrics import KeyFigure
+from bfreplay.report.shown_values import number, show, show_count
+from bfreplay.runs.metrics import KeyFigure, value_text
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
 
@@ -24,9 +24,9 @@ _COMPARED = {
     "share.overhead": ("Rescaling and preemption", False),
     "utilisation": ("Utilisation", True),
 }
-"""Title of a card about several runs by key figure, and whether more is better."""
+"""Title of a card about several runs by key figure, and True if more is better."""
 _OF_ANY_JOBS = ("node_hours.useful", "utilisation", "share.overhead")
-"""Of these the figures that compare where jobs differ."""
+"""Figures that compare even if jobs differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Card:
 
 
 def run_cards(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Card]:
-    """Gain, time or efficiency beside dedicated nodes, what the jobs are about, and cost."""
+    """Return the cards of one run: gain, time or efficiency beside dedicated nodes, jobs, and cost."""
     found: list[Card] = []
 
     def card(title: str, value: Markup, caller: Callable[[], Markup]) -> str:
@@ -47,7 +47,7 @@ def run_cards(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Card]:
         return ""
 
     template("cards.html.j2").render(
-        {each.__name__: each for each in (card, counted, is_about_scheduling, shown)},
+        {each.__name__: each for each in (card, show_count, is_about_scheduling, show)},
         run=run,
         facts=facts,
         is_cluster=cluster_of(run.record) is not None,
@@ -58,25 +58,25 @@ def run_cards(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Card]:
 
 def comparison_cards(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[Card]:
     """The best run of each number that differs, and the number of every run; at most four."""
-    return [*_compared(runs, facts)][:_MOST]
+    return [*_best_of_each(runs, facts)][:_MOST]
 
 
-def _compared(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, KeyFigure]]) -> Iterator[Card]:
+def _best_of_each(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, KeyFigure]]) -> Iterator[Card]:
     compared = _COMPARED if have_same_jobs([*runs.values()]) else {key: _COMPARED[key] for key in _OF_ANY_JOBS}
     for key, (title, more_is_better) in compared.items():
         of_run = {label: each[key] for label, each in facts.items() if each[key].value is not None}
-        texts = {written(each.value, each.kind) for each in of_run.values()}
+        texts = {value_text(each.value, each.kind) for each in of_run.values()}
         if len(of_run) < max(2, len(facts)) or len(texts) == 1:
             continue
         if key == "best.score":
             more_is_better = next(iter(runs.values())).record.inputs.jobs.higher_is_better is not False
         best = (max if more_is_better else min)(of_run, key=lambda label: of_run[label].value)
-        each_run = (Markup("{} {}").format(label, shown(fact)) for label, fact in of_run.items() if label != best)
-        yield Card(title, Markup("{} <small>{}</small>").format(shown(of_run[best]), best), Markup(", ").join(each_run))
+        each_run = (Markup("{} {}").format(label, show(fact)) for label, fact in of_run.items() if label != best)
+        yield Card(title, Markup("{} <small>{}</small>").format(show(of_run[best]), best), Markup(", ").join(each_run))
 
 
 def have_same_jobs(runs: Sequence[RunResult]) -> bool:
-    """Whether all runs have the same jobs with the same work, or the same source of jobs."""
+    """Return whether all runs have the same jobs with the same work, or the same job source."""
     sources = [run.record.inputs.jobs.source for run in runs]
     if sources[0] is not None:
         return all(source == sources[0] for source in sources)
@@ -91,7 +91,7 @@ def warnings_card(n: int) -> Card:
 
 
 def shown_until_s(runs: Sequence[RunResult]) -> float | None:
-    """Seconds of the window that pictures over time show at first: a search, or jobs that are all done before half.
+    """Seconds of the window shown first in pictures over time: a search, or jobs all done before half of it.
 
     ``None`` for the whole window.
     """

@@ -1,4 +1,4 @@
-"""What a reader of a run's numbers has to bear in mind."""
+"""Notes on a run: limits of its log, window, jobs and decisions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from bfreplay import __version__
 from bfreplay.report.page.templates import template
-from bfreplay.report.shown_values import counted, is_one, number, number_of, shown
+from bfreplay.report.shown_values import is_one, number, number_of, show, show_count
 from bfreplay.runs.explain.saved_tables import allocations_of, jobs_frame
 from bfreplay.runs.metrics import KeyFigure
 from bfreplay.runs.run_result import RunResult
@@ -28,7 +28,7 @@ def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
         0 if intervals is None else sum(intervals[name].to_pylist()) for name in ("n_censored", "n_intervals")
     )
     template("cautions.html.j2").render(
-        {each.__name__: each for each in (caution, counted, is_one, number, number_of, shown)},
+        {each.__name__: each for each in (caution, show_count, is_one, number, number_of, show)},
         run=run,
         facts=facts,
         n_censored=n_censored,
@@ -49,10 +49,10 @@ def ledger_check(run: RunResult) -> Markup:
 
 
 def _cut_off(run: RunResult) -> Iterator[tuple[str, str, int, str]]:
-    """Jobs that were there at the end of the window and could have gone on: exact or not, key, number, status.
+    """Jobs that could have gone on at the end of the window: "" or "at least ", key, number, status.
 
-    Neither those that were submitted later, nor those that need more nodes than were ever idle at once. Which ones
-    these are is not recorded, only how many of all jobs: they are among those that never started.
+    Jobs submitted later, or that need more nodes than were ever idle at once, do not count. Of the latter only the
+    number is recorded: they never started.
     """
     jobs = jobs_frame(run)
     has_started, status = jobs["first_start"].notna(), jobs["status"]
@@ -60,10 +60,10 @@ def _cut_off(run: RunResult) -> Iterator[tuple[str, str, int, str]]:
         n = int((has_started & (status == name)).sum())
         if n:
             yield "", name, n, name
-    there = status.isin(("waiting", "queued"))
+    is_present = status.isin(("waiting", "queued"))
     n_wide = run.summary.n_jobs_wider_than_the_pool
-    n = int((~has_started & there).sum()) - n_wide
+    n = int((~has_started & is_present).sum()) - n_wide
     if n > 0:
         # a job that is too wide may have been submitted later, or taken back by its source
-        is_known = not n_wide or not (~has_started & ~there).any()
+        is_known = not n_wide or not (~has_started & ~is_present).any()
         yield "" if is_known else "at least ", "not_started", n, "not started"

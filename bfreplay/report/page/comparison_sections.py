@@ -1,4 +1,4 @@
-"""Sections of the page about several runs that tell of their comparison: its answer, its pictures and its tables."""
+"""Sections of the page with the comparison of runs: answer, pictures and tables."""
 
 from __future__ import annotations
 
@@ -29,25 +29,27 @@ def comparison_answer(comparison: RunComparison) -> list[Markup]:
 
 
 def comparison_sections(comparison: RunComparison) -> list[Section]:
-    """In the order of the page: differing options, over time, causes, job by job, and for a source its campaign."""
+    """Return the sections in order: options, over time, causes, job by job, and for a job source the campaign."""
     record = comparison.record
     pairs = record.pairs
     by_hour = [hour_table(record, pair) for pair in pairs]
     by_cause = [cause_table(record), total_table(record)]
     sections = [
-        Section("options", "What differs between the runs", _options_words(record), None, _shown(option_table(record))),
+        Section(
+            "options", "What differs between the runs", _options_words(record), None, _page_tables(option_table(record))
+        ),
         section_of(DIFFERENCES_OVER_TIME, DIFFERENCES_OVER_TIME.data(comparison), by_hour),
         section_of(CAUSES, CAUSES.data(comparison), by_cause),
-        Section("job-by-job", "Job by job", _jobs_words(pairs), None, _shown(*_job_tables(pairs))),
+        Section("job-by-job", "Job by job", _jobs_words(pairs), None, _page_tables(*_job_tables(pairs))),
     ]
-    campaigns = _shown(*(campaign_table(pair) for pair in pairs if pair.campaign is not None))
+    campaigns = _page_tables(*(campaign_table(pair) for pair in pairs if pair.campaign is not None))
     if campaigns:
-        words = "When trials were finished, and when scores were reached."
+        words = "Times at which trials finished and scores were reached."
         sections.append(Section("campaign", "The campaign", words, None, campaigns))
     return sections
 
 
-def _shown(*tables: ShownTable) -> list[PageTable]:
+def _page_tables(*tables: ShownTable) -> list[PageTable]:
     return [page_table(table) for table in tables]
 
 
@@ -60,12 +62,12 @@ def _options_words(record: ComparisonRecord) -> str:
 
 
 def _jobs_words(pairs: Sequence[RunDifference]) -> str:
-    told = []
+    sentences = []
     for pair in pairs:
         unpaired = "".join(f", {n:,} {words}" for n, words in unpaired_jobs(pair))
-        told.append(f"{pair.run} against {pair.baseline}: {count(pair.jobs.n_jobs, 'pair')} of jobs{unpaired}.")
-    told.append("Jobs of a run share its nodes, so they are not independent: intervals tell of the jobs' spread.")
-    return "\n".join(told)
+        sentences.append(f"{pair.run} against {pair.baseline}: {count(pair.jobs.n_jobs, 'pair')} of jobs{unpaired}.")
+    sentences.append("Jobs of a run share its nodes, so they are not independent: intervals describe their spread.")
+    return "\n".join(sentences)
 
 
 def _job_tables(pairs: Sequence[RunDifference]) -> Iterator[ShownTable]:
@@ -81,7 +83,7 @@ _JOBS = {name: f"{words}, h" if name.endswith("_s") else words for name, words i
 
 
 def option_table(record: ComparisonRecord) -> ShownTable:
-    """Folder and policy of each run, and the options in which they differ; ``None`` for one that a run has not."""
+    """Folder and policy of each run, and the options that differ; ``None`` for a missing option."""
     runs = record.runs
     columns = (Column("option", "Option"), *(Column(run.run, run.run) for run in runs))
     names, policies = [run.name or "in memory" for run in runs], [run.policy for run in runs]
@@ -136,11 +138,11 @@ def cause_table(record: ComparisonRecord) -> ShownTable:
             size = but_rounding(pair.samples.difference if name is None else pair.causes[name], below)
             row += [size, size / below if below else None]
         rows.append(row)
-    return ShownTable("What made the differences in samples", tuple(columns), rows)
+    return ShownTable("Causes of the differences in samples", tuple(columns), rows)
 
 
 def total_table(record: ComparisonRecord) -> ShownTable:
-    """Node-hours, samples and counts of every run; those that no run has are left out."""
+    """Node-hours, samples and counts of every run, without those that are 0 in all."""
     pairs = record.pairs
     totals = {pairs[0].baseline: pairs[0].totals.baseline}
     totals |= {pair.run: pair.totals.other for pair in pairs}
@@ -154,7 +156,7 @@ def total_table(record: ComparisonRecord) -> ShownTable:
 
 
 def job_measure_table(pair: RunDifference) -> ShownTable:
-    """Differences job by job: which run was better, the median with its interval, and how far the jobs scatter."""
+    """Differences job by job: jobs better and worse, the median with its interval, and the spread of the jobs."""
     b, a = pair.run, pair.baseline
     columns = (
         Column("measure", f"{b} - {a}, by job"),
@@ -185,7 +187,7 @@ def status_table(pair: RunDifference) -> ShownTable:
     columns = (Column("baseline", f"Status in {a}"), Column("other", f"in {b}"), Column("n_jobs", "jobs", "count"))
     changes = pair.jobs.status_changes
     rows = [[each.baseline.replace("_", " "), each.other.replace("_", " "), each.n_jobs] for each in changes]
-    return ShownTable(f"Jobs that came to another end in {b} than in {a}", columns, rows)
+    return ShownTable(f"Jobs with another status in {b} than in {a}", columns, rows)
 
 
 def model_table(pair: RunDifference) -> ShownTable:
@@ -203,13 +205,13 @@ def model_table(pair: RunDifference) -> ShownTable:
 
 
 def campaign_table(pair: RunDifference) -> ShownTable:
-    """When trials were finished, all was over and scores were reached, in hours from the start of the window."""
+    """Times of finished trials, of the end of the search and of scores, in hours from the start of the window."""
     campaign, b, a = pair.campaign, pair.run, pair.baseline
     assert campaign is not None
     columns = (
         Column("milestone", "Milestone"),
-        Column("baseline", a, "number"),
-        Column("other", b, "number"),
+        Column("baseline", a, "amount"),
+        Column("other", b, "amount"),
         Column("difference", f"{b} - {a}", "signed"),
     )
     keys = ("baseline", "other", "difference")
@@ -217,7 +219,7 @@ def campaign_table(pair: RunDifference) -> ShownTable:
         [f"trial {row.k:,} finished ({row.which}), h", *(_in_hours("_s", row[key]) for key in keys)]
         for row in campaign.finished
     ]
-    rows.append(["all over, h", *(_in_hours("_s", campaign.over[key]) for key in keys)])
+    rows.append(["search finished, h", *(_in_hours("_s", campaign.over[key]) for key in keys)])
     reached = campaign.reached
     if reached is not None:
         words = f"score {reached.score:.6g} reached, h"

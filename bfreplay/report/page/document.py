@@ -1,4 +1,4 @@
-"""Puts the page together, with where its runs came from: one file that needs nothing else."""
+"""Assembles the page with the provenance of its runs: one self-contained file."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from bfreplay.report.page.sections import (
     packed_steps,
 )
 from bfreplay.report.page.templates import HERE, template
-from bfreplay.report.shown_values import Column, exact, written
+from bfreplay.report.shown_values import Column, exact
 from bfreplay.result_folders.records import JsonObject
-from bfreplay.runs.metrics import KeyFigure, key_figures
+from bfreplay.runs.metrics import KeyFigure, key_figures, value_text
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import labels_by_text
 from bfreplay.runs.scheduling_metrics import cluster_of, window_words
@@ -44,30 +44,30 @@ _UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the template fills in.
+    """Values for the template of the page.
 
     Parameters
     ----------
     title
-        Of the page.
+        Title of the page.
     verdicts
-        Why the idle nodes cannot be believed, where that is so.
+        Verdicts on logs whose idle nodes are not credible.
     cards
         Headline figures.
     answer
         Sentences below them.
     figures_tables
-        Key figures, a column a run: the dozen that matter most, or differ, and the rest.
+        Key figures, a column a run: the most important or differing dozen, and the rest.
     cautions
-        What to bear in mind; with the label of the run where there are several.
+        Warnings and notes, with the label of the run if there are several.
     ledger_checks
         Ledger closes and files unchanged, one sentence a run.
     sections
-        In the order of the page.
+        Sections in order.
     runs
-        By their labels on the page.
+        Runs by their labels on the page.
     window
-        What the page needs to know of time: see ``time_view.js``.
+        Times for the scripts: see ``time_view.js``.
     """
 
     title: str
@@ -100,7 +100,7 @@ def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: boo
         The folder is no run, or is damaged or half-written; or the file cannot be written.
     """
     file = check_report(out, overwrite=overwrite)
-    return _write(one_run_page(_loaded(run)), file, overwrite=overwrite)
+    return _write(one_run_page(_load(run)), file, overwrite=overwrite)
 
 
 def write_comparison_report(
@@ -111,12 +111,12 @@ def write_comparison_report(
     Parameters
     ----------
     runs
-        In the order of the comparison.
+        Runs in the order of the comparison.
     comparison
-        What ``bfreplay compare runs --out`` made of the same runs.
+        Result of ``bfreplay compare runs`` on the same runs.
     """
     file = check_report(out, overwrite=overwrite)
-    return _write(comparison_page([*map(_loaded, runs)], comparison), file, overwrite=overwrite)
+    return _write(comparison_page([*map(_load, runs)], comparison), file, overwrite=overwrite)
 
 
 def write_side_by_side_report(runs: Mapping[str, RunResult], out: Path | str, *, overwrite: bool = False) -> Path:
@@ -126,7 +126,7 @@ def write_side_by_side_report(runs: Mapping[str, RunResult], out: Path | str, *,
 
 
 def check_report(out: Path | str, *, overwrite: bool) -> Path:
-    """Raise what writing a page to ``out`` would, before any work is done."""
+    """Raise the errors of writing a page to ``out``, before any work is done."""
     file = Path(out)
     if file.suffix.lower() not in (".html", ".htm"):
         raise InputError("the report is an HTML page", file=file, value=file.name, expected="a name ending in .html")
@@ -141,7 +141,7 @@ def check_report(out: Path | str, *, overwrite: bool) -> Path:
 
 
 def one_run_page(run: RunResult) -> Page:
-    """The page about one run."""
+    """Return the page about one run."""
     sections = [*figure_sections({"": run}), *job_sections(run)]
     return _page({"": run}, answer(run, key_figures(run)), sections)
 
@@ -162,17 +162,17 @@ def _pictures(runs: Mapping[str, RunResult]) -> list[Section]:
 
 
 def _left_out(runs: Sequence[RunResult]) -> list[Markup]:
-    """Say what runs on a log and on clusters do not have in common."""
+    """Sentence on what runs on a log and on clusters do not have in common."""
     if _have_same_nodes(runs):
         return []
-    words = "Runs on a log and on clusters have no time in common: pictures of nodes over time are left out"
+    words = "Runs on a log and on clusters have no time in common: pictures of nodes over time are omitted"
     if not have_same_jobs(runs):
         words += "; their jobs differ, so that times and samples do not compare"
     return [Markup(f"{words}.")]
 
 
 def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
-    """The page about several runs, the first of which the others are compared with."""
+    """Return the page about several runs; the first is the baseline of the others."""
     from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
 
     by_label = dict(zip((each.run for each in comparison.record.runs), runs, strict=True))
@@ -199,7 +199,7 @@ def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: 
 
 
 def html_of(page: Page) -> str:
-    """The whole file."""
+    """Return the whole file."""
     from plotly.offline import get_plotlyjs
 
     start_us = page.window["start_us"]
@@ -239,7 +239,7 @@ def page_parts() -> dict[str, Any]:
     }
 
 
-def _loaded(run: RunResult | Path | str) -> RunResult:
+def _load(run: RunResult | Path | str) -> RunResult:
     return run if isinstance(run, RunResult) else RunResult.load(run)
 
 
@@ -250,9 +250,9 @@ def _write(page: Page, file: Path, *, overwrite: bool) -> Path:
     return file
 
 
-def _together(said: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
-    """What is said of several runs alike is said once: ``A, B``."""
-    return [(", ".join(labels), each) for each, labels in labels_by_text(said).items()]
+def _together(sentences: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
+    """Return each distinct sentence once, with the labels of its runs: ``A, B``."""
+    return [(", ".join(labels), each) for each, labels in labels_by_text(sentences).items()]
 
 
 _FIRST = (
@@ -264,7 +264,7 @@ _A_DOZEN = 12
 
 
 def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable]:
-    """Facts that one of the runs has, a column a run: those that matter most, or that differ between runs, first."""
+    """Key figures of the runs, a column a run: first those that matter most, or that differ."""
     first = next(iter(facts.values()))
     columns = (
         Column("what", "key figure"),
@@ -273,7 +273,7 @@ def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable
     rows = {
         key: [
             Cell(key, fact.words),
-            *(Cell(exact(each[key].value), written(each[key].value, fact.kind)) for each in facts.values()),
+            *(Cell(exact(each[key].value), value_text(each[key].value, fact.kind)) for each in facts.values()),
         ]
         for key, fact in first.items()
         # there is a number, and it is not that of a status which no job has
@@ -290,7 +290,7 @@ def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable
 
 
 def _title(runs: Sequence[RunResult]) -> str:
-    """Of the page and its tab."""
+    """Title of the page and its tab."""
     places = []
     for run in runs:
         own, log = cluster_of(run.record), run.record.inputs.events.metadata.cluster
@@ -315,18 +315,18 @@ def _window(runs: Sequence[RunResult]) -> JsonObject:
 
 
 def _json(document: Any) -> Markup:
-    """JSON for a script element: nothing in it can end the element."""
+    """JSON for a script element, which it cannot end."""
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 
 def script(name: str) -> Markup:
-    """A script of the pages, without its ending."""
+    """Return a script of the pages by name, without its ending."""
     return Markup(_inside_script((HERE / f"{name}.js").read_text(encoding="utf-8")))
 
 
 def _inside_script(text: str) -> str:
-    """A script whose texts do not end the element that it stands in."""
+    """Escape a script so that its texts do not end its element."""
     return text.replace("</script", "<\\/script")
 
 
@@ -337,9 +337,9 @@ def window_text(run: RunResult) -> str:
 
 
 def _input_files(run: RunResult) -> list[tuple[str, str, str]]:
-    """What each file was for, its name, and its SHA-256."""
+    """Use, name and SHA-256 of each input file."""
     inputs = run.record.inputs
     known = {each.sha256 for each in (*inputs.events.files, *inputs.jobs.files)}
     sources = [each for each in inputs.events.metadata.source_files if each.sha256 not in known]
     files = {"events": inputs.events.files, "jobs": inputs.jobs.files, "made from": sources}
-    return [(what, each.name, each.sha256) for what, those in files.items() for each in those]
+    return [(use, each.name, each.sha256) for use, of_use in files.items() for each in of_use]

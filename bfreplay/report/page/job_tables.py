@@ -1,4 +1,4 @@
-"""Tables of a run's models and jobs, of what these held of each type of nodes, and of each weight."""
+"""Tables of a run's models, jobs, node types and weights."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _WEIGHTS = (
 
 
 def scheduling_tables(run: RunResult) -> Iterator[ShownTable]:
-    """Types where the log tells them apart, and weights where jobs have several."""
-    told = run.summary.scheduling
+    """Tables of node types if the log has several, and of weights if jobs have several."""
+    scheduling = run.summary.scheduling
     by_type = run.record.inputs.events.metadata.node_types
     if by_type:
         prices = run.record.config.prices
         rows = [
             [name, len(by_type[name]), hours, prices.get(name), cost_of({name: hours}, prices)]
-            for name, hours in told.node_hours_by_type.items()
+            for name, hours in scheduling.node_hours_by_type.items()
         ]
         yield ShownTable("Node types", _TYPES, rows)
     jobs = run.table("jobs").select(["weight", "finished"])
@@ -48,11 +48,11 @@ def scheduling_tables(run: RunResult) -> Iterator[ShownTable]:
     weights = jobs["weight"].to_pylist()[measured]
     if len(set(weights)) > 1:
         is_done = jobs["finished"].is_valid().to_pylist()[measured]
-        there = Counter(map(weight_text, weights))
+        n_jobs = Counter(map(weight_text, weights))
         done = Counter(weight_text(weight) for weight, ended in zip(weights, is_done, strict=True) if ended)
         rows = [
-            [weight, n, done[weight], told.average_jct_s_by_weight.get(weight)]
-            for weight, n in sorted(there.items(), key=lambda each: float(each[0]))
+            [weight, n, done[weight], scheduling.average_jct_s_by_weight.get(weight)]
+            for weight, n in sorted(n_jobs.items(), key=lambda each: float(each[0]))
         ]
         yield ShownTable("Weights of jobs", _WEIGHTS, rows)
 
@@ -86,7 +86,7 @@ _SINCE_THE_START = {
     "submitted": Column("submitted", "submitted, since the start of the window", "seconds"),
     "deadline": Column("deadline", "deadline, since the start of the window", "seconds"),
 }
-"""In place of the columns of the same key, for a log without a calendar."""
+"""Replacements of columns for a log without a calendar."""
 _MODELS = (
     Column("queue_median_s", "submit to first start, median", "seconds"),
     Column("queue_p95_s", "95 % within", "seconds"),
@@ -100,7 +100,7 @@ _MODELS = (
 def jobs_table(run: RunResult) -> ShownTable:
     """A row a job, in the order of the set; scores and deadlines where there are any.
 
-    Times are lengths since the start of the window where the log knows no calendar.
+    Times are seconds since the start of the window for a log without a calendar.
     """
     import pandas as pd
 
@@ -138,7 +138,7 @@ def models_table(run: RunResult) -> ShownTable:
 
 
 def _rows(frame: pd.DataFrame, columns: tuple[Column, ...] | list[Column]) -> list[list[Any]]:
-    """Plain values, ``None`` where there is none; times in microseconds."""
+    """Plain values, ``None`` for missing ones; times in microseconds."""
     cells = [
         [microseconds(value) if column.kind == "time" else _plain(value) for value in frame[column.key].tolist()]
         for column in columns

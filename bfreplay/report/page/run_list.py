@@ -52,7 +52,7 @@ def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
         [
             Cell(each.name, each.name, _href(each.folder, beside)),
             _report(each, beside),
-            Cell(each.made or "", (each.made or "")[:16].replace("T", " ")),
+            Cell(each.start_time or "", (each.start_time or "")[:16].replace("T", " ")),
             *(Cell(exact(options.get(name)), option_text(options.get(name))) for name in runs.options),
             *(Cell(exact(of.get(name)), text_in_sweep(name, of.get(name))) for name in metrics),
             *([Cell(each.error, each.error)] if runs.n_damaged else []),
@@ -75,6 +75,6 @@ def _href(path: Path, beside: Path) -> str:
 
 
 def _kind(values: Sequence[Any]) -> Kind:
-    """How the values of an option are written: as numbers where all of them are."""
+    """Format of the values of an option: numbers if all values are."""
     types = {type(each) for each in values if each is not None}
     return "number" if types <= {int, float} else "text"

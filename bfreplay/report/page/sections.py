@@ -1,4 +1,4 @@
-"""Sections of the page: a figure with its words and its numbers, or tables alone, as the template takes them."""
+"""Sections of the page: a figure with its words and tables, or tables alone."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from bfreplay.report.figures.figure import (
     NothingToShowError,
     PageFigure,
     RunFigure,
-    figure_named,
+    find_figure,
 )
-from bfreplay.report.figures.marks import named, said_of
+from bfreplay.report.figures.marks import join_text, tag
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
-from bfreplay.report.shown_values import Column, ShownTable, exact, written
+from bfreplay.report.shown_values import Column, ShownTable, exact
 from bfreplay.result_folders.records import JsonObject
+from bfreplay.runs.metrics import value_text
 from bfreplay.runs.run_result import RunResult
 
 F = TypeVar("F")
@@ -38,7 +39,7 @@ _UNITS_US = (_US_PER_S, 1_000, 1)
 
 
 def packed_numbers(values: NDArray[np.float64] | NDArray[np.int64]) -> JsonObject:
-    """``values (N,)``, none of them nan: the smallest unsigned whole numbers that hold them all, else 64-bit floats."""
+    """Pack ``values (N,)`` without nan as the smallest unsigned integers that hold them, else as 64-bit floats."""
     numbers = np.asarray(values)
     kind: type[np.generic] = np.float64
     if not numbers.size or (numbers.min() >= 0 and np.array_equal(numbers, np.floor(numbers))):
@@ -49,7 +50,7 @@ def packed_numbers(values: NDArray[np.float64] | NDArray[np.int64]) -> JsonObjec
 
 
 def packed_steps(series: StepSeries, start_us: int) -> JsonObject:
-    """A step function: lengths of its steps in ``unit_s``, and its heights; ``least`` and ``most`` where they differ.
+    """Pack a step function: lengths of its steps in ``unit_s``, its heights, and ``least`` and ``most`` if they differ.
 
     ``start_us`` is the start of the window, from which the page counts seconds.
     """
@@ -67,7 +68,7 @@ def packed_steps(series: StepSeries, start_us: int) -> JsonObject:
 
 
 def packed_document(document: Any) -> str:
-    """Any JSON document, compressed; ``nan`` and ``inf`` are refused by ``ValueError``."""
+    """Compress a JSON document; ``ValueError`` for ``nan`` and ``inf``."""
     return _text(json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
 
 
@@ -76,12 +77,12 @@ def _text(data: bytes) -> str:
 
 
 FIRST_ROWS = 50
-"""Rows of a long table that the page has as they are; its script pages through all of them."""
+"""Rows of a long table in the HTML; the script pages through all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``value`` is exact, as text: what tests read and the page sorts by; empty where there is none."""
+    """A cell: exact value as text, by which the page sorts (empty for none), shown text, and link."""
 
     value: str
     text: str
@@ -90,7 +91,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """``rest`` holds all rows, ``[value, text]`` a cell, packed; ``None`` where ``rows`` are all there are."""
+    """A table; ``rest`` holds all rows, packed, ``[value, text]`` a cell; ``None`` if ``rows`` are all."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -99,9 +100,9 @@ class PageTable:
 
 
 def page_table(table: ShownTable) -> PageTable:
-    """Write every cell."""
+    """Return the table with all cells as text."""
     rows = [
-        [Cell(exact(value), written(value, column.kind)) for value, column in zip(row, table.columns, strict=True)]
+        [Cell(exact(value), value_text(value, column.kind)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
     if len(rows) <= FIRST_ROWS:
@@ -117,17 +118,17 @@ class Section:
     Parameters
     ----------
     name
-        Its anchor; the plot is ``plot-<name>``.
+        Anchor; the plot is ``plot-<name>``.
     title
-        The heading.
+        Heading.
     words
-        What there is to see, also the alternative text of the figure.
+        Text, also the alternative text of the figure.
     figure
-        What is drawn, if anything.
+        Figure, if any.
     tables
-        The numbers.
+        Tables with the numbers.
     folded
-        Whether the tables are shown only when asked for, below a figure.
+        True if the tables are folded below a figure.
     """
 
     name: str
@@ -139,29 +140,29 @@ class Section:
 
     @property
     def is_over_time(self) -> bool:
-        """Whether its figure shows the part of the window that the reader zooms to."""
+        """True if the figure follows the part of the window that the reader zooms to."""
         return self.figure is not None and any(
             isinstance(axis, dict) and axis.get("time") for axis in self.figure.layout.values()
         )
 
 
 def figure_sections(runs: Mapping[str, RunResult]) -> Iterator[Section]:
-    """One for each figure of the catalogue that is for one of the runs; where there is nothing to show, it says why."""
+    """Return a section for each figure of the catalogue that applies to the runs; one without data gives the reason."""
     for name in FIGURES.names():
         if name in FIGURES.built_in:
-            yield from _figure_section(name, figure_named(name), runs)
+            yield from _figure_section(name, find_figure(name), runs)
             continue
-        anchor = "figure-" + re.sub(r"\W+", "-", name)  # apart from all that the page itself names
+        anchor = "figure-" + re.sub(r"\W+", "-", name)  # distinct from names of the page itself
         try:
-            yield from _figure_section(anchor, figure_named(name), runs)
-        except Exception as error:  # a stranger's code may raise anything; the other figures do not suffer for it
+            yield from _figure_section(anchor, find_figure(name), runs)
+        except Exception as error:  # foreign code may raise anything; other figures must not suffer
             why = error.problem if isinstance(error, InputError) else one_line(error)
             yield Section(anchor, name, f"This figure of another package cannot be shown: {why}.")
 
 
 def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunResult]) -> list[Section]:
     found: dict[str, Any] = {}
-    labels: dict[str, list[str]] = {}  # of the runs that have nothing to show, by the reason
+    labels: dict[str, list[str]] = {}  # of runs with nothing to show, by reason
     for label, run in runs.items():
         try:
             found[label] = figure.data(run)
@@ -169,29 +170,29 @@ def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunR
             continue
         except NothingToShowError as error:
             labels.setdefault(_sentence(error), []).append(label)
-    reasons = [named(", ".join(of_each), reason) for reason, of_each in labels.items()]
+    reasons = [tag(", ".join(of_each), reason) for reason, of_each in labels.items()]
     if not found:
-        return [Section(anchor, figure.title, said_of(runs, reasons))] if reasons else []
+        return [Section(anchor, figure.title, join_text(runs, reasons))] if reasons else []
     tables = [] if figure.table is None else [figure.table(found)]
     section = section_of(figure, found, tables)
-    return [replace(section, name=anchor, words=said_of(runs, [section.words, *reasons]))]
+    return [replace(section, name=anchor, words=join_text(runs, [section.words, *reasons]))]
 
 
 def section_of(figure: Figure[F], found: F, tables: Sequence[ShownTable]) -> Section:
-    """A figure, its words, and these tables."""
+    """Return the section of a figure, its words, and these tables."""
     words = "" if figure.words is None else figure.words(found)
     page = None if figure.page is None else figure.page(found)
     return Section(figure.name, figure.title, words, page, [*map(page_table, tables)])
 
 
 def _sentence(error: InputError) -> str:
-    """The problem, and what to do about it."""
+    """Sentence with the problem and its fix."""
     parts = [error.problem, *([error.fix] if error.fix else [])]
     return " ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)
 
 
 def job_sections(run: RunResult) -> Iterator[Section]:
-    """Tables of node types and weights, where there are several; of models and of jobs."""
+    """Return sections with the tables of node types and weights, models, and jobs."""
     if tables := [page_table(table) for table in scheduling_tables(run)]:
         yield Section("scheduling", "Node types and weights", _WORDS["scheduling"], tables=tables, folded=False)
     for name, title, table in (
@@ -205,7 +206,7 @@ def job_sections(run: RunResult) -> Iterator[Section]:
 
 
 _WORDS = {
-    "scheduling": "What jobs held of each type of nodes, and how long those of each weight took to their finish.",
-    "models": "All jobs of a model together. Node-hours are those held; the four labels after them add up to them.",
-    "job-table": "One row a job. Node-hours are those held; the four labels after them add up to them. A header sorts.",
+    "scheduling": "Node-hours of each node type, and mean completion time by weight.",
+    "models": "All jobs of a model together. Node-hours held are the sum of the four labels after them.",
+    "job-table": "One row a job. Node-hours held are the sum of the four labels after them. Click a header to sort.",
 }

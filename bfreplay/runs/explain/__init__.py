@@ -1,1 +1,1 @@
-"""Answers about a saved run: whether it is whole, what became of its jobs and trials, and why a decision was made."""
+"""Explanations of a saved run: outcomes of its jobs and trials, and the reasons for a decision."""

@@ -1,4 +1,4 @@
-"""When a job of a run was active: admitted, not paused, and not yet gone."""
+"""Time in which a job of a run was active: admitted, not paused, not yet ended."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from bfreplay.runs.saved_inputs import GivenInputs
 from bfreplay.wording import count
 
 _MOST_SHOWN = 3
-"""Pauses that are told one by one."""
+"""Largest number of pauses that are listed."""
 
 
 def time_words(time_us: int, origin_us: int | None) -> str:
-    """A time in UTC; ``+407.5`` seconds from ``origin_us`` where the log has no calendar, as ``--at`` takes them."""
+    """Return a time in UTC; in a relative log seconds from ``origin_us``, such as ``+407.5``, as for ``--at``."""
     return iso_utc(time_us) if origin_us is None else f"+{(time_us - origin_us) / 1e6:.6f}".rstrip("0").rstrip(".")
 
 
 class Life:
-    """What the tables of a run say of one of its jobs.
+    """Life of one job, read from the tables of its run.
 
     Parameters
     ----------
     run
         The run.
     name
-        Of the job, which the run has.
+        Name of a job of the run.
     """
 
     def __init__(self, run: RunResult, name: str) -> None:
@@ -45,24 +45,24 @@ class Life:
         self._reports: list[tuple[int, bool]] = []  # time, is a pause; ascending
         reports = reports_frame(run)
         if reports is not None:
-            mine = reports[reports["job"] == name]
-            times_us = (int(time.value // 1000) for time in mine["time"])
-            self._reports = [*zip(times_us, (mine["verdict"].astype(str) == "paused").tolist(), strict=True)]
+            of_job = reports[reports["job"] == name]
+            times_us = (int(time.value // 1000) for time in of_job["time"])
+            self._reports = [*zip(times_us, (of_job["verdict"].astype(str) == "paused").tolist(), strict=True)]
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
 
     def paused_before(self, time_us: int) -> int | None:
-        """When it paused, if that was the last that was heard of it at ``time_us``; it may have been resumed since."""
-        heard = [report for report in self._reports if report[0] <= time_us]
-        return heard[-1][0] if heard and heard[-1][1] else None
+        """Return the time of its last report by ``time_us`` if that was a pause; it may have been resumed since."""
+        reports = [report for report in self._reports if report[0] <= time_us]
+        return reports[-1][0] if reports and reports[-1][1] else None
 
     def refuse_outside(self, time_us: int) -> None:
-        """Raise ``InputError`` for a time before it was admitted, or at which it had left."""
-        is_gone = self.ended_us is not None and time_us >= self.ended_us
-        if self.admitted_us is None or time_us < self.admitted_us or is_gone:
+        """Raise ``InputError`` for a time before its admission or after its end."""
+        has_ended = self.ended_us is not None and time_us >= self.ended_us
+        if self.admitted_us is None or time_us < self.admitted_us or has_ended:
             raise self._refusal(time_us, self._when_active())
 
     def not_active(self, time_us: int) -> InputError:
-        """The error for a time between its admission and its end at which it was not active: it was paused."""
+        """Return the error for a time between its admission and its end at which it was paused."""
         paused_us, why = self.paused_before(time_us), self._when_active()
         if paused_us is not None:
             since, now = self._words(paused_us), self._words(time_us)
@@ -75,7 +75,7 @@ class Life:
     def _refusal(self, time_us: int, why: str) -> InputError:
         return InputError(
             f"the job was not active at this time: {why}", column="time", value=self._words(time_us),
-            expected="a time at which it was admitted, not paused, and had not left",
+            expected="a time at which it was admitted, not paused, and not yet ended",
         )  # fmt: skip
 
     def _when_active(self) -> str:
@@ -88,8 +88,8 @@ class Life:
         if not paused:
             return f"admitted at {self._words(self.admitted_us)}, active until {until}"
         more = len(paused) - _MOST_SHOWN
-        told = ", ".join(paused[:_MOST_SHOWN]) + (f" and {count(more, 'time')} more" if more > 0 else "")
-        return f"admitted at {self._words(self.admitted_us)}, paused at {told}, there until {until}"
+        shown = ", ".join(paused[:_MOST_SHOWN]) + (f" and {count(more, 'time')} more" if more > 0 else "")
+        return f"admitted at {self._words(self.admitted_us)}, paused at {shown}, active until {until}"
 
 
 def is_active_after(
@@ -99,11 +99,11 @@ def is_active_after(
     progress: ProgressCallback | None = None,
     **inputs: Unpack[GivenInputs],
 ) -> bool:
-    """Whether ``job`` is active after decision ``index``, by going through the run again.
+    """Return whether ``job`` is active after decision ``index``, by a rerun.
 
-    Tables do not tell when a paused job was admitted again, as it may have had no nodes for long. Arguments and errors
-    as ``recorded_decisions``.
+    The tables do not show when a paused job was admitted again, as it may have had no nodes for long. Arguments and
+    errors as for ``recorded_decisions``.
     """
     rerun = Rerun(run, index, progress, **inputs)
-    rerun.run(lambda moment: None)  # it is the end that counts
+    rerun.run(lambda moment: None)  # only the state at the end counts
     return rerun.is_active([each.name for each in rerun.jobs].index(job))

@@ -1,4 +1,4 @@
-"""``explain``: what became of a run's jobs, what happened to one of them, or why it had its nodes."""
+"""``explain``: the outcome of a run's jobs, the story of one job, or the reasons for its nodes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_STEPS = 60
-"""Changes of a job's nodes that its text has."""
+"""Largest number of changes in the text of a job."""
 
 OnMissing = Callable[[MissingInputsError, str], None]
-"""Called with the error and what is left open, where inputs are missing that no argument named."""
+"""Called with the error and what remains unknown, where recorded inputs are missing."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +43,7 @@ class RunAnswer:
 
     @cached_property
     def campaign(self) -> CampaignAnswer:
-        """When the k-th job finished, scores, and what jobs that ended early cost."""
+        """Finish times, scores, and the cost of jobs that ended early."""
         return campaign_answer(self.run, self._tables)
 
     @cached_property
@@ -55,18 +55,18 @@ class RunAnswer:
         try:
             return job_answers(self.run, self._inputs.ask(recorded_jobs, self.run))
         except MissingInputsError as error:
-            self._inputs.missing(error, "efficiency and slowdown are left open")
+            self._inputs.missing(error, "efficiency and slowdown remain unknown")
             return self._tables
 
     def __repr__(self) -> str:
         return render_run(self.run, model_answers(self._tables), self.campaign)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a job; see ``job_answers``. The jobs of a source are made again by going through the run."""
+        """Return one row per job; see ``job_answers``. A job source makes its jobs again in a rerun."""
         return self._jobs.copy()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: ``models``, ``campaign`` and ``jobs``."""
+        """Return ``models``, ``campaign`` and ``jobs``, JSON-ready."""
         models = records(model_answers(self._jobs))
         return {"models": models, "campaign": self.campaign.to_dict(), "jobs": records(self._jobs)}
 
@@ -80,11 +80,11 @@ class JobAnswer:
     row
         Its row of ``job_answers``.
     story
-        What happened to it.
+        Its story.
     declined
-        Why the policy did not take it; ``None`` for a job that it took.
+        Reason for which the policy declined it; ``None`` for a job that it took.
     most
-        Changes that the text has.
+        Largest number of changes in the text.
     """
 
     row: pd.DataFrame
@@ -97,13 +97,13 @@ class JobAnswer:
         return render_job(of_job, self.story, self.most, self.declined)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a change of its nodes."""
+        """Return one row per change of its nodes."""
         import pandas as pd
 
         return pd.DataFrame([step.to_dict() for step in self.story.steps])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: the job's row, ``declined`` and ``steps``."""
+        """Return the job's row, ``declined`` and ``steps``, JSON-ready."""
         steps = [step.to_dict() for step in self.story.steps]
         return {**records(self.row)[0], "declined": self.declined, "steps": steps}
 
@@ -127,34 +127,33 @@ def explain(
     run
         A run, or its folder.
     job
-        Name of a job: what happened to it.
+        Name of a job, to explain its story.
     at
-        With ``job``: why it has its nodes at this time. ISO-8601 (UTC), epoch seconds, or ``"+3600"``: seconds after
+        With ``job``: time at which to explain its nodes. ISO-8601 (UTC), epoch seconds, or ``"+3600"``: seconds after
         the start of the window.
     most
-        With ``job``: changes of its nodes in the text; those in the middle are left out.
+        With ``job``: largest number of changes in the text; those in the middle are omitted.
     objective, t_fwd
         With ``at``: pose the decision with these instead of the policy's own.
     progress
-        Called after every instant of a repeated replay with (time reached in us, decisions so far).
+        Called after every instant of a rerun with (time reached in us, decisions so far).
     on_missing
-        Called where inputs are missing that no argument named, with the error and what is left open; by default a
-        ``UserWarning``.
+        Called where recorded inputs are missing, with the error and what remains unknown; by default a ``UserWarning``.
     **inputs
-        ``events``, ``jobs`` and ``curves``, where they are no longer where they were, and ``allow_code``.
+        ``events``, ``jobs`` and ``curves``, if they have moved, and ``allow_code``.
 
     Returns
     -------
     RunAnswer, JobAnswer, DecisionAnswer or EmptyPool
-        The repr is the text of the command; ``to_dict()`` is what it prints with ``--json``.
+        The repr is the text of the command; ``to_dict()`` is its output with ``--json``.
 
     Raises
     ------
     InputError
-        The folder is no run, there is no such job or time, or the inputs are not those of the run.
+        The folder is no run, the job or time does not exist, or the inputs are not those of the run.
     """
     if at is not None and job is None:
-        raise InputError("there is a time and no job", column="at", value=at, expected="job=NAME with at=TIME")
+        raise InputError("at=TIME needs a job", column="at", value=at, expected="job=NAME with at=TIME")
     if at is None and (objective, t_fwd) != (None, None):
         raise InputError("objective and t_fwd pose one decision", expected="job=NAME and at=TIME with them")
     run = run if isinstance(run, RunResult) else RunResult.load(run)
@@ -171,7 +170,7 @@ def explain(
     try:
         story: JobStory = given.ask(job_story, run, job)
     except MissingInputsError as error:
-        given.missing(error, "costs of single changes, efficiency and slowdown are left open")
+        given.missing(error, "costs of single changes, efficiency and slowdown remain unknown")
         story = job_story_from_tables(run, job)
     answers = job_answers(run, None if story.job is None else {job: story.job})
     return JobAnswer(answers[answers["job"] == job], story, run.summary.declined.get(job), most)
@@ -179,7 +178,7 @@ def explain(
 
 @dataclass(frozen=True)
 class _Inputs:
-    """Where the inputs of the run are, and who hears that one is missing."""
+    """Paths of the run's inputs, and the callback for a missing one."""
 
     given: GivenInputs
     progress: ProgressCallback | None
@@ -189,11 +188,11 @@ class _Inputs:
         """Call a function that reads the inputs again."""
         return answer(*arguments, **options, **self.given, progress=self.progress)
 
-    def missing(self, error: MissingInputsError, left_open: str) -> None:
-        """Raise the error where an argument named the input; tell of it otherwise."""
+    def missing(self, error: MissingInputsError, unknown: str) -> None:
+        """Raise the error where an argument named the input; otherwise report it."""
         if any(given is not None for name, given in self.given.items() if name != "allow_code"):
             raise error
         if self.on_missing is not None:
-            self.on_missing(error, left_open)
+            self.on_missing(error, unknown)
         else:
-            warnings.warn(f"{error.problem}: {left_open}; events, jobs and curves say where they are", stacklevel=4)
+            warnings.warn(f"{error.problem}: {unknown}; give events, jobs and curves", stacklevel=4)

@@ -1,4 +1,4 @@
-"""A run as a campaign: when its trials finished, how good they were, and what those that ended early cost."""
+"""A run as a campaign: finish times and scores of its trials, and the cost of those that ended early."""
 
 from __future__ import annotations
 
@@ -18,35 +18,34 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EARLY = tuple(Ending)
-"""How a trial ends before its work is done."""
+"""Statuses of trials that end before their work is done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CampaignAnswer:
-    """What a campaign got. A plain job set is one too, without scores.
+    """Outcome of a campaign, or of a plain job set, which has no scores.
 
     Parameters
     ----------
     finished_s : (F,) float64
         Seconds from the start of the window to the k-th finished trial, ascending.
     ended_s : (E,) float64
-        The same for all that left for good, finished or not.
+        The same for all trials that ended, finished or not.
     by_status
-        Trials by status at the end of the window; statuses that none has are left out.
+        Number of trials by status at the end of the window, without zeros.
     node_hours
-        Held by trials of each of these statuses.
+        Allocated node-hours of the trials of each status.
     higher_is_better
-        Whether a larger score is a better one; ``None`` for a plain job set.
+        True if a larger score is better; ``None`` for a plain job set.
     best_s, best_score : (B,) float64
-        Seconds from the start of the window at which the best score so far got better, and that score.
+        Seconds from the start of the window at which the best score so far improved, and that score.
     best_job
-        Who has the best score; ``None`` without scores.
+        Job with the best score; ``None`` without scores.
     budget
-        Limits of the campaign by their names, each with what was ``"used"`` of its ``"limit"``; empty without one. Of
-        ``failed_trials`` is used what failed for good: the last retry that there may be as well. ``None`` is used of
-        what jobs do not tell.
+        Limits of the campaign by name, each with ``"limit"`` and ``"used"`` (``None`` where jobs do not show it); empty
+        without a budget. ``failed_trials`` counts trials whose last allowed retry failed.
     source
-        What the source says of itself: its parts, and its budget if it has one; ``None`` for a plain job set.
+        The source's description of itself, with its parts and budget; ``None`` for a plain job set.
     """
 
     finished_s: NDArray[np.float64]
@@ -66,7 +65,7 @@ class CampaignAnswer:
         return sum(self.node_hours.get(status, 0.0) for status in EARLY)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return the fields, JSON-ready."""
         return {
             "n_jobs": sum(self.by_status.values()),
             "by_status": dict(self.by_status),
@@ -93,20 +92,20 @@ def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
     run
         The run.
     answers
-        Of all its jobs: ``job_answers``.
+        ``job_answers`` of the run.
     """
     start_us = run.record.config.window_start_us
     frame = jobs_frame(run)
     status = answers["status"]
-    there = [each for each in STATUSES if (status == each).any()]
+    statuses = [each for each in STATUSES if (status == each).any()]
     higher = higher_is_better(run)
     best_us, best_score, best_job = best_so_far(run, higher is not False)
     source = run.record.inputs.jobs.source
     return CampaignAnswer(
         finished_s=_since(frame["finished"], start_us),
         ended_s=_since(frame["ended"], start_us),
-        by_status={each: int((status == each).sum()) for each in there},
-        node_hours={each: float(answers.loc[status == each, "held_node_hours"].sum()) for each in there},
+        by_status={each: int((status == each).sum()) for each in statuses},
+        node_hours={each: float(answers.loc[status == each, "held_node_hours"].sum()) for each in statuses},
         higher_is_better=higher,
         best_s=(best_us - start_us) / 1e6,
         best_score=best_score,
@@ -117,13 +116,13 @@ def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
 
 
 def _since(times: pd.Series[Any], start_us: int) -> NDArray[np.float64]:
-    """Seconds from ``start_us`` to each of the times that there are, ascending."""
+    """Return seconds from ``start_us`` to each time, ascending, without nulls."""
     time_us = np.asarray(times.dropna().astype("datetime64[us, UTC]").astype("int64"), dtype=np.int64)
     return (np.sort(time_us) - start_us) / 1e6
 
 
 def best_so_far(run: RunResult, higher: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], str | None]:
-    """Times (in us) and scores of the reports that were better than all before, and whose the last was."""
+    """Return times (in us) and scores of the reports that beat all earlier ones, and the job of the last."""
     reports = reports_frame(run)
     scored = None if reports is None else reports.dropna(subset=["score"])
     if scored is None or not len(scored):
@@ -139,7 +138,7 @@ def best_so_far(run: RunResult, higher: bool) -> tuple[NDArray[np.int64], NDArra
 def _budget(
     run: RunResult, answers: pd.DataFrame, source: Mapping[str, Any] | None
 ) -> dict[str, dict[str, float | None]]:
-    """Use of the limits that a source calls its ``budget`` (``campaigns.budget.Budget``)."""
+    """Return the use of each limit in a source's ``budget`` (``campaigns.budget.Budget``)."""
     limits = None if source is None else source.get("budget")
     if source is None or not isinstance(limits, Mapping):
         return {}
@@ -159,7 +158,7 @@ def _budget(
 
 
 def _failed_for_good(answers: pd.DataFrame, source: Mapping[str, Any]) -> int:
-    """Trials whose last attempt crashed; each attempt is a job, named as ``campaigns.Campaign.trial_name`` does."""
+    """Count trials whose last attempt failed; each attempt is a job, named by ``campaigns.Campaign.trial_name``."""
     retries = source.get("retries")
     most = retries.get("most", 0) if isinstance(retries, Mapping) else 0
     failed = answers["job"][answers["status"] == "failed"]

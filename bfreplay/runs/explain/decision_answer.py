@@ -1,4 +1,4 @@
-"""What is told of one decision: as data, and as text for a person."""
+"""Explanation of one decision, as data and as text."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class Change:
     """Nodes of another job that changed at the same instant."""
 
     job: str
-    held: int  # before anything happened
-    reclaimed: int  # of these, taken back by the batch scheduler
-    before: int  # when it was decided
+    held: int  # before this instant
+    reclaimed: int  # of these, by the batch scheduler
+    before: int  # at the decision
     after: int
 
 
 @dataclass(frozen=True, slots=True)
 class WholeDecision:
-    """A whole decision: its objective, and who has how many nodes in it."""
+    """A whole decision: its objective, and the nodes of every job."""
 
-    nodes: int  # of the job that was asked about
+    nodes: int  # of the job in question
     objective: float  # values of all jobs, less what they lose by rescaling
     counts: Mapping[str, int]
     difference: float | None  # the chosen decision's objective less this; None where the chosen one has none
@@ -33,7 +33,7 @@ class WholeDecision:
 
 @dataclass(frozen=True, slots=True)
 class DecisionAnswer:
-    """Why a job has the nodes it has since a decision.
+    """Reasons for the nodes that a job has since a decision.
 
     *Value* is what nodes are worth to one job, and *objective* what a whole decision is worth, both in the unit of the
     objective: for 'own' with weights of 1, samples over ``t_fwd_s``.
@@ -41,46 +41,44 @@ class DecisionAnswer:
     Parameters
     ----------
     job
-        Who was asked about.
+        Name of the job.
     decision, time, trigger
-        Row of the ``decisions`` table; when, ISO-8601 UTC; and what set it off.
+        Row of the ``decisions`` table; time, ISO-8601 UTC; trigger of the decision.
     n_idle, n_jobs
-        Idle nodes, held ones included, and active jobs.
+        Number of idle nodes, allocated ones included, and of active jobs.
     held, reclaimed, before, after
-        Nodes of the job: before this instant; taken back by the batch scheduler at it; left when it was decided; and
-        after the decision.
+        Nodes of the job: before this instant; reclaimed at this instant; left at the decision; after the decision.
     preemption_cost_samples, rescale_cost_samples
-        Charged for what was reclaimed, and for the change from ``before`` to ``after``.
+        Cost of the reclaim, and of the change from ``before`` to ``after``.
     t_fwd_s, objective_spec
         Forward-looking time, and the objective that posed the decision, as ``--objective`` has it.
     is_believed
-        The policy learned the curves: values are what it believed then.
+        True if the policy learned the curves: values are then by its belief at that time.
     value_before, value_after, value_gained
-        Of ``before`` and ``after`` nodes to the job over ``t_fwd_s`` (below its minimum as much as none); the
-        difference. It is ``gain`` of the ``AllocationProblem``.
+        Value to the job of ``before`` and ``after`` nodes over ``t_fwd_s`` (0 nodes where below its minimum), from
+        ``gain`` of the ``AllocationProblem``; their difference.
     rescale_loss, value_net
-        What the objective gives up for the change; ``value_gained - rescale_loss``.
+        Loss of the objective by the change; ``value_gained - rescale_loss``.
     free_before, free_after
-        Idle nodes that nobody held when it was decided, and after the decision.
+        Number of unallocated idle nodes at the decision, and after it.
     others
         Other jobs whose nodes changed at this instant.
     counts
         The whole decision: nodes of every active job.
     chosen_objective
-        Its objective; ``None`` where it is none that the objective would allow (a job was left with fewer nodes than
-        its minimum).
+        Its objective; ``None`` where it is infeasible (a job was left with fewer nodes than its minimum).
     is_optimal
-        No whole decision has a higher objective.
+        True if no whole decision has a higher objective.
     optimum
-        The best whole decision, where that is another.
+        The best whole decision, where it is another one.
     runner_up
-        The best of those in which the job has another number of nodes; ``None`` where there is none.
+        The best whole decision with another number of nodes for the job; ``None`` where none is feasible.
     as_it_was
-        The best of those in which the job keeps ``before``; ``None`` where it may not, or where it did.
+        The best whole decision in which the job keeps ``before``; ``None`` where it may not, or did.
     solver, quality
-        Who decided, and what stands behind the answer (``docs/run-tables.md``).
+        Solver of the decision, and quality of its answer (``docs/run-tables.md``).
     notes
-        What else a reader should know, each a sentence.
+        Further remarks, each a sentence.
     """
 
     job: str
@@ -120,24 +118,24 @@ class DecisionAnswer:
         return render_decision(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return the fields, JSON-ready."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyPool:
-    """Why a job has no nodes: no node is idle.
+    """Explanation for a job without nodes: no node is idle.
 
     Parameters
     ----------
     job
-        Who was asked about.
+        Name of the job.
     decision, time
-        Row of the ``decisions`` table, and when, ISO-8601 UTC.
+        Row of the ``decisions`` table, and time, ISO-8601 UTC.
     n_reclaimed
-        Nodes that the batch scheduler took back then, from whomever.
+        Number of nodes that the batch scheduler reclaimed, from all jobs.
     held
-        Nodes that the job held before.
+        Nodes of the job before.
     """
 
     job: str
@@ -150,16 +148,16 @@ class EmptyPool:
         return render_decision(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return the fields, JSON-ready."""
         return asdict(self)
 
 
 _MOST_SHOWN = 8
-"""Other jobs, and differences of a decision, that are told one by one."""
+"""Largest number of other jobs, and of differences between decisions, that are listed."""
 
 
 def render_decision(answer: DecisionAnswer | EmptyPool) -> str:
-    """Several lines of text, without a newline at the end."""
+    """Return several lines of text, without a newline at the end."""
     if isinstance(answer, EmptyPool):
         return "\n".join(_of_empty_pool(answer))
     head = f"{answer.job} at {answer.time}: {_headline(answer)}"
@@ -171,9 +169,8 @@ def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
     yield f"{answer.job} at {answer.time}: 0 nodes, as no node is idle"
     if answer.n_reclaimed:
         yield (
-            f"  The batch scheduler took back {count(answer.n_reclaimed, 'node')} then, {answer.held or 'none'} "
-            f"of them "
-            "from the job; there was nothing to decide on."
+            f"  The batch scheduler reclaimed {count(answer.n_reclaimed, 'node')}, {answer.held or 'none'} of them "
+            "from the job; no node was left to allocate."
         )
 
 
@@ -245,7 +242,7 @@ def _whole_decisions(answer: DecisionAnswer) -> Iterator[str]:
 
 
 def _margin(whole: WholeDecision) -> str:
-    """How much less its objective is than the chosen one's."""
+    """Return the distance from the chosen decision's objective as text."""
     if whole.difference is None:
         return ""
     if whole.difference == 0:
@@ -256,7 +253,7 @@ def _margin(whole: WholeDecision) -> str:
 
 
 def _rest(whole: WholeDecision, answer: DecisionAnswer) -> str:
-    """Other jobs that have other nodes than in the chosen one."""
+    """Return the other jobs whose nodes differ from the chosen decision as text."""
     others = {
         name: nodes for name, nodes in whole.counts.items() if name != answer.job and nodes != answer.counts[name]
     }
@@ -264,8 +261,8 @@ def _rest(whole: WholeDecision, answer: DecisionAnswer) -> str:
         return ""
     shown = [f"{name} {answer.counts[name]} -> {nodes}" for name, nodes in list(others.items())[:_MOST_SHOWN]]
     more = len(others) - len(shown)
-    told = f"; {', '.join(shown)}"
-    return f"{told}, and {count(more, 'other job')}" if more else told
+    text = f"; {', '.join(shown)}"
+    return f"{text}, and {count(more, 'other job')}" if more else text
 
 
 def _row(label: str, value: float, remark: str = "") -> str:

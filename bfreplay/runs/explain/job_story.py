@@ -1,4 +1,4 @@
-"""What happened to one job from its submission to its end: every change of its nodes, and what was behind it."""
+"""Story of one job from its submission to its end: every change of its nodes, with the reason and the cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bfreplay.workload import ElasticJob
 SUBMITTED, ADMITTED, STARTED, RESTARTED = "submitted", "admitted", "started", "restarted"
 SCALED_UP, SCALED_DOWN, PREEMPTED, PAUSED = "scaled up", "scaled down", "preempted", "paused"
 LOST = "preempted or scaled down"
-"""Reason of a loss that the tables alone do not tell."""
+"""Reason of a loss that the tables alone cannot resolve."""
 WINDOW_END = "window end"
 
 
@@ -35,17 +35,17 @@ class Step:
     Parameters
     ----------
     time_us
-        When.
+        Time of the change.
     reason
         ``submitted``, ``admitted``; ``started`` (for the first time) or ``restarted`` from no nodes, ``scaled up`` and
         ``scaled down``, by a decision; ``preempted``, by the batch scheduler; ``paused``, by the job's source;
-        ``preempted or scaled down``, where only tables are at hand; the status with which it left; ``window end``.
+        ``preempted or scaled down``, where only tables are at hand; its status at the end; ``window end``.
     before, after
-        Nodes.
+        Number of nodes.
     decision
-        Row of the ``decisions`` table; ``None`` where there was none.
+        Row of the ``decisions`` table; ``None`` without a decision.
     cost_samples
-        What was charged for the change; ``None`` where it is not known.
+        Cost of the change; ``None`` where it is unknown.
     """
 
     time_us: int
@@ -56,7 +56,7 @@ class Step:
     cost_samples: float | None = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return the fields, JSON-ready."""
         document = asdict(self)
         return {"time": iso_utc(document.pop("time_us")), **document}
 
@@ -68,13 +68,13 @@ class JobStory:
     Parameters
     ----------
     name
-        Of the job.
+        Name of the job.
     steps
         The changes.
     job
-        As it was submitted; ``None`` where the story was told by tables alone.
+        The submitted job; ``None`` where the story is from tables alone.
     origin_us
-        Where times of people count from, in a log without a calendar.
+        Origin of the times shown, for a log without a calendar.
     """
 
     name: str
@@ -90,17 +90,17 @@ def job_story(
     progress: ProgressCallback | None = None,
     **inputs: Unpack[GivenInputs],
 ) -> JobStory:
-    """Tell the story of job ``name``, by going through the run again; arguments and errors as ``recorded_jobs``.
+    """Return the story of job ``name`` from a rerun; arguments and errors as for ``recorded_jobs``.
 
-    A job may lose nodes to the batch scheduler at the very instant at which it leaves: as its source stops it, or under
-    the published clock as its end is noticed. That is told as its end alone, and counted in ``n_preemptions``.
+    A job may lose nodes to the batch scheduler at the instant at which it ends: as its source stops it, or under the
+    published clock as its end is noticed. The story has its end alone; ``n_preemptions`` counts the loss.
 
-    A run whose policy chose the nodes itself cannot be gone through again: the story is then that of its tables.
+    A run whose policy chose the nodes itself cannot be rerun: its story is from the tables.
 
     Raises
     ------
     InputError
-        Also where the run has no such job.
+        Also for a job that the run does not have.
     """
     refuse_unknown_job(run, name)
     if is_placed_by_policy(run):
@@ -111,14 +111,14 @@ def job_story(
     rerun.run(follower.watch)
     follower.close()
     job = rerun.jobs[life.number] if life.number < len(rerun.jobs) else None
-    return JobStory(name, life.told(follower.steps), job, relative_origin_us(run))
+    return JobStory(name, life.all_steps(follower.steps), job, relative_origin_us(run))
 
 
 def job_story_from_tables(run: RunResult, name: str) -> JobStory:
-    """Tell the story of job ``name`` by the tables of the run alone.
+    """Return the story of job ``name`` from the tables of the run alone.
 
-    What happened within one instant is one step then, losses at an instant at which both reclaims and the decision took
-    nodes from jobs are ``preempted or scaled down``, and costs are not known.
+    All changes at one instant are then one step, a loss at an instant with both reclaims and scale-downs is ``preempted
+    or scaled down``, and costs are unknown.
 
     Raises
     ------
@@ -136,11 +136,11 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
             steps.append(Step(time_us, reason, before, after, life.decision_of(time_us), None))
             started = started or after > 0
         before = after
-    return JobStory(name, life.told(steps), None, relative_origin_us(run))
+    return JobStory(name, life.all_steps(steps), None, relative_origin_us(run))
 
 
 class _Life(Life):
-    """What the tables of a run say of one job, its decisions included."""
+    """Life of one job, with the decisions of its run."""
 
     def __init__(self, run: RunResult, name: str) -> None:
         super().__init__(run, name)
@@ -152,18 +152,18 @@ class _Life(Life):
         self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
 
     def last_decision(self) -> int:
-        """The last decision that the job could be part of; the first of all for one that was never admitted."""
+        """Return the last decision that the job could be part of; 0 for a job that was never admitted."""
         if self.admitted_us is None:
             return 0
         return max(0, int(np.searchsorted(self.times_us, self._end_us, side="right")) - 1)
 
     def decision_of(self, time_us: int) -> int | None:
-        """The last decision at exactly this time."""
+        """Return the last decision at exactly this time."""
         index = int(np.searchsorted(self.times_us, time_us, side="right")) - 1
         return index if index >= 0 and self.times_us[index] == time_us else None
 
     def reason_from_tables(self, time_us: int, before: int, after: int, *, started: bool) -> str:
-        """Reason of a change, as far as the tables tell it."""
+        """Return the reason of a change, as far as the tables show it."""
         if after > before:
             return SCALED_UP if before else RESTARTED if started else STARTED
         if time_us in self.paused_us:
@@ -173,21 +173,21 @@ class _Life(Life):
             return SCALED_DOWN
         return LOST if self._n_scaled_down[rows].any() else PREEMPTED
 
-    def told(self, steps: list[Step]) -> tuple[Step, ...]:
-        """The steps with the job's beginning and its end around them.
+    def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:
+        """Return the changes, preceded by the job's submission and admission, followed by its end.
 
-        What was to come after the end is left out: a job may be stopped before it was to be submitted.
+        A job that is stopped before its submission has no submission.
         """
-        told: list[Step] = []
+        first: list[Step] = []
         if self.submitted_us is not None and self.submitted_us <= self._end_us:
-            told.append(Step(self.submitted_us, SUBMITTED, 0, 0))
+            first.append(Step(self.submitted_us, SUBMITTED, 0, 0))
         if self.admitted_us is not None:
-            told.append(Step(self.admitted_us, ADMITTED, 0, 0))
-        held = steps[-1].after if steps else 0
+            first.append(Step(self.admitted_us, ADMITTED, 0, 0))
+        held = changes[-1].after if changes else 0
         last = Step(self._end_us, WINDOW_END, held, held)
         if self.ended_us is not None:
             last = Step(self.ended_us, self.status, held, 0, self.decision_of(self.ended_us))
-        return (*told, *steps, last)
+        return (*first, *changes, last)
 
 
 class _Follower:
@@ -204,7 +204,7 @@ class _Follower:
         self._table: NDArray[np.float64] | None = None
 
     def watch(self, moment: Moment) -> None:
-        """One decision with jobs and idle nodes."""
+        """Process one decision with jobs and idle nodes."""
         place = np.flatnonzero(moment.state.job == self._life.number)
         if not place.size or moment.index > self._seen + 1:
             self._between()
@@ -213,17 +213,17 @@ class _Follower:
         j = int(place[0])
         self._seen = moment.index
         self._before_the_decision(moment, j)
-        self._decided(moment, j)
-        if self._job.adaptation is not None:  # what it makes until the next decision
+        self._add_decision(moment, j)
+        if self._job.adaptation is not None:  # its rates until the next decision
             self._table = moment.state.throughput[j].copy()
 
     def close(self) -> None:
-        """There are no more decisions with idle nodes."""
+        """Process the end: no more decisions with idle nodes."""
         if self._seen + 1 < self._rerun.n_rows:
             self._between()
 
     def _between(self) -> None:
-        """The job is no part of the decision after the last one seen: it left, paused, or no node was idle."""
+        """Process a decision without the job: it ended, paused, or no node was idle."""
         if not self._held:
             return
         index = self._seen + 1
@@ -243,7 +243,7 @@ class _Follower:
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
 
-    def _decided(self, moment: Moment, j: int) -> None:
+    def _add_decision(self, moment: Moment, j: int) -> None:
         count, held = int(moment.counts[j]), self._held
         if count == held:
             return

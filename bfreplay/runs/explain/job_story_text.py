@@ -1,4 +1,4 @@
-"""What happened to one job, told to a person."""
+"""Text of the story of one job."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from bfreplay.runs.explain.active_time import time_words
 from bfreplay.runs.explain.job_story import ADMITTED, LOST, SUBMITTED, WINDOW_END, JobStory, Step
 from bfreplay.runs.explain.saved_tables import microseconds
-from bfreplay.wording import aligned, amount, count, duration, maybe_duration, samples
+from bfreplay.wording import aligned_lines, amount, count, duration, maybe_duration, samples
 
 
 def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int, declined: str | None = None) -> str:
-    """Several lines of text, without a newline at the end.
+    """Return several lines of text, without a newline at the end.
 
     Parameters
     ----------
     of_job
         Its row of ``job_answers``.
     story
-        What happened to it.
+        Its story.
     most_steps
-        How many changes are told, half of them from the beginning and half from the end.
+        Largest number of changes listed, half from the beginning and half from the end.
     declined
-        Why the policy did not take it; ``None`` for a job that it took.
+        Reason for which the policy declined it; ``None`` for a job that it took.
     """
     return "\n".join(
         [*_head(of_job, story, declined), *_node_time(of_job), *_training(of_job), "", *_steps(story, most_steps)]
@@ -65,8 +65,8 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
     done, work = of_job["done_samples"], of_job["work_samples"]
     yield f"  {samples(done)} samples done" + (f" of {samples(work)}" if math.isfinite(work) else "")
     if not math.isnan(of_job["efficiency"]):
-        there = f"{amount(of_job['mean_nodes'])} dedicated nodes would make in the {duration(of_job['held_s'])}"
-        yield f"    {of_job['efficiency']:.1%} of what {there} for which it held nodes"
+        nodes = f"{amount(of_job['mean_nodes'])} dedicated nodes would process in the {duration(of_job['held_s'])}"
+        yield f"    {of_job['efficiency']:.1%} of what {nodes} for which it held nodes"
     scale_ups = of_job["n_scale_ups"] - of_job["n_starts"]  # a start counts as a scale-up in the table
     rescales = f"scaled up {count(int(scale_ups), 'time')}, down {count(int(of_job['n_scale_downs']), 'time')}"
     lost = samples(of_job["rescale_cost_samples"])
@@ -84,18 +84,18 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
 def _steps(story: JobStory, most: int) -> Iterator[str]:
     steps = story.steps
     shown = list(steps)
-    left_out = len(steps) - most
-    if left_out > 0:
+    omitted = len(steps) - most
+    if omitted > 0:
         shown = [*steps[: most - most // 2], *steps[len(steps) - most // 2 :]]
     header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
-    lines = aligned([header, *(_cells(step, story.origin_us) for step in shown)], left=(0, 1))
+    lines = aligned_lines([header, *(_cells(step, story.origin_us) for step in shown)], left=(0, 1))
     cut = 1 + most - most // 2
     for k, line in enumerate(lines):
-        if left_out > 0 and k == cut:
-            yield f"... {count(left_out, 'change')} left out ..."
+        if omitted > 0 and k == cut:
+            yield f"... {count(omitted, 'change')} omitted ..."
         yield line
     if any(step.reason == LOST for step in steps):
-        yield "'preempted or scaled down' and costs left open: they need the inputs of the run (--events, --jobs)"
+        yield "'preempted or scaled down' and unknown costs: to resolve them, give the inputs (--events, --jobs)"
 
 
 def _cells(step: Step, origin_us: int | None) -> list[str]:

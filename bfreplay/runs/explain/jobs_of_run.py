@@ -1,4 +1,4 @@
-"""What became of each job of a run: how long it waited and took, what it held, what that cost, and what it made."""
+"""Outcome of each job of a run: waiting and completion time, nodes, costs, samples."""
 
 from __future__ import annotations
 
@@ -32,37 +32,35 @@ _TIMES = {
     "completion_median_s": ("completion_s", 0.5),
     "completion_p95_s": ("completion_s", 0.95),
 }
-"""Column of ``job_answers`` and quantile of each."""
+"""Column of ``job_answers`` and quantile behind each time."""
 
 
 def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) -> pd.DataFrame:
-    """Answer for every job of ``run``, in the order of its table of jobs.
+    """Return the outcome of every job of ``run``, in the order of its table of jobs.
 
     Parameters
     ----------
     run
         The run.
     jobs
-        Its jobs by name (``recorded_jobs``), for what needs their curves; without them ``efficiency`` and ``slowdown``
-        are null.
+        Its jobs by name (``recorded_jobs``); without them ``efficiency`` and ``slowdown``, which need curves, are null.
 
     Returns
     -------
     DataFrame
-        One row a job. ``job``, ``model``, ``status``, ``submitted``, ``ended``, and
+        One row per job: ``job``, ``model``, ``status``, ``submitted``, ``ended``, and
 
         - ``queue_s``: from submit to first start; null for a job that never started.
         - ``completion_s``: from submit to finish; null for a job that did not finish.
-        - ``held_s``: time in which it held nodes; ``mean_nodes``: how many, on average over that time. Nodes that it
-          shared with another job count as half.
+        - ``held_s``: time in which it held nodes; ``mean_nodes``: mean number of nodes over that time. A node shared
+          with another job counts as half.
         - ``held_node_hours``, ``useful_node_hours``, ``rescaling_node_hours``, ``preempted_node_hours``,
           ``stalled_node_hours``: the last four add up to the first.
-        - ``efficiency``: ``done_samples`` over what the job makes in ``held_s`` on ``mean_nodes`` dedicated nodes, its
-          throughput interpolated linearly between the whole numbers of nodes below and above; where nodes are of
-          several types, over what it makes on each; of nodes that it shared, over what it would make on them alone.
-        - ``slowdown``: ``completion_s`` over the time that its work takes at the best rate of its throughput within
-          its bounds, on any type of nodes that there is.
-        - the columns of the table of jobs that count samples, rescales and reports, as they are.
+        - ``efficiency``: ``done_samples`` over the samples of the job in ``held_s`` on ``mean_nodes`` dedicated nodes,
+          without sharing, summed over node types; throughput is interpolated linearly between whole numbers of nodes.
+        - ``slowdown``: ``completion_s`` over the time of its work at the best rate within its bounds, on any node type
+          of the log.
+        - the columns of the table of jobs that count samples, rescales and reports, unchanged.
     """
     import pandas as pd
 
@@ -96,23 +94,23 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
 
 
 def _held_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers, _Numbers]]:
-    """Of each type of nodes: seconds with at least one node (J,), and how many on average then (J,), 0 for none."""
+    """Return by node type the seconds with at least one node (J,), and the mean number of nodes in them (J,)."""
     held = allocations_of(run)
     row = {name: k for k, name in enumerate(names)}
     job = np.array([row[name] for name in held.names], dtype=np.int64)[held.job]
     found = {}
     for name in run.record.inputs.node_types:
-        mine = held.node_type == held.type_names.index(name) if name in held.type_names else np.zeros(job.size, bool)
+        is_type = held.node_type == held.type_names.index(name) if name in held.type_names else np.zeros(job.size, bool)
         lasts_us, node_us = np.zeros((2, len(names)), dtype=np.int64)
-        np.add.at(lasts_us, job[mine], (held.to_us - held.from_us)[mine])
-        np.add.at(node_us, job[mine], (held.count * (held.to_us - held.from_us))[mine])
+        np.add.at(lasts_us, job[is_type], (held.to_us - held.from_us)[is_type])
+        np.add.at(node_us, job[is_type], (held.count * (held.to_us - held.from_us))[is_type])
         seconds = lasts_us / 1e6
         found[name] = seconds, np.divide(node_us / 1e6, seconds, out=np.zeros(len(names)), where=seconds > 0)
     return found
 
 
 def _efficiency(job: ElasticJob | None, done_samples: float, held: Mapping[str, tuple[float, float]]) -> float:
-    """``held``: seconds, and nodes on average, by node type."""
+    """Return the efficiency of a job; ``held`` has seconds and the mean number of nodes by node type."""
     if job is None:
         return math.nan
     could = 0.0
@@ -133,7 +131,7 @@ def _slowdown(job: ElasticJob | None, completion_s: float, types: Sequence[str])
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One object a row: times as ISO-8601 UTC, no value (NaN, NaT) and no end (infinite work) as ``None``."""
+    """Return one object per row: times as ISO-8601 UTC; NaN, NaT and infinity as ``None``."""
     return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
 
 
@@ -151,14 +149,14 @@ def model_answers(answers: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers
-        Of all jobs: ``job_answers``.
+        ``job_answers`` of the run.
 
     Returns
     -------
     DataFrame
-        One row a model, in order of its first job: ``model``, ``n_jobs``, a column for each of `STATUSES` that counts
-        jobs; ``queue_median_s``, ``queue_p95_s``, ``completion_median_s`` and ``completion_p95_s`` of the jobs that
-        started, and finished; ``samples``; and node-hours as ``job_answers`` has them.
+        One row per model, in order of its first job: ``model``, ``n_jobs``, the number of jobs in each of `STATUSES`;
+        ``queue_median_s`` and ``queue_p95_s`` of jobs that started, ``completion_median_s`` and ``completion_p95_s`` of
+        jobs that finished; ``samples``; and the node-hours of ``job_answers``.
     """
     import pandas as pd
 
@@ -175,4 +173,4 @@ def model_answers(answers: pd.DataFrame) -> pd.DataFrame:
         for label, of_model in answers.groupby(answers["model"].map(model_label), sort=False)
     ]
     columns = ["model", "n_jobs", *STATUSES, *_TIMES, "samples", *node_hours]
-    return pd.DataFrame(rows, columns=columns)  # named, as a run may have no job
+    return pd.DataFrame(rows, columns=columns)  # named: a run may have no job

@@ -1,4 +1,4 @@
-"""How many nodes a job, or all jobs of a model, held at any time of a run."""
+"""Number of nodes of a job, or of all jobs of a model, over the time of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NodesOverTime:
     Parameters
     ----------
     edge_us : (T + 1,) int64
-        Microseconds since the epoch, strictly increasing; the first and last are the window's.
+        Microseconds since the epoch, strictly increasing, from the start to the end of the window.
     count : (T,) int64
         Nodes held from ``edge_us[t]`` to ``edge_us[t + 1]``; neighbours differ.
     """
@@ -28,11 +28,11 @@ class NodesOverTime:
     count: NDArray[np.int64]
 
     def node_us(self) -> int:
-        """Node time held, in node-microseconds; of nodes shared with another job all of it."""
+        """Return the node time in node-microseconds, that of shared nodes in full."""
         return int((self.count * np.diff(self.edge_us)).sum())
 
     def mean_in(self, edge_us: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean count in each column between neighbours of ``edge_us (C + 1,)``: shape ``(C,)``."""
+        """Return the mean count in each column between neighbours of ``edge_us (C + 1,)``: shape ``(C,)``."""
         held_us = np.concatenate([[0], np.cumsum(self.count * np.diff(self.edge_us))])
         # piecewise linear, so that interpolation is exact at any time
         at_edge = np.interp(edge_us, self.edge_us, held_us)
@@ -41,7 +41,7 @@ class NodesOverTime:
 
 
 def nodes_over_time(run: RunResult, job: str) -> NodesOverTime:
-    """Nodes held by ``job`` at any time of the window, alone or shared with another job.
+    """Return the nodes of ``job`` over the window, its own and shared ones.
 
     Raises
     ------
@@ -50,15 +50,15 @@ def nodes_over_time(run: RunResult, job: str) -> NodesOverTime:
     """
     refuse_unknown_job(run, job)
     held = allocations_of(run)
-    mine = held.job == held.names.index(job) if job in held.names else np.zeros(held.job.size, dtype=bool)
-    return nodes_held(held.count[mine], held.from_us[mine], held.to_us[mine], *_window(run))
+    is_job = held.job == held.names.index(job) if job in held.names else np.zeros(held.job.size, dtype=bool)
+    return sum_intervals(held.count[is_job], held.from_us[is_job], held.to_us[is_job], *_window(run))
 
 
 def nodes_over_time_by_model(run: RunResult) -> Mapping[str, NodesOverTime]:
-    """Nodes held by all jobs of each model, by the model's label in order of its first job.
+    """Return the nodes of all jobs of each model, by the model's label in order of its first job.
 
-    Nodes that two jobs share are counted once, with the model of the first of the two, so that all models together are
-    all nodes held.
+    Nodes that two jobs share count once, for the model of the first of the two, so that the models add up to all
+    allocated nodes.
     """
     jobs = run.table("jobs")
     label_of = dict(zip(jobs["job"].to_pylist(), map(model_label, jobs["model"].to_pylist()), strict=True))
@@ -68,7 +68,7 @@ def nodes_over_time_by_model(run: RunResult) -> Mapping[str, NodesOverTime]:
     model = number[held.job] if held.names else held.job
     window = _window(run)
     return {
-        label: nodes_held(held.count[model == k], held.from_us[model == k], held.to_us[model == k], *window)
+        label: sum_intervals(held.count[model == k], held.from_us[model == k], held.to_us[model == k], *window)
         for k, label in enumerate(labels)
     }
 
@@ -78,15 +78,15 @@ def _window(run: RunResult) -> tuple[int, int]:
     return config.window_start_us, config.window_end_us
 
 
-def nodes_held(
+def sum_intervals(
     count: NDArray[np.int64], since: NDArray[np.int64], until: NDArray[np.int64], start_us: int, end_us: int
 ) -> NodesOverTime:
-    """Nodes held in all of A intervals together.
+    """Return the nodes of A intervals together over time.
 
     Parameters
     ----------
     count, since, until : (A,) int64
-        Nodes of each, and from when to when, in microseconds since the epoch, inside the window.
+        Nodes, start and end of each interval, in microseconds since the epoch, inside the window.
     start_us, end_us
         The window.
     """

@@ -1,4 +1,4 @@
-"""What became of a run's jobs, told to a person."""
+"""Text about the outcome of a run's jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import window_words
-from bfreplay.wording import aligned, amount, count, duration, labelled, maybe_duration, paragraphs
+from bfreplay.wording import aligned_lines, amount, count, duration, labelled_lines, maybe_duration, paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,10 +19,10 @@ _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
 def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -> str:
-    """Several lines of text, without a newline at the end."""
+    """Return several lines of text, without a newline at the end."""
     jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
     window = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
-    of_campaign = labelled((each for tell in _OF_CAMPAIGN for each in tell(campaign)), 13)
+    of_campaign = labelled_lines((each for lines in _OF_CAMPAIGN for each in lines(campaign)), 13)
     return paragraphs([[f"{jobs} {window}"], [*_models(models)] if len(models) else [], of_campaign])
 
 
@@ -42,18 +42,18 @@ def _models(models: pd.DataFrame) -> Iterator[str]:
                 *map(maybe_duration, times), f"{row['samples']:.4g}", amount(held), _share(useful, held),
             ]
         )  # fmt: skip
-    yield from aligned([header, *rows])
+    yield from aligned_lines([header, *rows])
     yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
 
 
-def _finished(campaign: CampaignAnswer) -> Iterator[_Labelled]:
+def _finish_times(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     total = len(campaign.finished_s)
     if not total:
         yield "Finished", "no job"
         return
     numbers = sorted({1, *(max(1, round(share * total)) for share in _SHARES), total})
-    told = ", ".join(f"{k:,} after {duration(float(campaign.finished_s[k - 1]))}" for k in numbers)
-    yield "Finished", f"{told} (from the start of the window)"
+    times = ", ".join(f"{k:,} after {duration(float(campaign.finished_s[k - 1]))}" for k in numbers)
+    yield "Finished", f"{times} (from the start of the window)"
 
 
 def _scores(campaign: CampaignAnswer) -> Iterator[_Labelled]:
@@ -68,27 +68,27 @@ def _scores(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     total = len(campaign.best_score)
     steps = sorted({round(k * (total - 1) / 4) for k in range(4)} - {total - 1})
     if steps:
-        told = ", ".join(f"{campaign.best_score[k]:.6g} after {duration(float(campaign.best_s[k]))}" for k in steps)
-        yield "", f"before: {told}"
+        earlier = ", ".join(f"{campaign.best_score[k]:.6g} after {duration(float(campaign.best_s[k]))}" for k in steps)
+        yield "", f"before: {earlier}"
 
 
 def _early(campaign: CampaignAnswer) -> Iterator[_Labelled]:
-    there = [status for status in EARLY if status in campaign.by_status]
-    if there:
+    statuses = [status for status in EARLY if status in campaign.by_status]
+    if statuses:
         held = sum(campaign.node_hours.values())
-        told = ", ".join(f"{campaign.by_status[s]:,} {s} ({amount(campaign.node_hours[s])} node-hours)" for s in there)
-        yield "Ended early", f"{told}: {_share(campaign.early_node_hours, held)} of the node-hours"
+        each = (f"{campaign.by_status[s]:,} {s} ({amount(campaign.node_hours[s])} node-hours)" for s in statuses)
+        yield "Ended early", f"{', '.join(each)}: {_share(campaign.early_node_hours, held)} of the node-hours"
 
 
 def _budget(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     for name, of_limit in campaign.budget.items():
         limit, used = of_limit["limit"], of_limit["used"]
-        told = "not known" if used is None or limit is None else f"{used:,.6g} ({_share(used, limit)})"
-        yield "Budget", f"{name.replace('_', ' ')}: {told} of {limit:,.6g} used"
+        use = "unknown" if used is None or limit is None else f"{used:,.6g} ({_share(used, limit)})"
+        yield "Budget", f"{name.replace('_', ' ')}: {use} of {limit:,.6g} used"
 
 
 def _share(part: float, whole: float) -> str:
     return f"{part / whole:.1%}" if whole else "-"
 
 
-_OF_CAMPAIGN = (_finished, _scores, _early, _budget)
+_OF_CAMPAIGN = (_finish_times, _scores, _early, _budget)

@@ -1,4 +1,4 @@
-"""What answers read of a saved run, whatever version of bfreplay made it."""
+"""Tables of a saved run in the form that explanations read."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ NO_MODEL = "(no model)"
 
 
 def jobs_frame(run: RunResult) -> pd.DataFrame:
-    """Table of jobs, with statuses as text."""
+    """Return the table of jobs, with statuses as text."""
     frame = run.jobs.copy()
     frame["status"] = frame["status"].astype(str)
     return frame
 
 
 def reports_frame(run: RunResult) -> pd.DataFrame | None:
-    """What jobs told their source, in order of time; ``None`` in a run of a plain job set, which has no such table."""
+    """Return the reports of jobs to their source, in order of time; ``None`` for a run of a plain job set."""
     return run.frame("reports") if run.record.inputs.jobs.of_source else None
 
 
 def higher_is_better(run: RunResult) -> bool | None:
-    """Whether a larger score is a better one; ``None`` for a run of a plain job set."""
+    """Return whether a larger score is better; ``None`` for a run of a plain job set."""
     jobs = run.record.inputs.jobs
     return jobs.higher_is_better if jobs.of_source else None
 
 
 def microseconds(time: Any) -> int | None:
-    """A time of a data frame in microseconds since the epoch; ``None`` where there is none."""
+    """Return a time of a data frame in microseconds since the epoch; ``None`` for a null."""
     if time is None or time != time:
         return None
     return int(time.to_datetime64().astype("datetime64[us]").astype(np.int64))  # in ns, as time.value, 2262 is the end
 
 
 def model_label(model: object) -> str:
-    """Name of a model, or what stands for none."""
+    """Return the name of a model, or ``NO_MODEL``."""
     return model if isinstance(model, str) and model else NO_MODEL
 
 
@@ -64,7 +64,7 @@ def refuse_unknown_job(run: RunResult, job: str) -> None:
     some = ", ".join(names[:3]) + (f", ... ({len(names):,} jobs)" if len(names) > 3 else "")
     raise InputError(
         "the run has no such job", file=run.folder, column="job", value=job,
-        expected=f"one of {some}" if names else "a job of a run that has some",
+        expected=f"one of {some}" if names else "a run with jobs",
         fix=None if near is None else f"did you mean {lower[near]!r}?",
     )  # fmt: skip
 
@@ -76,17 +76,17 @@ class Allocations:
     Parameters
     ----------
     names
-        Of jobs.
+        Names of jobs.
     job : (A,) int64
         Position in ``names``.
     count, from_us, to_us : (A,) int64
-        Nodes held, and from when to when, in microseconds since the epoch.
+        Nodes, start and end, in microseconds since the epoch.
     type_names
-        Of nodes; one where the log does not tell types apart.
+        Node types; one name for all nodes in a log without types.
     node_type : (A,) int64
         Position in ``type_names``.
     sharing : (A,) int64
-        0 for a job that had its nodes to itself, 1 and 2 for the two that shared the same ones.
+        0 for nodes of one job, 1 and 2 for the two jobs that share nodes.
     """
 
     names: tuple[str, ...]
@@ -100,27 +100,27 @@ class Allocations:
 
     @property
     def charged_us(self) -> NDArray[np.int64]:
-        """(A,) how much of each interval the job was charged: of shared nodes half."""
+        """(A,) microseconds charged to the job for each interval; half for shared nodes."""
         return charged_spans_us(self.sharing, self.from_us, self.to_us)
 
     @property
     def of_nodes(self) -> Allocations:
-        """Without the second of two jobs on the same nodes: sums over these intervals count every node once."""
+        """Intervals without the second of two jobs on the same nodes, so that sums count every node once."""
         return self.where(self.sharing != SECOND)
 
     def where(self, kept: NDArray[np.bool_]) -> Allocations:
-        """The intervals that are ``kept (A,)``."""
+        """Return the intervals selected by ``kept (A,)``."""
         arrays = ("job", "count", "from_us", "to_us", "node_type", "sharing")
         return replace(self, **{name: getattr(self, name)[kept] for name in arrays})
 
 
 def relative_origin_us(run: RunResult) -> int | None:
-    """Where times of people count from in a log without a calendar: the start of the window; ``None`` with one."""
+    """Return the origin of the times shown in a relative log: the start of the window; ``None`` with a calendar."""
     return run.record.config.window_start_us if run.record.inputs.is_relative else None
 
 
 def allocations_of(run: RunResult) -> Allocations:
-    """Table of allocations as arrays."""
+    """Return the table of allocations as arrays."""
     table = run.table("allocations").unify_dictionaries()
     count, since, until = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("count", "from", "to"))
     names, job = _words(table["job"])
@@ -131,7 +131,7 @@ def allocations_of(run: RunResult) -> Allocations:
 
 
 def _words(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """The words of a column, and the position of each row's among them."""
+    """Return the words of a dictionary column, and the index of each row's word."""
     if not len(column):
         return (), np.zeros(0, np.int64)
     words = column.combine_chunks()

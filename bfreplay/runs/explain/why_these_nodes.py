@@ -1,4 +1,4 @@
-"""Why a job got the nodes it got: one decision, what it changed, and the whole decisions that came next."""
+"""Reasons for the nodes of a job: one decision, its changes, and the next best whole decisions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Alternative:
     counts : (J,) int64
         Nodes per job.
     objective
-        What all jobs together are worth by it, recomputed from the problem.
+        Objective of all jobs together, recomputed from the problem.
     """
 
     counts: NDArray[np.int64]
@@ -59,7 +59,7 @@ def best_of_all(problem: AllocationProblem) -> Alternative | None:
 
 
 def best_with(problem: AllocationProblem, job: int, count: int) -> Alternative | None:
-    """Return the best of the answers in which ``job`` has ``count`` nodes; ``None`` where there is none.
+    """Return the best answer in which ``job`` has ``count`` nodes; ``None`` where none is feasible.
 
     Raises as ``best_of_all``.
     """
@@ -73,9 +73,9 @@ def best_with(problem: AllocationProblem, job: int, count: int) -> Alternative |
 
 
 def best_without(problem: AllocationProblem, job: int, count: int) -> Alternative | None:
-    """Return the best of the answers in which ``job`` has any other number of nodes; ``None`` where there is none.
+    """Return the best answer in which ``job`` has any other number of nodes; ``None`` where none is feasible.
 
-    The count is barred in the table of values itself, so the answer is as exact as the optimum. Raises as
+    The table of values excludes the count, so the answer is as exact as the optimum. Raises as
     ``best_of_all``.
     """
     value = problem.value.copy()
@@ -95,7 +95,7 @@ def _best(value: NDArray[np.float64], capacity: int) -> Alternative | None:
 
 
 def _too_large() -> BfreplayError:
-    return BfreplayError("the objective is no number, or too large for one: check rates and weights")
+    return BfreplayError("the objective is too large, or not a number: check rates and weights")
 
 
 def explain_decision(
@@ -115,11 +115,11 @@ def explain_decision(
     Raises
     ------
     InputError
-        The run has no such job; or the job was not active then, with when it was; or the policy chose the nodes itself,
-        so that there was no question of how many.
+        The run has no such job; the job was not active then (the message says when it was); or the policy chose the
+        nodes itself.
     """
     refuse_unknown_job(run, job)
-    refuse_placed_by_policy(run, "leave --at out: the job's story tells what it held when")
+    refuse_placed_by_policy(run, "remove --at: the story of the job shows its nodes over time")
     index = decision_at(run, time_us)
     life = Life(run, job)
     life.refuse_outside(time_us)
@@ -140,9 +140,9 @@ def explain_decision(
 def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
     """Explain the nodes of the ``j``-th job of a decision."""
     config = run.record.config
-    policy = config.described
+    policy = config.policy_description
     problem, counts, names = found.problem, found.counts, found.job_names
-    if _is_limited(policy):
+    if _has_change_limit(policy):
         problem = problem.held_to_published_limit()
     before, after = int(problem.current[j]), int(counts[j])
     value_before, value_after = (_value(problem, j, n) for n in (before, after))
@@ -193,7 +193,7 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
 
 
 def _value(problem: AllocationProblem, j: int, nodes: int) -> float:
-    """Value to a job of so many nodes, before the loss of a change to them; on too few it makes nothing."""
+    """Return the value of ``nodes`` to a job before the loss of a rescale; 0 below its minimum."""
     return float(problem.gain[j, nodes if nodes >= problem.min_nodes[j] else 0])
 
 
@@ -217,7 +217,7 @@ def _whole(other: Alternative, names: Sequence[str], j: int, chosen: float | Non
 
 
 def _difference(chosen: float, other: float, n_jobs: int) -> float:
-    """``chosen - other``, and 0 where that is no more than what the exact solver takes for rounding."""
+    """Return ``chosen - other``, or 0 within the rounding of the exact solver."""
     difference = chosen - other
     rounding = PROOF_TOLERANCE * (n_jobs + 2) * max(abs(chosen), abs(other))
     return 0.0 if abs(difference) <= rounding else difference
@@ -233,26 +233,26 @@ def _others(found: RecordedDecision, j: int) -> list[Change]:
 
 
 def _rate(found: RecordedDecision, j: int, nodes: int, *, is_published: bool = False) -> float:
-    """Samples per second that a change from ``nodes`` is charged by."""
+    """Return the rate in samples/s by which a change from ``nodes`` is charged."""
     return charged_rate(float(found.state.throughput[j, nodes]), nodes, int(found.state.min_nodes[j]), is_published)
 
 
 def _preemption_cost(found: RecordedDecision, j: int) -> float:
-    """As the replay charges it: once."""
+    """Return the preemption cost, charged once as by the replay."""
     if not found.reclaimed[j]:
         return 0.0
     return preemption_cost(_rate(found, j, int(found.held[j])), float(found.state.scale_down_cost_s[j]))
 
 
 def _rescale_cost(found: RecordedDecision, j: int, *, is_published: bool) -> float:
-    """As the replay charges it."""
+    """Return the rescale cost as charged by the replay."""
     before, after, state = int(found.problem.current[j]), int(found.counts[j]), found.state
     rate = _rate(found, j, before, is_published=is_published)
     return rescale_cost(rate, before, after, float(state.scale_up_cost_s[j]), float(state.scale_down_cost_s[j]))
 
 
-def _is_limited(policy: PolicyDescription) -> bool:
-    """Whether every decision of the run was held to the published model's limit on changes."""
+def _has_change_limit(policy: PolicyDescription) -> bool:
+    """Return whether the decisions of the run obey the published model's limit on changes."""
     name = "" if policy.solver is None else policy.solver.name
     return name == ExactSolver(published_limit=True).name or name.startswith("published on ")
 
@@ -262,26 +262,26 @@ _LOOKING_AHEAD = (ForesightPolicy.name, LookAheadPolicy.name)
 
 def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> Iterator[str]:
     config, answered = run.record.config, found.about["answer"]
-    policy = config.described
+    policy = config.policy_description
     if policy.t_fwd_s is None and policy.forward_time is None:
         yield (
-            f"the policy {policy.name!r} does not look for the optimum of an objective: the decision is measured by "
-            f"the jobs' own curves over {found.about['t_fwd_s']:g} s"
+            f"the policy {policy.name!r} does not maximise an objective: the decision is measured by the jobs' own "
+            f"curves over {found.about['t_fwd_s']:g} s"
         )
     elif policy.name in _LOOKING_AHEAD:
         yield (
-            f"the policy {policy.name!r} values counts over the pools to come: the decision is measured here by the "
+            f"the policy {policy.name!r} values counts over future pools: the decision is measured here by the "
             f"jobs' own curves over {found.about['t_fwd_s']:g} s"
         )
     elif config.semantics == Semantics.PUBLISHED and found.index == 0:
         yield "the first map of the published program is drawn at random, not decided"
     elif answered["process_status"] == "not_needed":
-        yield "the policy does not wake on this event: every job kept what it had"
+        yield "the policy does not decide at this event: every job kept its nodes"
     elif not is_optimal and answered["quality"] != "proven":
         yield f"the solver {answered['solver']!r} did not prove its answer optimal, and it is not"
     if answered["fell_back_from"]:
-        yield f"{answered['fell_back_from']!r} gave no answer that could be used: {answered['message']}"
-    if _is_limited(policy):
+        yield f"{answered['fell_back_from']!r} gave no usable answer: {answered['message']}"
+    if _has_change_limit(policy):
         most = found.problem.held_to_published_limit().change_limit
         yield f"under the published model's limit no job may gain or lose more than {most} nodes at once"
     current, least = int(found.problem.current[j]), int(found.problem.min_nodes[j])

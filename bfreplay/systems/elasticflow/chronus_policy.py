@@ -1,4 +1,4 @@
-"""Chronus in the replay: accepted jobs hold leases by a plan, the others run on what is left."""
+"""Chronus in the replay: accepted jobs hold leases by a plan, the others run on the remaining nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bfreplay.systems.elasticflow.fixed_policies import FixedPolicy, rates_at
 from bfreplay.systems.elasticflow.options import ChronusOptions
 from bfreplay.systems.elasticflow.published.chronus import MARGIN
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, packed
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, pack
 
 GREEDY = "greedy"
 
@@ -25,9 +25,9 @@ _US_PER_S = 1e6
 class Chronus(FixedPolicy):
     """Leases of a fixed length, planned by a linear model (Chronus, SoCC'21).
 
-    A job with a deadline is accepted when it comes if the leases that it needs fit before its deadline beside those of
-    the jobs accepted before; nobody is dropped. At the start of each lease a model says which accepted jobs hold it:
-    as many nodes as possible if all jobs are accepted, otherwise as few, which leaves more to the others.
+    A job with a deadline is accepted on arrival if the leases that it needs fit before its deadline beside those of
+    the jobs accepted before; no job is declined. At the start of each lease a model chooses the accepted jobs that hold
+    it: on as many nodes as possible if all jobs are accepted, otherwise on as few, which leaves more to the others.
     """
 
     capabilities = replace(FixedPolicy.capabilities, linear_programs=True)
@@ -43,7 +43,7 @@ class Chronus(FixedPolicy):
     @classmethod
     @keywords_from(ChronusOptions)
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> Chronus:
-        """Neither the forward-looking time nor the solver matters; see ``ChronusOptions`` for the others."""
+        """Return the policy with these ``ChronusOptions``; the forward-looking time and the solver have no effect."""
         return cls(ChronusOptions(**chosen))
 
     def forget(self) -> None:
@@ -52,8 +52,8 @@ class Chronus(FixedPolicy):
         self._holders: set[int] = set()
         self._lease_ends_us = LONG_AGO_US
 
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Holders of the lease; then jobs that were not accepted, the most urgent first; then accepted ones."""
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return holders of the lease, then jobs that were not accepted, the most urgent first, then accepted ones."""
         requests = self._requests(state, width)
         for row, job in enumerate(state.job.tolist()):
             if job not in self._is_accepted:
@@ -61,27 +61,27 @@ class Chronus(FixedPolicy):
         accepted = np.array([self._is_accepted[job] for job in state.job.tolist()])
         if state.time_us >= self._lease_ends_us:
             self._lease_ends_us = state.time_us + round(self.options.lease_s * _US_PER_S)
-            self._holders = self._planned(state, requests, accepted)
+            self._holders = self._plan_lease(state, requests, accepted)
         held = np.array([job in self._holders for job in state.job.tolist()])
         slack_s = self._slack_s(state, width)
         return np.lexsort((state.job, slack_s, accepted, ~held))
 
     def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
-        """The end of the lease."""
+        """Return the end of the lease."""
         return self._lease_ends_us
 
     def _left_s(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(J,) seconds that jobs will take on ``width`` nodes, with a margin."""
+        """Return the remaining seconds of jobs on ``width`` nodes, with a margin, (J,)."""
         owed = 0.0 if state.owed is None else state.owed
         return np.minimum(MARGIN * (state.work - state.progress + owed) / rates_at(state, width), 1e12)
 
     def _slack_s(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(J,) seconds that jobs may wait; inf without a deadline."""
+        """Return the seconds that jobs may wait, (J,); inf without a deadline."""
         to_deadline_s = (state.deadline_us - float(state.time_us)) / _US_PER_S
         return np.where(state.deadline_us == NO_DEADLINE_US, np.inf, to_deadline_s - self._left_s(state, width))
 
     def _requests(self, state: PolicyState, width: NDArray[np.int64]) -> list[LeaseRequest]:
-        """Leases that jobs ask for, counted from now; none available where there is no deadline."""
+        """Return the leases that jobs ask for, counted from now; none are available without a deadline."""
         lease_us = self.options.lease_s * _US_PER_S
         needed = np.ceil(self._left_s(state, width) / self.options.lease_s).clip(1.0)
         before = (state.deadline_us - float(state.time_us)) // lease_us
@@ -89,17 +89,17 @@ class Chronus(FixedPolicy):
         return [LeaseRequest(*map(int, each)) for each in zip(width, needed, before, strict=True)]
 
     def _fits(self, state: PolicyState, requests: list[LeaseRequest], row: int) -> bool:
-        """Whether the job in ``row`` can have its leases beside those that can be kept of jobs accepted before."""
+        """Return whether the leases of the job in ``row`` fit beside those of jobs accepted before."""
         if requests[row].needed > requests[row].available:
             return False
         others = [k for k, job in enumerate(state.job.tolist()) if self._is_accepted.get(job, False)]
         nothing = np.zeros(0, np.int64)
-        before = packed([requests[k] for k in others], nothing, state.n_idle)
+        before = pack([requests[k] for k in others], nothing, state.n_idle)
         kept = [k for k, plan in zip(others, before, strict=True) if plan is not None]
-        return all(plan is not None for plan in packed([requests[k] for k in [*kept, row]], nothing, state.n_idle))
+        return all(plan is not None for plan in pack([requests[k] for k in [*kept, row]], nothing, state.n_idle))
 
-    def _planned(self, state: PolicyState, requests: list[LeaseRequest], accepted: NDArray[np.bool_]) -> set[int]:
-        """Numbers of the jobs that hold the lease which begins now."""
+    def _plan_lease(self, state: PolicyState, requests: list[LeaseRequest], accepted: NDArray[np.bool_]) -> set[int]:
+        """Return the numbers of the jobs that hold the lease which begins now."""
         possible = np.array([each.needed <= each.available and each.gpus <= state.n_idle for each in requests])
         rows = np.flatnonzero(accepted & possible).tolist()
         asked = [requests[row] for row in rows]
@@ -109,7 +109,7 @@ class Chronus(FixedPolicy):
             plans = self._solver.plans(asked, state.n_idle, fill_first=bool(accepted.all()))
             self._n_fallbacks += plans is None
         if plans is None:
-            found = packed(asked, np.zeros(0, np.int64), state.n_idle)
+            found = pack(asked, np.zeros(0, np.int64), state.n_idle)
             holds = [plan is None or bool(plan[0]) for plan in found]
         else:
             holds = [bool(plan[0]) for plan in plans]
@@ -119,12 +119,12 @@ class Chronus(FixedPolicy):
         }
 
     def summary(self) -> dict[str, object] | None:
-        """Leases whose plan a solver was asked for, and those of them that were planned by the greedy rule."""
+        """Return the number of plans by a solver, and of those replaced by the greedy rule."""
         counted = super().summary()
         return {"n_solves": self._n_solves, "n_fallbacks": self._n_fallbacks} if counted is None else counted
 
     def close(self) -> None:
-        """End the worker process of the back end, if there is one."""
+        """End the worker process of the back end, if any."""
         super().close()
         if self._solver is not None:
             self._solver.close()

@@ -28,18 +28,18 @@ _US_PER_S = 1e6
 
 
 class ElasticFlowPolicy(Policy):
-    """What all policies of ElasticFlow have in common.
+    """Base of all policies of ElasticFlow.
 
     Parameters
     ----------
     options
-        Everything that can be set.
+        Options of the policy.
     """
 
     wakes_on = ANY_TRIGGER | Trigger.ROUND
     capabilities = PolicyCapabilities(asks_solver=False, in_rounds=True, warm_up="elasticflow.elasticflow")
     program: ClassVar[Program]
-    """The published scheduler."""
+    """Published scheduler that ``published`` repeats."""
 
     def __init__(self, options: ElasticFlowOptions | None = None) -> None:
         self.options = options or ElasticFlowOptions()
@@ -51,25 +51,25 @@ class ElasticFlowPolicy(Policy):
     @classmethod
     @keywords_from(ElasticFlowOptions)
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> ElasticFlowPolicy:
-        """Neither the forward-looking time nor the solver matters; see ``ElasticFlowOptions`` for the others."""
+        """Return the policy with these ``ElasticFlowOptions``; the forward-looking time and solver have no effect."""
         return cls(ElasticFlowOptions(**chosen))
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        """Run the published scheduler, if it is to be repeated; InputError for jobs that it cannot run."""
+        """Run the published scheduler, with ``published``; InputError for jobs that it cannot run."""
         if self.options.published:
             servers = servers_of(most_nodes, self.options.gpus_each)
             self._played_back = PlayedBack(type(self).program, jobs, servers, int(self.options.slot_s))
 
     def foresee(self, events: NodeEvents) -> None:
-        """Raise ``InputError`` for a log where nodes come and go, if the published simulator is to be repeated."""
+        """Raise ``InputError`` for a log with reclaimed nodes, with ``published``."""
         if self.options.published and events.metadata.source_format != FIXED_CLUSTER:
             raise InputError(
-                "the published simulator knows no nodes that are reclaimed", column="published", value=True,
-                expected="a cluster of one's own (--cluster)", fix="leave published out, or replay on a cluster",
+                "the published simulator cannot reclaim nodes", column="published", value=True,
+                expected="a cluster of one's own (--cluster)", fix="remove published, or replay on a cluster",
             )  # fmt: skip
 
     def decide(self, state: PolicyState) -> Decision:
-        """Who has how many nodes until something happens."""
+        """Return the nodes of each job until the next event."""
         if state.time_us < self._last_us:
             self.forget()
         self._last_us = state.time_us
@@ -77,24 +77,24 @@ class ElasticFlowPolicy(Policy):
             return self.decide_now(state)
         if self._played_back is None:
             raise InputError(
-                "the published simulator needs to know all jobs before it starts", column="published", value=True,
-                expected="a job set", fix="leave published out, or give a trace instead of a campaign",
+                "the published simulator needs all jobs before it starts", column="published", value=True,
+                expected="a job set", fix="remove published, or give a trace instead of a campaign",
             )  # fmt: skip
         return self._played_back.decide(state)
 
     @abstractmethod
     def decide_now(self, state: PolicyState) -> Decision:
-        """The decision of the policy itself."""
+        """Return the decision of the policy itself."""
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""
 
     def describe(self) -> dict[str, object]:
-        """Every option."""
+        """Return every option."""
         return {"name": self.name, **self.options.to_json()}
 
     def summary(self) -> dict[str, object] | None:
-        """What the published program counted; ``None`` without it."""
+        """Return the counts of the published program; ``None`` without it."""
         if self._played_back is None:
             return None
         return self._played_back.summary()
@@ -107,7 +107,7 @@ class ElasticFlowPolicy(Policy):
 
 
 class PlanningPolicy(ElasticFlowPolicy):
-    """Plans every job against its deadline, and may decline it when it comes."""
+    """Base of policies that plan every job against its deadline, and may decline it on arrival."""
 
     admits: ClassVar[bool]
 
@@ -120,7 +120,7 @@ class PlanningPolicy(ElasticFlowPolicy):
     @classmethod
     @keywords_from(PlanningOptions)
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> PlanningPolicy:
-        """Neither the forward-looking time nor the solver matters; see ``PlanningOptions`` for the others."""
+        """Return the policy with these ``PlanningOptions``; the forward-looking time and the solver have no effect."""
         return cls(PlanningOptions(**chosen))
 
     def forget(self) -> None:
@@ -129,13 +129,13 @@ class PlanningPolicy(ElasticFlowPolicy):
 
     @abstractmethod
     def plan_job(self) -> PlanJob:
-        """How one job is planned."""
+        """Return the plan of one job."""
 
     def spread(self, jobs: list[PlannedJob], free: Steps, total: float) -> None:
         """Give spare nodes away: none by default."""
 
     def decide_now(self, state: PolicyState) -> Decision:
-        """Admit or decline those that have come, and follow the plans of all."""
+        """Admit or decline new jobs, and follow the plans of all."""
         jobs, declined, free = self._plans.made(state, admits=self.admits)
         planned = sorted((job for job in jobs if job.plan.end_s < math.inf), key=lambda job: job.deadline_s)
         self.spread(planned, free, float(state.n_idle))
@@ -148,22 +148,22 @@ class PlanningPolicy(ElasticFlowPolicy):
 
 
 class ElasticSharing(PlanningPolicy):
-    """Jobs get the fewest nodes that are enough, and what is left by what it gains; nobody is declined."""
+    """Jobs get the fewest sufficient nodes, and spare ones by their gain; no job is declined."""
 
     admits = False
 
     def plan_job(self) -> PlanJob:
-        """The fewest nodes that are enough."""
+        """Return the plan with the fewest sufficient nodes."""
         return fewest_nodes(self.options.slot_s)
 
     def spread(self, jobs: list[PlannedJob], free: Steps, total: float) -> None:
-        """Spare nodes by what they gain."""
+        """Give spare nodes away by their gain."""
         if jobs:
             share_spare(jobs, free, self.options.slot_s, total, largest_growth_first=self.options.order == "artifact")
 
 
 class ElasticFlow(ElasticSharing):
-    """ElasticFlow: jobs that cannot be done in time, or would make others late, are declined."""
+    """ElasticFlow: jobs that would be late, or make others late, are declined."""
 
     admits = True
 
@@ -174,12 +174,12 @@ class Edf(PlanningPolicy):
     admits = False
 
     def plan_job(self) -> PlanJob:
-        """As many nodes as there are, up to the number on which it is fastest."""
+        """Return the plan with as many nodes as possible, up to the fastest number for the job."""
         slot_s = self.options.slot_s
         return lambda job, free, total: soonest_end(free, slot_s, job.work, job.counts, job.rates, total)
 
 
 class EdfWithAdmission(Edf):
-    """Earliest deadline first; jobs that cannot be done in time, or would make others late, are declined."""
+    """Earliest deadline first; jobs that would be late, or make others late, are declined."""
 
     admits = True

@@ -1,4 +1,4 @@
-"""Policies that ElasticFlow was compared with, in the replay: every job runs on the nodes that its user asked for."""
+"""ElasticFlow's baselines in the replay: every job runs on the nodes that its user asked for."""
 
 from __future__ import annotations
 
@@ -19,61 +19,61 @@ _US_PER_S = 1e6
 
 
 class FixedPolicy(ElasticFlowPolicy):
-    """Chooses who runs; all run on ``requested_nodes``."""
+    """Base of policies that choose the jobs to run, each on its ``requested_nodes``."""
 
     @abstractmethod
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(J,) rows of the state, in the order in which jobs are to run if they fit; ``width (J,)`` is of each job."""
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows of the state in the order in which jobs run if they fit, (J,); ``width (J,)``: nodes."""
 
     def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
-        """When to look again, by the ``width (J,)`` of each job and whether it ``runs (J,)``.
+        """Return the time of the next decision, from ``width (J,)`` and ``runs (J,)`` of each job.
 
         The default: after a slot, if a job waits.
         """
         return None if runs.all() else state.time_us + round(self.options.slot_s * _US_PER_S)
 
     def decide_now(self, state: PolicyState) -> Decision:
-        """Go through the jobs, and let run what still fits."""
+        """Run the jobs that fit, in the order of ``rank``."""
         width = state.max_nodes if state.requested_nodes is None else state.requested_nodes
         free = state.n_idle
         runs = np.zeros(state.n_jobs, np.bool_)
-        for row in self.ranked(state, width).tolist():
+        for row in self.rank(state, width).tolist():
             if width[row] <= free:
                 runs[row] = True
                 free -= int(width[row])
-        self.ran(state, runs)
+        self.note_runs(state, runs)
         return Decision(np.where(runs, width, 0), round=Round(self.until_us(state, width, runs)))
 
-    def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
-        """Note who runs from now on."""
+    def note_runs(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
+        """Note the jobs that run from now on."""
 
 
 def rates_at(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(J,) samples/s on ``width`` nodes, above 0."""
+    """Return the samples/s on ``width`` nodes, above 0, (J,)."""
     return np.maximum(state.throughput[np.arange(state.n_jobs), width], 1e-300)
 
 
 class Tiresias(FixedPolicy):
-    """Least attained service first, in three queues (Tiresias, NSDI'19); nobody moves up again.
+    """Least attained service first, in three queues (Tiresias, NSDI'19); no job moves up again.
 
-    Within a queue those that run stay, and others follow as they came. A job has been served the node seconds that its
-    progress took.
+    Within a queue running jobs come first, then the others by arrival. The service of a job is the node-seconds of its
+    progress.
     """
 
-    def _served(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _service_node_s(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
         return state.progress / rates_at(state, width) * width
 
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
-        """By queue; then those that run; then as they came."""
-        # a job that is looked at as it reaches a limit may be a rounding below it
-        queue = np.searchsorted(QUEUE_LIMITS_NODE_S, self._served(state, width) * (1 + 1e-9), side="right")
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return jobs by queue, then running ones first, then by arrival."""
+        # a job that has just reached a limit may be a rounding below it
+        queue = np.searchsorted(QUEUE_LIMITS_NODE_S, self._service_node_s(state, width) * (1 + 1e-9), side="right")
         return np.lexsort((state.job, state.current == 0, queue))
 
     def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
-        """When the first job reaches the limit of its queue, if a job waits then."""
+        """Return the time at which the first job reaches the limit of its queue, if a job waits."""
         if runs.all():
             return None
-        served = self._served(state, width)
+        served = self._service_node_s(state, width)
         limits = np.array([*QUEUE_LIMITS_NODE_S, np.inf])
         limit = limits[np.searchsorted(QUEUE_LIMITS_NODE_S, served * (1 + 1e-9), side="right")]
         owed = np.zeros(state.n_jobs) if state.owed is None else state.owed
@@ -83,7 +83,7 @@ class Tiresias(FixedPolicy):
 
 
 class Gandiva(FixedPolicy):
-    """Jobs take turns, a slot at a time (Gandiva, OSDI'18); nodes are divided among the sizes by what is asked for."""
+    """Jobs take turns, a slot at a time (Gandiva, OSDI'18); nodes are divided among the sizes by demand."""
 
     def __init__(self, options: ElasticFlowOptions | None = None) -> None:
         super().__init__(options)
@@ -91,16 +91,16 @@ class Gandiva(FixedPolicy):
         self.forget()
 
     def forget(self) -> None:
-        """Forget whose turn it was."""
+        """Forget all turns."""
         self._last_turn.clear()
         self._turn = 0
         self._turn_ends_us = LONG_AGO_US
 
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those that fit into the share of their size, the longest without a turn first; then the others likewise."""
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return jobs within the share of their size, the longest without a turn first, then the others likewise."""
         turn = np.array([self._last_turn.get(job, -1) for job in state.job.tolist()])
         if self._is_mid_slot(state):
-            turn = np.where(state.current > 0, -2, turn)  # nobody is stopped before its slot is over
+            turn = np.where(state.current > 0, -2, turn)  # no job is stopped before its slot ends
         order = np.lexsort((state.job, turn))
         share = min(1.0, state.n_idle / max(int(width.sum()), 1))
         within = np.zeros(state.n_jobs, np.bool_)
@@ -112,7 +112,7 @@ class Gandiva(FixedPolicy):
     def _is_mid_slot(self, state: PolicyState) -> bool:
         return state.time_us < self._turn_ends_us
 
-    def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
+    def note_runs(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
         """Count a turn for those that run."""
         if not self._is_mid_slot(state):
             self._turn += 1
@@ -120,15 +120,15 @@ class Gandiva(FixedPolicy):
         self._last_turn.update(dict.fromkeys(state.job[runs].tolist(), self._turn))
 
     def until_us(self, state: PolicyState, width: NDArray[np.int64], runs: NDArray[np.bool_]) -> int | None:
-        """The end of the turn, if a job waits."""
+        """Return the end of the turn, if a job waits."""
         return None if runs.all() else max(self._turn_ends_us, state.time_us + 1)
 
 
 class Themis(FixedPolicy):
     """Finish-time fairness (Themis, NSDI'20): shares of time that keep the worst ratio of finish times least.
 
-    The ratio of a job is the time from its submission to its end over the time that it would take with an equal share
-    of the nodes. Shares are held slot by slot: first run the jobs that lag most behind theirs.
+    The ratio of a job is its time from submission to end over that with an equal share of the nodes. Shares are kept
+    slot by slot: the jobs furthest below theirs run first.
     """
 
     def __init__(self, options: ElasticFlowOptions | None = None) -> None:
@@ -139,8 +139,8 @@ class Themis(FixedPolicy):
         """Forget the turns that jobs had."""
         self._received.clear()
 
-    def ranked(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those whose share is largest for the turns that they have had."""
+    def rank(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return jobs by share over the turns that they had, the largest first."""
         rate = rates_at(state, width)
         elapsed_s = (state.time_us - state.submit_us) / _US_PER_S
         left_s = np.minimum((state.work - state.progress) / rate, 1e12)
@@ -150,7 +150,7 @@ class Themis(FixedPolicy):
         received = np.array([self._received.get(job, 0.0) for job in state.job.tolist()])
         return np.lexsort((state.job, -share / (1.0 + received)))
 
-    def ran(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
+    def note_runs(self, state: PolicyState, runs: NDArray[np.bool_]) -> None:
         """Count a turn for those that run."""
         for job in state.job[runs].tolist():
             self._received[job] = self._received.get(job, 0.0) + 1.0
@@ -163,10 +163,10 @@ def finish_time_shares(
     width: NDArray[np.int64],
     n_nodes: int,
 ) -> NDArray[np.float64]:
-    """Shares of time with the least worst ratio ``(elapsed_s + left_s / share) / alone_s``.
+    """Return shares of time with the least worst ratio ``(elapsed_s + left_s / share) / alone_s``.
 
-    All arguments are ``(J,)``. A ratio decides the share that each job needs, and the least ratio at which these fit on
-    the nodes is found by bisection; what is left over goes to all in equal proportion.
+    All arguments are ``(J,)``. The least ratio at which the shares that jobs need fit on the nodes is found by
+    bisection; spare time goes to all in equal proportion.
 
     Returns
     -------
@@ -174,18 +174,18 @@ def finish_time_shares(
         From 0 to 1.
     """
 
-    def needed(ratio: float) -> NDArray[np.float64]:
+    def needed_shares(ratio: float) -> NDArray[np.float64]:
         room_s = np.maximum(ratio * alone_s - elapsed_s, 1e-9)
         share: NDArray[np.float64] = np.minimum(left_s / room_s, 1.0)
         return share
 
     low = float(((elapsed_s + left_s) / alone_s).max())
     high = low
-    while float((needed(high) * width).sum()) > n_nodes and high < 1e12:
+    while float((needed_shares(high) * width).sum()) > n_nodes and high < 1e12:
         high *= 2.0
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if float((needed(middle) * width).sum()) > n_nodes else (low, middle)
-    share = needed(high)
+        low, high = (middle, high) if float((needed_shares(middle) * width).sum()) > n_nodes else (low, middle)
+    share = needed_shares(high)
     used = float((share * width).sum())
     return np.minimum(share * max(n_nodes / used, 1.0), 1.0) if used > 0 else share

@@ -1,4 +1,4 @@
-"""A generated workload of the kind of ElasticFlow's traces, by the published generator; all of it is seeded."""
+"""Generated workload like ElasticFlow's traces, by the published generator; every draw is seeded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bfreplay.workload import JobSet
 _FORM = "elasticflow(n=100, gap_s=1500, min_deadline=0.5, max_deadline=1.5, best_effort=0, most_gpus=16, seed=0)"
 _OTHERS = ("gap_s", "min_deadline", "max_deadline", "best_effort", "most_gpus", "deadline_seed")
 _SCALES = ((0.83, 1), (0.86, 2), (0.89, 4), (0.99, 8), (1.0, 16))
-"""GPUs that a job asks for: those beside the first bound that a number from 0 to 1 does not exceed."""
+"""GPUs that a job asks for: those of the first bound not below a number from 0 to 1."""
 
 _SHORT = 0.80  # of the jobs
 _MOST_JOBS = 1_000_000
@@ -33,31 +33,31 @@ def generated_jobs(
     most_gpus: int = 16,
     deadline_seed: int | None = None,
 ) -> JobSet:
-    """Draw jobs as the published generator does, from four streams of Python's random numbers and one for deadlines.
+    """Draw jobs like the published generator, from four streams of Python's random numbers and one for deadlines.
 
     Parameters
     ----------
     throughputs
-        Rates of at least one of the models and batch sizes in ``WORKLOAD``; jobs are drawn from those there.
+        Rates of at least one of the models and batch sizes in ``WORKLOAD``; jobs are drawn from these.
     n_jobs
-        How many jobs.
+        Number of jobs.
     seed
-        Of models; those after it are the seeds of arrivals, durations and numbers of GPUs.
+        Seed of models; the next three are those of arrivals, durations and numbers of GPUs.
     gap_s
         Mean time between two arrivals, exponential; the first is at 0.
     min_deadline, max_deadline
-        A deadline is a uniform factor between these times the duration after the arrival.
+        Range of a uniform factor: a deadline is this factor times the duration after the arrival.
     best_effort
-        Part of the jobs without a deadline.
+        Fraction of the jobs without a deadline.
     most_gpus
-        A job asks for 1 (83 %), 2 (3 %), 4 (3 %), 8 (10 %) or 16 (1 %) GPUs, and no more than this.
+        A job asks for 1 (83 %), 2 (3 %), 4 (3 %), 8 (10 %) or 16 (1 %) GPUs, at most this number.
     deadline_seed
-        Of deadlines and best effort, which the published generator draws without a seed; ``None``: ``seed`` + 4.
+        Seed of deadlines and best effort, which the published generator does not seed; ``None``: ``seed`` + 4.
 
     Raises
     ------
     InputError
-        A parameter out of range, or throughputs that have none of the models.
+        A parameter out of range, or throughputs without any of the models.
     """
     checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
     checks.whole("seed", seed, 0)
@@ -70,7 +70,7 @@ def generated_jobs(
     of_deadlines = random.Random(seed + 4 if deadline_seed is None else checks.whole("deadline_seed", deadline_seed, 0))
     choices = [each for each in WORKLOAD if each in throughputs.rates]
     if not choices:
-        throughputs.of(*WORKLOAD[0])  # says what is missing
+        throughputs.of(*WORKLOAD[0])  # raises the error
     arrival_s, jobs = 0.0, []
     digits = max(4, len(str(n_jobs - 1)))
     for index in range(n_jobs):
@@ -98,13 +98,13 @@ def generated_jobs(
 
 
 def _duration_s(rng: random.Random) -> float:
-    """Seconds: 10 minutes to 5 hours of 80 % of the jobs, 5 hours to a week of the others, uniform in the exponent."""
+    """Draw a duration, log-uniform: for 80 % of the jobs 10 minutes to 5 hours, otherwise 5 hours to a week."""
     low, high = (2.5, 4.0) if rng.random() >= _SHORT else (1.0, 2.5)
     return 60.0 * float(10 ** rng.uniform(low, high))
 
 
-def jobs_named(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names; as ``gavel.generated_workload.jobs_named``, from a folder of tables."""
+def draw_jobs(text: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``text`` names; as ``gavel.generated_workload.draw_jobs``, from a folder of tables."""
     given = workload_parameters(text, "elasticflow", _FORM, others=_OTHERS)
     throughputs = throughputs_of(curves, "a generated workload of ElasticFlow", value=text)
     return generated_jobs(throughputs, given.pop("n"), **given)

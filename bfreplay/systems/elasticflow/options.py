@@ -1,4 +1,4 @@
-"""What can be set of ElasticFlow's policies."""
+"""Options of ElasticFlow's policies."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class ElasticFlowOptions:
     Parameters
     ----------
     slot_s
-        Plans change at the ends of slots only; policies that let jobs take turns do so once a slot. The published
-        simulations have 60 s (figure 8) or 240 s.
+        Length of a slot: plans change at its end only, and jobs take turns once a slot. 60 s (figure 8) or 240 s in the
+        published simulations.
     published
         Repeat the published simulator, clock and all, on a cluster of servers that are never reclaimed.
     gpus_each
-        GPUs of a server, of the published simulator.
+        GPUs of a server in the published simulator.
 
     Raises
     ------
@@ -51,7 +51,7 @@ class ElasticFlowOptions:
                 )  # fmt: skip
 
     def to_json(self) -> dict[str, Json]:
-        """Every option."""
+        """Return every option."""
         return asdict(self)
 
 
@@ -62,10 +62,10 @@ class PlanningOptions(ElasticFlowOptions):
     Parameters
     ----------
     reserve
-        A job is planned to be done before its deadline by what so many rescales cost it; plans know of none.
+        A job is planned to end this number of rescale costs before its deadline, as plans have no rescales.
     order
-        Who gets spare nodes first under ElasticFlow: by the ``paper``, the job that needs less node time with more
-        nodes; in the published program (``artifact``), the one whose node time grows most.
+        First job to get spare nodes under ElasticFlow: ``paper``, the one that needs less node time with more nodes;
+        ``artifact`` (the published program), the one whose node time grows most.
 
     Raises
     ------
@@ -84,15 +84,15 @@ class PlanningOptions(ElasticFlowOptions):
 
 @dataclass(frozen=True, slots=True)
 class ChronusOptions(ElasticFlowOptions):
-    """Options of Chronus; the published program looks at its jobs once a slot.
+    """Options of Chronus; the published program checks its jobs once a slot.
 
     Parameters
     ----------
     lease_s
-        Length of a lease; the published program has 240 s.
+        Length of a lease; 240 s in the published program.
     backend
-        Back end that plans leases; ``greedy`` for the rule that the published program falls back to, and always with
-        ``published``, whose recorded runs have no solver.
+        Back end that plans leases; ``greedy`` for the fallback rule of the published program, always used with
+        ``published``, as its recorded runs have no solver.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The published simulator's schedules in the replay: who ran on what from event to event, and when jobs ended."""
+"""Schedules of the published simulator in the replay: allocations from event to event, and ends of jobs."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ Program = Callable[[Sequence[TraceJob], Servers, int], PublishedRun]
 
 _PUBLISHED_MOST = {("bert", 384): 16, ("ncf", 32768): 1, ("resnet50_cifar10", 64): 64,
                    ("resnet50_cifar10", 128): 64, ("resnet50_cifar10", 256): 64}  # fmt: skip
-"""Most GPUs that the published ElasticFlow gives a model, where that is not the number on which it is fastest."""
+"""Most GPUs that the published ElasticFlow gives a model, if not its fastest number."""
 
 _US_PER_S = 1_000_000
 _NEARLY = 1.0 - 1e-9
-_UNDONE = 1e-6  # of a job's work is kept back until it ends
+_UNDONE = 1e-6  # fraction of a job's work that is kept back until it ends
 NEVER_ENDS_US = 2**62
 _NO_GPUS = np.zeros(0, np.int64)
 
 
 def most_gpus(model: str, batch_size: int, rates: Mapping[int, float]) -> int:
-    """Most GPUs that the published ElasticFlow gives a job: as a rule the number on which it is fastest."""
+    """Return the most GPUs that the published ElasticFlow gives a job: usually its fastest number."""
     return _PUBLISHED_MOST.get((model, batch_size), max(rates, key=rates.__getitem__))
 
 
 def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
-    """Jobs of a trace as the published program reads them.
+    """Return the jobs of a trace as the published program reads them.
 
     Raises
     ------
     InputError
-        They are of no trace of ElasticFlow.
+        Jobs that are not of a trace of ElasticFlow.
     """
     found = []
     for index, job in enumerate(jobs):
@@ -66,10 +66,10 @@ def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
 
 
 class PlayedBack:
-    """Answers decisions from a run of a published scheduler.
+    """Decisions from a run of a published scheduler.
 
-    Jobs progress by their throughputs, and stand still as long as the published run says. What its whole seconds and
-    slots then make of a job's end is credited, or waited for, in the last interval: each job completes when it did.
+    Jobs progress by their throughputs, and stand still as in the published run. The effect of its whole seconds and
+    slots on a job's end is credited, or waited for, in the last interval: each job completes at its published end.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class PlayedBack:
         self._begun = -1
 
     def decide(self, state: PolicyState) -> Decision:
-        """What the published run did at this time."""
+        """Return the decision of the published run at this time."""
         now_us = state.time_us - state.window_start_us
         at = bisect_right(self._times_us, now_us) - 1
         is_new = at > self._begun
@@ -123,7 +123,7 @@ class PlayedBack:
                     )
                 else:
                     left = float(state.work[row] - state.progress[row])
-                    is_owing = state.owed is not None and state.owed[row] > 0.0  # it pays with work
+                    is_owing = state.owed is not None and state.owed[row] > 0.0  # paid with work
                     samples[row] = max(left - _UNDONE * float(state.work[row]), 0.5 * left * is_owing)
             elif is_last and end_us < NEVER_ENDS_US:
                 credit[row] = _all_that_is_left(state, row)  # Gandiva counts work of jobs without GPUs
@@ -136,7 +136,7 @@ class PlayedBack:
         )
 
     def summary(self) -> dict[str, object]:
-        """What the published program counts, by its own rules; and solves of a model, where it has one."""
+        """Return the counts of the published program by its own rules, and of solves of a model, if any."""
         counted: dict[str, object] = {"accepted": self.run.accepted, "declined": self.run.declined}
         if isinstance(self.run, ChronusRun):
             counted |= {"n_solves": self.run.n_solves, "n_fallbacks": self.run.n_fallbacks}
@@ -146,7 +146,7 @@ class PlayedBack:
 def _last_interval(
     state: PolicyState, row: int, running: Running, overhead_s: float, left_us: int
 ) -> tuple[float, float]:
-    """Seconds that a job stands still before its end, and samples to credit so that it is done in time for it."""
+    """Return the seconds that a job stands still before its end, and the samples to credit so that it ends then."""
     rate = float(state.throughput[row, len(running.gpus)])
     owed = 0.0 if state.owed is None else float(state.owed[row])
     left_s = left_us / _US_PER_S
@@ -156,7 +156,7 @@ def _last_interval(
 
 
 def _all_that_is_left(state: PolicyState, row: int) -> float:
-    """Samples that make the progress of a job its whole work, rounding included."""
+    """Return the samples that make the progress of a job its whole work, including rounding."""
     progress, work = float(state.progress[row]), float(state.work[row])
     credit = work - progress
     while progress + credit < work:
@@ -165,16 +165,16 @@ def _all_that_is_left(state: PolicyState, row: int) -> float:
 
 
 def servers_of(state_nodes: int, gpus_each: int) -> Servers:
-    """Servers of so many GPUs.
+    """Return servers with this number of GPUs.
 
     Raises
     ------
     InputError
-        They are no whole servers.
+        Not a whole number of servers.
     """
     if state_nodes % gpus_each:
         raise InputError(
-            "the cluster has no whole servers", column="gpus_each", value=gpus_each,
+            "the cluster is not a whole number of servers", column="gpus_each", value=gpus_each,
             expected=f"a divisor of its {state_nodes} GPUs", fix="set gpus_each to the GPUs of a server",
         )  # fmt: skip
     return Servers(state_nodes // gpus_each, gpus_each)

@@ -20,32 +20,32 @@ _CLASSES = {
     "themis": ("fixed_policies:Themis", "themis:themis"),
     "chronus": ("chronus_policy:Chronus", "chronus:chronus"),
 }
-"""Each policy's class, and the published scheduler that it repeats with ``published=true``."""
+"""Class of each policy, and the published scheduler that it repeats with ``published=true``."""
 
 POLICIES = tuple(_CLASSES)
-"""ElasticFlow; without admission; EDF without and with admission; and those on the nodes that users ask for."""
+"""ElasticFlow; without admission; EDF without and with admission; and baselines on the requested nodes."""
 
 
-def _found(module: str, place: str) -> Any:
+def _import(module: str, place: str) -> Any:
     name, _, thing = place.partition(":")
     return getattr(import_module(f"{module}.{name}"), thing)
 
 
 @cache
 def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
-    """The class of the policy ``elasticflow.<name>``."""
+    """Return the class of the policy ``elasticflow.<name>``."""
     place, program = _CLASSES[name]
     attributes = {
         "name": f"elasticflow.{name}",
-        "program": staticmethod(_found(f"{_ROOM}.published", program)),
+        "program": staticmethod(_import(f"{_ROOM}.published", program)),
         "__module__": __name__,
     }
-    made: type[ElasticFlowPolicy] = type(name, (_found(_ROOM, place),), attributes)
+    made: type[ElasticFlowPolicy] = type(name, (_import(_ROOM, place),), attributes)
     return made
 
 
 def __getattr__(name: str) -> type[ElasticFlowPolicy]:
-    """The classes as attributes of this module: the registry of policies imports ``policies:edf``."""
+    """Return a class as an attribute of this module: the registry of policies imports ``policies:edf``."""
     if name in POLICIES:
         return elasticflow_policy(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,7 +19,7 @@ BATCH_SIZE = "global_batch_size"
 
 _FORM = "a folder with a file MODEL.csv for each model: global_batch_size,1,2,4,8,..., rates in iterations/s"
 _NOT_MEASURED = ("", "nan", "0")
-_MADE_UP = {  # seconds of one GPU for a sample, of every iteration, and of doubling the GPUs
+_MADE_UP = {  # seconds of one GPU per sample, per iteration, and per doubling of the GPUs
     "resnet50": (2.0e-3, 0.010, 0.006),
     "vgg16": (2.8e-3, 0.012, 0.008),
     "inception3": (3.0e-3, 0.020, 0.009),
@@ -32,7 +32,7 @@ WORKLOAD = (
     ("inception3", 64), ("inception3", 128), ("gpt2", 128), ("gpt2", 256),
     ("bert", 128), ("bert", 64), ("deepspeech2", 64), ("deepspeech2", 32),
 )  # fmt: skip
-"""Models and global batch sizes that the published generator of traces draws from."""
+"""Models and global batch sizes of the published generator of traces."""
 
 _COUNTS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -44,10 +44,10 @@ class Throughputs:
     Parameters
     ----------
     rates
-        ``(model, global batch size)`` to the rates by number of GPUs, in increasing order; numbers that the job cannot
-        use are not there.
+        Rates by number of GPUs, in increasing order, of each ``(model, global batch size)``; without numbers that the
+        job cannot use.
     folder, sources
-        Where they were read from, and the files' digests; ``None`` and nothing for tables made in memory.
+        Path, and digests of the files; ``None`` and empty for tables made in memory.
     """
 
     rates: Mapping[tuple[str, int], Mapping[int, float]]
@@ -58,26 +58,26 @@ class Throughputs:
         return f"<Throughputs: {len(self.rates)} models and batch sizes>"
 
     def of(self, model: str, batch_size: int) -> Mapping[int, float]:
-        """Rates by number of GPUs.
+        """Return the rates by number of GPUs.
 
         Raises
         ------
         InputError
-            They were not measured.
+            Not measured.
         """
         found = self.rates.get((model, batch_size))
         if found is None:
             sizes = sorted(size for name, size in self.rates if name == model)
             known = f"{model} with {sizes}" if sizes else ", ".join(sorted({name for name, _ in self.rates}))
             raise InputError(
-                f"the throughputs have no rate of {model!r} with a global batch of {batch_size}", file=self.folder,
+                f"the tables have no rate of {model!r} with a global batch of {batch_size}", file=self.folder,
                 column="model_name, batch_size", value=f"{model}, {batch_size}", expected=known,
-                fix="measure it and add it to the table of the model, or leave such jobs out",
+                fix="measure it and add it to the table of the model, or remove such jobs",
             )  # fmt: skip
         return found
 
     def curve(self, model: str, batch_size: int) -> TabulatedCurve:
-        """The curve of such a job; zero at numbers of GPUs that were not measured, which it cannot use."""
+        """Return the curve of such a job; zero at numbers of GPUs that were not measured, which it cannot use."""
         points = {0: 0.0}
         for gpus, rate in self.of(model, batch_size).items():
             for beside in (gpus - 1, gpus + 1):
@@ -89,7 +89,7 @@ class Throughputs:
 
 
 def job_model(model: str, batch_size: int) -> str:
-    """What jobs call their model: ``"bert (batch size 64)"``."""
+    """Return the model name of jobs: ``"bert (batch size 64)"``."""
     return f"{model} (batch size {batch_size})"
 
 
@@ -100,25 +100,24 @@ def read_throughputs(folder: str | PathLike[str]) -> Throughputs:
     ----------
     folder
         With a file ``MODEL.csv`` for each model: the column ``global_batch_size``, and one for each number of GPUs;
-        cells are iterations/s of the whole job. A cell that is empty, ``nan`` or ``0`` says that the job cannot use
-        this number.
+        cells are iterations/s of the whole job; empty, ``nan`` or ``0`` where the job cannot use this number.
 
     Raises
     ------
     InputError
-        There is no such folder, or a file is no such table; the message names file, row and column.
+        No such folder, or an invalid table; the message names file, row and column.
     """
     place = Path(folder)
     files = sorted(place.glob("*.csv")) if place.is_dir() else []
     if not files:
-        raise InputError("there are no throughput tables", file=place, value=str(place), expected=_FORM)
+        raise InputError("the folder has no throughput tables", file=place, value=str(place), expected=_FORM)
     rates: dict[tuple[str, int], Mapping[int, float]] = {}
     for file in files:
         table = read_csv_table(file)
         names = [name for name in table.columns if name != BATCH_SIZE]
         if not names or len(names) == len(table.columns):
             raise InputError(
-                "this is no throughput table", file=file, column=BATCH_SIZE, value=", ".join(table.columns),
+                "this is not a throughput table", file=file, column=BATCH_SIZE, value=", ".join(table.columns),
                 expected=_FORM,
             )  # fmt: skip
         counts = {name: _whole(name, file, None, name) for name in names}
@@ -133,18 +132,18 @@ def read_throughputs(folder: str | PathLike[str]) -> Throughputs:
             if not rates[file.stem, size]:
                 raise InputError(
                     "a batch size has no rate", file=file, row=row, column=BATCH_SIZE, value=size,
-                    expected="iterations/s above 0 for at least one number of GPUs", fix="drop the row",
+                    expected="iterations/s above 0 for at least one number of GPUs", fix="remove the row",
                 )  # fmt: skip
     return Throughputs(rates, place, tuple(SourceFile.of(file) for file in files))
 
 
 def throughputs_of(curves: Path | None, what: str, **details: object) -> Throughputs:
-    """The tables that a user names; the word ``sample`` stands for made-up ones.
+    """Return the tables that a user names; the word ``sample`` stands for made-up ones.
 
     Raises
     ------
     InputError
-        None are named, or as ``read_throughputs``; ``details`` are for the error.
+        Not given, or as ``read_throughputs``; ``details`` are for the error.
     """
     if curves is None:
         raise InputError(
@@ -155,9 +154,9 @@ def throughputs_of(curves: Path | None, what: str, **details: object) -> Through
 
 
 def made_up_throughputs() -> Throughputs:
-    """Rates of the right order for each model of ``WORKLOAD``; nothing here was measured.
+    """Return made-up rates of the right order for each model of ``WORKLOAD``, not measured.
 
-    An iteration takes the time of the largest share of the batch, of what no GPU shortens, and of exchanging gradients.
+    An iteration takes the time of the largest share of the batch, a constant, and the exchange of gradients.
     """
     rates = {}
     for model, size in WORKLOAD:
@@ -174,7 +173,7 @@ def made_up_throughputs() -> Throughputs:
 def _whole(text: str, file: Path, row: int | str | None, column: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= 10**9):
         raise InputError(
-            "this is no whole number of at least 1", file=file, row=row, column=column, value=text, expected=_FORM
+            "this is not a whole number of at least 1", file=file, row=row, column=column, value=text, expected=_FORM
         )
     return int(text)
 
@@ -186,7 +185,7 @@ def _rate(text: str, file: Path, row: int | str, column: str) -> float:
         rate = math.inf
     if not (math.isfinite(rate) and rate >= 0):
         raise InputError(
-            "this is no rate", file=file, row=row, column=column, value=text,
+            "this is not a rate", file=file, row=row, column=column, value=text,
             expected="iterations/s; empty, nan or 0 where the job cannot use this number of GPUs",
         )  # fmt: skip
     return rate

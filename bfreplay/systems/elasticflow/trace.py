@@ -17,19 +17,19 @@ from bfreplay.workload import ElasticJob, JobSet
 
 COLUMNS = ("job_id", "submit_time", "iteration", "model_name", "ddl", "batch_size", "num_gpu", "duration")
 _OTHER_NAMES = {"submit_time": "submission_time", "iteration": "num_iteration", "ddl": "deadline"}
-"""As the traces of the authors' own clusters call them."""
+"""Names in the traces of the authors' own clusters."""
 
 BEST_EFFORT = "best_effort"
 
 WHOLE_HOUR_S = 3600
-"""The first job arrives within so many seconds: whole hours before it are left out of the times of a trace."""
+"""Times of a trace count from the last whole hour before the first job."""
 
 _LARGEST = 2**53
 _FORM = "columns " + ", ".join(COLUMNS) + f", and {BEST_EFFORT} (0 or 1) if there are such jobs"
 
 
 def is_trace(path: str | PathLike[str]) -> bool:
-    """Whether the first line of a CSV file has the columns of a trace."""
+    """Return whether the first line of a CSV file has the columns of a trace."""
     with Path(path).open("rb") as stream:
         names = {name.strip().decode("utf-8", "replace") for name in stream.readline(4096).split(b",")}
     return {"model_name", "batch_size", "num_gpu"} <= names
@@ -40,7 +40,7 @@ def read_trace(path: str | PathLike[str], throughputs: Throughputs) -> JobSet:
 
     A job may use every number of GPUs that its model was measured on with its batch size; ``requested_nodes`` and
     ``expected_s`` are those of the trace. Work is in iterations. A change of its GPUs costs it 4 s with one GPU
-    requested and 2 s more for each doubling, as the published simulator charges for GPUs that a job has not had before.
+    requested and 2 s more for each doubling, as in the published simulator for GPUs that are new to a job.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def read_trace(path: str | PathLike[str], throughputs: Throughputs) -> JobSet:
     Raises
     ------
     InputError
-        A row is no job, or no throughput is known for it; the message names file, row, column and value.
+        Invalid row, or no throughput for its job; the message names file, row, column and value.
     """
     file = Path(path)
     table = read_csv_table(file)
@@ -78,7 +78,7 @@ def trace_with(file: Path, curves: Path | None) -> JobSet:
     Raises
     ------
     InputError
-        There are no tables, or as ``read_trace`` and ``read_throughputs``.
+        No tables, or as ``read_trace`` and ``read_throughputs``.
     """
     return read_trace(file, throughputs_of(curves, "a trace of ElasticFlow", file=file))
 
@@ -87,12 +87,12 @@ def trace_job(
     name: str, submit_s: int, iterations: int, model: str, deadline_s: int | None, batch_size: int, gpus: int,
     duration_s: int, throughputs: Throughputs,
 ) -> ElasticJob:  # fmt: skip
-    """A job as ``read_trace`` makes them; ``deadline_s`` is ``None`` for best effort.
+    """Return a job as in ``read_trace``; ``deadline_s`` is ``None`` for best effort.
 
     Raises
     ------
     InputError
-        It asks for a number of GPUs that its model was not measured on.
+        A number of GPUs on which its model was not measured.
     """
     rates = throughputs.of(model, batch_size)
     if gpus not in rates:
@@ -111,7 +111,7 @@ def trace_job(
 
 
 class _Row:
-    """A row of a trace."""
+    """Row of a trace."""
 
     def __init__(self, table: JobTable, row: int | str, cells: dict[str, str]) -> None:
         self._table, self._row, self._cells = table, row, cells
@@ -128,7 +128,9 @@ class _Row:
                 self.whole("duration", 1), throughputs,
             )  # fmt: skip
         except InputError as error:
-            raise error if error.row is not None else error.changed(file=self._table.file, row=self._row) from error
+            raise (
+                error if error.row is not None else error.with_changes(file=self._table.file, row=self._row)
+            ) from error
 
     def _text(self, column: str) -> str:
         name = column if column in self._cells else _OTHER_NAMES.get(column, column)
@@ -137,14 +139,14 @@ class _Row:
         return self._cells[name]
 
     def whole(self, column: str, least: int) -> int:
-        """A whole number of at least ``least``."""
+        """Return a whole number of at least ``least``."""
         text = self._text(column)
         try:
             number = float(text)
         except ValueError:
             number = math.nan
         if not (number.is_integer() and least <= number <= _LARGEST):
-            raise self._error(f"the {column} is no whole number", column, text, f"a whole number >= {least}")
+            raise self._error(f"the {column} is not a whole number", column, text, f"a whole number >= {least}")
         return int(number)
 
     def _error(self, problem: str, column: str, value: object, expected: str) -> InputError:
@@ -157,13 +159,13 @@ class _Row:
 def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
     """Write jobs in the columns of ``read_trace``, with ``best_effort``; times are cut to whole seconds.
 
-    ``path`` ends in ``.csv``; ``overwrite`` replaces a file that is there.
+    ``path`` ends in ``.csv``; ``overwrite`` replaces an existing file.
 
     Raises
     ------
     OutputExistsError, InputError
-        The file is there; or a job that the format cannot express: without a batch size in the name of its model,
-        without end, or with submit times of a calendar.
+        The file exists; or a job that the format cannot express: without a batch size in its model name, without end,
+        or with calendar submit times.
     """
     file = Path(path)
     lines = [[*COLUMNS, BEST_EFFORT], *(_cells(job, jobs.submit_is_relative) for job in jobs)]
@@ -172,18 +174,18 @@ def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False
 
 
 def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
-    """``("bert", 64)`` of a job that calls its model ``"bert (batch size 64)"``.
+    """Return ``("bert", 64)`` of a job with the model ``"bert (batch size 64)"``.
 
     Raises
     ------
     InputError
-        It does not, or asks for no number of nodes.
+        Another form, or no number of nodes asked for.
     """
     model, _, rest = (job.model or "").partition(" (batch size ")
     size = rest.removesuffix(")")
     if not (model and size.isascii() and size.isdigit() and job.requested_nodes and math.isfinite(job.work_samples)):
         raise InputError(
-            f"job {job.name!r} is none of a trace of ElasticFlow", column="model", value=job.model,
+            f"job {job.name!r} is not of a trace of ElasticFlow", column="model", value=job.model,
             expected="a model such as 'bert (batch size 64)', a number of nodes asked for, and an end",
             fix="read the jobs from such a trace, or generate them: elasticflow(n=100)",
         )  # fmt: skip
@@ -194,7 +196,7 @@ def _cells(job: ElasticJob, is_relative: bool) -> list[str]:
     model, size = model_and_batch_size(job)
     if not is_relative:
         raise InputError(
-            "a trace counts seconds from its start, and these jobs have submit times of a calendar",
+            "a trace counts seconds from its start, and these jobs have calendar submit times",
             column="submit_us", value=job.submit_us, expected="submit times relative to the start of the window",
         )  # fmt: skip
     gpus = job.requested_nodes or job.max_nodes

@@ -2,9 +2,9 @@
 
 Its data are measured throughputs by node type (``throughputs``; made-up ones in ``made_up_throughputs``), traces of
 jobs (``trace``) and generated workloads (``generated_workload``). Its policies are listed in ``policies``: ``shares``
-has how each splits time among jobs, ``rounds`` how shares become assignments of nodes, with the quirks of the published
-program, ``ideal`` what comes of shares without rounds. Rates of pairs that nobody measured are estimated
-(``pair_estimates``), and learnt as pairs run (``believed_pairs``).
+splits time among jobs, ``rounds`` turns shares into assignments of nodes, with the quirks of the published program, and
+``ideal`` applies shares without rounds. Unmeasured rates of pairs are estimated (``pair_estimates``), and learnt as
+pairs run (``believed_pairs``).
 """
 
 from bfreplay.registry import PublishedSystem
@@ -15,5 +15,5 @@ SYSTEM = PublishedSystem(
     policies={name: f"bfreplay.systems.gavel.policies:{name}" for name in POLICIES},
     is_trace="bfreplay.systems.gavel.trace:is_trace",
     read_trace="bfreplay.systems.gavel.trace:trace_with",
-    generated_jobs="bfreplay.systems.gavel.generated_workload:jobs_named",
+    generated_jobs="bfreplay.systems.gavel.generated_workload:draw_jobs",
 )

@@ -1,4 +1,4 @@
-"""The pair rates that a packed policy goes by in a replay when it does not know them: estimates, and what has run."""
+"""Pair rates that a packed policy uses in a replay when it does not know them: estimates, and pairs that have run."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from bfreplay.systems.gavel.shares.share_problem import PairRows, ShareProblem
 
 
 class BelievedPairs:
-    """Pair rates as far as they are known: estimated, and true where the pair has run.
+    """Known pair rates: the true ones of pairs that have run, estimates for the others.
 
-    A job is profiled when it arrives. A pair that is given time on a node type where the two cannot share a node fails
-    there at once: nothing runs, and no time is lost.
+    A job is profiled when it arrives. A pair that gets time on a node type where the two cannot share a node fails at
+    once: nothing runs, and no time is lost.
 
     Parameters
     ----------
     options
-        Of the policy, with ``profiled``.
+        Options of the policy, with ``profiled``.
     state
-        The first of a replay: its rates of pairs.
+        First state of a replay: its rates of pairs.
     type_names
         Node types in alphabetical order.
 
@@ -47,7 +47,7 @@ class BelievedPairs:
         self._has_run: dict[tuple[int, int], NDArray[np.bool_]] = {}
 
     def profile(self, state: PolicyState, rows: NDArray[np.int64], job: NDArray[np.int64]) -> None:
-        """Take new jobs, rows of the state and their numbers in the rounds, for one of the references each.
+        """Match new jobs (rows of the state, and their numbers in the rounds) to one reference job type each.
 
         A job whose model was not measured alone is not profiled.
         """
@@ -58,17 +58,17 @@ class BelievedPairs:
                 self._taken_for[number] = self._estimator.match(self._position[name])
 
     def forget(self, job: NDArray[np.int64]) -> None:
-        """Jobs that left."""
+        """Forget jobs that left."""
         gone = set(job.tolist())
         for number in gone:
             self._taken_for.pop(number, None)
         self._has_run = {pair: where for pair, where in self._has_run.items() if gone.isdisjoint(pair)}
 
     def rates(self, problem: ShareProblem) -> NDArray[np.float64]:
-        """(p, n, 2): what is believed of the pairs of ``problem``, which has the true rates.
+        """Return the believed rates of the pairs of ``problem``, which has the true ones: (p, n, 2).
 
-        An estimate is the relative rate of the two references times the rate alone, which is known. Of a job that was
-        not profiled, nothing is estimated: its pairs have their true rates.
+        An estimate is the relative rate of the two references times the rate alone, which is known. The pairs
+        of a job that was not profiled have their true rates.
         """
         taken_for = np.array([self._taken_for.get(number, -1) for number in problem.job.tolist()])[problem.pair]
         first, second = taken_for.T
@@ -85,12 +85,12 @@ class BelievedPairs:
         return believed
 
     def learn(self, rounds: RoundState) -> bool:
-        """Note the pairs that run, and those that were given time where they cannot share a node.
+        """Learn from pairs that run, and from pairs that got time where they cannot share a node.
 
         Returns
         -------
         bool
-            Whether a pair failed that was believed to run: its time is wasted until shares are computed anew.
+            True if a pair failed that was believed to run: its time is wasted until shares are recomputed.
         """
         entries = rounds.entries
         is_pair = entries.member[:, 1] != NOBODY
@@ -105,7 +105,7 @@ class BelievedPairs:
         return is_news
 
     def _note(self, member: NDArray[np.int64], node_type: int) -> bool:
-        """Whether that was known."""
+        """Mark a pair on a node type as known; return whether it was known before."""
         key = int(member[0]), int(member[1])
         where = self._has_run.setdefault(key, np.zeros(len(self._relative.node_types), np.bool_))
         was_known = bool(where[node_type])
@@ -113,7 +113,7 @@ class BelievedPairs:
         return was_known
 
     def _seems_to_share(self, member: NDArray[np.int64], node_type: int) -> bool:
-        """Whether the estimates say that the two can share a node."""
+        """Return whether the two can share a node according to the estimates."""
         a, b = (self._taken_for.get(int(number)) for number in member)
         if a is None or b is None:
             return False

@@ -1,4 +1,4 @@
-"""Gavel's policies in the replay: shares of time, recomputed when jobs come and go, turned into rounds."""
+"""Gavel's policies in the replay: shares of time, recomputed when jobs arrive and leave, turned into rounds."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from bfreplay.systems.gavel.rounds_in_replay import (
     PairRates,
     PlacedRound,
     busy_node_s,
+    nodes_of_state,
     seconds_after,
-    seen,
 )
 from bfreplay.systems.gavel.shares.allox import require_single_nodes
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
@@ -48,14 +48,14 @@ from bfreplay.workload import ElasticJob
 class GavelPolicy(Policy):
     """Runs jobs in rounds, each in proportion to its share of time on each node type (Gavel, OSDI'20).
 
-    Shares are computed by one of Gavel's policies whenever jobs came or went, and on idle nodes whenever the number of
-    nodes of a type changed. A job uses a fixed number of nodes of one type at once, whole steps a round, and holds its
+    One of Gavel's policies recomputes shares when jobs arrived or left and, on idle nodes, when the number of nodes of
+    a type changed. A job uses a fixed number of nodes of one type at once, whole steps a round, and holds its
     nodes until the round ends.
 
     Parameters
     ----------
     options
-        Everything that can be set.
+        Options of the policy.
     """
 
     capabilities = PolicyCapabilities(
@@ -69,33 +69,33 @@ class GavelPolicy(Policy):
 
     def __init__(self, options: GavelOptions | None = None) -> None:
         self.options = options or GavelOptions()
-        # the ends of rounds; and nodes that come or go, if they are to be used in mid-round
+        # ends of rounds; with refill, also nodes that join or are reclaimed in mid-round
         self.wakes_on = Trigger.ROUND | Trigger.POOL if self.options.refill else Trigger.ROUND
         self.shares: SharePolicy = self.make_shares(self.options)
         if self.options.profiled is not None and not self.shares.uses_pairs:
             raise InputError(
-                f"the policy {self.name!r} runs no pairs, whose rates could be estimated", column="profiled",
+                f"the policy {self.name!r} runs no pairs, so it has no pair rates to estimate", column="profiled",
                 value=self.options.profiled, expected="a packed policy, such as gavel.max_min_fairness_packed",
-                fix="choose one, or leave profiled out",
+                fix="choose one, or remove profiled",
             )  # fmt: skip
         self._last_us = LONG_AGO_US
         self._forget()
 
     follows_gavel_alone: bool = True
-    """Shares, rounds and jobs follow Gavel's rules, none of another system that builds on them."""
+    """Shares, rounds and jobs follow Gavel's rules, not those of another system that builds on them."""
 
     notes_batch_sizes: bool = True
-    """A change of a job's batch size makes it worth while to compute shares anew."""
+    """Shares are recomputed when the batch size of a job changes."""
 
     @staticmethod
     @abstractmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
-        """The policy that computes the shares."""
+        """Return the policy that computes the shares."""
 
     @classmethod
     @keywords_from(GavelOptions, types="", prices=None)
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> GavelPolicy:
-        """Neither the forward-looking time nor the solver matters; see ``GavelOptions`` for the others."""
+        """Return the policy with these ``GavelOptions``; the forward-looking time and the solver have no effect."""
         types = tuple(name for name in chosen.pop("types", "").split(";") if name)
         return cls(GavelOptions(types=types, prices=chosen.pop("prices", None) or {}, **chosen))
 
@@ -111,13 +111,13 @@ class GavelPolicy(Policy):
         self.assignment: Assignment | None = None
 
     def knowing(self) -> GavelPolicy | None:
-        """The same policy that knows the rates of pairs; ``None`` for one that knows them."""
+        """Return the same policy with known rates of pairs; ``None`` if it knows them already."""
         if self.options.profiled is None:
             return None
         return type(self)(replace(self.options, profiled=None, references=None))
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        """Refuse jobs without end if the policy goes by the work that is left, and jobs on several nodes for AlloX."""
+        """Refuse jobs without end if the policy needs the remaining work, and jobs on several nodes for AlloX."""
         self._refuse_endless(np.array([job.work_samples for job in jobs]))
         if self.shares.takes_single_nodes:
             least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
@@ -130,31 +130,31 @@ class GavelPolicy(Policy):
             width = gangs(np.array([job.min_nodes]), np.array([job.max_nodes]), self.options.gang, most_nodes)
             if width[0] > 1:
                 raise InputError(
-                    f"rates of pairs are estimated for jobs on one node each, and job {job.name!r} needs {width[0]}",
+                    f"pair rates are estimated for jobs on one node each, and job {job.name!r} needs {width[0]}",
                     column="profiled", value=self.options.profiled, expected="jobs that run on one node each",
-                    fix="leave profiled or such jobs out (multi_gpu=false), or give elastic jobs one node: gang=min",
+                    fix="remove profiled or such jobs (multi_gpu=false), or give elastic jobs one node: gang=min",
                 )  # fmt: skip
 
     def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:
         if self.shares.looks_at_work and np.isinf(steps_left).any():
             raise InputError(
-                f"the policy {self.name!r} goes by the work that is left, and there are jobs without end",
+                f"the policy {self.name!r} needs the remaining work of each job, and some jobs have no end",
                 column="work_samples", value=math.inf, expected="jobs with an end",
-                fix="leave --unlimited-work out, or choose a policy such as gavel.max_min_fairness_perf",
+                fix="remove --unlimited-work, or choose a policy such as gavel.max_min_fairness_perf",
             )  # fmt: skip
 
     # -- the beginning of a replay -------------------------------------------------------------------------
 
     def _begin(self, state: PolicyState) -> RoundState:
-        """Everything that the first decision of a replay settles."""
+        """Set up everything that is constant from the first decision of a replay on."""
         if state.time_us < self._last_us:
             self._forget()
         self._last_us = state.time_us
         if self._state is None:
-            nodes = seen(state)
+            nodes = nodes_of_state(state)
             listed = nodes.type_names
             self._type_names = tuple(sorted(listed))
-            # the problem has types by the alphabet, the log has them as they were listed
+            # the problem has types in alphabetical order, the log in the order listed
             self._listed = np.array([listed.index(name) for name in self._type_names])
             position = np.array([self._type_names.index(name) for name in listed], np.int16)
             self._node_type: NDArray[np.int16] = position[nodes.node_type]
@@ -171,30 +171,30 @@ class GavelPolicy(Policy):
     # -- a decision ------------------------------------------------------------------------------------------
 
     def decide(self, state: PolicyState) -> Decision:
-        """Who runs where until the next round begins."""
+        """Return the jobs and nodes of the round until the next one begins."""
         rounds = self._begin(state)
         in_mid_round = rounds.last.n_tasks > 0 and state.time_us < self._until_us
-        return self._refilled(state, rounds) if in_mid_round else self._next_round(state, rounds)
+        return self._refill(state, rounds) if in_mid_round else self._next_round(state, rounds)
 
     def _next_round(self, state: PolicyState, rounds: RoundState) -> Decision:
         self._busy_node_s += busy_node_s(rounds)
-        failed = self._failed(state, credit(rounds))
+        failed = self._rows_of_failed(state, credit(rounds))
         self._after_round(state, rounds)
         now_s = seconds_after(state.time_us, state.window_start_us)
         if state.time_us == self._until_us:
-            now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities hangs on it
+            now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities depends on it
         rows = np.flatnonzero(~failed)
         forget_places(rounds, self._has_lost_nodes(state, rounds))
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
         self._recompute_if_due(state, rounds, now_s, rows, steps_left)
-        nodes = self._node_type, seen(state).is_idle
-        picked = self._picked(state, rounds, now_s, rows)
-        assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjusted)
+        nodes = self._node_type, nodes_of_state(state).is_idle
+        picked = self._pick_jobs(state, rounds, now_s, rows)
+        assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjust_tasks)
         if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
             forget_last_reset(rounds)
             self._recompute_if_due(state, rounds, now_s, rows, steps_left)
-            assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjusted)
+            assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjust_tasks)
         if self._believed is not None and self._believed.learn(rounds):
             note_change(rounds)
         self._n_rounds += bool(assignment.n_tasks)
@@ -205,47 +205,47 @@ class GavelPolicy(Policy):
         self._limits = placed.limits()
         return placed.decision(failed if failed.any() else None, self._until_us)
 
-    # -- what a policy of another system may do otherwise ----------------------------------------------------
+    # -- hooks for policies of other systems ----------------------------------------------------
 
     def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
-        """(J,) samples of a step of each job."""
+        """Return the samples of a step of each job, (J,)."""
         return step_samples(state)
 
     def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(J, T) steps/s of each job on ``width (J,)`` nodes of each type."""
+        """Return the steps/s of each job on ``width (J,)`` nodes of each type, (J, T)."""
         return rates(state, width)
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
-        """(J,) steps that each job has to do."""
+        """Return the remaining steps of each job, (J,)."""
         left: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
         return left
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
-        """A round has ended, and its micro-tasks are credited: nothing more by default."""
+        """Do nothing by default after a round has ended and its micro-tasks are credited."""
 
-    def _picked(
+    def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
-        """Numbers of the jobs that run in the next round; ``None``, as by default, for those of highest priority."""
+        """Return the numbers of the jobs of the next round; ``None``, the default: those of highest priority."""
         return None
 
-    def _adjusted(self, assignment: Assignment) -> Assignment:
-        """Micro-tasks as they begin: as they are by default."""
+    def _adjust_tasks(self, assignment: Assignment) -> Assignment:
+        """Return the micro-tasks that begin, unchanged by default."""
         return assignment
 
-    def _refilled(self, state: PolicyState, rounds: RoundState) -> Decision:
-        """Nodes came or went in mid-round: what lost its nodes ends, what has none may start, the rest goes on."""
+    def _refill(self, state: PolicyState, rounds: RoundState) -> Decision:
+        """Continue a round after nodes joined or left: tasks that lost nodes end, waiting ones may start."""
         now_s = seconds_after(state.time_us, state.window_start_us)
         until_s = now_s + (self._until_us - state.time_us) / US_PER_S
         kept = self._goes_on(state, rounds)
         ended_s = np.minimum(rounds.last.finish_s, now_s)
         self._busy_node_s += busy_node_s(rounds, ended_s, ~kept)
-        failed = self._failed(state, credit(rounds, ended_s, ~kept))
+        failed = self._rows_of_failed(state, credit(rounds, ended_s, ~kept))
         rows = np.flatnonzero(~failed)
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
         assignment = refill(
-            rounds, self._rules, now_s, until_s, self._node_type, seen(state).is_idle, steps_left, kept
+            rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, kept
         )  # fmt: skip
         if self._believed is not None and self._believed.learn(rounds):
             note_change(rounds)
@@ -260,35 +260,35 @@ class GavelPolicy(Policy):
         return placed.decision(failed if failed.any() else None, self._until_us)
 
     def _goes_on(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
-        """(k,) whether all members of a micro-task are there, and all its nodes."""
+        """Return whether all members and all nodes of each micro-task are still present, (k,)."""
         last = rounds.last
-        is_idle = seen(state).is_idle
-        is_there = np.isin(last.member, self._jobs.still_there(state.job)) | (last.member == NOBODY)
+        is_idle = nodes_of_state(state).is_idle
+        is_present = np.isin(last.member, self._jobs.remaining_jobs(state.job)) | (last.member == NOBODY)
         has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
-        # nodes may have gone and come back while the policy was not asked, as none was idle
+        # nodes may have left and rejoined while no node was idle and so no decision was taken
         lost = self._jobs.number[self._has_lost_nodes(state, rounds)]
         goes_on: NDArray[np.bool_] = (
-            is_there.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, lost).any(axis=1)
+            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, lost).any(axis=1)
         )
         return goes_on
 
     def _has_lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
-        """(m,) of the jobs that the mechanism knows, those there still that hold fewer nodes than they were given."""
+        """Return the jobs of the mechanism that are still active and hold fewer nodes than they got, (m,)."""
         held = dict(zip(state.job.tolist(), state.current.tolist(), strict=True))
         gang = rounds.jobs.gang
         holds = np.array([held.get(job, n) for job, n in zip(self._jobs.job, gang.tolist(), strict=True)], np.int64)
         lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (holds < gang)
         return lost
 
-    def _failed(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(J,) rows of the jobs that are given up; ``number`` as the mechanism counts."""
+    def _rows_of_failed(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return the rows of the jobs that are given up, (J,), from their numbers in the mechanism."""
         if not number.size:
             return np.zeros(state.n_jobs, np.bool_)
         gone = {job for job, known in zip(self._jobs.job, self._jobs.number.tolist(), strict=True) if known in number}
         return np.array([job in gone for job in state.job.tolist()], np.bool_)
 
     def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
-        """Tell the mechanism which jobs (rows of the state) and nodes came and went."""
+        """Update the mechanism with the jobs (rows of the state) and nodes that joined or left."""
         left, came = self._jobs.follow(state.job[rows])
         if left.size:
             remove_jobs(rounds, left)
@@ -305,7 +305,7 @@ class GavelPolicy(Policy):
             if self._believed is not None:
                 self._believed.profile(state, new, came)
             add_jobs(rounds, self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
-        n_nodes = np.bincount(self._node_type[seen(state).is_idle], minlength=rounds.n_types)
+        n_nodes = np.bincount(self._node_type[nodes_of_state(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
             self._n_nodes = n_nodes
             note_change(rounds)
@@ -355,11 +355,11 @@ class GavelPolicy(Policy):
     # -- the record ------------------------------------------------------------------------------------------
 
     def summary(self) -> dict[str, object]:
-        """What the rounds count.
+        """Return counts of the rounds.
 
-        Rounds, recomputations of shares, those in which deadlines could not all be met and did not count, leases (how
-        often a job had the same nodes again, of how many times), and the node time of all micro-tasks, as planned where
-        nodes went while the policy was not asked.
+        Rounds, recomputations of shares, those without deadlines as they could not all be met, leases (how often a job
+        kept its nodes, of how many times), and the node time of all micro-tasks: as planned where nodes left while the
+        policy was not asked.
         """
         state = self._state
         return {
@@ -372,7 +372,7 @@ class GavelPolicy(Policy):
         }
 
     def describe(self) -> dict[str, object]:
-        """Every option."""
+        """Return every option."""
         return {"name": self.name, **self.options.to_json()}
 
     def close(self) -> None:

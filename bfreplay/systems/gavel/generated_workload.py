@@ -1,4 +1,4 @@
-"""Gavel's generated workload: jobs of random type, size and duration, at once or arriving at random."""
+"""Gavel's generated workload: jobs of random type, size and duration, submitted at once or at random times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
-# each kind of chance has a generator of its own, seeded beside the others; two more are the scheduler's
+# offsets of the seeds of the generators; two more are the scheduler's
 _JOB_SEED, _ARRIVAL_SEED, _SLO_SEED = 2, 3, 6
 _MOST_JOBS = 1_000_000
 
@@ -37,17 +37,17 @@ def generated_jobs(
     duration_s: float | None = None,
     steady_state: str | None = None,
 ) -> JobSet:
-    """Draw a workload, the same as Gavel's simulator draws from this seed (OSDI'20, section 7.1).
+    """Draw the workload that Gavel's simulator draws from this seed (OSDI'20, section 7.1).
 
     Parameters
     ----------
     table
-        Measured throughputs; the steps of a job are its duration times its rate on the reference type. Parts of a step
-        are kept.
+        Measured throughputs; the steps of a job are its duration times its rate on the reference type, not
+        rounded to whole steps.
     n_jobs
-        How many jobs.
+        Number of jobs.
     seed
-        Of all draws. Fewer jobs are the first of more jobs.
+        Seed of all draws. A workload of fewer jobs is the start of one of more jobs.
     jobs_per_hour
         Rate of the Poisson process of arrivals, the first at 0; ``None``: all arrive at 0 (a static workload).
     multi_gpu
@@ -59,24 +59,23 @@ def generated_jobs(
     elastic
         As for ``read_trace``.
     duration_s
-        Of every job, instead of the one that is drawn; durations are drawn all the same, so that a seed has the same
-        job types, sizes and arrivals.
+        Duration of every job, instead of the drawn one; job types, sizes and arrivals of a seed stay the same.
     steady_state
-        A cluster, ``"v100=36,k80=36"``, that is full at the start: type after type in its order, the first jobs are
-        there at 0 until the nodes that those of this type ask for add up to its number of nodes at least. The others
-        arrive as they do otherwise, the first of them at 0. ``n_jobs`` counts all.
+        A cluster, ``"v100=36,k80=36"``, that is full at the start: for each type in its order, the first jobs arrive
+        at 0 until they ask for at least its number of nodes. The others arrive as usual, the first of them at 0.
+        ``n_jobs`` counts all.
 
     Returns
     -------
     JobSet
-        Submit times count from the start of the window, in whole microseconds. ``sources`` names the throughput file,
-        and these parameters in one line.
+        Submit times count from the start of the window, in whole microseconds. ``sources`` names the throughput file
+        and these parameters.
 
     Raises
     ------
     InputError
-        A parameter out of range, or a job type that was not measured; a steady state of jobs that are all there from
-        the start, or of more jobs than ``n_jobs``.
+        A parameter out of range, or a job type that was not measured; a steady state without arrivals, or of more jobs
+        than ``n_jobs``.
     """
     checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
     checks.whole("seed", seed, 0)
@@ -92,7 +91,7 @@ def generated_jobs(
     for index in range(n_jobs):
         if jobs_per_hour is not None and index > filling.n_jobs and not filling.goes_on:
             arrival_s += -math.log(1.0 - of_arrivals.random()) * gap_s
-        gang = _gang(of_jobs)  # drawn even where it is not used, which the later draws depend on
+        gang = _gang(of_jobs)  # drawn even where it is not used: later draws depend on it
         gang = gang if multi_gpu else 1
         drawn_s = _duration_s(of_jobs)
         filling.take(gang)
@@ -107,7 +106,7 @@ def generated_jobs(
     )  # fmt: skip
     if filling.goes_on:
         raise InputError(
-            "there are fewer jobs than a full cluster has at the start", column="n", value=n_jobs,
+            "the workload has fewer jobs than a full cluster has at the start", column="n", value=n_jobs,
             expected=f"more jobs: {n_jobs:,} do not fill {steady_state}", fix="make n larger, or the cluster smaller",
         )  # fmt: skip
     return generated_set(jobs, text, [table.source], table.colocation())
@@ -116,14 +115,14 @@ def generated_jobs(
 def generated_set(
     jobs: Sequence[ElasticJob], text: str, files: Sequence[SourceFile | None], colocation: Colocation | None = None
 ) -> JobSet:
-    """Return drawn jobs as a set whose sources are the files behind them and ``text``, which names every parameter."""
+    """Return drawn jobs as a set; its sources are their files and ``text``, which names every parameter."""
     sources = [(each.name, each.sha256) for each in files if each is not None]
     sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
     return JobSet(jobs, submit_is_relative=True, sources=sources, colocation=colocation)
 
 
 class _Filling:
-    """The jobs that are there at 0 in a steady state, counted as they are drawn.
+    """Count of the jobs that are present at 0 in a steady state, as they are drawn.
 
     Parameters
     ----------
@@ -133,40 +132,40 @@ class _Filling:
     Attributes
     ----------
     n_jobs
-        How many they are so far.
+        Number of such jobs so far.
     """
 
     def __init__(self, steady_state: str | None, n_jobs: int, jobs_per_hour: float | None) -> None:
         self.n_jobs = 0
-        self._missing: list[int] = []  # nodes of each type that still have no job, the type at hand last
+        self._missing: list[int] = []  # nodes of each type that still have no job, the current type last
         if steady_state is None:
             return
         if jobs_per_hour is None:
             raise InputError(
-                "all jobs are there from the start: there is no steady state", column="steady_state",
+                "all jobs arrive at the start, so there is no steady state", column="steady_state",
                 value=steady_state, expected="a steady state with jobs that arrive", fix="add jobs_per_hour=1",
             )  # fmt: skip
         if not isinstance(steady_state, str):
             raise InputError(
-                "the steady state is of no cluster", column="steady_state", value=steady_state,
+                "steady_state is not a cluster", column="steady_state", value=steady_state,
                 expected="the cluster in quotes: steady_state='v100=36,k80=36'", fix="write it like that",
             )  # fmt: skip
         try:
             cluster = ClusterSpec.parse(steady_state)
         except InputError as error:
             raise InputError(
-                f"the steady state is of no cluster: {error.problem}", column="steady_state", value=steady_state,
+                f"steady_state is not a cluster: {error.problem}", column="steady_state", value=steady_state,
                 expected=error.expected, fix=error.fix,
             ) from error  # fmt: skip
         self._missing = [count for _, count in reversed(cluster.types)]
 
     @property
     def goes_on(self) -> bool:
-        """Whether nodes are left."""
+        """True if nodes are left."""
         return bool(self._missing)
 
     def take(self, gang: int) -> None:
-        """A job is drawn that asks for ``gang`` nodes; what it asks for beyond those of a type is not counted."""
+        """Count a drawn job of ``gang`` nodes; nodes beyond those of a type are not counted."""
         if not self._missing:
             return
         self.n_jobs += 1
@@ -176,9 +175,9 @@ class _Filling:
 
 
 def spec_text(**parameters: float | bool | str | None) -> str:
-    """The parameters as they are written on the command line: ``gavel(n=1000, seed=0, ...)``."""
-    said = {key: _value_text(value) for key, value in parameters.items() if value is not None}
-    return f"gavel({', '.join(f'{key}={text}' for key, text in said.items())})"
+    """Return the parameters as written on the command line: ``gavel(n=1000, seed=0, ...)``."""
+    given = {key: _value_text(value) for key, value in parameters.items() if value is not None}
+    return f"gavel({', '.join(f'{key}={text}' for key, text in given.items())})"
 
 
 def _value_text(value: float | bool | str) -> str:
@@ -193,7 +192,7 @@ def _gang(rng: Random) -> int:
 
 
 def _duration_s(rng: Random) -> float:
-    """Log-uniform: a fifth of the jobs 17 to 167 hours, the others half an hour to 17 hours."""
+    """Draw a duration, log-uniform: for a fifth of the jobs 17 to 167 hours, otherwise half an hour to 17 hours."""
     low, high = (3.0, 4.0) if rng.random() >= 0.8 else (1.5, 3.0)
     return 60.0 * math.pow(10.0, rng.uniform(low, high))
 
@@ -218,21 +217,21 @@ _FLAGS = ("multi_gpu", "priorities", "slos", "elastic")
 _OTHERS = ("jobs_per_hour", "duration_s", "steady_state")
 
 
-def jobs_named(text: str, curves: Path | None) -> JobSet:
+def draw_jobs(text: str, curves: Path | None) -> JobSet:
     """Draw the workload that ``text`` names.
 
     Parameters
     ----------
     text
-        Parameters of ``generated_jobs``, of which ``n`` alone is needed; without ``jobs_per_hour`` all jobs are there
-        from the start.
+        Parameters of ``generated_jobs``, of which only ``n`` is required; without ``jobs_per_hour`` all jobs arrive at
+        the start.
     curves
         Gavel's throughput file; ``sample`` for made-up throughputs.
 
     Raises
     ------
     InputError
-        The text is not written like that, a parameter has no sense, or there is no throughput file.
+        Invalid syntax, a parameter out of range, or no throughput file.
     """
     given = workload_parameters(text, "gavel", _FORM, flags=_FLAGS, others=_OTHERS)
     table = throughputs_of(curves, "a generated workload of Gavel", value=text)
@@ -242,23 +241,23 @@ def jobs_named(text: str, curves: Path | None) -> JobSet:
 def workload_parameters(
     text: str, name: str, form: str, *, flags: Sequence[str] = (), others: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Parameters of a workload that is written ``NAME(n=9, seed=0, ...)``.
+    """Return the parameters of a workload written ``NAME(n=9, seed=0, ...)``.
 
     Parameters
     ----------
     text
-        As a user wrote it.
+        Text of the user.
     name, form
-        Of the workload, and how it is written, for errors.
+        Name and syntax of the workload, for errors.
     flags, others
-        Parameters that are true or false, and those that the workload checks itself; ``n`` and ``seed`` are whole.
+        Names of Boolean parameters, and of those that the workload checks itself; ``n`` and ``seed`` are integers.
 
     Raises
     ------
     InputError
-        The text is not written like that, a parameter is unknown or of another kind, or ``n`` is missing.
+        Invalid syntax, an unknown parameter or one of the wrong type, or no ``n``.
     """
-    term = parsed_alone(text, "workload", form, fix="write it like that, in quotes for the shell")
+    term = parsed_alone(text, "workload", form, fix="write it in this form, in quotes for the shell")
     given: dict[str, Any] = dict(term.parameters)
     checks.known_keys(given, ("n", "seed", *flags, *others), name)
     for key, value in given.items():

@@ -1,4 +1,4 @@
-"""A policy's shares without rounds: applied as a fluid, what Gavel calls ideal (OSDI'20)."""
+"""A policy's shares applied as a fluid, without rounds: the ideal of Gavel (OSDI'20)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, S
 from bfreplay.workload import ElasticJob, JobSet
 
 _TOGETHER = 1e-12
-"""Jobs end at one instant whose remaining times are equal within this part of them."""
+"""Jobs whose remaining times differ by less than this fraction end at the same instant."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Jobs:
-    """The J jobs of a set in columns, on n node types; ``kind`` (J,) is the row of ``together`` of each.
+    """J jobs of a set in columns, on n node types; ``kind`` (J,) is the row of ``together`` of each.
 
-    ``fits (J, n)`` says whether a type has nodes for a whole gang, ``together (k, k, n, 2)`` has rates of pairs.
+    ``fits (J, n)``: the type has nodes for a whole gang. ``together (k, k, n, 2)``: rates of pairs.
     """
 
     submit_s: NDArray[np.float64]
@@ -35,29 +35,29 @@ class _Jobs:
 
 
 class IdealReplay:
-    """Jobs that make progress all the time, each in proportion to its shares, on nodes that are always there.
+    """Replay in which every job makes progress all the time, in proportion to its shares, on a constant set of nodes.
 
-    Shares are computed at every arrival and at every completion, which are at their exact instants. Between two of
-    them a job makes ``sum_j T_ij X_ij`` steps a second, alone and in pairs; on a type with fewer nodes than its gang it
+    Shares are computed at every arrival and completion, which are at their exact instants. Between two of them a job
+    makes ``sum_j T_ij X_ij`` steps a second, alone and in pairs; on a type with fewer nodes than its gang it
     makes none, whatever its share. Restarts cost nothing, and the rates of pairs are known.
 
-    Shares need not use up the nodes: max-min fairness gives every job the same level, and what is left over idles here.
-    Rounds give it to jobs beyond their shares. So a run with rounds may be ahead of this where nodes are plenty.
+    Shares need not use all nodes: max-min fairness gives every job the same level, and the rest idles here, while
+    rounds give it to jobs beyond their shares. So a run with rounds may be faster where nodes are plenty.
 
     Parameters
     ----------
     jobs
-        Numbered in their order. One that is submitted before ``start_us`` waits until then.
+        Numbered in this order. A job submitted before ``start_us`` waits until then.
     n_nodes
-        Nodes of each type by its name.
+        Number of nodes by type.
     shares
-        The policy; it is made to forget what came before.
+        The policy; its memory is cleared first.
     options
         Width of elastic jobs, and prices.
     max_parallel
         Most jobs at once; the others wait in order of submission.
     start_us
-        When the nodes are there.
+        Time from which the nodes are available.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class IdealReplay:
         self._most = len(jobs) if max_parallel is None else max_parallel
 
     def jct_s(self, wanted: Collection[int] | None = None) -> dict[int, float]:
-        """Seconds from submission to finish of the jobs that finish, by number.
+        """Return the completion times (JCT) of the jobs that finish, by number.
 
         Parameters
         ----------
         wanted
-            Numbers of the jobs that are asked about: it ends when these are done. ``None``: all.
+            Numbers of the jobs of interest: the replay ends when these are done. ``None``: all.
         """
         jobs = self._jobs
         self._shares.forget()
@@ -105,7 +105,7 @@ class IdealReplay:
             takes_s = np.divide(steps_left[rows], speed, out=np.full(rows.size, np.inf), where=speed > 0)
             first_s = float(takes_s.min())
             if next_s == first_s == np.inf:
-                break  # nobody makes progress any more
+                break  # no job makes progress any more
             if now_s + first_s > next_s:
                 steps_left[rows] = np.maximum(steps_left[rows] - speed * (next_s - now_s), 0.0)
                 now_s = next_s
@@ -119,7 +119,7 @@ class IdealReplay:
         return done
 
     def _speed(self, rows: NDArray[np.int64], steps_left: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
-        """(m,) steps/s of the jobs that are there."""
+        """Return the steps/s of the active jobs, (m,)."""
         jobs = self._jobs
         pair, pair_rate = self._pairs(rows)
         problem = ShareProblem(
@@ -143,7 +143,7 @@ class IdealReplay:
         return self._shares.shares(problem).throughput(as_it_is)
 
     def _pairs(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """(p, 2) positions in ``rows`` of two jobs that may share nodes, and (p, n, 2) their rates then."""
+        """Return positions in ``rows`` of two jobs that may share nodes, (p, 2), and their rates then, (p, n, 2)."""
         jobs = self._jobs
         if not self._shares.uses_pairs or not jobs.together.size:
             return NO_PAIRS, np.zeros((0, len(self._types), 2))

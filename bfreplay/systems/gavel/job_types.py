@@ -1,4 +1,4 @@
-"""Gavel's job types: what is trained, and the curves that the jobs of a type share."""
+"""Gavel's job types, and the curves that the jobs of a type share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bfreplay.workload import ElasticJob
 
 @dataclass(frozen=True, slots=True)
 class JobType:
-    """What is trained, and whether it can run on several nodes at once."""
+    """Job type: a model at its batch sizes, and whether it can run on several nodes at once."""
 
     name: str
     is_distributed: bool
 
 
-# model, batch sizes (none: the name has none), is it distributed; the order decides what a seed draws
+# model, batch sizes (empty: none in the name), is distributed; the draws of a seed depend on the order
 _MODELS: tuple[tuple[str, tuple[int, ...], bool], ...] = (
     ("ResNet-18", (16, 32, 64, 128, 256), True),
     ("ResNet-50", (16, 32, 64, 128), True),
@@ -39,12 +39,12 @@ JOB_TYPES: tuple[JobType, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """How jobs of one type run.
+    """Bounds, rate and curves of the jobs of one type.
 
     Parameters
     ----------
     min_nodes, max_nodes
-        Bounds of its jobs.
+        Node bounds of its jobs.
     rate
         Steps/s that durations refer to: on the job's own number of nodes of the reference type.
     throughput
@@ -61,7 +61,7 @@ class Runs:
 
 
 class TypedCurves:
-    """Makes each job type's curves once.
+    """Cache of the curves of each job type.
 
     Parameters
     ----------
@@ -77,16 +77,16 @@ class TypedCurves:
         self._known: dict[tuple[str, int], Runs] = {}
 
     def of(self, job_type: str, gang: int) -> Runs:
-        """How a job of this type runs that asks for ``gang`` nodes; InputError if that was not measured."""
+        """Return bounds and curves of a job of this type that asks for ``gang`` nodes; InputError if not measured."""
         key = job_type, gang
         if key not in self._known:
-            self._known[key] = self._made(job_type, gang)
+            self._known[key] = self._make_runs(job_type, gang)
         return self._known[key]
 
     def job(
         self, name: str, submit_us: int, job_type: str, gang: int, steps: float, *, weight: float, slo: float | None
     ) -> ElasticJob:
-        """A job that asks for ``gang`` nodes; rescaling costs nothing.
+        """Return a job that asks for ``gang`` nodes; rescaling costs nothing.
 
         Its deadline is ``slo`` times its duration on the reference type, from its submit time.
         """
@@ -98,7 +98,7 @@ class TypedCurves:
             deadline_us=deadline_us, model=job_type, throughput_by_type=runs.by_type,
         )  # fmt: skip
 
-    def _made(self, job_type: str, gang: int) -> Runs:
+    def _make_runs(self, job_type: str, gang: int) -> Runs:
         table = self._table
         reference = table.reference(job_type, gang)
         rate = table.rate(job_type, gang, reference)

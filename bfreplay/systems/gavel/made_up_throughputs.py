@@ -1,6 +1,6 @@
-"""Made-up throughputs in the form of Gavel's: its policies can be tried without its files.
+"""Made-up throughputs in Gavel's format, to try its policies without its files.
 
-Nothing here was measured. All rates come from the small model below, with round numbers that are of the right order.
+Nothing here was measured. All rates come from the small model below, with round numbers of the right order.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType
 from bfreplay.systems.gavel.throughputs import Measured, ThroughputTable, read_throughputs, throughputs_text
 
 NAME = "made-up throughputs"
-"""How runs record this table."""
+"""Name of this table in run records."""
 
 SHARING_TOLL = 0.05
-"""Time that two jobs on the same nodes lose by taking turns, as a part of their time alone."""
+"""Fraction of their time that two jobs on the same nodes lose by taking turns."""
 
 _GANGS = (1, 2, 4, 8)
-_LATENCY_S = 0.0005  # of each node more in the ring
+_LATENCY_S = 0.0005  # for each further node in the ring
 _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class NodeModel:
-    """A node type.
+    """Node type.
 
     Parameters
     ----------
     speed
-        Of its device, in parts of that of a v100.
+        Speed of its device relative to a v100.
     memory_gb
-        Of its device.
+        Memory of its device.
     link_gb_per_s
         Between two nodes of a gang.
     """
@@ -57,20 +57,20 @@ NODE_MODELS = {
 
 @dataclass(frozen=True, slots=True)
 class ModelFamily:
-    """How long a training step takes, and how much memory it needs.
+    """Time and memory of a training step.
 
     Parameters
     ----------
     host_s, host_s_per_sample
-        Part of a step that no device shortens.
+        Part of a step that does not depend on the device.
     device_s_per_sample
         Seconds of a v100 for one sample.
     least_samples
-        A batch keeps the device busy for so many samples more than it has: small ones use it badly.
+        Samples that each batch adds to its own as time on the device: small batches use it badly.
     memory_gb, memory_gb_per_sample
-        Of the device.
+        Memory needed on the device.
     gradients_gb
-        What the nodes of a gang exchange in a step.
+        Data that the nodes of a gang exchange in a step.
     """
 
     host_s: float
@@ -95,7 +95,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A job on a gang of one type: steps/s of all nodes, the part of time that devices are busy, memory of each."""
+    """Job on a gang of one type: steps/s of all nodes, the part of time that devices are busy, memory of each."""
 
     rate: float
     utilisation: float
@@ -108,16 +108,16 @@ def throughputs_of(curves: Path | None, needed_by: str, **where: Any) -> Through
     Parameters
     ----------
     curves
-        The file; ``None`` where nobody gave one.
+        The file; ``None`` if not given.
     needed_by
-        What cannot do without, for the error: ``"a trace of Gavel"``.
+        The input that needs it, for the error: ``"a trace of Gavel"``.
     **where
         File or value for the error, see ``InputError``.
 
     Raises
     ------
     InputError
-        There is no file, or as ``read_throughputs``.
+        No file, or as ``read_throughputs``.
     """
     if curves is None:
         raise InputError(
@@ -130,11 +130,11 @@ def throughputs_of(curves: Path | None, needed_by: str, **where: Any) -> Through
 
 @cache
 def sample_throughputs() -> ThroughputTable:
-    """A made-up table, complete in the published form: 26 job types on v100, p100 and k80, alone and in pairs.
+    """Return a made-up table, complete in the published form: 26 job types on v100, p100 and k80, alone and in pairs.
 
     A step on one node takes ``host + device / speed`` seconds. In a gang each node has a batch of its own and they
     exchange gradients in a ring, ``2 (n - 1) / n`` of them over each link and some latency a node, so that rates grow
-    less than the gang; the more so the faster its devices are. A type runs what fits into its memory.
+    less than the gang, least with the fastest devices. A type runs the jobs that fit into its memory.
 
     Two jobs that both fit share nodes. One waits while both want the device, which they do for ``u_one u_other`` of
     the time if ``u`` is the part of its steps that a job is on the device: both are slowed to ``1 / (1 + u_one
@@ -151,7 +151,7 @@ def sample_throughputs() -> ThroughputTable:
         runs = {(job.name, gang): _run(job, gang, node) for job, gang in _jobs()}
         alone[node_type] = {measured: run.rate for measured, run in runs.items()}
         shared[node_type] = {
-            (one, other, gang): _shared(run, runs[other, gang], node)
+            (one, other, gang): _sharing_rates(run, runs[other, gang], node)
             for (one, gang), run in runs.items()
             for other, other_gang in runs
             if other_gang == gang
@@ -175,16 +175,16 @@ def _run(job: JobType, gang: int, node: NodeModel) -> _Run:
     exchange_s = (gang - 1) * (2 / gang * family.gradients_gb / node.link_gb_per_s + _LATENCY_S)
     step_s = host_s + device_s + exchange_s
     memory_gb = family.memory_gb + family.memory_gb_per_sample * batch
-    rate = _rounded(gang / step_s) if memory_gb <= node.memory_gb else 0.0
+    rate = _round(gang / step_s) if memory_gb <= node.memory_gb else 0.0
     return _Run(rate, device_s / step_s, memory_gb)
 
 
-def _shared(one: _Run, other: _Run, node: NodeModel) -> tuple[float, float]:
+def _sharing_rates(one: _Run, other: _Run, node: NodeModel) -> tuple[float, float]:
     if one.memory_gb + other.memory_gb > node.memory_gb:
         return 0.0, 0.0
     slower = (1 + one.utilisation * other.utilisation) * (1 + SHARING_TOLL)
-    return _rounded(one.rate / slower), _rounded(other.rate / slower)
+    return _round(one.rate / slower), _round(other.rate / slower)
 
 
-def _rounded(rate: float) -> float:
+def _round(rate: float) -> float:
     return float(f"{rate:.{_DIGITS}g}")

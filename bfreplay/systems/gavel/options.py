@@ -1,4 +1,4 @@
-"""What can be set of Gavel's policies in a replay, and how many nodes a job then uses at once."""
+"""Options of Gavel's policies in a replay, and the number of nodes that a job then uses at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORDS = ("min", "max")
 
 
 def checked_gang(gang: str | int) -> str | int:
-    """``gang`` as it may be set: a word of ``WORDS``, or a number of nodes.
+    """Return ``gang`` after a check: a word of ``WORDS``, or a number of nodes.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def checked_gang(gang: str | int) -> str | int:
     if isinstance(gang, str):
         if gang not in WORDS:
             raise InputError(
-                "this is no width of a job", column="gang", value=gang, expected="min, max, or a number of nodes >= 1"
+                "invalid number of nodes", column="gang", value=gang, expected="min, max, or a number of nodes >= 1"
             )
         return gang
     return checks.whole("gang", gang, 1, math.inf)
@@ -40,9 +40,9 @@ def checked_gang(gang: str | int) -> str | int:
 def gangs(
     min_nodes: NDArray[np.int64], max_nodes: NDArray[np.int64], gang: str | int, most_nodes: int
 ) -> NDArray[np.int64]:
-    """(J,) nodes of each job: its least, its most, or ``gang`` within these bounds, ``(J,)`` each.
+    """Return the nodes of each job, (J,): its least, its most, or ``gang`` within these bounds, ``(J,)`` each.
 
-    A job that may be narrower is not wider than ``most_nodes``: the nodes that there are of the largest type.
+    A job that may use fewer nodes uses at most ``most_nodes``, the nodes of the largest type.
     """
     most = np.maximum(np.minimum(max_nodes, most_nodes), min_nodes)
     if gang == "min":
@@ -51,12 +51,12 @@ def gangs(
 
 
 def step_samples(state: PolicyState) -> NDArray[np.int64]:
-    """(J,) samples that count as one step of each job: those of a step at its first batch size, 1 where it has none."""
+    """Return the samples of one step of each job, (J,): of a step at its first batch size, 1 without batch sizes."""
     return np.ones(state.n_jobs, np.int64) if state.first_batch_size is None else state.first_batch_size
 
 
 def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(J, T) steps/s of each job on ``width (J,)`` nodes of each type of the state, in the order of its types."""
+    """Return the steps/s of each job on ``width (J,)`` nodes of each type of the state, (J, T)."""
     by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
     found: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width] / step_samples(state)[:, None]
     return found
@@ -73,35 +73,35 @@ class GavelOptions:
     least_reset_s
         Least time between two recomputations of shares; 0: at the first round after every arrival and completion.
     restart_s
-        Seconds of work that a job loses when it starts, or goes on on other nodes than in the round before; shorter
-        than a round. The published simulator takes 0.
+        Seconds of work that a job loses when it starts, or continues on other nodes than in the round before; shorter
+        than a round. 0 in the published simulator.
     gang
-        How many nodes an elastic job uses: ``"min"``, ``"max"``, or a number. Jobs with one width use that.
+        Number of nodes that an elastic job uses: ``"min"``, ``"max"``, or a number. Rigid jobs use their own.
     inner
-        How jobs of one entity share what it has, under the hierarchical policy: ``"fairness"`` or ``"fifo"``.
+        Policy among the jobs of one entity, under the hierarchical policy: ``"fairness"`` or ``"fifo"``.
     seed
-        Of policies that draw (fifo, gandiva), and of the order of types under policies that do not tell types apart.
+        Seed of policies that draw (fifo, gandiva), and of the order of types under policies that ignore types.
     global_queue
         The job with the highest priority on any type goes first, instead of type after type.
     published
         Repeat the published program: its least time between recomputations, its order of types, and its defects
         (``Quirks``).
     refill
-        Nodes that come, and jobs whose nodes were reclaimed, do not wait for the next round.
+        Nodes that join, and jobs whose nodes were reclaimed, do not wait for the next round.
     types
         Node types in the order in which rounds fill them; by default as they were listed.
     prices
-        Of a node-hour by type, for policies that count costs; ``defaults.NODE_PRICES`` of types that are not there.
+        Prices of a node-hour by type, for policies that count costs; by default ``defaults.NODE_PRICES``.
     profiled
-        Packed policies do not know the rates of pairs: they estimate them, a job being measured beside each reference
-        job type with this probability (``PairEstimator``). ``None``: they know them.
+        Packed policies estimate the rates of pairs: a job is measured beside each reference job type with this
+        probability (``PairEstimator``). ``None``: they know them.
     references
-        How many job types are references for these estimates; ``None``: all.
+        Number of job types that are references for these estimates; ``None``: all.
 
     Raises
     ------
     InputError
-        A value that makes no sense.
+        A value out of range.
     """
 
     published_reset_s: ClassVar[float] = PUBLISHED_RESET_S
@@ -135,7 +135,7 @@ class GavelOptions:
             )  # fmt: skip
         if self.published and self.least_reset_s not in (0.0, self.published_reset_s):
             raise InputError(
-                "the published program has a least time of its own between two recomputations", column="least_reset_s",
+                "the published program has its own least time between two recomputations", column="least_reset_s",
                 value=self.least_reset_s, expected=f"{self.published_reset_s:g} with published=true",
                 fix="leave it out",
             )  # fmt: skip
@@ -149,7 +149,7 @@ class GavelOptions:
             checks.whole("references", self.references, 1)
             if self.profiled is None:
                 raise InputError(
-                    "references are for estimates, and the rates of pairs are known", column="references",
+                    "references has no effect without profiled: the rates of pairs are known", column="references",
                     value=self.references, expected="references with profiled", fix="add profiled=0.6, or leave it out",
                 )  # fmt: skip
 
@@ -159,16 +159,16 @@ class GavelOptions:
         return self.published_quirks if self.published else Quirks()
 
     def rules(self, listed: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
-        """Rules of the rounds.
+        """Return the rules of the rounds.
 
         Parameters
         ----------
         listed
             Node types as the log lists them.
         type_names
-            The same in alphabetical order.
+            Node types in alphabetical order.
         shares
-            Whose rounds they are.
+            Policy that computes the shares.
 
         Raises
         ------
@@ -194,9 +194,9 @@ class GavelOptions:
         )
 
     def price_per_hour(self, type_names: tuple[str, ...]) -> NDArray[np.float64]:
-        """(n,) price of a node-hour of each type, NaN where none is known."""
+        """Return the price of a node-hour of each type, (n,), NaN if unknown."""
         return np.array([self.prices.get(name, defaults.NODE_PRICES.get(name, math.nan)) for name in type_names])
 
     def to_json(self) -> dict[str, object]:
-        """Every option, for the run's record."""
+        """Return every option, for the run record."""
         return {**asdict(self), "types": list(self.types), "prices": dict(self.prices)}

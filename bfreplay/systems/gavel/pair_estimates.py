@@ -1,4 +1,4 @@
-"""Estimates of how fast two jobs run on shared nodes, from a part of the measurements (Gavel, OSDI'20)."""
+"""Estimates of the rates of two jobs on shared nodes, from a part of the measurements (Gavel, OSDI'20)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bfreplay.workload import Colocation
 
 _RANK, _REGULARISATION = 10, 0.01
 _CLOSE, _MOST_ITERATIONS = 1e-3, 100
-"""The factorisation ends when an iteration changes an entry by less than this, in the norm over the number of them."""
+"""The factorisation ends when an iteration changes entries by less than this: norm of the change per entry."""
 
 _POSITION = {job_type.name: k for k, job_type in enumerate(JOB_TYPES)}
 
@@ -46,14 +46,14 @@ class RelativeRates:
         Raises
         ------
         InputError
-            There are none: the rates of pairs come without rates alone.
+            No rates alone.
         """
         listed = dict.fromkeys(model for model, n_nodes, _ in colocation.alone if n_nodes == 1)
         if not listed:
             raise InputError(
-                "rates of pairs are estimated relative to rates alone, and there are none on one node",
+                "rates of pairs are estimated relative to rates alone, and none was measured on one node",
                 column="profiled", value=len(colocation.alone), expected="jobs with Gavel's throughputs (--curves)",
-                fix="leave profiled out: the rates of pairs are then known",
+                fix="remove profiled: the rates of pairs are then known",
             )  # fmt: skip
         names = tuple(sorted(listed, key=lambda name: _POSITION.get(name, len(_POSITION))))
         rate = np.array([
@@ -64,7 +64,7 @@ class RelativeRates:
 
     @property
     def by_type(self) -> NDArray[np.float64]:
-        """(n, t, n): the same, node types apart."""
+        """The same by node type, (n, t, n)."""
         n = len(self.job_types)
         return self.rate.reshape(n, len(self.node_types), n)
 
@@ -75,23 +75,23 @@ def _relative(colocation: Colocation, one: str, other: str, node_type: str) -> f
 
 
 class PairEstimator:
-    """Takes every job for one of a few reference job types, by a profile of some of its relative rates.
+    """Matcher of jobs to a few reference job types, by a profile of some relative rates of each job.
 
     The references are measured beside one another in full. A job is measured beside each of them on each node type
-    with some probability; the rest of its row is filled in by matrix factorisation. It is taken for the reference
+    with some probability; the rest of its row is filled in by matrix factorisation. It is matched to the reference
     whose row has the least cosine distance from its own.
 
     Parameters
     ----------
     relative
-        The true relative rates, of which measurements are taken.
+        The true relative rates, from which measurements are drawn.
     profiled
         Probability of a measurement, 0 to 1.
     n_references
-        How many job types are references; ``None``: all.
+        Number of job types that are references; ``None``: all.
     seed
-        Of the references and measurements, by Python's generator, and of the start of the factorisation, by numpy's
-        older one: both streams are those of the published program.
+        Seed of references and measurements (Python's generator) and of the start of the factorisation (numpy's older
+        one): both streams are those of the published program.
     reads_wrong_columns
         Repeat a defect of the published program: measurement ``k`` of a row is read from column ``k`` of all job types
         instead of from that of its reference (``Quirks``). No difference where all job types are references.
@@ -99,7 +99,7 @@ class PairEstimator:
     Raises
     ------
     InputError
-        There are fewer job types than references.
+        Fewer job types than references.
     """
 
     def __init__(
@@ -124,12 +124,12 @@ class PairEstimator:
         self._read = offset if reads_wrong_columns else np.array(columns)
 
     def match(self, job_type: int) -> int:
-        """Profile a job of this type; return the type that it is taken for, both as positions in ``job_types``."""
+        """Profile a job of this type; return the type that it is matched to, both as positions in ``job_types``."""
         is_measured = np.array([self._draw.uniform(0, 1) <= self._profiled for _ in self._read])
         measured = np.where(is_measured, self.relative.rate[job_type, self._read], 0.0)
         rows = np.vstack([self._known, measured])
         known = np.vstack([np.ones_like(self._known), is_measured])
-        row = np.where(is_measured, measured, np.clip(completed(rows, known, self._start)[-1], 0.0, 1.0))
+        row = np.where(is_measured, measured, np.clip(complete_matrix(rows, known, self._start)[-1], 0.0, 1.0))
         length = np.linalg.norm(row)
         if not length:
             return self._draw.choice(self.references)
@@ -138,7 +138,7 @@ class PairEstimator:
         return self.references[int(np.argsort(-cosine, kind="stable")[0])]
 
 
-def completed(
+def complete_matrix(
     measured: NDArray[np.float64], is_measured: NDArray[np.float64], start: np.random.RandomState
 ) -> NDArray[np.float64]:
     """Complete a matrix by probabilistic matrix factorisation (NIPS'07), by alternating least squares.
@@ -146,7 +146,7 @@ def completed(
     Parameters
     ----------
     measured : (a, b) float64
-        What is known; anything elsewhere.
+        Known entries; anything elsewhere.
     is_measured : (a, b) float64
         1 where it is known, else 0.
     start
@@ -163,8 +163,8 @@ def completed(
     target = measured * is_measured
     before = left @ right.T
     for _ in range(_MOST_ITERATIONS):
-        left = _fitted(right, target, is_measured)
-        right = _fitted(left, target.T, is_measured.T)
+        left = _fit(right, target, is_measured)
+        right = _fit(left, target.T, is_measured.T)
         found: NDArray[np.float64] = left @ right.T
         if np.linalg.norm(found - before) / (a * b) < _CLOSE:
             break
@@ -172,10 +172,10 @@ def completed(
     return found
 
 
-def _fitted(
+def _fit(
     other: NDArray[np.float64], target: NDArray[np.float64], is_measured: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Least squares, regularised, for the factor of the rows of ``target``, given that of its columns."""
+    """Fit the factor of the rows of ``target`` to that of its columns, by regularised least squares."""
     outer = (other[:, :, None] * other[:, None, :]).reshape(-1, _RANK * _RANK)
     gram = (is_measured @ outer).reshape(-1, _RANK, _RANK) + _REGULARISATION * np.eye(_RANK)
     return np.asarray(np.linalg.solve(gram, (target @ other)[:, :, None])[:, :, 0], np.float64)

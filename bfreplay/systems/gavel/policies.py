@@ -1,4 +1,4 @@
-"""Gavel's policies by name: one class each, which differ in how shares of time are computed."""
+"""Gavel's policies by name: one class each, which computes shares of time in its own way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bfreplay.systems.gavel.shares.share_problem import SharePolicy
 
 POLICIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    # least attained service: equal time for all, node types not told apart; then told apart; then jobs may share nodes
+    # least attained service: equal time for all, node types ignored; then distinguished; then jobs may share nodes
     "max_min_fairness": ("linear_policies:MaxMinFairness", {"variant": "agnostic"}),
     "max_min_fairness_perf": ("linear_policies:MaxMinFairness", {"variant": "perf"}),
     "max_min_fairness_packed": ("linear_policies:MaxMinFairness", {"variant": "packed"}),
@@ -40,10 +40,10 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "linear_policies:MaxSumThroughput",
         {"by_cost": True, "deadlines": True, "packs": True},
     ),
-    # each job has its part of the cluster for itself; each job's time is split over node types like the cluster
+    # each job has its own part of the cluster; each job's time is split over node types like the cluster
     "isolated": ("rule_shares:Isolated", {}),
     "proportional": ("rule_shares:Proportional", {}),
-    # first come, first served: on a random type; on the fastest with room; those that wait share nodes where that pays
+    # first come, first served: on a random type; on the fastest with room; waiting jobs share nodes where that pays
     "fifo": ("fifo:Fifo", {}),
     "fifo_perf": ("fifo:FifoPerf", {}),
     "fifo_packed": ("fifo:FifoPacked", {}),
@@ -67,7 +67,7 @@ _FROM_OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 @cache
 def gavel_policy(name: str) -> type[GavelPolicy]:
-    """The class of the policy ``gavel.<name>``."""
+    """Return the class of the policy ``gavel.<name>``."""
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 
     location, settings = POLICIES[name]
@@ -84,7 +84,7 @@ def gavel_policy(name: str) -> type[GavelPolicy]:
 
 
 def __getattr__(name: str) -> type[GavelPolicy]:
-    """The classes as attributes of this module: the registry of policies imports ``policies:fifo_perf``."""
+    """Return a class as an attribute of this module: the registry of policies imports ``policies:fifo_perf``."""
     if name in POLICIES:
         return gavel_policy(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

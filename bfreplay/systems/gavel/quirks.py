@@ -1,4 +1,4 @@
-"""Where Gavel's published program differs from what its paper says, or from what a user would expect."""
+"""Differences of Gavel's published program from its paper, or from a user's expectation."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ PUBLISHED_RESET_S = 1920.0
 """Least time between two recomputations of shares in the published program."""
 
 PUBLISHED_TYPES = ("v100", "p100", "k80")
-"""The order in which its rounds fill node types."""
+"""Order in which the rounds of the published program fill node types."""
 
 
 def published_order(listed: tuple[str, ...]) -> tuple[str, ...]:
-    """The types of the published program in its order, then others as they are listed."""
+    """Return the types of the published program in its order, then others as listed."""
     known = tuple(name for name in PUBLISHED_TYPES if name in listed)
     return known + tuple(name for name in listed if name not in known)
 
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """Which defects of the published program to repeat. None by default; all of them give its schedules to the digit.
+    """Defects of the published program to repeat. None by default; all of them give its schedules to the digit.
 
     Parameters
     ----------
     few_steps_fail
         A gang that is to do fewer steps than it has nodes fails: its steps do not count, and a job that failed
-        ``FAILURES_ALLOWED`` times is dropped although it was nearly done. Otherwise such a job simply ends.
+        ``FAILURES_ALLOWED`` times is given up although it was nearly done. Otherwise such a job simply ends.
     reset_at_zero_means_never
-        A recomputation at time 0 is taken for none at all, so that the next one need not wait; and a job that arrives
-        soon after one waits for shares even where no other job has any and all nodes are empty. Otherwise the least
+        A recomputation at time 0 counts as none, so that the next one need not wait; and a job that arrives soon after
+        one waits for shares even where no other job has any and all nodes are empty. Otherwise the least
         time between recomputations is kept from the first one on, unless no job has shares.
     shareless_jobs_take_nodes
         A job that arrived after the last recomputation can be chosen when nodes are left over, but is then not started:
@@ -37,11 +37,11 @@ class Quirks:
         A round that follows an idle gap counts from the end of the last round, not from its own start: the gap inflates
         the time that its jobs ran, and the busy seconds of nodes.
     pairs_end_together
-        Of two jobs that share nodes the one that is done first completes when the other ends its part of the round.
+        The first of two jobs that share nodes to be done completes when the other ends its part of the round.
         Otherwise each completes when it is done.
     profiles_wrong_columns
-        Of a job whose pair rates are estimated (``profiled``), what it was measured beside one reference job type is
-        taken from the measurements beside another job type, unless all job types are references.
+        The measurement of a profiled job beside one reference job type is read from that beside another job type,
+        unless all job types are references.
     """
 
     few_steps_fail: bool = False
@@ -53,7 +53,7 @@ class Quirks:
 
     @classmethod
     def published(cls) -> Quirks:
-        """All of them: the program as published."""
+        """Return all of them: the program as published."""
         return cls(
             few_steps_fail=True,
             reset_at_zero_means_never=True,

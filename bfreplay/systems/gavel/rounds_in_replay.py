@@ -1,4 +1,4 @@
-"""Between the replay and the rounds: its jobs as the rounds number them, and an assignment as its decision."""
+"""Translation between the replay and the rounds: numbers of jobs, and an assignment as a decision."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundSta
 
 
 class KnownJobs:
-    """Numbers for the jobs that are there, increasing in order of arrival; a job that comes back gets a new one."""
+    """Numbers of the active jobs, increasing in order of arrival; a job that returns gets a new one."""
 
     def __init__(self) -> None:
         self.job: list[int] = []
         self.number: NDArray[np.int64] = np.zeros(0, np.int64)
         self._next = 0
 
-    def still_there(self, job: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of the known jobs that are among ``job (J,)`` of a ``PolicyState``, and did not leave meanwhile."""
+    def remaining_jobs(self, job: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of the known jobs in ``job (J,)`` of a ``PolicyState`` that did not leave meanwhile."""
         return self.number[self._stays(job)]
 
     def _stays(self, job: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -27,22 +27,22 @@ class KnownJobs:
         stays = np.zeros(len(self.job), np.bool_)
         n_stay = 0
         for k, each in enumerate(self.job):
-            stays[k] = row_of.get(each, -1) == n_stay  # one that left and came back stands behind all others
+            stays[k] = row_of.get(each, -1) == n_stay  # a job that left and returned is behind all others
             n_stay += int(stays[k])
         return stays
 
     def follow(self, job: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Take over the jobs that are there now.
+        """Update to the jobs that are active now.
 
         Parameters
         ----------
         job : (J,) int64
-            Of a ``PolicyState``: those that stayed are in the order that they had, new ones behind them.
+            Jobs of a ``PolicyState``: earlier ones in their old order, then new ones.
 
         Returns
         -------
         left, came
-            Numbers of the jobs that are gone, and of the new ones. ``number (J,)`` then has one for each row.
+            Numbers of the jobs that left, and of the new ones. ``number (J,)`` then has one for each row.
         """
         stays = self._stays(job)
         n_stay = int(np.count_nonzero(stays))
@@ -55,7 +55,7 @@ class KnownJobs:
 
 
 class PairRates:
-    """Looks up rates by model and width, and remembers what it found; of no pair where none ``is_wanted``."""
+    """Cache of rates of pairs by model and width; empty unless ``is_wanted``."""
 
     def __init__(self, type_names: tuple[str, ...], *, is_wanted: bool) -> None:
         self._type_names = type_names
@@ -65,14 +65,14 @@ class PairRates:
     def of_new(
         self, state: PolicyState, gang: NDArray[np.int64], rows: NDArray[np.int64], first_new: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """All pairs of jobs with equal widths and known models, at least one of them new.
+        """Return all pairs of jobs with equal widths and known models, at least one of them new.
 
         Parameters
         ----------
         gang : (J,) int64
             Nodes of each job of the state.
         rows : (m,) int64
-            Of the state, which are asked about.
+            Rows of the state to consider.
         first_new
             Position in ``rows`` of the first new job.
 
@@ -108,35 +108,35 @@ US_PER_S = 1e6
 
 
 def seconds_after(time_us: int, start_us: int) -> float:
-    """Seconds of the mechanism's clock, which starts with the window."""
+    """Return the seconds of the mechanism's clock, which starts with the window."""
     return (time_us - start_us) / US_PER_S
 
 
 def whole_us(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The microsecond at or after each span, as the replay rounds the end of a job."""
+    """Return spans rounded up to the microsecond, as the replay rounds the end of a job."""
     return np.ceil(np.maximum(seconds, 0.0) * US_PER_S).astype(np.int64)
 
 
 _NO_NODES = np.zeros(0, np.int64)
 
 
-def seen(state: PolicyState) -> NodesSeen:
-    """The nodes of a state.
+def nodes_of_state(state: PolicyState) -> NodesSeen:
+    """Return the nodes of a state.
 
     Raises
     ------
     ValueError
-        The state was made without any: policies that place jobs need them.
+        The state has none, and policies that place jobs need them.
     """
     if state.nodes is None:
-        raise ValueError("the state does not say which nodes there are")
+        raise ValueError("the state has no nodes")
     return state.nodes
 
 
 def busy_node_s(
     rounds: RoundState, ended_s: NDArray[np.float64] | None = None, which: NDArray[np.bool_] | None = None
 ) -> float:
-    """Node seconds of the micro-tasks that ``credit`` would count now, with the same arguments."""
+    """Return the node-seconds of the micro-tasks that ``credit`` would count now, with the same arguments."""
     last = rounds.last
     counts = ~rounds.is_credited & ~last.fails
     if which is not None:
@@ -145,16 +145,16 @@ def busy_node_s(
 
 
 class PlacedRound:
-    """Collects what becomes of each job of a state in (the rest of) a round.
+    """Builder of the decision for each job of a state in (the rest of) a round.
 
     Parameters
     ----------
     state
-        What is decided on.
+        State of the decision.
     rounds
         The mechanism after it has made ``assignment``.
     assignment
-        Who runs where.
+        Micro-tasks and their nodes.
     rows : (m,) int64
         Row in ``state`` of each job of ``rounds``.
     step_samples : (J,) int64
@@ -163,7 +163,7 @@ class PlacedRound:
     Attributes
     ----------
     until_us
-        When the last micro-task that began ends; ``LONG_AGO_US`` while none did.
+        End of the last micro-task that began; ``LONG_AGO_US`` before the first.
     """
 
     def __init__(
@@ -183,9 +183,9 @@ class PlacedRound:
         entry_of = np.zeros(assignment.n_tasks, np.int64)
         entry_of[entries.task[running]] = running
         member = entries.member_row[entry_of]
-        self._is_there = member >= 0
-        self._row = np.where(self._is_there, rows[member], -1) if rows.size else member
-        of_member = np.where(self._is_there, step_samples[self._row], 1)
+        self._is_present = member >= 0
+        self._row = np.where(self._is_present, rows[member], -1) if rows.size else member
+        of_member = np.where(self._is_present, step_samples[self._row], 1)
         self._rate = entries.rate[entry_of, assignment.node_type] * of_member
         self._task_samples = assignment.steps * of_member
         self._counts = np.zeros(n, np.int64)
@@ -196,27 +196,27 @@ class PlacedRound:
         self._not_before_us = np.full(n, LONG_AGO_US)
 
     def begin(self, rules: RoundRules, tasks: slice, left_us: int, restart_s: float) -> None:
-        """Micro-tasks that start now, with ``left_us`` left of the round; a restart takes ``restart_s``."""
+        """Add micro-tasks that start now, with ``left_us`` left of the round; a restart takes ``restart_s``."""
         state, assignment = self._state, self._assignment
-        there, row = self._place(tasks)
-        rate = self._rate[tasks][there]
+        is_present, row = self._place(tasks)
+        rate = self._rate[tasks][is_present]
         fails = assignment.fails[tasks]
-        samples = (self._task_samples[tasks] * ~fails[:, None])[there]
-        lost_s = (restart_s * assignment.restarts[tasks])[there]
+        samples = (self._task_samples[tasks] * ~fails[:, None])[is_present]
+        lost_s = (restart_s * assignment.restarts[tasks])[is_present]
         self._samples[row] = samples
         self._restart_s[row] = lost_s
-        # as the replay will work it out, to the microsecond
+        # as the replay will compute it, to the microsecond
         progress = state.progress[row]
-        takes_us = np.zeros(there.shape, np.int64)
+        takes_us = np.zeros(is_present.shape, np.int64)
         to_do = (progress + samples) - progress + rate * lost_s
-        takes_us[there] = whole_us(to_do / rate)
+        takes_us[is_present] = whole_us(to_do / rate)
         if state.owed is not None and state.owed[row].any():
-            # what a job has to make up for takes its time first; no round becomes longer for that
-            most_us = np.maximum(takes_us[there], left_us)
-            takes_us[there] = np.minimum(whole_us((to_do + state.owed[row]) / rate), most_us)
+            # owed samples take their time first; no round becomes longer for that
+            most_us = np.maximum(takes_us[is_present], left_us)
+            takes_us[is_present] = np.minimum(whole_us((to_do + state.owed[row]) / rate), most_us)
         ends_us = takes_us.max(axis=1)
         if rules.quirks.pairs_end_together:
-            is_pair = there.all(axis=1)
+            is_pair = is_present.all(axis=1)
             self._not_before_us[self._row[tasks][is_pair]] = state.time_us + ends_us[is_pair, None]
         planned_us = whole_us(assignment.finish_s[tasks] - assignment.start_s[tasks])
         # a restart may cost steps instead of time; otherwise the two differ by rounding alone
@@ -225,12 +225,12 @@ class PlacedRound:
             self.until_us = max(self.until_us, state.time_us + max(int(ends_us.max()), 1))
 
     def go_on(self, tasks: slice, limit: NDArray[np.float64]) -> None:
-        """Micro-tasks that began earlier in the round; ``limit (J,)``: the progress up to which each job may go."""
+        """Add micro-tasks that began earlier in the round; ``limit (J,)``: largest progress of each job."""
         _, row = self._place(tasks)
         self._samples[row] = np.maximum(limit[row] - self._state.progress[row], 0.0)
 
     def _place(self, tasks: slice) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Give the members of micro-tasks their nodes; returns who is there, (k, 2), and their rows."""
+        """Give the members of micro-tasks their nodes; return which members are present, (k, 2), and their rows."""
         assignment = self._assignment
         offset, row_of = assignment.node_offset.tolist(), self._row.tolist()
         for task in range(*tasks.indices(assignment.n_tasks)):
@@ -238,23 +238,23 @@ class PlacedRound:
             for row in row_of[task]:
                 if row >= 0:
                     self._assigned[row] = nodes
-        there = self._is_there[tasks]
+        is_present = self._is_present[tasks]
         rows = self._row[tasks]
         sizes = np.repeat(np.diff(assignment.node_offset)[tasks], 2).reshape(-1, 2)
-        self._counts[rows[there]] = sizes[there]
-        pairs = rows[there.all(axis=1)]
+        self._counts[rows[is_present]] = sizes[is_present]
+        pairs = rows[is_present.all(axis=1)]
         self._partner[pairs] = pairs[:, ::-1]
-        return there, rows[there]
+        return is_present, rows[is_present]
 
     def _limits(self) -> NDArray[np.float64]:
-        """(J,) samples that each job may process; a job that changes on the way goes on as its new rate lets it."""
+        """Return the samples that each job may process, (J,), at its new rate where it changes on the way."""
         change_at = self._state.change_at
         if change_at is None:
             return self._samples
         return np.where(self._state.progress + self._samples > change_at, np.inf, self._samples)
 
     def decision(self, failed: NDArray[np.bool_] | None, until_us: int) -> Decision:
-        """The decision, which holds until ``until_us``; ``LONG_AGO_US`` where nothing runs: until something happens."""
+        """Return the decision, valid until ``until_us``; if ``LONG_AGO_US`` (nothing runs), until an event."""
         placement = Placement(
             tuple(self._assigned),
             self._partner if (self._partner >= 0).any() else None,
@@ -269,7 +269,7 @@ class PlacedRound:
         return Decision(self._counts, placement=placement, round=until)
 
     def limits(self) -> dict[int, float]:
-        """Progress up to which each job that runs may go, by its number in the replay."""
+        """Return the largest progress of each job that runs, by its number in the replay."""
         running = np.flatnonzero(self._counts)
         limit = self._state.progress[running] + self._limits()[running]
         return dict(zip(self._state.job[running].tolist(), limit.tolist(), strict=True))

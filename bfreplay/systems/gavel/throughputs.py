@@ -22,7 +22,7 @@ from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import Colocation
 
 REFERENCE_TYPE = "v100"
-"""Node type on which Gavel says how long a job takes."""
+"""Node type to which the durations of Gavel's jobs refer."""
 
 _MOST_BYTES = 1 << 26
 _ALONE = "null"
@@ -31,7 +31,7 @@ _KEY = re.compile(r"""\((['"])(?P<job_type>.+)\1, ?(?P<gang>[1-9]\d{0,5})\)""")
 _FORM = '{node type: {"(\'job type\', nodes)": {"null": steps/s, "(\'other job type\', nodes)": [steps/s, steps/s]}}}'
 
 Measured = tuple[str, int]
-"""Job type, and nodes that it uses at once."""
+"""Job type, and number of nodes that it uses at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -46,7 +46,7 @@ class ThroughputTable:
         Node type -> (job type, other job type, nodes that both use) -> steps/s of the one and of the other; zeros
         where they cannot share nodes.
     file, source
-        Where it was read from, and its digest; ``None`` for a table made in memory.
+        Path and digest of its file; ``None`` for a table made in memory.
     """
 
     alone: Mapping[str, Mapping[Measured, float]]
@@ -59,14 +59,14 @@ class ThroughputTable:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Every node type of the file, those measured with the gang spread over servers among them."""
+        """Every node type of the file, including those measured with the gang spread over servers."""
         return tuple(self.alone)
 
     @property
     def node_types(self) -> tuple[str, ...]:
-        """Types that a node can be of, in alphabetical order.
+        """Node types in alphabetical order.
 
-        Tables called ``…_unconsolidated`` are of gangs spread over servers, which Gavel's simulator never reads.
+        Without tables called ``…_unconsolidated``: gangs spread over servers, which Gavel's simulator never reads.
         """
         return tuple(sorted(name for name in self.alone if not name.endswith(_APART)))
 
@@ -77,20 +77,20 @@ class ThroughputTable:
         return tuple(found)
 
     def gangs(self, job_type: str) -> tuple[int, ...]:
-        """Numbers of nodes at which a job type was measured, increasing; empty for an unknown one."""
+        """Return the numbers of nodes at which a job type was measured, increasing; empty for an unknown one."""
         every = {gang for node_type in self.node_types for name, gang in self.alone[node_type] if name == job_type}
         return tuple(sorted(every))
 
     def rate(self, job_type: str, gang: int, node_type: str) -> float:
-        """Steps/s of a job on ``gang`` nodes of a type; 0 where it cannot run or was not measured."""
+        """Return the steps/s of a job on ``gang`` nodes of a type; 0 where it cannot run or was not measured."""
         return self.alone.get(node_type, {}).get((job_type, gang), 0.0)
 
     def runs_on(self, job_type: str, gang: int) -> tuple[str, ...]:
-        """Node types on which a job of this type can run, in alphabetical order."""
+        """Return the node types on which a job of this type can run, in alphabetical order."""
         return tuple(name for name in self.node_types if self.rate(job_type, gang, name) > 0)
 
     def reference(self, job_type: str, gang: int) -> str:
-        """The node type that durations and deadlines refer to: v100, or the first one that the job runs on.
+        """Return the node type that durations and deadlines refer to: v100, or the first one that the job runs on.
 
         Raises
         ------
@@ -102,16 +102,16 @@ class ThroughputTable:
             gangs = self.gangs(job_type)
             known = f"{job_type!r} on {', '.join(map(str, gangs))} nodes" if gangs else "one of its job types"
             raise InputError(
-                f"the throughputs have no rate of {job_type!r} on {gang} node{'s' if gang > 1 else ''}",
+                f"the throughput file has no rate of {job_type!r} on {gang} node{'s' if gang > 1 else ''}",
                 file=self.file,
                 value=f"('{job_type}', {gang})",
                 expected=known,
-                fix="measure it and add it to the throughput file, or leave such jobs out",
+                fix="measure it and add it to the throughput file, or remove such jobs",
             )
         return REFERENCE_TYPE if REFERENCE_TYPE in on else on[0]
 
     def rigid_curve(self, job_type: str, gang: int, node_type: str) -> TabulatedCurve:
-        """The curve of a job that runs on ``gang`` nodes of a type or on none; zero where it cannot run there."""
+        """Return the curve of a job that runs on ``gang`` nodes of a type or on none; zero where it cannot run."""
         rate = self.rate(job_type, gang, node_type)
         name = f"{job_type} on {gang} {node_type}"
         return TabulatedCurve((0, gang), (0.0, rate), name) if gang == 1 else TabulatedCurve(
@@ -119,7 +119,7 @@ class ThroughputTable:
         )  # fmt: skip
 
     def elastic_curve(self, job_type: str, node_type: str) -> TabulatedCurve:
-        """The curve through every measured number of nodes, up to the largest on any type.
+        """Return the curve through every measured number of nodes, up to the largest on any type.
 
         Between two measurements it is linear. A number of nodes beside one where the job cannot run, or was not
         measured on this type, has no rate: nothing is interpolated towards it.
@@ -146,7 +146,7 @@ class ThroughputTable:
         return TabulatedCurve(tuple(points), tuple(points.values()), f"{job_type} on {node_type}")
 
     def colocation(self) -> Colocation:
-        """Rates of pairs that share nodes, and rates alone, for the node types that nodes can be of."""
+        """Return the rates of pairs that share nodes, and the rates alone, on ``node_types``."""
         return Colocation(
             {
                 (one, other, gang, node_type): both
@@ -167,13 +167,13 @@ def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
     Parameters
     ----------
     path
-        JSON, plain or gzipped: node type -> ``"('job type', nodes)"`` -> partner -> steps/s. The partner ``null`` is
-        none, with one rate; any other has the rates of the job and of the partner, on the same number of nodes.
+        JSON, plain or gzipped: node type -> ``"('job type', nodes)"`` -> partner -> steps/s. The partner ``null``
+        stands for none, with one rate; any other has two, of the job and of the partner, on as many nodes.
 
     Raises
     ------
     InputError
-        It is no such file; the message names node type (row), key (column) and value.
+        Invalid file; the message names node type (row), key (column) and value.
     """
     file = Path(path)
     check_is_file(file)
@@ -188,11 +188,11 @@ def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
             raise InputError("a node type has no name", file=file, value=node_type, expected="a name such as 'v100'")
         alone[node_type], shared[node_type] = {}, {}
         for key, entry in entries.items():
-            measured = _measured(key, file, node_type, key)
+            measured = _parse_key(key, file, node_type, key)
             if measured in alone[node_type]:
                 raise InputError(
-                    "a job type is there twice", file=file, row=node_type, column=key, value=key,
-                    expected="each job type and number of nodes once", fix="drop one of the two",
+                    "a job type is listed twice", file=file, row=node_type, column=key, value=key,
+                    expected="each job type and number of nodes once", fix="remove one of the two",
                 )  # fmt: skip
             partners = _table(entry, file, node_type, key)
             if _ALONE not in partners:
@@ -214,21 +214,21 @@ def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
 def _pairs(
     key: str, measured: Measured, partners: Mapping[str, Json], file: Path, node_type: str
 ) -> Iterator[tuple[tuple[str, str, int], tuple[float, float]]]:
-    """Both rates of one job type with each of its partners."""
+    """Return both rates of one job type with each of its partners."""
     job_type, gang = measured
     for partner, value in partners.items():
         if partner == _ALONE:
             continue
-        other, other_gang = _measured(partner, file, node_type, key)
+        other, other_gang = _parse_key(partner, file, node_type, key)
         if other_gang != gang:
             raise InputError(
                 "two job types that share nodes use different numbers of them", file=file, row=node_type, column=key,
-                value=partner, expected=f"a partner on {gang} too", fix="drop the pair",
+                value=partner, expected=f"a partner on {gang} too", fix="remove the pair",
             )  # fmt: skip
         place = f"{key} with {partner}"
         if not isinstance(value, list) or len(value) != 2:
             raise InputError(
-                "a pair of job types has no two rates", file=file, row=node_type, column=place, value=value,
+                "a pair of job types does not have two rates", file=file, row=node_type, column=place, value=value,
                 expected="[steps/s of the job, steps/s of the partner]",
             )  # fmt: skip
         yield (
@@ -259,12 +259,12 @@ def _document(file: Path) -> dict[str, Json]:
         row = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else None
         what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InputError(
-            f"the throughput file is no JSON: {what}", file=file, row=row, expected=_FORM,
+            f"the throughput file is not JSON: {what}", file=file, row=row, expected=_FORM,
             fix="give Gavel's throughput file here, such as simulation_throughputs.json",
         ) from error  # fmt: skip
     if not isinstance(document, dict):
         raise InputError(
-            "the throughput file is no table of node types", file=file, value=type(document).__name__, expected=_FORM,
+            "the throughput file is not a JSON object", file=file, value=type(document).__name__, expected=_FORM,
             fix="give Gavel's throughput file here, such as simulation_throughputs.json",
         )  # fmt: skip
     return document
@@ -274,16 +274,16 @@ def _table(value: Json, file: Path, row: str, column: str | None) -> Mapping[str
     if isinstance(value, dict):
         return value
     raise InputError(
-        "this entry is no table" if column else "this node type has no table of job types", file=file, row=row,
+        "this entry is not a table" if column else "this node type has no table of job types", file=file, row=row,
         column=column, value=value, expected=_FORM,
     )  # fmt: skip
 
 
-def _measured(key: str, file: Path, row: str, column: str) -> Measured:
+def _parse_key(key: str, file: Path, row: str, column: str) -> Measured:
     match = _KEY.fullmatch(key)
     if match is None:
         raise InputError(
-            "a job type is not written as the format has it", file=file, row=row, column=column, value=key,
+            "a job type is not written in the form of the file", file=file, row=row, column=column, value=key,
             expected="('NAME', NODES), such as ('ResNet-18 (batch size 16)', 2)",
             fix="write the name in quotes and the number of nodes, in brackets",
         )  # fmt: skip
@@ -293,7 +293,7 @@ def _measured(key: str, file: Path, row: str, column: str) -> Measured:
 def _rate(value: Any, file: Path, row: str, column: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
         raise InputError(
-            "a throughput is no rate", file=file, row=row, column=column, value=value,
+            "a throughput is not a rate", file=file, row=row, column=column, value=value,
             expected="steps/s: a finite number >= 0", fix="0 where the job cannot run",
         )  # fmt: skip
     return float(value)
@@ -309,12 +309,12 @@ def write_throughputs(table: ThroughputTable, path: str | PathLike[str], overwri
     path
         A name ending in ``.json``.
     overwrite
-        Replace a file that is there.
+        Replace an existing file.
 
     Raises
     ------
     OutputExistsError
-        The file is there and ``overwrite`` is false.
+        The file exists and ``overwrite`` is false.
     InputError
         Another ending, or a pair of a job type that has no rate alone.
     """
@@ -329,7 +329,7 @@ def write_throughputs(table: ThroughputTable, path: str | PathLike[str], overwri
 
 
 def throughputs_text(table: ThroughputTable) -> str:
-    """The text of the file: node types, job types and partners in the order of the table.
+    """Return the text of the file: node types, job types and partners in the order of the table.
 
     Raises
     ------

@@ -23,14 +23,14 @@ COLUMNS = (
     "priority weight", "SLO", "arrival",
 )  # fmt: skip
 OLD_COLUMNS = ("job type", "command", "steps flag", "needs data directory", "total steps", "arrival", "scale factor")
-"""Layout of the traces in ``traces/msr``, which the published parser no longer reads."""
+"""Columns of the traces in ``traces/msr``, which the published parser no longer reads."""
 
 _TRACE_SUFFIX = ".trace"
 _NOT_KEPT = "-"
 
 
 def is_trace(path: str | PathLike[str]) -> bool:
-    """Whether a file is a trace: its name ends in ``.trace``, or the columns of its first line are those of one."""
+    """Return whether a file is a trace: its name ends in ``.trace``, or its first line has the columns of one."""
     file = Path(path)
     if file.suffix.lower() == _TRACE_SUFFIX:
         return True
@@ -42,8 +42,8 @@ def read_trace(
 ) -> JobSet:
     """Read a trace.
 
-    Job ``job0007`` is the one that Gavel numbers 7: that of line 8. Its work is in steps, its model is the job type,
-    its weight the priority. Commands and working directories are not kept.
+    Job ``job0007`` is Gavel's number 7, on line 8. Its work is in steps, its model is the job type, its weight the
+    priority. Commands and working directories are not kept.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ def read_trace(
         Measured throughputs.
     elastic
         A job runs on any number of nodes from the least to the most that its type was measured on, instead of on its
-        scale factor or not at all. The scale factor still says what its deadline refers to.
+        scale factor only. Its deadline still refers to the scale factor.
     skip_unmeasured
-        Leave out jobs whose type was not measured with their scale factor, instead of refusing the trace.
+        Skip jobs whose type was not measured with their scale factor, instead of refusing the trace.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def read_trace(
     Raises
     ------
     InputError
-        A line is no job, or no throughput is known for it; the message names file, line, column and value.
+        Invalid line, or no throughput for its job; the message names file, line, column and value.
     """
     file = Path(path)
     curves = TypedCurves(table, elastic=elastic)
@@ -104,7 +104,7 @@ def trace_with(file: Path, curves: Path | None) -> JobSet:
     Raises
     ------
     InputError
-        There is no throughput file, or as ``read_trace`` and ``read_throughputs``.
+        No throughput file, or as ``read_trace`` and ``read_throughputs``.
     """
     return read_trace(file, throughputs_of(curves, "a trace of Gavel", file=file))
 
@@ -129,22 +129,22 @@ def _row(line: TraceLine) -> _Row:
 
 
 def _of_line(error: InputError, file: Path, number: int, table: ThroughputTable) -> InputError:
-    """The error of a job, told of its line in the trace; where throughputs are missing, with their file."""
+    """Return the error of a job with its line in the trace; where throughputs are missing, with their file."""
     if error.file is None:
         return with_location(error, file, f"line {number}")
     job_type_known = f"{error.expected}, as in {table.file.name}" if table.file else error.expected
     return InputError(
         error.problem, file=file, row=f"line {number}", column="job type, scale factor", value=error.value,
         expected=job_type_known,
-        fix="leave the job out (skip_unmeasured=True in Python), or add its rate to the throughput file",
+        fix="skip the job (skip_unmeasured=True in Python), or add its rate to the throughput file",
     )  # fmt: skip
 
 
 def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
     """Write jobs in the ten columns of ``read_trace``.
 
-    The format has whole steps: parts of a step, which generated jobs have, are cut off as Gavel's own generator of
-    traces does. Commands, working directories and flags, which a simulation does not look at, are ``-``.
+    The format has whole steps: steps of generated jobs are rounded down, as by Gavel's own generator of traces.
+    Commands, working directories and flags, which a simulation does not use, are ``-``.
 
     Parameters
     ----------
@@ -154,19 +154,19 @@ def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False
     path
         The file; by custom its name ends in ``.trace``.
     overwrite
-        Replace a file that is there.
+        Replace an existing file.
 
     Raises
     ------
     OutputExistsError
-        The file is there and ``overwrite`` is false.
+        The file exists and ``overwrite`` is false.
     InputError
         A job that the format cannot express.
     """
     file = Path(path)
     if not jobs.submit_is_relative:
         raise InputError(
-            "a trace counts arrivals from its start, and these jobs have submit times of a calendar", file=file,
+            "a trace counts arrivals from its start, and these jobs have calendar submit times", file=file,
             value=jobs[0].submit_us, expected="submit times relative to the start of the window",
             fix="give the submit times as seconds after the start (submit_after_s)",
         )  # fmt: skip
@@ -178,19 +178,19 @@ def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False
 def _cells(job: ElasticJob) -> list[str]:
     if job.adaptation is not None:
         raise _unwritable(
-            job, "its batch size changes", "adaptation", job.adaptation.rule, "jobs that stay as they are",
+            job, "its batch size changes", "adaptation", job.adaptation.rule, "jobs of one batch size",
             "keep the trace of Shockwave that it was read from",
         )  # fmt: skip
     if job.min_nodes != job.max_nodes:
         raise _unwritable(
-            job, "it has no one number of nodes", "min_nodes", (job.min_nodes, job.max_nodes),
+            job, "its number of nodes is not fixed", "min_nodes", (job.min_nodes, job.max_nodes),
             "min_nodes equal to max_nodes", "set both to the same number",
         )  # fmt: skip
     if not job.model:
         raise _unwritable(job, "it has no job type", "model", job.model, "a job type", "name the job's type")
     if not 1 <= job.work_samples < math.inf:
         raise _unwritable(
-            job, "its work is no number of steps", "work_samples", job.work_samples, "at least one step, and an end",
+            job, "its work is not a number of steps", "work_samples", job.work_samples, "at least one step, and an end",
             "give it some work",
         )  # fmt: skip
     if job.submit_us < 0:
@@ -204,14 +204,14 @@ def _cells(job: ElasticJob) -> list[str]:
 
 
 def _slo(job: ElasticJob) -> float:
-    """The deadline as a factor of the duration; rounded to the six digits of the format by who writes it."""
+    """Return the deadline as a factor of the duration, not yet rounded to the six digits of the format."""
     if job.deadline_us is None:
         return NO_SLO
     rate = float(job.throughput.table(job.max_nodes)[job.max_nodes])
     slo = (job.deadline_us - job.submit_us) / 1e6 / (job.work_samples / rate) if rate else 0.0
     if not slo >= 1e-6:
         raise _unwritable(
-            job, "its deadline is no positive factor of its duration", "deadline_us", job.deadline_us,
+            job, "its deadline is not a positive multiple of its duration", "deadline_us", job.deadline_us,
             "a deadline after the submit time, and a throughput", "move the deadline",
         )  # fmt: skip
     return slo

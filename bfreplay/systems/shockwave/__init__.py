@@ -3,7 +3,7 @@
 Its data are traces of such jobs (``trace``, ``adaptation_rules``), throughputs in Gavel's format, and generated
 workloads (``generated_workload``). Its policies are listed in ``policies``: six that give shares of time, as Gavel's
 do, and Shockwave's own, which plans a window of rounds (``planner``). All run in Gavel's rounds; ``published_jobs``
-has how the published simulator lets jobs change.
+repeats the batch-size changes of the published simulator.
 """
 
 from bfreplay.registry import PublishedSystem
@@ -14,5 +14,5 @@ SYSTEM = PublishedSystem(
     policies={name: f"bfreplay.systems.shockwave.policies:{name}" for name in POLICIES},
     is_trace="bfreplay.systems.shockwave.trace:is_trace",
     read_trace="bfreplay.systems.shockwave.trace:trace_with",
-    generated_jobs="bfreplay.systems.shockwave.generated_workload:jobs_named",
+    generated_jobs="bfreplay.systems.shockwave.generated_workload:draw_jobs",
 )

@@ -1,4 +1,4 @@
-"""When the published jobs change their batch sizes: Accordion and the gradient noise scale (GNS), model by model.
+"""Batch-size changes of the published jobs: Accordion and the gradient noise scale (GNS), by model.
 
 Two sets of rules were published, one for profiles and one in the simulator, which differ (``Rules``). The tables of
 epochs are measurements of the published program (NSDI'23 artifact).
@@ -15,7 +15,7 @@ from bfreplay.errors import InputError
 
 
 class Mode(StrEnum):
-    """What chooses the batch size of a job."""
+    """Rule that chooses the batch size of a job."""
 
     STATIC = "static"
     ACCORDION = "accordion"
@@ -27,7 +27,7 @@ MODES = tuple(mode.value for mode in Mode)
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that is trained.
+    """Model to train.
 
     Parameters
     ----------
@@ -61,13 +61,13 @@ _CRITICAL: Mapping[str, tuple[tuple[int, int], ...]] = {
 _FIRST_CRITICAL: Mapping[tuple[str, int], int] = {
     ("ResNet-18", 256): 20, ("Recommendation", 512): 30, ("Recommendation", 1024): 30, ("Recommendation", 2048): 40,
 }  # fmt: skip
-"""How many of the first epochs are critical, by model and first batch size, where these are not ten."""
+"""Number of critical epochs at the start, by model and first batch size, where it is not ten."""
 
 _PERIOD = {"ResNet-50": 30}
-"""After so many epochs the first ones are critical again."""
+"""Number of epochs after which the first ones are critical again."""
 
 ACCORDION_STARTS = 0.3
-"""Part of the epochs before which profiles have no large batches."""
+"""Fraction of the epochs before which profiles have no large batches."""
 
 _GNS: Mapping[tuple[str, int], Mapping[int, tuple[int, ...]]] = {
     # model, GPUs: first batch size -> epochs at which it is 2, 4, 8, 16 times as large
@@ -86,7 +86,7 @@ _GNS: Mapping[tuple[str, int], Mapping[int, tuple[int, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which of the published rules hold. By default one consistent set, that of profiles without its slip.
+    """Choice among the published rules; by default one consistent set, that of profiles without its slip.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def model_and_batch_size(job_type: str) -> tuple[str, int]:
     Raises
     ------
     InputError
-        The job type is not written like that, or its model is not known.
+        Invalid form, or an unknown model.
     """
     model, _, rest = job_type.partition(" (batch size ")
     size = rest.removesuffix(")")
@@ -128,7 +128,7 @@ def model_and_batch_size(job_type: str) -> tuple[str, int]:
 
 
 def is_critical(model: str, first_size: int, epoch: int, rules: Rules) -> bool:
-    """Whether Accordion keeps the first batch size in an epoch, since gradients change fast there."""
+    """Return whether Accordion keeps the first batch size in an epoch, since gradients change fast there."""
     if model not in _CRITICAL:
         return True
     if epoch % _PERIOD.get(model, epoch + 1) < _FIRST_CRITICAL.get((model, first_size), 10):
@@ -139,18 +139,18 @@ def is_critical(model: str, first_size: int, epoch: int, rules: Rules) -> bool:
 
 
 def batch_sizes(model: str, first_size: int, gang: int, mode: Mode, n_epochs: int, rules: Rules) -> list[int]:
-    """Batch size of each of ``n_epochs`` epochs of a job.
+    """Return the batch size of each of ``n_epochs`` epochs of a job.
 
     Parameters
     ----------
     model, first_size, gang
         Name in ``MODELS``, batch size at the start, GPUs.
     mode
-        What chooses the batch size.
+        Rule that chooses the batch size.
     n_epochs
         Epochs of the job.
     rules
-        Which published rules hold.
+        Choice among the published rules.
     """
     if mode is Mode.ACCORDION:
         starts = ACCORDION_STARTS * n_epochs if rules.waits_for_30_percent else -1.0
@@ -171,7 +171,7 @@ _LONGEST_PATTERN = 760
 
 
 def wants_to_change(model: str, first_size: int, size: int, gang: int, mode: Mode, epochs_done: int) -> bool:
-    """Whether the published simulator has a job ask for another batch size (see ``asked_batch_size``) at a round's end.
+    """Return whether a job of the published simulator asks for ``asked_batch_size`` at a round's end.
 
     Parameters
     ----------
@@ -195,12 +195,12 @@ def wants_to_change(model: str, first_size: int, size: int, gang: int, mode: Mod
 
 
 def asked_batch_size(model: str, first_size: int, size: int, mode: Mode) -> int:
-    """Batch size that a job asks for: under GNS the double, under Accordion the largest, or the first one again."""
+    """Return the batch size that a job asks for: the double under GNS, the largest or the first under Accordion."""
     if mode is Mode.GNS:
         return 2 * size
     return MODELS[model].most if size == first_size else first_size
 
 
 def steps_per_epoch(model: str, size: int) -> int:
-    """Steps of one epoch, the last one smaller than the others where the batch size does not divide the data set."""
+    """Return the steps of one epoch; the last is smaller where the batch size does not divide the data set."""
     return math.ceil(MODELS[model].samples_per_epoch / size)

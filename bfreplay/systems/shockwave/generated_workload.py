@@ -1,4 +1,4 @@
-"""A generated workload of the kind of Shockwave's traces: jobs that change their batch sizes, arriving at random."""
+"""Generated workload like Shockwave's traces: jobs that change their batch sizes, with random arrivals."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def generated_jobs(
     multi_gpu: bool = True,
     elastic: bool = False,
 ) -> JobSet:
-    """Draw jobs as the published traces are made up; not the published jobs themselves, whose draws are not known.
+    """Draw jobs from the mix of the published traces; the published jobs themselves cannot be drawn.
 
     Parameters
     ----------
     table
         Measured throughputs.
     n_jobs
-        How many jobs.
+        Number of jobs.
     seed
-        Of all draws.
+        Seed of all draws.
     gap_s
         Mean time between two arrivals, exponential; the first is at 0.
     min_hours, max_hours
-        Time that a job would take at its first batch size, uniform.
+        Duration of a job at its first batch size, uniform.
     dynamic
-        Part of the jobs that change their batch size, half of them by Accordion and half by GNS.
+        Fraction of the jobs that change their batch size, half by Accordion and half by GNS.
     multi_gpu
         60 % of the jobs on one node, 30 % on two, 9 % on four, 1 % on eight, where they were measured; otherwise one.
     elastic
@@ -61,7 +61,7 @@ def generated_jobs(
     Raises
     ------
     InputError
-        A parameter out of range, or throughputs that have none of the models.
+        A parameter out of range, or throughputs without any of the models.
     """
     checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
     checks.whole("seed", seed, 0)
@@ -103,7 +103,7 @@ def generated_jobs(
 
 
 def _job_types(table: ThroughputTable, gang: int) -> list[str]:
-    """Job types of the models that run on ``gang`` nodes, at each batch size that they could come to."""
+    """Return the job types of the models that run on ``gang`` nodes at each batch size that they may reach."""
     return [
         job_type
         for job_type in table.job_types
@@ -114,8 +114,8 @@ def _job_types(table: ThroughputTable, gang: int) -> list[str]:
 _FLAGS, _OTHERS = ("multi_gpu", "elastic"), ("gap_s", "min_hours", "max_hours", "dynamic")
 
 
-def jobs_named(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names; arguments and errors as ``gavel.generated_workload.jobs_named``."""
+def draw_jobs(text: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``text`` names; arguments and errors as ``gavel.generated_workload.draw_jobs``."""
     given = workload_parameters(text, "shockwave", _FORM, flags=_FLAGS, others=_OTHERS)
     table = throughputs_of(curves, "a generated workload of Shockwave", value=text)
     return generated_jobs(table, given.pop("n"), **given)

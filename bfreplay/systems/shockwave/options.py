@@ -1,4 +1,4 @@
-"""What can be set of Shockwave's policies."""
+"""Options of Shockwave's policies."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class ShockwaveOptions(GavelOptions):
     Parameters
     ----------
     published
-        Repeat the published simulator: at least 1,000 s between two recomputations, its own way to change batch sizes
-        (``published_jobs``), restarts that cost steps instead of time, and nodes kept empty for jobs that came after
+        Repeat the published simulator: at least 1,000 s between two recomputations, its own changes of batch sizes
+        (``published_jobs``), restarts that cost steps instead of time, and nodes kept empty for jobs that arrived after
         the last recomputation. Needs jobs of a trace.
     deadline_factor
-        With ``published``, a job that has run for so many times its exclusive time counts as finished.
+        With ``published``, a job that has run for this multiple of its exclusive time counts as finished.
 
     Raises
     ------
     InputError
-        A value that makes no sense.
+        A value out of range.
     """
 
     published_reset_s: ClassVar[float] = 1000.0
@@ -45,7 +45,7 @@ class ShockwaveOptions(GavelOptions):
     deadline_factor: float = DEADLINE_FACTOR
 
     def rules(self, listed: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
-        """Rules of the rounds; in the published simulator restarts are no part of them (``PublishedJobs``)."""
+        """Return the rules of the rounds, without restarts in the published simulator (see ``PublishedJobs``)."""
         rules = GavelOptions.rules(self, listed, type_names, shares)
         return replace(rules, restart_s=0.0) if self.published else rules
 
@@ -56,12 +56,12 @@ class ShockwaveOptions(GavelOptions):
 
 @dataclass(frozen=True, slots=True)
 class PlannedOptions(ShockwaveOptions):
-    """Options of the policy ``shockwave.shockwave``: those of the others, and its planner's.
+    """Options of the policy ``shockwave.shockwave``: those of the other policies, and its planner's.
 
     Parameters
     ----------
     planner
-        Of prediction, objective and back end; its rounds are as long as those of the policy.
+        Options of prediction, objective and back end; its rounds are as long as those of the policy.
     """
 
     planner: PlannerOptions = field(default_factory=PlannerOptions)

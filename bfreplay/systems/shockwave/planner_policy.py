@@ -1,4 +1,4 @@
-"""Shockwave's own policy in the replay: a plan of the next rounds says who runs."""
+"""Shockwave's own policy in the replay, which follows a plan of the next rounds."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _OF_PLANNER = (
 
 
 class _NoShares(SharePolicy):
-    """A plan says who runs, not shares of time; only jobs with an end can be planned."""
+    """No shares of time, as a plan chooses the jobs; only jobs with an end can be planned."""
 
     looks_at_work = True
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """No share for any job."""
+        """Return no share for any job."""
         return TimeShares(np.zeros((problem.n_jobs, problem.n_types)))
 
 
 class PlannerPolicy(ShockwavePolicy):
-    """Shockwave itself: a plan of the next rounds says who runs (NSDI'23, sections 4 to 6).
+    """Shockwave itself: a plan of the next rounds chooses the jobs (NSDI'23, sections 4 to 6).
 
-    On nodes that come or go in mid-round, those that the plan does not use go to jobs in order of arrival.
+    When nodes join or leave in mid-round, nodes that the plan does not use go to jobs in order of arrival.
     """
 
     options: PlannedOptions
@@ -51,15 +51,15 @@ class PlannerPolicy(ShockwavePolicy):
 
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
-        """Nobody has a share."""
+        """Return the policy without shares."""
         return _NoShares()
 
     @classmethod
     @keywords_from(PlannedOptions, PlannerOptions, only=(*_OF_ROUNDS, *_OF_PLANNER))
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> PlannerPolicy:
-        """Neither the forward-looking time nor the solver of the run matters.
+        """Return the policy with these options; the forward-looking time and the solver of the run have no effect.
 
-        See ``ShockwaveOptions`` and ``PlannerOptions`` for the others.
+        See ``ShockwaveOptions`` and ``PlannerOptions``.
         """
         of_planner = {name: chosen.pop(name) for name in _OF_PLANNER if name in chosen}
         quirks = PlannerQuirks.published() if chosen.get("published") else PlannerQuirks()
@@ -82,7 +82,7 @@ class PlannerPolicy(ShockwavePolicy):
         rows: NDArray[np.int64],
         steps_left: NDArray[np.float64],
     ) -> None:
-        """Nothing: there are no shares."""
+        """Do nothing: there are no shares."""
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
@@ -94,7 +94,7 @@ class PlannerPolicy(ShockwavePolicy):
         tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), measured_s.tolist(), strict=True)
         known = {number: row_of[job] for job, number in number_of.items() if job in row_of}
         for number, steps, seconds in tasks:
-            if number not in known or number not in self._planned:  # gone, or begun in mid-round before any plan
+            if number not in known or number not in self._planned:  # left, or started in mid-round before any plan
                 continue
             if self._is_published:
                 job = self._published.of[number]
@@ -108,26 +108,26 @@ class PlannerPolicy(ShockwavePolicy):
         if self._round >= 0:
             self._planner.after_round(self._round, ran, rounds.round_end_s)
 
-    def _picked(
+    def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         alone = rounds.entries.member[:, 1] == NOBODY
-        there = rounds.jobs.number[rounds.entries.can_run[alone].any(axis=1)].tolist()
-        for number in self._planned.difference(there):
+        present = rounds.jobs.number[rounds.entries.can_run[alone].any(axis=1)].tolist()
+        for number in self._planned.difference(present):
             self._planner.remove(number)
         gang_of = dict(zip(rounds.jobs.number.tolist(), rounds.jobs.gang.tolist(), strict=True))
-        for number in there:
+        for number in present:
             if number not in self._planned:
                 gang = gang_of[number]
                 profile = self._profile(state, number, gang)
                 self._samples_per_epoch[number] = profile.samples_per_epoch
                 self._planner.add(number, profile, gang, now_s)
-        self._planned = set(there)
+        self._planned = set(present)
         self._round += 1
         return np.array(self._planner.next_round(self._round, now_s, int(self._n_nodes.sum())), np.int64)
 
     def _profile(self, state: PolicyState, number: int, gang: int) -> Profile:
-        """The profile of a job; of one that a source made later, as it runs now."""
+        """Return the profile of a job; for one made by a job source, at its present batch size."""
         index = self._jobs.job[int(np.searchsorted(self._jobs.number, number))]
         if index < len(self._listed_jobs) or self._is_published:
             return profile_of(self._job(index), gang, published=self._is_published)
@@ -135,7 +135,7 @@ class PlannerPolicy(ShockwavePolicy):
         return even_profile(float(state.work[row]), float(state.throughput[row, gang]))
 
     def summary(self) -> dict[str, object]:
-        """What rounds and plans count."""
+        """Return the counts of rounds and plans."""
         return {**super().summary(), **self._planner.summary()}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Shockwave's policies by name: its planner, and the six that it was compared with."""
+"""Shockwave's policies by name: its planner, and its six baselines."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ BASELINES: Mapping[str, Callable[[], SharePolicy]] = {
 """Least makespan; finish-time fairness; equal time; least mean completion time; most throughput; equal shares."""
 
 POLICIES = ("shockwave", *BASELINES)
-"""All seven: ``shockwave.shockwave`` is the planner."""
+"""All seven policies: ``shockwave.shockwave`` is the planner."""
 
 
 @cache
 def shockwave_policy(name: str) -> type[ShockwavePolicy]:
-    """The class of the policy ``shockwave.<name>``."""
+    """Return the class of the policy ``shockwave.<name>``."""
     from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
     from bfreplay.systems.shockwave.shockwave_policy import BaselinePolicy
 
@@ -75,7 +75,7 @@ def shockwave_policy(name: str) -> type[ShockwavePolicy]:
 
 
 def __getattr__(name: str) -> type[ShockwavePolicy]:
-    """The classes as attributes of this module: the registry of policies imports ``policies:themis``."""
+    """Return a class as an attribute of this module: the registry of policies imports ``policies:themis``."""
     if name in POLICIES:
         return shockwave_policy(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The profile of a job: its batch size and its time for each epoch, as measured before it runs."""
+"""Profile of a job: batch size and time of each epoch, measured before it runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bfreplay.systems.shockwave.adaptation_rules import PUBLISHED_PROFILE, Mode,
 from bfreplay.workload import ElasticJob
 
 _EPOCHS_OF_PLAIN_JOB = 100
-"""A job that says nothing of epochs is profiled in hundredths of its work."""
+"""A job without epochs is profiled in hundredths of its work."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +25,7 @@ class Profile:
     samples_per_epoch
         Size of the data set (``D``).
     batch_size : (E,) int64
-        Of each epoch.
+        Batch size of each epoch.
     epoch_s : (E,) float64
         Seconds of each epoch: ``D / b`` steps at the measured rate.
     """
@@ -36,7 +36,7 @@ class Profile:
 
     @property
     def n_epochs(self) -> int:
-        """E."""
+        """Number of epochs (E)."""
         return int(self.batch_size.shape[0])
 
     @property
@@ -46,21 +46,21 @@ class Profile:
 
 
 def profile_of(job: ElasticJob, n_nodes: int, *, published: bool = False) -> Profile:
-    """The profile of a job on ``n_nodes`` nodes.
+    """Return the profile of a job on ``n_nodes`` nodes.
 
     Parameters
     ----------
     job
-        One without an adaptation is profiled in hundredths of its work, at one batch size.
+        A job without an adaptation is profiled in hundredths of its work, at one batch size.
     n_nodes
-        Nodes that it uses.
+        Nodes of the job.
     published
         Follow the published profiles where they differ (``Rules.last_epoch_keeps_first_size``); for jobs of a trace.
 
     Raises
     ------
     InputError
-        The published profile of a job whose model is not among the published ones.
+        ``published`` for a job whose model is not among the published ones.
     """
     adaptation = job.adaptation
     if adaptation is None:
@@ -82,7 +82,7 @@ def profile_of(job: ElasticJob, n_nodes: int, *, published: bool = False) -> Pro
 
 
 def even_profile(work_samples: float, samples_per_s: float) -> Profile:
-    """The profile of a job that says nothing of epochs: hundredths of its work, all at one rate."""
+    """Return the profile of a job without epochs: hundredths of its work, all at one rate."""
     epoch_s = work_samples / samples_per_s / _EPOCHS_OF_PLAIN_JOB if samples_per_s > 0 else math.inf
     samples = math.ceil(work_samples / _EPOCHS_OF_PLAIN_JOB)
     return Profile(samples, np.ones(_EPOCHS_OF_PLAIN_JOB, np.int64), np.full(_EPOCHS_OF_PLAIN_JOB, epoch_s))

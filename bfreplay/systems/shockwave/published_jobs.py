@@ -1,4 +1,4 @@
-"""How the published simulator lets jobs train: whole steps, and batch sizes that change at the ends of leases."""
+"""Training in the published simulator: whole steps, and batch sizes that change at the ends of leases."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from bfreplay.systems.shockwave.trace import RESTORE_S
 from bfreplay.workload import ElasticJob
 
 DEADLINE_FACTOR = 1.5
-"""A job that has run this many times its exclusive time counts as finished."""
+"""A job that has run for this multiple of its exclusive time counts as finished."""
 
 TAIL_S = 5.0
-"""A restart costs nothing in a round that a job leaves so much before its end, or earlier."""
+"""A restart costs nothing in a round in which the job ends this long before the round, or earlier."""
 
 
 @dataclass(slots=True)
 class PublishedJob:
-    """A job as the simulator sees it.
+    """Job of the published simulator.
 
     Parameters
     ----------
     job, gang, profile
-        What it is, the nodes that it uses, and its published profile.
+        The job, its nodes, and its published profile.
     size
         Batch size now.
     total, done
-        Steps at this batch size, of the whole job and so far.
+        Steps at this batch size: of the whole job, and done.
     asks
-        It has asked for another batch size, which it gets when its next lease ends.
+        Whether it asks for another batch size, which it gets when its next lease ends.
     ran_s
-        Seconds that it has run.
+        Seconds of running.
     last_round
-        Round in which it ran last.
+        Last round in which it ran.
     ends_late
-        This round is its last one, as it has run for too long.
+        Whether this round is its last one, as it has run for too long.
     n_failed
-        Rounds in which it had nothing to do, one after the other.
+        Consecutive rounds in which it had nothing to do.
     finish_s, is_done
-        When its last micro-task ends, on the simulator's clock, and whether that is its end.
+        End of its last micro-task on the simulator's clock, and whether that is the end of the job.
     first_round, n_rounds, n_active
-        Its first round, the rounds in which it ran, and jobs there were in all rounds since, added up.
+        Its first round, the number of rounds in which it ran, and the sum of active jobs over all rounds since.
     """
 
     job: ElasticJob
@@ -76,7 +76,7 @@ class PublishedJob:
 
     @classmethod
     def of(cls, job: ElasticJob, gang: int) -> PublishedJob:
-        """A job that has done nothing yet."""
+        """Return a job that has done nothing yet."""
         _, first_size = model_and_batch_size(job.model or "")
         return cls(job, gang, profile_of(job, gang, published=True), first_size, round(job.work_samples / first_size))
 
@@ -89,22 +89,22 @@ class PublishedJob:
 
     @property
     def steps_left(self) -> int:
-        """Steps to do; a job whose started epoch was rounded up may have none left before it is removed."""
+        """Remaining steps; a job whose started epoch was rounded up may have none before it is removed."""
         return max(self.total - self.done, 0)
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it has had nothing to do for so many rounds that it is taken out."""
+        """True if it had nothing to do for so many rounds that it is removed."""
         return self.n_failed >= FAILURES_ALLOWED
 
     @property
     def epochs_begun(self) -> int:
-        """Epochs, the one that is under way included."""
+        """Number of epochs begun, including the current one."""
         return math.ceil(self.done / self._steps_per_epoch)
 
     @property
     def epochs_done(self) -> int:
-        """Whole epochs."""
+        """Number of whole epochs done."""
         return self.done // self._steps_per_epoch
 
     @property
@@ -121,11 +121,11 @@ class PublishedJob:
         return Mode(self.job.adaptation.rule)
 
     def is_over_time(self, exec_s: float, factor: float) -> bool:
-        """Whether the simulator takes it for finished after ``exec_s`` seconds more."""
+        """Return whether the simulator counts it as finished after ``exec_s`` seconds more."""
         return self.ran_s + exec_s > int(factor * int(self.profile.exclusive_s))
 
     def change_batch_size(self) -> None:
-        """Train with the batch size that was asked for: an epoch that has begun counts as done."""
+        """Change to the batch size that was asked for: an epoch that has begun counts as done."""
         model, first_size = self._model
         before = self._steps_per_epoch
         size = asked_batch_size(model, first_size, self.size, self._mode)
@@ -137,14 +137,14 @@ class PublishedJob:
         self.size, self.asks = size, False
 
     def ask(self) -> None:
-        """Ask for another batch size if the rule says so now."""
+        """Ask for another batch size if the rule requires it now."""
         model, first_size = self._model
         if wants_to_change(model, first_size, self.size, self.gang, self._mode, self.epochs_begun):
             self.asks = True
 
 
 class PublishedJobs:
-    """All jobs of a replay by their numbers in the rounds, and what each round does to them.
+    """All jobs of a replay by their numbers in the rounds, and their progress in each round.
 
     Parameters
     ----------
@@ -163,16 +163,16 @@ class PublishedJobs:
         self._busy_s = np.zeros(0)
 
     def add(self, number: int, job: PublishedJob) -> None:
-        """A job that has arrived."""
+        """Add a job that has arrived."""
         job.first_round = self.n_rounds
         self.of[number] = job
         self._all.append(job)
 
     def begin_round(self, assignment: Assignment) -> Assignment:
-        """Take away the steps that restarts cost; micro-tasks without a step fail.
+        """Subtract the steps that restarts cost; micro-tasks without a step fail.
 
-        A job that did not run in the round before loses ``RESTORE_S`` seconds of steps, not in the very first round and
-        not where it leaves more than ``TAIL_S`` before the end; its time counts without them.
+        A job that did not run in the round before loses ``RESTORE_S`` seconds of steps, except in the first round and
+        where it ends ``TAIL_S`` or more before the round; its time counts without them.
         """
         steps, restarts = assignment.steps.copy(), np.zeros_like(assignment.restarts)
         last_node = int(assignment.node.max(initial=-1))
@@ -181,7 +181,7 @@ class PublishedJobs:
         for task, number in enumerate(assignment.member[:, 0].tolist()):
             job = self.of[number]
             exec_s = float(assignment.finish_s[task] - assignment.start_s[task])
-            is_new = job.last_round != self.n_rounds - 1  # in the very first round nobody is
+            is_new = job.last_round != self.n_rounds - 1  # in the first round none is
             if is_new and exec_s > self._round_s - TAIL_S:
                 steps[task, 0] = int(int(steps[task, 0]) * (exec_s - RESTORE_S) / exec_s)
                 restarts[task, 0] = True
@@ -202,7 +202,7 @@ class PublishedJobs:
         return replace(assignment, steps=steps, restarts=restarts, overhead_s=overhead_s, fails=fails)
 
     def end_round(self, assignment: Assignment) -> None:
-        """Count what the round did; let jobs change their batch sizes, then ask for others."""
+        """Count the work of the round; let jobs change their batch sizes, then ask for others."""
         ran_s = assignment.ran_s().tolist()
         for task, number in enumerate(assignment.member[:, 0].tolist()):
             job = self.of.get(number)
@@ -222,7 +222,7 @@ class PublishedJobs:
             del self.of[number]
 
     def metrics(self, n_nodes: int) -> PublishedMetrics:
-        """Metrics of the jobs that are done, on ``n_nodes`` nodes."""
+        """Return the metrics of the finished jobs on ``n_nodes`` nodes."""
         jobs = [job for job in self._all if job.is_done]
         n_there = [job.last_round - job.first_round + 1 for job in jobs]
         pairs = list(zip(jobs, n_there, strict=True))

@@ -1,4 +1,4 @@
-"""Metrics of a run as the published program computes them, from its own clock and profiles (NSDI'23 artifact)."""
+"""Metrics of a run as in the published program, from its own clock and profiles (NSDI'23 artifact)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNFAIR_RHO = 1.05
-"""A job whose finish-time fairness is above this counts as treated unfairly."""
+"""A job with a larger finish-time fairness counts as treated unfairly."""
 
 _DIGITS = 5
 
@@ -18,32 +18,32 @@ _DIGITS = 5
 def finish_time_fairness(
     jct_s: Iterable[float], exclusive_s: Iterable[float], contention: Iterable[float]
 ) -> NDArray[np.float64]:
-    """(J,) time from arrival to end over the time alone as often as there is contention, to five digits."""
+    """Return the time from arrival to end over the time alone times contention (>= 1), to five digits, (J,)."""
     of_jobs = zip(jct_s, exclusive_s, contention, strict=True)
     return np.array([round(jct / (alone * max(1.0, by)), _DIGITS) for jct, alone, by in of_jobs])
 
 
 def unfair_percent(rho: NDArray[np.float64]) -> float:
-    """Percentage of the jobs above ``UNFAIR_RHO``."""
+    """Return the percentage of the jobs above ``UNFAIR_RHO``."""
     return float(100.0 * np.count_nonzero(rho > UNFAIR_RHO) / max(rho.size, 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedMetrics:
-    """What the published program reports of the J jobs that are done, in order of arrival.
+    """Metrics of the J finished jobs as the published program reports them, in order of arrival.
 
     Parameters
     ----------
     jct_s, exclusive_s : (J,) float64
-        From arrival to end, and alone by the profile.
+        Seconds from arrival to end, and alone by the profile.
     active : (J,) float64
-        Jobs there were on average in the rounds from a job's first to its last.
+        Mean number of active jobs in the rounds from a job's first to its last.
     scheduled : (J,) float64
-        Part of these rounds in which the job ran (the envy ratio).
+        Fraction of these rounds in which the job ran (the envy ratio).
     busy_s : (G,) float64
-        Of each node: seconds without restarts.
+        Busy seconds of each node without restarts.
     end_s
-        When the last of them ended.
+        End of the last job.
     """
 
     jct_s: NDArray[np.float64]
@@ -55,22 +55,22 @@ class PublishedMetrics:
 
     @property
     def rho(self) -> NDArray[np.float64]:
-        """(J,) finish-time fairness; contention is that of all jobs of the trace at once."""
+        """Finish-time fairness, (J,), with the contention of all jobs of the trace at once."""
         contention = self.jct_s.size / self.busy_s.size
         return finish_time_fairness(self.jct_s, self.exclusive_s, [contention] * self.jct_s.size)
 
     @property
     def themis_rho(self) -> NDArray[np.float64]:
-        """(J,) finish-time fairness; contention is that of the jobs that were there in its rounds."""
+        """Finish-time fairness, (J,), with the contention of the active jobs in its rounds."""
         return finish_time_fairness(self.jct_s, self.exclusive_s, self.active / self.busy_s.size)
 
     @property
     def utilisation(self) -> NDArray[np.float64]:
-        """(G,) busy part of the makespan, to five digits."""
+        """Busy fraction of the makespan of each node, (G,), to five digits."""
         return np.round(self.busy_s / self.end_s, _DIGITS) if self.end_s else np.zeros_like(self.busy_s)
 
     def to_json(self) -> dict[str, float]:
-        """The totals, for the run's record; of no jobs, none."""
+        """Return the totals for the run record; none without jobs."""
         if not self.jct_s.size:
             return {}
         return {

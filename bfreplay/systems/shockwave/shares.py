@@ -1,4 +1,4 @@
-"""Shares of time that Gavel does not have: equal ones (Gandiva-Fair), and AlloX for jobs on several nodes."""
+"""Shares of time beyond Gavel's: equal ones (Gandiva-Fair), and AlloX for jobs on several nodes."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from bfreplay.systems.gavel.shares.allox import first_on_each_node
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 
 ALLOX_ALPHA = 0.2
-"""Part of the waiting jobs, the oldest first, that AlloX looks at (Shockwave's setting)."""
+"""Fraction of the waiting jobs, the oldest first, that AlloX considers (Shockwave's setting)."""
 
 
 class GandivaFair(SharePolicy):
-    """Every job gets the same share of time, ``min(1, G / m)`` for m jobs on G nodes, however many nodes it uses."""
+    """Equal shares of time, ``min(1, G / m)`` for m jobs on G nodes, regardless of the nodes of a job."""
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Equal shares, split over node types like the nodes."""
+        """Return equal shares, split over node types like the nodes."""
         n_nodes = int(problem.n_nodes.sum())
         each = min(1.0, n_nodes / problem.n_jobs) * problem.n_nodes / max(n_nodes, 1)
         return TimeShares(np.tile(each, (problem.n_jobs, 1)))
 
 
 class GangAlloX(SharePolicy):
-    """AlloX as Shockwave compares with it: a job on g nodes that is matched to one gets ``1 / g`` of the time.
+    """Shockwave's baseline AlloX: a job on g nodes that is matched to one gets ``1 / g`` of the time.
 
-    Jobs on one node keep it until they leave; jobs on several are matched anew each time, and keep their last share
-    while they are not. On nodes of one type. Ages, which change no optimum, are left out of the costs: of equal matches
-    this gives the published one.
+    Jobs on one node keep it until they leave; jobs on several are rematched each time, and keep their last share while
+    unmatched. Nodes are of one type. Costs do not include ages, which change no optimum: of equal matches this gives
+    the published one.
     """
 
     looks_at_work = True
@@ -35,11 +35,11 @@ class GangAlloX(SharePolicy):
         self.forget()
 
     def forget(self) -> None:
-        """Match all jobs anew."""
+        """Forget all matches."""
         self._share: dict[int, float] = {}
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Shares of this match and of earlier ones."""
+        """Return the shares of this match and of earlier ones."""
         self._share = {job: self._share[job] for job in problem.job.tolist() if job in self._share}
         shares = np.array([self._share.get(job, 0.0) for job in problem.job.tolist()])
         n_free = int(problem.n_nodes.sum()) - int(np.count_nonzero(shares == 1.0))

@@ -28,8 +28,8 @@ from bfreplay.workload import ElasticJob
 class ShockwavePolicy(GavelPolicy):
     """Runs jobs in rounds of two minutes on nodes of one type (Shockwave, NSDI'23).
 
-    By default jobs change their batch sizes on their own, by the progress that their adaptation names, and shares are
-    computed anew then. With ``published`` the policy follows the published simulator, in which a job asks for another
+    By default jobs change their batch sizes at the progress that their adaptation names, and shares are then
+    recomputed. With ``published`` the policy follows the published simulator, in which a job asks for another
     batch size at the end of a round and gets it when its next lease ends.
     """
 
@@ -55,7 +55,7 @@ class ShockwavePolicy(GavelPolicy):
         self._published = PublishedJobs(self.options.round_s, self.options.deadline_factor)
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        """Refuse what Gavel's policies refuse and, where the published simulator is followed, jobs of no trace."""
+        """Refuse jobs that Gavel's policies refuse and, with ``published``, jobs that are not of a trace."""
         super().check_jobs(jobs, most_nodes)
         self._listed_jobs = jobs
         if self._is_published:
@@ -63,30 +63,30 @@ class ShockwavePolicy(GavelPolicy):
                 _check_published(job)
 
     def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
-        """Seconds alone; with ``published`` those of the published profile."""
+        """Return the seconds of a job alone; with ``published`` those of the published profile."""
         if self._is_published:
             return profile_of(job, n_nodes, published=True).exclusive_s
         return super().seconds_alone(job, n_nodes)
 
     def _job(self, index: int) -> ElasticJob:
-        """The job that the replay calls ``index``."""
+        """Return the job with number ``index`` in the replay."""
         if index < len(self._listed_jobs):
             return self._listed_jobs[index]
         raise InputError(
-            "the published simulator knows all jobs from the start", column="published", value=index,
+            "the published simulator needs all jobs at the start", column="published", value=index,
             expected="jobs of a trace of Shockwave", fix="leave published=true out",
         )  # fmt: skip
 
     # -- the published simulator -----------------------------------------------------------------------------
 
     def _of_state(self, state: PolicyState) -> list[PublishedJob]:
-        """Of each row of the state; a job that the rounds do not know yet has done nothing."""
+        """Return the published jobs by row of the state; a job that is new to the rounds has done nothing."""
         known = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         found = []
         for job, gang in zip(state.job.tolist(), width.tolist(), strict=True):
-            there = self._published.of.get(known.get(job, -1))
-            found.append(there or PublishedJob.of(self._job(job), gang))
+            job_so_far = self._published.of.get(known.get(job, -1))
+            found.append(job_so_far or PublishedJob.of(self._job(job), gang))
         return found
 
     def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
@@ -108,10 +108,10 @@ class ShockwavePolicy(GavelPolicy):
         known = set(self._jobs.number.tolist())
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         super()._follow(state, rounds, rows)
-        there = self._jobs.number.tolist()
+        numbers = self._jobs.number.tolist()
         if self._is_published:
-            self._published.remove(known.difference(there))
-            for number, row in zip(there, rows.tolist(), strict=True):
+            self._published.remove(known.difference(numbers))
+            for number, row in zip(numbers, rows.tolist(), strict=True):
                 if number not in known:
                     job = self._job(int(state.job[row]))
                     self._published.add(number, PublishedJob.of(job, int(width[row])))
@@ -120,35 +120,35 @@ class ShockwavePolicy(GavelPolicy):
         if self._is_published:
             self._published.end_round(rounds.last)
 
-    def _adjusted(self, assignment: Assignment) -> Assignment:
+    def _adjust_tasks(self, assignment: Assignment) -> Assignment:
         return self._published.begin_round(assignment) if self._is_published else assignment
 
     def published_metrics(self) -> PublishedMetrics:
-        """Metrics of the jobs that are done as the published program computes them; with ``published`` only."""
+        """Return the metrics of finished jobs as in the published program; with ``published`` only."""
         return self._published.metrics(int(self._n_nodes.sum()))
 
     def summary(self) -> dict[str, object]:
-        """What the rounds count; with ``published`` also the metrics of the published program."""
+        """Return the counts of the rounds; with ``published`` also the metrics of the published program."""
         own = {"published": self.published_metrics().to_json()} if self._is_published and self._state else {}
         return {**super().summary(), **own}
 
     def decide(self, state: PolicyState) -> Decision:
-        """Who runs where until the next round begins."""
+        """Return the jobs and nodes of the round until the next one begins."""
         decision = super().decide(state)
-        return self._as_published(decision, state) if self._is_published else decision
+        return self._follow_simulator(decision, state) if self._is_published else decision
 
     def _begin(self, state: PolicyState) -> RoundState:
         rounds = super()._begin(state)
         self._n_first = self._n_first or state.n_idle
         return rounds
 
-    def _as_published(self, decision: Decision, state: PolicyState) -> Decision:
-        """Let the replay's jobs have the batch sizes and the progress of the simulator's."""
+    def _follow_simulator(self, decision: Decision, state: PolicyState) -> Decision:
+        """Set batch sizes and progress of the replay's jobs to those of the simulator."""
         assert decision.round is not None
         if state.n_idle != self._n_first:
             raise InputError(
-                "the published simulator knows no nodes that come or go", column="published", value=state.n_idle,
-                expected=f"{self._n_first} nodes at every round", fix="leave published=true out, or take --cluster",
+                "the published simulator has a constant set of nodes", column="published", value=state.n_idle,
+                expected=f"{self._n_first} nodes at every round", fix="remove published=true, or use --cluster",
             )  # fmt: skip
         of_state = self._of_state(state)
         left = np.array([float(max(job.steps_left, 1) * job.size) for job in of_state])
@@ -178,7 +178,7 @@ def _check_published(job: ElasticJob) -> None:
 
 
 class BaselinePolicy(ShockwavePolicy):
-    """One of the six policies that Shockwave is compared with, which give shares of time."""
+    """Base of the six baselines of Shockwave, which give shares of time."""
 
     @classmethod
     @keywords_from(
@@ -186,5 +186,5 @@ class BaselinePolicy(ShockwavePolicy):
         only=("round_s", "least_reset_s", "restart_s", "gang", "published", "deadline_factor", "refill"),
     )
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> BaselinePolicy:
-        """Neither the forward-looking time nor the solver matters; see ``ShockwaveOptions`` for the others."""
+        """Return the policy with these ``ShockwaveOptions``; the forward-looking time and the solver have no effect."""
         return cls(ShockwaveOptions(**chosen))

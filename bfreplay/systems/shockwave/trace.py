@@ -1,4 +1,4 @@
-"""Shockwave's traces: Gavel's with two more columns, what chooses the batch size and the duration."""
+"""Shockwave's traces: Gavel's with two more columns, the rule for batch sizes and the duration."""
 
 from __future__ import annotations
 
@@ -31,21 +31,20 @@ COLUMNS = (
 )  # fmt: skip
 
 RESTORE_S = 20.0
-"""Seconds of work that a job loses when it starts on nodes that it did not have (the published simulator's)."""
+"""Seconds of work that a job loses when it starts on new nodes (the published simulator's)."""
 
 
 def is_trace(path: str | PathLike[str]) -> bool:
-    """Whether a file is a trace: its first line has the columns of one."""
+    """Return whether a file is a trace: its first line has the columns of one."""
     return n_columns(Path(path)) == len(COLUMNS)
 
 
 def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bool = False) -> JobSet:
     """Read a trace.
 
-    Job ``job0007`` is the one that Shockwave numbers 7: that of line 8. Its work is in samples: its steps times its
-    first batch size; with its epochs its batch size changes, by one consistent set of rules
-    (``adaptation_rules.CONSISTENT``). Commands and working directories are not kept, nor durations, which the
-    published simulator overwrites too.
+    Job ``job0007`` is Shockwave's number 7, on line 8. Its work is in samples: its steps times its first batch size;
+    its batch size changes with its epochs, by one consistent set of rules (``adaptation_rules.CONSISTENT``). Commands
+    and working directories are not kept, nor durations, which the published simulator overwrites too.
 
     Parameters
     ----------
@@ -58,7 +57,7 @@ def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bo
         Measured throughputs, of which those of the reference type count: the published cluster has one type.
     elastic
         A job runs on any number of nodes from the least to the most that its model was measured on, instead of on its
-        scale factor or not at all, and loses ``RESTORE_S`` at each change.
+        scale factor only, and loses ``RESTORE_S`` at each change.
 
     Returns
     -------
@@ -68,7 +67,7 @@ def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bo
     Raises
     ------
     InputError
-        A line is no job, or no throughput is known for it; the message names file, line, column and value.
+        Invalid line, or no throughput for its job; the message names file, line, column and value.
     """
     file = Path(path)
     makes = JobMaker(table, elastic=elastic)
@@ -93,14 +92,14 @@ def trace_with(file: Path, curves: Path | None) -> JobSet:
     Raises
     ------
     InputError
-        There is no throughput file, or as ``read_trace`` and ``read_throughputs``.
+        No throughput file, or as ``read_trace`` and ``read_throughputs``.
     """
     return read_trace(file, throughputs_of(curves, "a trace of Shockwave", file=file))
 
 
 @dataclass(frozen=True, slots=True)
 class AskedJob:
-    """What a trace or a generator says of a job: type, nodes, mode, steps, arrival, weight and deadline factor."""
+    """Job of a trace or a generator: type, nodes, mode, steps, arrival, weight and deadline factor."""
 
     job_type: str
     gang: int
@@ -112,7 +111,7 @@ class AskedJob:
 
 
 class JobMaker:
-    """Makes jobs whose batch sizes change; equal curves are one object.
+    """Maker of jobs whose batch sizes change; equal curves are one object.
 
     Parameters
     ----------
@@ -128,17 +127,17 @@ class JobMaker:
         self._curves: dict[tuple[str, int], dict[int, TabulatedCurve]] = {}
 
     def job(self, name: str, asked: AskedJob) -> ElasticJob:
-        """The job.
+        """Return the job.
 
         Raises
         ------
         InputError
-            Its model is not known, or a batch size that it comes to was not measured.
+            Unknown model, or a batch size of the job was not measured.
         """
         model, first_size = model_and_batch_size(asked.job_type)
         curves = self._by_batch_size(model, asked.gang)
         if first_size not in curves:
-            self._table.reference(asked.job_type, asked.gang)  # says what is missing
+            self._table.reference(asked.job_type, asked.gang)  # raises the error
         n_epochs = math.ceil(asked.steps / steps_per_epoch(model, first_size))
         sizes = batch_sizes(model, first_size, asked.gang, asked.mode, n_epochs, CONSISTENT)
         samples = MODELS[model].samples_per_epoch
@@ -160,7 +159,7 @@ class JobMaker:
         return replace(job, deadline_us=deadline_us)
 
     def _by_batch_size(self, model: str, gang: int) -> dict[int, TabulatedCurve]:
-        """Curves in samples/s of the batch sizes that were measured on ``gang`` nodes of the reference type."""
+        """Return the curves in samples/s by batch size, as measured on ``gang`` nodes of the reference type."""
         key = model, gang
         if key not in self._curves:
             self._curves[key] = {}

@@ -153,10 +153,10 @@ def test_what_all_files_of_an_archive_claim_counts_together(tmp_path, monkeypatc
     with zipfile.ZipFile(path, "w") as archive:
         for name in ("a", "b"):
             archive.writestr(name, "x" * 60)
-    monkeypatch.setattr("bfreplay.datasets.ingest.log_file.most_unpacked", lambda _: 120)
+    monkeypatch.setattr("bfreplay.datasets.ingest.log_file.unpacked_limit", lambda _: 120)
     with OpenedLog([path]) as opened:
         assert opened.n_bytes == 120
-    monkeypatch.setattr("bfreplay.datasets.ingest.log_file.most_unpacked", lambda _: 119)
+    monkeypatch.setattr("bfreplay.datasets.ingest.log_file.unpacked_limit", lambda _: 119)
     with pytest.raises(InputError, match="claims to unpack") as caught:
         OpenedLog([path])
     assert caught.value.value == "b: 60 bytes"

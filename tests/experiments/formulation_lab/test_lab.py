@@ -217,7 +217,7 @@ def test_without_out_nothing_is_written(tmp_path, monkeypatch):
 def test_fewer_decisions_than_asked_are_all_taken_and_it_says_so():
     result = _tiny(settings=LabSettings(sample=500), backends=["cbc"])
     assert len(result.decisions) == result.record["sampling"]["available"]
-    assert f"all {len(result.decisions)} that need a solver (500 were asked for)" in render(result)
+    assert f"all {len(result.decisions)} that need a solver (500 requested)" in render(result)
 
 
 def test_the_order_of_the_pairs_turns_from_decision_to_decision():

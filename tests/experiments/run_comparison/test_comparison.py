@@ -194,7 +194,7 @@ def test_campaigns_are_compared_by_finished_trials_and_scores():
     reports = three.frame("reports")
     first_there = reports[reports["score"] >= min(best)]["time"].min()
     assert campaign["reached"]["other"] == first_there.value / 1e9
-    assert found.answers[0].startswith("B was over")
+    assert found.answers[0].startswith("B finished")
     assert "the campaign" in render(found)
 
 
@@ -219,8 +219,8 @@ def test_an_interval_around_nothing_says_so(folders):
         baseline=1e3, other=1e3 + 1, difference=1.0, relative=relative, equal_by_construction=False
     )
     assert answer_of(msgspec.structs.replace(pair, samples=samples, causes=causes)) == (
-        "B processed 0.100 % more samples than A (95 % interval -1 to 1.20 %: this log alone does not tell them "
-        "apart), mostly because it used more node-hours (+0.300 %), although rescaling cost it more (-0.150 %)."
+        "B processed 0.100 % more samples than A (95 % interval -1 to 1.20 %: not significant on this log "
+        "alone), mostly because it used more node-hours (+0.300 %), although rescaling cost it more (-0.150 %)."
     )
 
 
@@ -245,7 +245,7 @@ def test_a_changed_table_and_a_record_without_an_entry_are_refused(folders, tmp_
     place = tmp_path / "found"
     compare(*folders[:2], out=place, **FEW)
     pq.write_table(pq.read_table(place / "hours.parquet").slice(1), place / "hours.parquet")
-    with pytest.raises(InputError, match=r"written with this comparison[\s\S]*hours\.parquet"):
+    with pytest.raises(InputError, match=r"belongs to another comparison[\s\S]*hours\.parquet"):
         RunComparison.load(place).table("hours")
     record = json.loads((place / "comparison.json").read_text())
     del record["pairs"][0]["causes"]["rescaling"]
@@ -304,7 +304,7 @@ def test_what_the_text_says_of_runs_that_were_done_early():
     events = busy_days()
     a, b = run(events, ending_jobs(3)), run(events, ending_jobs(3), semantics=Semantics.PUBLISHED)
     text = render(compare(a, b, **FEW))
-    assert "A had done all its jobs after" in text
+    assert "A had no work left after" in text
     assert "--unlimited-work" in text
 
 

@@ -150,7 +150,7 @@ def test_what_is_no_length_is_refused(text):
 
 def test_too_many_bins_are_refused():
     assert bin_edges(0, MOST_BINS * 1_000_000, 1.0).size == MOST_BINS + 1
-    with pytest.raises(InputError, match="take longer bins"):
+    with pytest.raises(InputError, match="use longer bins"):
         bin_edges(0, MOST_BINS * 1_000_000 + 1, 1.0)
 
 

@@ -11,7 +11,7 @@ from bfreplay.datasets import write_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.comparison import compare
-from bfreplay.experiments.run_comparison.pairing import check_paired, differing_options, labels_of
+from bfreplay.experiments.run_comparison.pairing import check_pairing, differing_options, labels_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.workload import JobSet
@@ -21,7 +21,7 @@ from tests.runs.explain.little_source import LittleHalving
 
 
 def _check(*runs):
-    check_paired(runs, labels_of(len(runs)))
+    check_pairing(runs, labels_of(len(runs)))
 
 
 def test_labels_go_on_after_the_alphabet():
@@ -57,7 +57,7 @@ def test_another_window_is_refused():
 
 def test_another_log_is_refused():
     other = log(2, [(1_700, 1, False), (5_400, 1, True)], 2 * HOUR, idle_first=[0, 1])
-    with pytest.raises(InputError, match=r"its log is another one(.|\n)*replay both on the same log"):
+    with pytest.raises(InputError, match=r"its log differs(.|\n)*replay both on the same log"):
         _check(run(two_hours(), endless_jobs()), run(other, endless_jobs()))
 
 
@@ -100,9 +100,9 @@ def test_sources_of_jobs_are_compared_by_what_they_say_of_themselves():
         )
 
     _check(campaign(4), campaign(4))
-    with pytest.raises(InputError, match="describes itself otherwise"):
+    with pytest.raises(InputError, match="the description of its job source differs"):
         _check(campaign(4), campaign(6))
-    with pytest.raises(InputError, match="of another kind"):
+    with pytest.raises(InputError, match="its kind of jobs differs"):
         _check(campaign(4), run(two_hours(), endless_jobs()))
 
 
@@ -133,5 +133,5 @@ def test_a_run_on_a_cluster_is_compared_with_one_on_a_log_from_the_start_of_each
 
 def test_jobs_of_a_cluster_are_those_of_the_log_at_the_same_times_after_the_start():
     on_log = run(two_hours(), JobSet([job("a", submit_s=600.0)]))
-    with pytest.raises(InputError, match="submitted of job 1 is another one"):
+    with pytest.raises(InputError, match="submitted of job 1 differs"):
         _check(on_log, run(fixed_cluster("v100=2", 7_200_000_000), JobSet([job("a", submit_s=60.0)])))

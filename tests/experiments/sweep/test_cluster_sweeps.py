@@ -9,7 +9,7 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep import run_sweep, sweep
-from bfreplay.experiments.sweep.plan import planned
+from bfreplay.experiments.sweep.plan import plan_runs
 from bfreplay.experiments.sweep.run_sweep import plan_of
 from bfreplay.experiments.sweep.spec import spec_of_options
 from bfreplay.experiments.sweep.store import Store
@@ -40,7 +40,7 @@ def files(tmp_path):
 
 
 def _ids(*runs):
-    return list(planned(spec_of_options(runs)).ids)
+    return list(plan_runs(spec_of_options(runs)).ids)
 
 
 def test_processes_make_the_table_with_a_schedulers_figures(files):
@@ -59,9 +59,9 @@ def test_processes_make_the_table_with_a_schedulers_figures(files):
     assert rows[1]["share_of_rho_above_1"] == 0
     lines = render(result).splitlines()
     title = lines[2]
-    for column in ("average JCT (s)", "utilisation", "cost", "average rho"):
+    for column in ("average JCT", "utilisation", "cost", "average rho"):
         assert column in title
-    assert "makespan (s)" in next(line for line in lines if line.startswith("The same in all runs: "))
+    assert "makespan" in next(line for line in lines if line.startswith("The same in all runs"))
     assert "samples" not in title
     assert "deadlines" not in title
     again = sweep(files / "sweep.toml", files / "out", processes=1)
@@ -120,8 +120,8 @@ def test_the_throughputs_count_and_the_way_options_are_written_does_not(files):
 
 
 def test_throughputs_that_change_during_a_sweep_are_noticed(files):
-    plan = planned(spec_of_options([options(files)]))
-    store = Store.made(files / "out")
+    plan = plan_runs(spec_of_options([options(files)]))
+    store = Store.create(files / "out")
     (files / "throughputs.json").write_text(json.dumps(THROUGHPUTS, indent=1))
     failure = work_on(plan.task(plan.ids[0], store.folder)).failure
     assert failure is not None
@@ -134,7 +134,7 @@ def test_points_keep_their_order_whatever_the_order_in_which_jobs_are_read(files
     run = options(files)
     points = [replace(run, jobs=files / f"{name}.trace", policy=f"gavel.{policy}")
               for policy in ("fifo_perf", "isolated") for name in ("four", "two")]  # fmt: skip
-    plan = planned(spec_of_options(points))
+    plan = plan_runs(spec_of_options(points))
     assert [str(plan.runs[each].options.jobs).rpartition("/")[2] for each in plan.ids] == [
         "four.trace",
         "two.trace",
@@ -147,7 +147,7 @@ def test_points_keep_their_order_whatever_the_order_in_which_jobs_are_read(files
     ("changed", "says"),
     [
         ({"policy": "equal-share", "round": None}, "nodes of one type"),
-        ({"measure": (0, 9)}, "fewer jobs than are to be measured"),
+        ({"measure": (0, 9)}, "fewer jobs exist than are to be measured"),
         ({"policy": "equal-share"}, "does not decide in rounds"),
     ],
 )

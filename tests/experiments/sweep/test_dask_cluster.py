@@ -197,7 +197,7 @@ def test_a_scheduler_that_goes_away_is_said_and_what_is_finished_stays(files, cl
 
 def test_a_worker_that_does_not_see_the_folder_or_an_input_is_named(files, cluster):
     cluster.add_worker("one")
-    store = Store.made(files / "out")
+    store = Store.create(files / "out")
     with pytest.raises(InputError, match="does not see an input") as caught:
         DaskExecutor(cluster.address, store.folder, [str(files / "events.csv"), "/nowhere/log.csv"])
     assert "/nowhere/log.csv" in str(caught.value)
@@ -207,11 +207,11 @@ def test_a_worker_that_does_not_see_the_folder_or_an_input_is_named(files, clust
 
 def _ask_without_the_folder(address: str, store: Store, files: Path) -> None:
     """What happens on a worker that came later, elsewhere: the folder that it is told of is not there."""
-    from bfreplay.experiments.sweep.plan import planned
+    from bfreplay.experiments.sweep.plan import plan_runs
     from bfreplay.experiments.sweep.spec import spec_of_options
     from bfreplay.experiments.sweep.worker import work_on
 
-    plan = planned(spec_of_options([options(files)]))
+    plan = plan_runs(spec_of_options([options(files)]))
     executor = DaskExecutor(address, store.folder)
     try:
         list(executor.each(work_on, {plan.ids[0]: plan.task(plan.ids[0], Path("/nowhere/out"))}))

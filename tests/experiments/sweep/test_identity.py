@@ -12,7 +12,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
-from bfreplay.experiments.sweep.plan import planned
+from bfreplay.experiments.sweep.plan import plan_runs
 from bfreplay.experiments.sweep.spec import spec_of_options
 from bfreplay.options import option_name
 from tests.experiments.sweep.small_sweeps import options, write_files
@@ -43,7 +43,7 @@ def files(tmp_path):
 
 
 def _ids(*runs: RunOptions) -> list[str]:
-    return list(planned(spec_of_options(runs)).ids)
+    return list(plan_runs(spec_of_options(runs)).ids)
 
 
 def test_names_paths_and_the_way_numbers_are_written_do_not_count(files):
@@ -111,7 +111,7 @@ def test_a_policy_counts_as_what_it_is_however_it_is_written(files):
     assert _ids(run) != _ids(replace(run, policy="foresight(events=4)"))
     both = ["look-ahead(events=2, futures=3)", "look-ahead(futures=3, events=2)"]
     assert len(set(_ids(*(replace(run, policy=policy) for policy in both)))) == 1
-    (settled,) = planned(spec_of_options([replace(run, policy="foresight")])).runs.values()
+    (settled,) = plan_runs(spec_of_options([replace(run, policy="foresight")])).runs.values()
     default = settled.content["options"]["policy"]
     assert default.startswith("foresight(")
     assert _ids(replace(run, policy=default)) == _ids(replace(run, policy="foresight"))
@@ -153,7 +153,7 @@ def test_code_that_an_objective_or_a_campaign_names_counts(files, monkeypatch):
     (files / "c.toml").write_text(CAMPAIGN.format(proposer="random") + '[scores]\nfunction = "worth:score"\n')
     for run in (options(files, policy="bftrainer", objective="0.5*throughput + 0.5*worth:worth"),
                 options(files, jobs=files / "c.toml", allow_code=True)):  # fmt: skip
-        (found,) = planned(spec_of_options([run])).runs.values()
+        (found,) = plan_runs(spec_of_options([run])).runs.values()
         assert len(found.content["code"]) == 1
         assert all(place.startswith("worth:") and len(digest) == 64 for place, digest in found.content["code"].items())
 
@@ -161,7 +161,7 @@ def test_code_that_an_objective_or_a_campaign_names_counts(files, monkeypatch):
 def test_versions_of_the_solver_and_of_optuna_count_where_they_are_used(files):
     (files / "tpe.toml").write_text(CAMPAIGN.format(proposer="optuna"))
     (files / "random.toml").write_text(CAMPAIGN.format(proposer="random"))
-    plan = planned(
+    plan = plan_runs(
         spec_of_options(
             [
                 options(files, policy="bftrainer"),

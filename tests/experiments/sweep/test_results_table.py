@@ -10,7 +10,7 @@ import pytest
 
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.columns import OF_STATE, SECONDS, text_of
-from bfreplay.experiments.sweep.run_sweep import typed
+from bfreplay.experiments.sweep.run_sweep import column_of
 from bfreplay.runs.metrics import COLUMNS, METRICS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sweeps.md"
@@ -28,7 +28,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "sweeps.md"
     ],
 )
 def test_a_column_of_what_varies_has_the_narrowest_type_that_holds_it(cells, kind, values):
-    column = typed(cells)
+    column = column_of(cells)
     assert column.type == kind
     assert column.to_pylist() == values
 

@@ -159,7 +159,7 @@ def test_a_sweep_can_be_loaded_again(files):
     assert loaded.results == made.results
     assert loaded.record == made.record
     (files / "out" / "results.parquet").unlink()
-    with pytest.raises(InputError, match="has not come to its end"):
+    with pytest.raises(InputError, match="the sweep is unfinished"):
         SweepResult.load(files / "out")
     with pytest.raises(InputError, match="not a sweep folder"):
         SweepResult.load(files)

@@ -133,20 +133,20 @@ def test_no_option_is_called_like_a_column_of_the_results():
         ("[run]\nwindow = '2024-07-01'\n", "no pair of times", "[run]"),
         ("[run]\nsemantics = 'publishd'\n", "did you mean 'published'?", "[run]"),
         ("[run]\nefficiency = 1\n", "neither true nor false", "[run]"),
-        ("[vary]\nt-fwd = 60\n", "is no list", "[vary] t-fwd"),
+        ("[vary]\nt-fwd = 60\n", "is not a list", "[vary] t-fwd"),
         ("[vary]\nt-fwd = []\n", "has no values", "[vary] t-fwd"),
         ("[vary]\nt-fwd = [60, -1]\n", "not a positive number", "[vary] t-fwd"),
         ("[vary]\nmax_paralel = [1]\n", "did you mean 'max-parallel'?", "[vary]"),
-        ("[vary.jobs]\na = { jobs = 'sample' }\n", "it is an option of its own", "[vary.jobs]"),
+        ("[vary.jobs]\na = { jobs = 'sample' }\n", "it is an option", "[vary.jobs]"),
         ("[vary.samples]\na = { jobs = 'sample' }\n", "a column of the results", "[vary.samples]"),
         ("[vary.set]\na = { job = 'sample' }\n", "did you mean 'jobs'?", "[vary.set] a"),
-        ("[vary.set]\na = 5\n", "is no table", "[vary.set] a"),
+        ("[vary.set]\na = 5\n", "is not a table", "[vary.set] a"),
         ("[vary.set]\n", "has no labels", "[vary.set]"),
         ("[vary]\nseed = [1]\n[vary.set]\na = { seed = 1 }\n", "set by seed and by set", "[vary]"),
         ("[vary.set]\nbig = { seed = 1 }\n[[runs]]\nset = 'bgi'\n", "did you mean 'big'?", "[[runs]] 1"),
         ("[[runs]]\nsed = 1\n", "did you mean 'seed'?", "[[runs]] 1"),
-        ("[runs]\nseed = 1\n", "runs is no list of tables", "[[runs]]"),
-        ("run = 5\n", "[run] is no table", "[run]"),
+        ("[runs]\nseed = 1\n", "runs is not a list of tables", "[[runs]]"),
+        ("run = 5\n", "[run] is not a table", "[run]"),
         ("[vary]\nseed = [1, 2\n", "cannot be read as TOML", "sweep.toml"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_sweep_of_too_many_runs_is_refused_before_any_is_looked_at(monkeypatch
     ):
         with pytest.raises(InputError, match=r"the sweep is 1[\d,]{6,} runs") as caught:
             spec_of({"run": run, **document})
-        assert (caught.value.value, caught.value.expected) == (value, "100,000 at most")
+        assert (caught.value.value, caught.value.expected) == (value, "at most 100,000")
 
 
 def test_a_label_that_a_terminal_obeys_is_refused():

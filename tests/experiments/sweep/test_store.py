@@ -16,38 +16,38 @@ from tests.experiments.sweep.small_sweeps import options, write_files
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(OutputExistsError, match="is not a sweep folder"):
-        Store.made(tmp_path)
+        Store.create(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises((InputError, OutputExistsError), match=r"output folder|folder of the sweep"):
-        Store.made(tmp_path / "file" / "sweep")
+        Store.create(tmp_path / "file" / "sweep")
 
 
 def test_a_second_sweep_is_kept_out_while_the_first_is_at_work(tmp_path):
-    store = Store.made(tmp_path / "sweep")
+    store = Store.create(tmp_path / "sweep")
     with (
-        store.locked(),
+        store.lock(),
         pytest.raises(OutputExistsError, match="another sweep is at work") as caught,
-        Store.made(tmp_path / "sweep").locked(),
+        Store.create(tmp_path / "sweep").lock(),
     ):
         pass
     assert "fix:" in str(caught.value)
-    with Store.made(tmp_path / "sweep").locked():
+    with Store.create(tmp_path / "sweep").lock():
         pass
 
 
 def _hold(folder, held, go):
-    with Store(folder).locked(), Store(folder).claimed("aa"):
+    with Store(folder).lock(), Store(folder).claim("aa"):
         (folder / "runs" / ".aa.partial-x").mkdir()
         held.set()
         go.wait(60)
 
 
 def test_a_killed_process_leaves_nothing_locked_and_its_leftovers_are_removed(tmp_path):
-    store = Store.made(tmp_path / "sweep")
+    store = Store.create(tmp_path / "sweep")
     (store.runs / ".bb.partial-y").mkdir()
     context = multiprocessing.get_context("spawn")
     held, go = context.Event(), context.Event()
@@ -58,30 +58,30 @@ def test_a_killed_process_leaves_nothing_locked_and_its_leftovers_are_removed(tm
     assert [path.name for path in store.runs.iterdir()] == [".aa.partial-x"]  # somebody is at it
     process.kill()
     process.join()
-    with store.locked():
+    with store.lock():
         store.tidy()
     assert list(store.runs.iterdir()) == []
 
 
 def test_half_written_documents_and_probes_of_a_killed_sweep_are_removed(tmp_path):
-    store = Store.made(tmp_path / "sweep")
+    store = Store.create(tmp_path / "sweep")
     for name in (".sweep.json.part-0a-1-2", "failures/.aa.json.part-0a-1-2", ".probe-0f"):
         (store.folder / name).touch()
-    with store.locked():
+    with store.lock():
         store.tidy()
     assert sorted(path.name for path in store.folder.iterdir()) == [".claims", "failures", "runs"]
     assert list((store.folder / "failures").iterdir()) == []
 
 
 def test_who_claims_a_run_finds_nothing_half_done(tmp_path):
-    store = Store.made(tmp_path / "sweep")
+    store = Store.create(tmp_path / "sweep")
     (store.runs / ".aa.partial-x").mkdir()
-    with store.claimed("aa"):
+    with store.claim("aa"):
         assert list(store.runs.iterdir()) == []
 
 
 def test_a_run_is_there_when_it_is_whole(tmp_path):
-    store = Store.made(tmp_path / "sweep")
+    store = Store.create(tmp_path / "sweep")
     assert not store.has("aa")
     options(write_files(tmp_path), efficiency=False).run(store.run_folder("aa"))
     assert store.has("aa")
@@ -91,7 +91,7 @@ def test_a_run_is_there_when_it_is_whole(tmp_path):
 
 
 def test_a_failure_is_noted_and_forgotten(tmp_path):
-    store = Store.made(tmp_path / "sweep")
+    store = Store.create(tmp_path / "sweep")
     assert store.failure("aa") is None
     store.note_failure("aa", Failure("ValueError", "no luck", "no luck\nat all"), {"t-fwd": 60.0})
     assert store.failure("aa") == Failure("ValueError", "no luck", "no luck\nat all")
@@ -102,7 +102,7 @@ def test_a_failure_is_noted_and_forgotten(tmp_path):
 
 
 def test_a_note_that_cannot_be_read_is_named(tmp_path):
-    store = Store.made(tmp_path / "sweep")
+    store = Store.create(tmp_path / "sweep")
     for text in ("{", "[]", '{"type": "E"}'):
         (store.folder / "failures" / "aa.json").write_text(text)
         with pytest.raises(InputError, match=r"aa\.json"):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bfreplay.experiments.sweep.plan import planned
+from bfreplay.experiments.sweep.plan import plan_runs
 from bfreplay.experiments.sweep.spec import spec_of_options
 from bfreplay.experiments.sweep.store import Store
 from bfreplay.experiments.sweep.worker import OtherCodeError, RunTask, work_on
@@ -24,8 +24,8 @@ def files(tmp_path, monkeypatch):
 
 def _tasks(files, *t_fwd: float) -> list[RunTask]:
     runs = [options(files, policy="noting:Noting", efficiency=False, t_fwd=each) for each in t_fwd]
-    plan = planned(spec_of_options(runs))
-    store = Store.made(files / "out")
+    plan = plan_runs(spec_of_options(runs))
+    store = Store.create(files / "out")
     return [plan.task(run_id, store.folder) for run_id in plan.ids]
 
 

@@ -25,7 +25,7 @@ def test_more_jobs_at_once_than_there_are_become_all_of_them_and_a_note_says_so(
         grid = grid_of(None, given, n_jobs=12, shortest_s=DAY_S)
         assert grid.max_parallel == (5, 10, 12)
         assert grid.takes_all_jobs
-        assert grid.notes == ("There are 12 jobs, so 12 stands for more at once (20, 35, 70).",)
+        assert grid.notes == ("There are 12 jobs, so larger numbers at once (20, 35, 70) are replaced by 12.",)
     assert grid_of(None, None, n_jobs=None, shortest_s=DAY_S).max_parallel == USUAL_MAX_PARALLEL
 
 
@@ -56,17 +56,17 @@ def test_values_are_sorted_with_auto_behind():
     ("t_fwd", "numbers", "says"),
     [
         ([], [1], "t-fwd has no values"),
-        ([10, 10.0], [1], "t-fwd has a value twice"),
+        ([10, 10.0], [1], "t-fwd has a duplicate value"),
         ([10, -1], [1], "not a positive number"),
         ([10, True], [1], "t-fwd is neither a number nor 'auto'"),
         ([float("inf")], [1], "not a positive number"),
         (["soon"], [1], "t-fwd is neither a number nor 'auto'"),
-        ("10", [1], "t-fwd is no list"),
-        (60, [1], "t-fwd is no list"),
+        ("10", [1], "t-fwd is not a list"),
+        (60, [1], "t-fwd is not a list"),
         ([10], [], "max-parallel has no values"),
         ([10], [0], "below 1"),
         ([10], [1.5], "no whole number"),
-        ([10], [2, 2], "max-parallel has a value twice"),
+        ([10], [2, 2], "max-parallel has a duplicate value"),
     ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(t_fwd, numbers, says):

@@ -174,7 +174,7 @@ def test_a_part_without_idle_nodes_cannot_validate(files):
     (files / "first.csv").write_text(f"time,node,idle\n{START},n1,true\n{BORDER},n1,false\n{END},n1,true\n")
     found = _tune(files, "first.csv", train=0.7)
     assert found.record["validation"] is None
-    assert "nothing tells what this is worth" in found.answer[0]
+    assert "so its value is unknown" in found.answer[0]
 
 
 def test_a_campaign_needs_work_that_ends(files):

@@ -23,17 +23,17 @@ from tests.milp.small_problems import optimum_by_enumeration, problems
 class TestOurBackEnds(BackendContract):
     @pytest.fixture(scope="class")
     @classmethod
-    def made(cls, backend_name):
+    def instance(cls, backend_name):
         return present(backend_name)
 
-    def test_it_tells_its_licence_and_version(self, made):
-        assert made.capabilities.licence
-        assert any(character.isdigit() for character in version_of(made))
+    def test_it_tells_its_licence_and_version(self, instance):
+        assert instance.capabilities.licence
+        assert any(character.isdigit() for character in version_of(instance))
 
     @pytest.mark.parametrize("formulation_name", FORMULATIONS.built_in)
-    def test_decisions_get_the_optimum_that_enumeration_finds(self, formulation_name, worker, made):
+    def test_decisions_get_the_optimum_that_enumeration_finds(self, formulation_name, worker, instance):
         formulation = formulation_of(formulation_name)
-        if reason := refused(formulation, made):
+        if reason := refused(formulation, instance):
             pytest.skip(f"{formulation_name}: {reason}")
 
         @settings(max_examples=examples(12))
@@ -42,7 +42,9 @@ class TestOurBackEnds(BackendContract):
             posed = problem.held_to_published_limit() if formulation.change_limited else problem
             best, counts = optimum_by_enumeration(posed)
             model = formulation.build(problem)
-            answer = must_solve(worker, made, model if made.capabilities.warm_start else replace(model, start=None))
+            answer = must_solve(
+                worker, instance, model if instance.capabilities.warm_start else replace(model, start=None)
+            )
             if counts is None:
                 assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
                 return

@@ -37,6 +37,6 @@ def test_a_location_that_cannot_be_imported_is_refused(location):
 
 def test_other_packages_announce_formulations_by_entry_point(monkeypatch):
     theirs = {"theirs": "bfreplay.milp.formulations.choices:Choices"}
-    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: theirs)
+    monkeypatch.setattr("bfreplay.registry._entry_points_by_name", lambda group, path: theirs)
     assert FORMULATIONS.names() == [*ALL, "theirs"]
     assert formulation_of("theirs").name == "choices"

@@ -112,7 +112,7 @@ def test_where_a_job_was_declined_no_time_is_named_at_which_all_were_done():
     assert run.summary["last_finish_us"] is None
     assert run.summary["bound"]["earliest_finish_us"] is None
     assert any(
-        text == "1 of 3 jobs were declined by the policy: U and the bound count their work all the same."
+        text == "1 of 3 jobs were declined by the policy: U and the upper bound still count their work."
         for text in run.warnings
     )
 

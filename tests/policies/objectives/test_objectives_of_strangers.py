@@ -133,7 +133,7 @@ def test_other_packages_announce_theirs_by_an_entry_point(monkeypatch):
     def announced(group, path):
         return {"steps": f"{HERE}:steps"} if group == "bfreplay.objectives" else {}
 
-    monkeypatch.setattr("bfreplay.registry._announced", announced)
+    monkeypatch.setattr("bfreplay.registry._entry_points_by_name", announced)
     assert OBJECTIVES.names()[-1] == "steps"
     assert gain("steps(height=1)").tolist() == [[0, 0, 1, 1]] * 2
     with pytest.raises(InputError, match="did you mean 'steps'"):

@@ -62,11 +62,11 @@ def texts(figure):
 
 
 def test_the_figure_says_what_is_used_and_where_measurements_end(falling, lawless):
-    said = texts(FIT.drawn("cost $1 or $2", falling))
+    said = texts(FIT.draw_from("cost $1 or $2", falling))
     assert "cost $1 or $2: usl = communication-strong" in said
     assert "nodes; dotted: the last measured count" in said
     assert {"measured", "95 % band"} <= set(said)
-    said = texts(FIT.drawn("x", lawless))
+    said = texts(FIT.draw_from("x", lawless))
     assert "x: no law fits" in said
     assert "means, as points" in said
     assert "nodes" in said
@@ -76,7 +76,7 @@ def test_the_figure_says_what_is_used_and_where_measurements_end(falling, lawles
 def test_the_same_fit_gives_the_same_picture(falling, tmp_path, ending):
     one, other = tmp_path / f"one.{ending}", tmp_path / f"other.{ending}"
     for file in (one, other):
-        save_picture(FIT.drawn("mine", falling), file)
+        save_picture(FIT.draw_from("mine", falling), file)
     assert one.read_bytes() == other.read_bytes()
     assert one.stat().st_size > 10_000
 
@@ -85,14 +85,14 @@ def test_a_picture_is_kept_unless_asked_and_other_formats_are_refused(falling, t
     file = tmp_path / "fit.png"
     file.write_text("mine")
     with pytest.raises(OutputExistsError):
-        save_picture(FIT.drawn("x", falling), file)
+        save_picture(FIT.draw_from("x", falling), file)
     assert file.read_text() == "mine"
-    save_picture(FIT.drawn("x", falling), file, overwrite=True)
+    save_picture(FIT.draw_from("x", falling), file, overwrite=True)
     with pytest.raises(InputError, match="another format"):
-        save_picture(FIT.drawn("x", falling), tmp_path / "fit.pdf")
+        save_picture(FIT.draw_from("x", falling), tmp_path / "fit.pdf")
 
 
 def test_the_figure_says_below_which_count_nothing_was_measured(falling):
-    assert "nothing was measured" not in FIT.drawn("x", falling).axes[1].get_xlabel()
+    assert "nothing was measured" not in FIT.draw_from("x", falling).axes[1].get_xlabel()
     choice = fit_all([64, 128, 256], [20.8, 41.0, 80.9])
-    assert "nothing was measured below 64 nodes" in FIT.drawn("x", choice).axes[1].get_xlabel()
+    assert "nothing was measured below 64 nodes" in FIT.draw_from("x", choice).axes[1].get_xlabel()

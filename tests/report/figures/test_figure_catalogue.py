@@ -17,7 +17,7 @@ from bfreplay.report.figures.figure import (
     NothingToShowError,
     PageFigure,
     RunFigure,
-    figure_named,
+    find_figure,
 )
 from bfreplay.report.figures.marks import LIGHT
 from bfreplay.report.figures.picture_files import FORMATS, save_picture
@@ -35,7 +35,7 @@ def some(*names, thorough):
 
 @pytest.fixture(params=list(FIGURES.built_in))
 def figure(request) -> RunFigure[Any]:
-    return figure_named(request.param)
+    return find_figure(request.param)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, 
 )
 def test_there_is_room_for_many_runs(name, request):
     """All but the jobs, which are a panel a run."""
-    figure = figure_named(name)
+    figure = find_figure(name)
     data = [figure.data(request.getfixturevalue(each)) for each in ("sample_run", "all_idle_run")]
     found = {f"{label} (run-{k})": data[k % 2] for k, label in enumerate(labels_of(28))}
     with warnings.catch_warnings():
@@ -156,7 +156,7 @@ def test_there_is_room_for_many_runs(name, request):
 
 def test_names_and_titles_are_as_the_catalogue_has_them():
     for name in FIGURES.built_in:
-        figure = figure_named(name)
+        figure = find_figure(name)
         assert figure.name == name
         assert figure.title
         assert not figure.title.endswith(".")
@@ -169,21 +169,23 @@ def test_figures_of_other_packages_join_by_entry_points(monkeypatch):
         "broken": "nowhere:NOTHING",
         "other": "bfreplay.report.figures.marks:LIGHT",
     }
-    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: theirs if group == FIGURES.group else {})
+    monkeypatch.setattr(
+        "bfreplay.registry._entry_points_by_name", lambda group, path: theirs if group == FIGURES.group else {}
+    )
     assert FIGURES.names() == [*FIGURES.built_in, "broken", "mine", "other"]
-    assert figure_named("mine") is figure_named("timeline")
+    assert find_figure("mine") is find_figure("timeline")
     with pytest.raises(InputError, match="the figure 'broken' cannot be imported"):
-        figure_named("broken")
-    with pytest.raises(InputError, match="the figure 'other' is none: it is dict"):
-        figure_named("other")
+        find_figure("broken")
+    with pytest.raises(InputError, match="'other' is no figure, but dict"):
+        find_figure("other")
 
 
 def test_a_figure_may_be_spelled_by_its_place():
-    assert figure_named("bfreplay.report.figures.timeline:TIMELINE") is figure_named("timeline")
+    assert find_figure("bfreplay.report.figures.timeline:TIMELINE") is find_figure("timeline")
 
 
 def test_an_unknown_name_is_refused_with_the_nearest():
     with pytest.raises(InputError, match="unknown figure 'time-line'") as error:
-        figure_named("time-line")
+        find_figure("time-line")
     assert error.value.fix == "did you mean 'timeline'?"
     assert "package.module:FIGURE" in error.value.expected

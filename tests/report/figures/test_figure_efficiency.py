@@ -8,7 +8,7 @@ import pytest
 
 from bfreplay.report.figures.efficiency import EFFICIENCY, efficiency
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.report.shown_values import written
+from bfreplay.runs.metrics import value_text
 from tests.report.figures.drawn import check_page
 from tests.run_records import run_of
 
@@ -67,18 +67,18 @@ def test_samples_are_compared_with_both_baselines():
     assert bars == {"this run": 40.0, "12.5 dedicated nodes": 80.0, "upper bound": 50.0}
     assert title == "samples in the window"
     assert EFFICIENCY.words(found).startswith(
-        "40 samples, U 0.500 against 12.5 dedicated nodes, at least 80 % of what anyone who knows the future could"
+        "40 samples, U 0.500 against 12.5 dedicated nodes, at least 80 % of the upper bound."
     )
 
 
 def test_when_all_jobs_are_done_in_both_times_are_compared():
     found = {"": efficiency(efficiency_run(40.0, 40.0, 40.0, done=30, there=24, earliest=20))}
     bars, title = bars_of(found)
-    assert bars == {"this run": 30.0, "12.5 dedicated nodes": 24.0, "nobody before": 20.0}
+    assert bars == {"this run": 30.0, "12.5 dedicated nodes": 24.0, "lower bound": 20.0}
     assert title == "hours until all jobs were done"
     words = EFFICIENCY.words(found)
     assert "U is 1 by construction" in words
-    assert words.startswith("All jobs were done after 30 h, on 12.5 dedicated nodes after 24 h, nobody could")
+    assert words.startswith("All jobs were done after 30 h, on 12.5 dedicated nodes after 24 h, no policy can")
 
 
 def test_jobs_that_are_done_in_one_of_them_only_leave_samples_to_compare():
@@ -121,7 +121,7 @@ def test_the_share_of_the_bound_is_rounded_down():
 def test_the_table_says_no_more_than_the_words():
     table = EFFICIENCY.table({"": efficiency(efficiency_run(bound=50.01))})
     (place,) = (k for k, column in enumerate(table.columns) if column.key == "share")
-    assert written(table.rows[0][place], table.columns[place].kind) == "79.9 %"
+    assert value_text(table.rows[0][place], table.columns[place].kind) == "79.9 %"
 
 
 def test_one_dedicated_node_is_told_as_one():
@@ -140,7 +140,7 @@ def test_baselines_of_some_runs_name_them_by_their_letters():
 
 def test_a_source_has_no_samples_to_compare_but_times():
     source = {"name": "campaign"}
-    with pytest.raises(NothingToShowError, match="samples are no yardstick"):
+    with pytest.raises(NothingToShowError, match="samples do not compare"):
         efficiency(efficiency_run(bound=None, source=source))
     found = {"": efficiency(efficiency_run(bound=None, done=30, there=24, source=source))}
     bars, _ = bars_of(found)
@@ -152,7 +152,7 @@ def test_a_source_has_no_samples_to_compare_but_times():
 def test_a_run_without_baselines_and_one_without_samples_have_nothing_to_show(never_idle_run):
     with pytest.raises(NothingToShowError, match="neither with dedicated nodes nor with an upper bound"):
         efficiency(efficiency_run(dedicated=None, bound=None))
-    with pytest.raises(NothingToShowError, match="nobody could process a sample"):
+    with pytest.raises(NothingToShowError, match="no sample could be processed"):
         efficiency(never_idle_run)
 
 

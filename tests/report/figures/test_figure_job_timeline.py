@@ -15,7 +15,7 @@ from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, part_of, rows_of, shortened
+from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, part_of, rows_of, shorten
 from bfreplay.report.figures.job_timeline import JOBS, job_timeline
 from bfreplay.report.page.sections import packed_steps
 from bfreplay.runs.explain.saved_tables import Allocations, allocations_of
@@ -57,7 +57,7 @@ def test_each_job_that_held_nodes_has_a_row_in_order_of_admission(plain):
     assert seconds(found.rows[1].nodes) == [(0, 0), (15, 1), (20, 2)]
     assert (found.most, found.n_jobs, found.is_shared) == (2, 2, False)
     assert JOBS.words({"": found}) == (
-        "2 jobs held nodes, 1 never did and is left out; the most node-hours went to late (0.0236), and no job held "
+        "2 jobs held nodes, 1 never did and is omitted; the most node-hours went to late (0.0236), and no job held "
         "more than 2 nodes at once."
     )
 
@@ -158,8 +158,8 @@ def test_labels_are_short_and_all_different():
     assert labels_of_jobs([("J1-AlexNet", "alexnet"), ("t1", "net"), ("t2", None), ("t3", "")]) == [
         "J1-AlexNet", "t1 (net)", "t2", "t3",
     ]  # fmt: skip
-    assert shortened(f"{long}-07") == "experiment-wit…-name-indeed-07"
-    assert len(shortened(f"{long}-07")) == 30
+    assert shorten(f"{long}-07") == "experiment-wit…-name-indeed-07"
+    assert len(shorten(f"{long}-07")) == 30
     middle = [(f"{long}-{k}-{long}", None) for k in range(3)]
     labels = labels_of_jobs(middle)
     assert len(set(labels)) == 3

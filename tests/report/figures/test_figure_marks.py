@@ -6,7 +6,7 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.pairing import labels_of
-from bfreplay.report.figures.marks import DARK, LIGHT, Mark, all_are_alike, amount_of, in_lines, numbered, run_number
+from bfreplay.report.figures.marks import DARK, LIGHT, Mark, all_are_alike, amount_of, by_run, in_lines, run_number
 
 
 def test_labels_number_the_runs():
@@ -21,11 +21,11 @@ def test_other_labels_are_refused(label):
     with pytest.raises(InputError, match="no label of a run"):
         run_number(label)
     with pytest.raises(InputError, match="no label of a run"):
-        numbered({"A": 1, label: 2})
+        by_run({"A": 1, label: 2})
 
 
 def test_runs_are_numbered_by_their_letters_and_not_by_their_places():
-    assert numbered({"B (run)": "x", "AB": "y"}) == [
+    assert by_run({"B (run)": "x", "AB": "y"}) == [
         (Mark.of_run(1), "B (run)", "x"),
         (Mark.of_run(27), "AB", "y"),
     ]
@@ -34,7 +34,7 @@ def test_runs_are_numbered_by_their_letters_and_not_by_their_places():
 def test_two_runs_with_one_letter_are_refused():
     for labels in (("A", "A (run)"), ("", "A")):
         with pytest.raises(InputError, match="two runs have the same letter"):
-            numbered(dict.fromkeys(labels, 0))
+            by_run(dict.fromkeys(labels, 0))
 
 
 def test_runs_are_alike_if_all_are_like_the_first():

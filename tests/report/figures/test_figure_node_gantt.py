@@ -1,4 +1,4 @@
-"""Which job held each node when: rows, bars, and what is left out."""
+"""Gantt chart of nodes: rows, bars, and limits."""
 
 from __future__ import annotations
 

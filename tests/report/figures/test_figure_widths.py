@@ -78,7 +78,7 @@ def test_what_is_idle_is_shown_once_for_runs_of_one_log():
     ]  # fmt: skip
     two_logs = {"A": widths(widths_run()), "B": widths(widths_run(n_idle=(2, 2, 2, 2)))}
     assert [column.words for column in WIDTHS.table(two_logs).columns] == [
-        "At least so many nodes", "A: idle", "A: held by jobs", "B: idle", "B: held by jobs"
+        "Nodes, at least", "A: idle", "A: held by jobs", "B: idle", "B: held by jobs"
     ]  # fmt: skip
 
 

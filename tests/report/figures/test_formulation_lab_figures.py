@@ -184,7 +184,7 @@ def test_what_is_no_lab_folder_is_refused(worked, tmp_path):
 
 def test_a_changed_table_is_refused_by_name(worked):
     pq.write_table(pq.read_table(worked / "profile.parquet").slice(1), worked / "profile.parquet")
-    with pytest.raises(InputError, match=r"not the one that was written with this lab[\s\S]*profile\.parquet"):
+    with pytest.raises(InputError, match=r"belongs to another lab[\s\S]*profile\.parquet"):
         LabResult.load(worked).check()
 
 

@@ -131,7 +131,7 @@ def test_the_picture_over_time_shows_the_mean_of_the_window_and_both_scales(work
     (line,) = axes.get_lines()
     assert line.get_ydata()[0] == worked.mean_idle_nodes == 0.5
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "fewest to most", "mean", "mean of the window: 0.5 nodes",
+        "fewest to most", "mean", "mean of the window: 0.500 nodes",
     ]  # fmt: skip
     assert axes.get_ylabel() == "idle nodes"
     assert axes.get_xlabel() == "time (UTC)"
@@ -183,7 +183,7 @@ def test_the_colour_bar_says_where_it_does_not_begin_at_zero(worked):
     assert "mean idle nodes" in _texts(draw_hour_and_weekday(worked))
     busier = characterise(log([IDLE] * 3, [(HOUR, "a", BUSY)], end=36 * HOUR))
     figure = draw_hour_and_weekday(busier)
-    assert "mean idle nodes (from 2.0, not 0)" in _texts(figure)
+    assert "mean idle nodes (from 2, not 0)" in _texts(figure)
     assert figure.axes[1].collections[0].get_clim() == (2.0, 3.0)
 
 

@@ -10,7 +10,7 @@ from bfreplay.errors import InputError
 from bfreplay.report.figures.figure import figures_of
 from bfreplay.report.figures.picture_files import save_picture
 from bfreplay.report.figures.sweep_lines import swept_lines
-from bfreplay.report.figures.sweep_picture import draw_swept
+from bfreplay.report.figures.sweep_picture import draw_sweep_lines
 
 HOUR = 3600.0
 
@@ -62,7 +62,7 @@ def test_points_of_saturated_runs_are_marked_whatever_the_reason_and_failed_runs
     assert slow.is_saturated.tolist() == [False, False, True]  # utilisation of 99.9 %
     assert fast.is_saturated.tolist() == [False, True]  # a job did not complete
     assert fast.x == (1.0, 2.0)
-    assert found.n_left_out == 1
+    assert found.n_skipped == 1
     never = swept_lines(SWEEP, "rate", ["average_jct_s"], ["policy"], saturated_above=None)
     assert not any(line.is_saturated.any() for line in never.panels[0].lines)
 
@@ -120,7 +120,7 @@ def lines_drawn(axes):
 
 
 def test_lines_bands_and_hollow_points_are_drawn_and_the_scale_is_logarithmic_where_it_helps():
-    figure = draw_swept(swept_lines(SWEEP, "rate", ["average_jct_s"], ["policy"]))
+    figure = draw_sweep_lines(swept_lines(SWEEP, "rate", ["average_jct_s"], ["policy"]))
     (axes,) = figure.axes
     through, solid, hollow = lines_drawn(axes)[:3]
     assert through.get_ydata().tolist() == [3.0, 5.0, 90.0]
@@ -133,13 +133,15 @@ def test_lines_bands_and_hollow_points_are_drawn_and_the_scale_is_logarithmic_wh
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend[:2] == ["slow", "fast"]
     assert any("saturated" in text for text in legend)
-    plain = draw_swept(swept_lines(SWEEP, "rate", ["average_jct_s"], ["policy"]), log_x=False, log_y=False).axes[0]
+    plain = draw_sweep_lines(swept_lines(SWEEP, "rate", ["average_jct_s"], ["policy"]), log_x=False, log_y=False).axes[
+        0
+    ]
     assert (plain.get_xscale(), plain.get_yscale()) == ("linear", "linear")
     assert plain.get_ylim()[0] == 0.0
 
 
 def test_bars_are_as_long_as_means_with_a_whisker_and_hatched_where_saturated():
-    figure = draw_swept(swept_lines(SWEEP, "policy", ["average_jct_s", "utilisation"], ["draw"]))
+    figure = draw_sweep_lines(swept_lines(SWEEP, "policy", ["average_jct_s", "utilisation"], ["draw"]))
     first, second = figure.axes
     lengths = sorted(round(bar.get_width(), 6) for bar in first.patches if bar.get_width() > 0)
     assert lengths == [round((1 + 1.5) / 2, 6), 4.0, round((5 + 2 + 90) / 3, 6)]
@@ -151,5 +153,7 @@ def test_bars_are_as_long_as_means_with_a_whisker_and_hatched_where_saturated():
 def test_a_picture_of_a_sweep_has_the_same_bytes_each_time_and_is_in_the_catalogue(tmp_path):
     (figure,) = figures_of("sweep")
     for k in range(2):
-        save_picture(figure.drawn(SWEEP, "rate", ["average_jct_s", "utilisation"], ["policy"]), tmp_path / f"{k}.svg")
+        save_picture(
+            figure.draw_from(SWEEP, "rate", ["average_jct_s", "utilisation"], ["policy"]), tmp_path / f"{k}.svg"
+        )
     assert (tmp_path / "0.svg").read_bytes() == (tmp_path / "1.svg").read_bytes()

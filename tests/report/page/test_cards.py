@@ -32,7 +32,7 @@ class Trials(LittleHalving):
 
 @pytest.fixture(scope="module")
 def search(tmp_path_factory):
-    """A search on four nodes that is over after a tenth of the log; nodes are recorded."""
+    """A search on four nodes that finishes after a tenth of the log; nodes are recorded."""
     folder = tmp_path_factory.mktemp("search") / "run"
     replay_log(log(4, [], 300, range(4)), Trials(), EqualSharePolicy(), ReplaySettings(record_nodes=True), out=folder)
     return RunResult.load(folder)
@@ -63,10 +63,12 @@ def cards_of(run):
 
 def test_cards_of_a_search_tell_gain_time_score_and_cost(search):
     cards = cards_of(search)
-    assert [*cards] == ["Training gained", "Search over after", "Best score", "Rescaling and preemption"]
-    assert cards["Search over after"] == ("23.8 s", "23.8 s on 4 dedicated nodes")
+    assert [*cards] == ["Training gained", "Search finished after", "Best score", "Rescaling and preemption"]
+    assert cards["Search finished after"] == ("23.8 s", "23.8 s on 4 dedicated nodes")
     assert cards["Best score"] == ("8", "t2 after 23.8 s")
-    assert cards["Training gained"][1].startswith("100 % of what was idle until all jobs had left; 7.92 % of the 0.333")
+    assert cards["Training gained"][1].startswith(
+        "100 % of what was idle until all jobs were done; 7.92 % of the 0.333"
+    )
 
 
 def test_cards_suit_the_run(never_idle_run, sample_run, packed_run):
@@ -153,7 +155,7 @@ def test_a_log_run_and_a_cluster_run_stand_side_by_side(sample_run, packed_run, 
     assert page.headings[0][1] == (
         "2 runs of training on idle nodes of synthetic-256 and on a cluster of v100=2,p100=1, compared"
     )
-    assert "pictures of nodes over time are left out; their jobs differ" in "".join(page.loose)
+    assert "pictures of nodes over time are omitted; their jobs differ" in "".join(page.loose)
     assert not {"timeline", "jobs"} & set(page.figures())
     assert {"node-hours", "efficiency"} <= set(page.figures())
     opened = open_page(file)

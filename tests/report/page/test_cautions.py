@@ -16,7 +16,7 @@ from tests.replay.tiny import job, log
 from tests.run_records import changed, setting
 from tests.runs.explain.little_source import LittleHalving
 
-_ENDED = "The window ended before these jobs did"
+_ENDED = "The window ended before these jobs"
 _LEARNING = {
     "samples": 400.0, "known_samples": 400.0, "last_finish_us": None, "known_last_finish_us": None, "known_jobs": {},
     "known_best_score": None, "lost": None,
@@ -48,11 +48,11 @@ def told(sample_run):
         ("summary.fallbacks", {"timed_out": 1}, "1 decision fell back (timed out)"),
         ("summary.decisions", {"feasible": 5}, "5 decisions are feasible, but not proven optimal."),
         ("summary.decisions", {"feasible": 1}, "1 decision is feasible, but not proven optimal."),
-        ("summary.decisions", {"unproven_by_design": 9}, "9 decisions are by a rule that proves nothing."),
-        ("summary.decisions", {"wrong": 1}, "1 time nodes were kept as they were although that breaks a bound."),
-        ("summary.decisions", {"none": 2}, "2 times there was no answer, so that all stayed as it was."),
+        ("summary.decisions", {"unproven_by_design": 9}, "9 decisions are by a rule, without a proof."),
+        ("summary.decisions", {"wrong": 1}, "1 time the allocation was unchanged, although that breaks a bound."),
+        ("summary.decisions", {"none": 2}, "2 times there was no answer, and the allocation was unchanged."),
         ("versions.bfreplay", "0.0.1", "made by bfreplay 0.0.1, this page by"),
-        ("inputs.jobs.source", {"name": "asha"}, "so that no U and no bound are given"),
+        ("inputs.jobs.source", {"name": "asha"}, "so there is neither U nor an upper bound"),
     ],
 )
 def test_a_caution_is_there_when_it_holds_and_only_then(told, path, value, words):
@@ -75,7 +75,7 @@ def test_jobs_that_come_later_or_are_too_wide_are_not_cut_off(tmp_path):
         run = replay_log(log(4, [], 60, idle_first=range(3)), JobSet(jobs), EqualSharePolicy(), ReplaySettings(3))
         return [each.striptags() for each in cautions(run, key_figures(run)) if _ENDED in each.striptags()]
 
-    never = _ENDED + ", so that their times are cut: "
+    never = _ENDED + ", so their times are censored: "
     wide, late = job("wide", rates=(0.0, 0.0, 0.0, 0.0, 1.0), min_nodes=4), job("late", submit_s=90)
     assert said(job("short", work=10.0), wide, late) == []
     assert said(job("long"), wide, late) == [f"{never}1 running."]
@@ -108,8 +108,8 @@ def test_a_log_that_outlasts_all_jobs_by_far_is_said(many_jobs_run, told):
     def all_left_early(record):
         record["summary"]["last_finish_us"] = start_us + duration_us // 3
 
-    assert any("from then on nothing was there to train" in each for each in told(all_left_early, many_jobs_run))
-    assert not any("from then on" in each for each in told(setting("summary.last_finish_us", None), many_jobs_run))
+    assert any("no job was left to train" in each for each in told(all_left_early, many_jobs_run))
+    assert not any("no job was left" in each for each in told(setting("summary.last_finish_us", None), many_jobs_run))
 
 
 def test_the_ledger_is_said_to_close_and_checksums_to_hold_where_there_are_some(sample_run):
@@ -124,7 +124,7 @@ def test_the_ledger_is_said_to_close_and_checksums_to_hold_where_there_are_some(
     [
         ("never_idle_run", "The 2 jobs processed 0 samples"),
         ("no_jobs_run", "There was no job to train"),
-        ("sample_run", "of what as many dedicated nodes would have processed"),
+        ("sample_run", "of the samples of as many dedicated nodes"),
         ("other_run", "(equal-share)"),
     ],
 )
@@ -148,7 +148,7 @@ def test_samples_are_no_measure_where_all_jobs_are_done_in_both():
     worth = _answer(done)[0]
     assert "(U)" not in worth
     assert "at least" not in worth
-    assert "all had left after 30 s, on as many dedicated nodes after 25 s, and nobody could have been done" in worth
+    assert "all were done after 30 s, on as many dedicated nodes after 25 s, and no policy can finish before" in worth
     cut = replay_log(log(2, [(10, 1, True)], 20, idle_first=[0]), jobs, EqualSharePolicy())
     assert "(U)" in _answer(cut)[0]
 
@@ -177,7 +177,7 @@ def test_a_campaign_is_told_by_its_best_score_and_a_source_may_make_other_jobs()
 @pytest.mark.parametrize(
     ("lost", "words"),
     [
-        (0.25, "; learning the curves cost 25 % of what known ones would have given;"),
+        (0.25, "; learning the curves cost 25 % of the samples with known curves;"),
         (-0.02, "; learned curves happened to give 2 % more than known ones;"),
     ],
 )
@@ -196,7 +196,7 @@ def test_where_all_jobs_are_done_learning_cost_time():
         record["summary"]["learning"] = _LEARNING | {"lost": 0.0, "known_last_finish_us": 15_000_000}
 
     worth = _answer(run, learned)[0]
-    assert "it had left after 20 s, with known curves after 15 s, on as many dedicated nodes" in worth
+    assert "it was done after 20 s, with known curves after 15 s, on as many dedicated nodes" in worth
     assert "cost" not in worth
 
 

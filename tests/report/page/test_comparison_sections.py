@@ -23,8 +23,8 @@ from bfreplay.report.page.comparison_sections import (
     option_table,
     total_table,
 )
-from bfreplay.report.shown_values import written
 from bfreplay.result_folders.comparison import CampaignDifference, RunComparison
+from bfreplay.runs.metrics import value_text
 from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
 from tests.report.figures.drawn import check_page
 
@@ -63,7 +63,7 @@ def texts(*tables):
         (
             table.caption,
             [
-                [written(value, column.kind) for value, column in zip(row, table.columns, strict=True)]
+                [value_text(value, column.kind) for value, column in zip(row, table.columns, strict=True)]
                 for row in table.rows
             ],
         )
@@ -235,7 +235,7 @@ def test_a_campaign_is_compared_by_its_milestones(comparison):
     table = campaign_table(pair)
     assert table.rows == [
         ["trial 5 finished (half), h", 2.0, 1.0, -1.0],
-        ["all over, h", None, 10.0, None],
+        ["search finished, h", None, 10.0, None],
         ["score 0.75 reached, h", 2.0, 1.0, -1.0],
         ["best score", 0.75, 0.8, 0.05],
     ]

@@ -103,7 +103,7 @@ def test_a_table_of_another_run_is_refused(folder, sample_run):
 
 def test_a_table_that_the_run_did_not_write_is_refused(folder):
     shutil.copy(folder / "jobs.parquet", folder / "reports.parquet")
-    with pytest.raises(InputError, match=r"no such file in run\.json"):
+    with pytest.raises(InputError, match=r"a file that run\.json names"):
         RunResult.load(folder).table("reports")
 
 

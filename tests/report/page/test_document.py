@@ -15,12 +15,11 @@ import pytest
 from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
-from bfreplay.report.figures.figure import FIGURES, figure_named
+from bfreplay.report.figures.figure import FIGURES, find_figure
 from bfreplay.report.page.cautions import cautions
 from bfreplay.report.page.document import _FIRST, html_of, one_run_page, window_text, write_report
-from bfreplay.report.shown_values import written
 from bfreplay.runs import RunResult
-from bfreplay.runs.metrics import key_figures
+from bfreplay.runs.metrics import key_figures, value_text
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.report.page.expected import expected_facts
@@ -125,7 +124,7 @@ def test_every_number_in_a_sentence_is_what_the_tables_say(run, page, expected):
         for value, text in found:
             _same(value, len(warned) if key == "warnings" else expected[key])
             if key in kinds:
-                assert text == written(_given(value, kinds[key]), kinds[key])
+                assert text == value_text(_given(value, kinds[key]), kinds[key])
 
 
 def test_every_key_figure_is_what_the_tables_say(run, page, expected):
@@ -139,7 +138,7 @@ def test_every_key_figure_is_what_the_tables_say(run, page, expected):
     assert set(rows) <= told
     for key, (value, text) in rows.items():
         _same(value, expected[key])
-        assert text == written(_given(value, facts[key].kind), facts[key].kind)
+        assert text == value_text(_given(value, facts[key].kind), facts[key].kind)
 
 
 def test_no_number_stands_outside_what_is_tested(page):
@@ -158,12 +157,12 @@ def test_figures_tell_the_same_numbers_as_the_answer(run, page, expected):
     for name, keys in _SAID.items():
         for key in keys if name in page.figures() else ():
             if expected[key]:
-                assert written(expected[key], kinds.get(key, "count")) in page.words[name], key
+                assert value_text(expected[key], kinds.get(key, "count")) in page.words[name], key
 
 
 def test_figures_say_and_draw_what_their_data_are(run, page):
     for name in FIGURES.names():
-        figure = figure_named(name)
+        figure = find_figure(name)
         if name not in page.figures():
             continue
         data = {"": figure.data(run)}
@@ -276,7 +275,7 @@ def _same_table(page, name, table):
     assert len(rows) == len(table.rows)
     for seen, row in zip(rows, table.rows, strict=True):
         for (value, text), given, column in zip(seen, row, table.columns, strict=True):
-            assert text == written(given, column.kind)
+            assert text == value_text(given, column.kind)
             if column.is_number:
                 _same(value, given)
 

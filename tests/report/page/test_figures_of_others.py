@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.report.figures.figure import FIGURES, RunFigure, figure_named
+from bfreplay.report.figures.figure import FIGURES, RunFigure, find_figure
 from bfreplay.report.page.document import write_report
 from tests.report.page.read_page import ReadPage
 
@@ -13,7 +13,7 @@ def _fails(_run):
     raise ZeroDivisionError("no such thing")
 
 
-_NODE_HOURS = figure_named("node-hours")
+_NODE_HOURS = find_figure("node-hours")
 FAILING = RunFigure("failing", "A figure that fails", _fails, _NODE_HOURS.draw, _NODE_HOURS.page, _NODE_HOURS.words)
 
 
@@ -25,7 +25,9 @@ def page(sample_run, tmp_path, monkeypatch):
         "failing": "tests.report.page.test_figures_of_others:FAILING",
         "gone": "nowhere:NOTHING",
     }
-    monkeypatch.setattr("bfreplay.registry._announced", lambda group, path: theirs if group == FIGURES.group else {})
+    monkeypatch.setattr(
+        "bfreplay.registry._entry_points_by_name", lambda group, path: theirs if group == FIGURES.group else {}
+    )
     return ReadPage(write_report(sample_run, tmp_path / "page.html").read_text())
 
 

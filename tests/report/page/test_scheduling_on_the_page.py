@@ -34,7 +34,7 @@ def test_the_page_of_a_cluster_speaks_of_a_cluster(packed_page, packed_file):
     assert packed_page.headings[0][1] == "Training on a cluster of v100=2,p100=1"
     text = packed_file.read_text()
     assert '<span class="card-title">Utilisation</span>' in text
-    assert "Neither U nor an upper bound is told: nodes are of several types." in text
+    assert "Neither U nor an upper bound is given: nodes are of several types." in text
     assert "Two jobs had the same nodes at times" in text
     assert "1970-" not in text[: text.index("<script>")]
 

@@ -119,7 +119,7 @@ def test_a_campaign_that_begins_after_the_window_has_no_job(source_of_none, n_de
     assert nodes_over_time_by_model(run) == {}
     with pytest.raises(InputError, match="the run has no such job") as caught:
         job_story(run, "a", jobs=source_of_none)
-    assert "a job of a run that has some" in str(caught.value)
+    assert "a run with jobs" in str(caught.value)
     text = render_run(run, models, answer)
     assert text.startswith("no job from 1970-01-01T00:00:00Z to ")
     assert "Finished     no job" in text

@@ -99,7 +99,7 @@ def test_a_policy_without_an_objective_is_measured_by_the_jobs_own_curves():
     assert (slow.optimum.objective, slow.optimum.counts) == (900.0, {"slow": 0, "fast": 2})
     assert slow.optimum.difference == chosen - 900.0
     text = render_decision(slow)
-    for words in ("'equal-share' does not look for the optimum", "not the best (equal-share)", "best of all", "more ("):
+    for words in ("'equal-share' does not maximise", "not the best (equal-share)", "best of all", "more ("):
         assert words in text, text
 
 
@@ -140,7 +140,7 @@ def test_without_an_idle_node_there_was_nothing_to_decide():
     run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     a = explained(run, "a", 15, events, jobs)
     assert a == EmptyPool("a", 1, "1970-01-01T00:00:10Z", n_reclaimed=2, held=2)
-    assert "took back 2 nodes then, 2 of them from the job" in render_decision(a)
+    assert "reclaimed 2 nodes, 2 of them from the job" in render_decision(a)
     assert explained(run, "a", 20, events, jobs).after == 1
 
 
@@ -183,7 +183,7 @@ def test_a_paused_trial_was_not_active():
             "not active at this time: it was paused at 1970-01-01T00:00:02.500000Z, and not admitted again before "
             f"1970-01-01T{time}" in says
         )
-        assert "admitted at 1970-01-01T00:00:00Z, paused at 1970-01-01T00:00:02.500000Z, there until " in says
+        assert "admitted at 1970-01-01T00:00:00Z, paused at 1970-01-01T00:00:02.500000Z, active until " in says
         assert "1970-01-01T00:00:08.750000Z (pruned)" in says
     assert (of("t2", 8.75).after, of("t2", 20).after) == (2, 2)
 
@@ -227,7 +227,7 @@ def test_many_pauses_are_told_with_how_many_more_there_were():
     source = Often([replace(job("a", work=800.0), report_at_samples=marks)], resume=again)
     run = replay_log(events, source, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
     says = refused(run, "a", 299, events, source)
-    assert "paused at 1970-01-01T00:00:10Z, 1970-01-01T00:00:30Z, 1970-01-01T00:00:50Z and 4 times more, there" in says
+    assert "paused at 1970-01-01T00:00:10Z, 1970-01-01T00:00:30Z, 1970-01-01T00:00:50Z and 4 times more, active" in says
     assert "until 1970-01-01T00:02:30Z (finished)" in says
 
 

@@ -53,7 +53,7 @@ def test_a_job_that_starts_grows_is_preempted_waits_and_finishes():
     assert [step[:4] for step in told(tables)] == [step[:4] for step in told(story)]
     assert tables.job is None
     text = render_job(job_answers(run).to_dict("records")[0], story, most_steps=4)
-    assert "... 4 changes left out ..." in text
+    assert "... 4 changes omitted ..." in text
     assert "1970-01-01T00:00:59Z  finished" in text
 
 

@@ -34,7 +34,7 @@ def policy(name, **parameters):
     return policy_of(f"elasticflow.{name}" + (f"({spec})" if spec else ""), t_fwd_s=60.0, solver=ExactSolver())
 
 
-def replayed(shared, file, name, schedule):
+def replay_run(shared, file, name, schedule):
     """The replay of a recorded run, the run, and seconds by which its clock is ahead of the replay's."""
     golden = golden_record(shared, f"elasticflow/{file}")["runs"][f"{name}/{schedule}"]
     meta = golden["meta"]
@@ -60,7 +60,7 @@ def check_ends(run, golden, ahead_s):
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, name, schedule):
-    check_ends(*replayed(shared, "small_n1g8", name, schedule))
+    check_ends(*replay_run(shared, "small_n1g8", name, schedule))
 
 
 @pytest.mark.thorough
@@ -76,7 +76,7 @@ def test_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, 
 )
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_large_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, file, name, schedule):
-    check_ends(*replayed(shared, file, name, schedule))
+    check_ends(*replay_run(shared, file, name, schedule))
 
 
 def generated(n=12, **parameters):
@@ -114,14 +114,14 @@ def test_elasticflow_meets_more_deadlines_than_edf_and_those_than_policies_that_
 def test_the_published_simulator_is_refused_where_nodes_are_reclaimed_or_are_no_whole_servers():
     events = log(8, [(50, 0, False), (60, 0, True)], 10_000, idle_first=range(8))
     jobs = generated(3)
-    with pytest.raises(InputError, match="knows no nodes that are reclaimed"):
+    with pytest.raises(InputError, match="cannot reclaim nodes"):
         replay_log(events, jobs, policy("edf", published=True), ALL)
-    with pytest.raises(InputError, match="the cluster has no whole servers"):
+    with pytest.raises(InputError, match="not a whole number of servers"):
         replay_log(fixed_cluster("gpu=12"), jobs, policy("edf", published=True), ALL)
 
 
 def test_the_published_simulator_is_refused_for_jobs_of_no_trace():
-    with pytest.raises(InputError, match="is none of a trace of ElasticFlow"):
+    with pytest.raises(InputError, match="is not of a trace of ElasticFlow"):
         replay_log(fixed_cluster("gpu=8"), JobSet([job(work=5)], True), policy("edf", published=True), ALL)
 
 

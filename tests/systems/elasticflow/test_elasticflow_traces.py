@@ -5,7 +5,7 @@ import pytest
 from bfreplay import load_jobs
 from bfreplay.campaigns.workloads import load_workload
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.systems.elasticflow.generated_workload import generated_jobs, jobs_named
+from bfreplay.systems.elasticflow.generated_workload import draw_jobs, generated_jobs
 from bfreplay.systems.elasticflow.throughputs import WORKLOAD, made_up_throughputs, read_throughputs
 from bfreplay.systems.elasticflow.trace import COLUMNS, is_trace, read_trace, write_trace
 from bfreplay.workload import JobSet
@@ -60,9 +60,9 @@ def test_the_other_names_of_columns_and_best_effort_jobs_are_read(tmp_path, tabl
     ("row", "column", "says"),
     [
         ("a,7205,1000,bert,7905,64,2,", "duration", "the duration is missing"),
-        ("a,-1,1000,bert,7905,64,2,400", "submit_time", "the submit_time is no whole number"),
-        ("a,7205,0,bert,7905,64,2,400", "iteration", "the iteration is no whole number"),
-        ("a,7205,1.5,bert,7905,64,2,400", "iteration", "the iteration is no whole number"),
+        ("a,-1,1000,bert,7905,64,2,400", "submit_time", "the submit_time is not a whole number"),
+        ("a,7205,0,bert,7905,64,2,400", "iteration", "the iteration is not a whole number"),
+        ("a,7205,1.5,bert,7905,64,2,400", "iteration", "the iteration is not a whole number"),
         ("a,7205,1000,gpt5,7905,64,2,400", "model_name, batch_size", "no rate of 'gpt5'"),
         ("a,7205,1000,bert,7905,32,2,400", "model_name, batch_size", "global batch of 32"),
         ("a,7205,1000,bert,7905,64,8,400", "num_gpu", "was not measured on 8 GPUs"),
@@ -98,11 +98,11 @@ def test_a_plain_job_set_is_no_trace(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("bert.csv", "batch,1,2\n64,1,2\n", "this is no throughput table"),
-        ("bert.csv", "global_batch_size,one\n64,1\n", "no whole number"),
-        ("bert.csv", "global_batch_size,1\n64,fast\n", "this is no rate"),
+        ("bert.csv", "batch,1,2\n64,1,2\n", "this is not a throughput table"),
+        ("bert.csv", "global_batch_size,one\n64,1\n", "not a whole number"),
+        ("bert.csv", "global_batch_size,1\n64,fast\n", "this is not a rate"),
         ("bert.csv", "global_batch_size,1,2\n64,0,\n", "a batch size has no rate"),
-        ("notes.txt", "nothing", "there are no throughput tables"),
+        ("notes.txt", "nothing", "the folder has no throughput tables"),
     ],
 )
 def test_a_folder_that_has_no_usable_tables_is_refused(tmp_path, name, text, says):
@@ -122,10 +122,10 @@ def test_what_is_written_is_read_again(tmp_path):
 
 
 def test_jobs_of_no_trace_and_of_a_calendar_are_not_written(tmp_path):
-    with pytest.raises(InputError, match="is none of a trace of ElasticFlow"):
+    with pytest.raises(InputError, match="is not of a trace of ElasticFlow"):
         write_trace(JobSet([plain_job(work=5)], submit_is_relative=True), tmp_path / "no.csv")
     dated = JobSet(generated_jobs(made_up_throughputs(), 2))
-    with pytest.raises(InputError, match="submit times of a calendar"):
+    with pytest.raises(InputError, match="calendar submit times"):
         write_trace(dated, tmp_path / "no.csv")
 
 
@@ -169,9 +169,9 @@ def test_a_workload_is_named_in_a_text():
     assert len(jobs) == 20
     assert all(job.deadline_us is None for job in jobs)
     with pytest.raises(InputError, match="number of jobs is missing"):
-        jobs_named("elasticflow(seed=1)", None)
+        draw_jobs("elasticflow(seed=1)", None)
     with pytest.raises(InputError, match="needs throughput tables"):
-        jobs_named("elasticflow(n=3)", None)
+        draw_jobs("elasticflow(n=3)", None)
 
 
 def test_made_up_throughputs_grow_with_gpus_and_then_fall_like_measured_ones():

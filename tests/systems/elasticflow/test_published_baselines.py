@@ -116,7 +116,7 @@ def ratios(of, fractions):
 
 
 def best_ratio(of):
-    """By bisection: at a ratio, each job needs a fraction, and the GPUs must be enough for all."""
+    """Return the best ratio by bisection: at a ratio each job needs a fraction, and the GPUs must suffice."""
 
     def fits(ratio):
         time_s = ratio * of.isolated - of.elapsed_s

@@ -18,7 +18,7 @@ from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.elasticflow.published.chronus import ChronusRun, LeaseSolver, chronus
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp, LeaseProblem, interval_model
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, packed, postponed
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
 
 RUNS = (
@@ -32,10 +32,12 @@ RUNS = (
 ONE_GPU = Servers(1, 1)
 
 
-def replayed(shared: Path, name: str, solver: LeaseSolver | None = None) -> tuple[list[TraceJob], Servers, ChronusRun]:
+def replay_run(
+    shared: Path, name: str, solver: LeaseSolver | None = None
+) -> tuple[list[TraceJob], Servers, ChronusRun]:
     """A recorded run, run anew."""
     recorded = ChronusRecord.read(shared, name)
-    return recorded.jobs, recorded.servers, recorded.repeated(solver)
+    return recorded.jobs, recorded.servers, recorded.rerun(solver)
 
 
 def job(index: int, submit_s: int, duration_s: int, deadline_s: int, gpus: int = 1) -> TraceJob:
@@ -44,7 +46,7 @@ def job(index: int, submit_s: int, duration_s: int, deadline_s: int, gpus: int =
 
 
 def ends(run: ChronusRun) -> dict[int, float]:
-    """When each job ended."""
+    """Return the end of each job."""
     return {each.index: each.end_s for each in run.ends}
 
 
@@ -79,7 +81,7 @@ class Fails:
 @pytest.mark.parametrize("name", RUNS)
 def test_ends_gpus_stops_starts_and_met_deadlines_are_the_recorded_ones(shared: Path, name: str) -> None:
     recorded = ChronusRecord.read(shared, name)
-    run = recorded.repeated()
+    run = recorded.rerun()
     assert recorded.ends(run) == recorded.recorded_ends()
     assert run.accepted == recorded.record["satisfied"]
     assert run.accepted / (run.accepted + run.declined) == recorded.record["ddl_satis_ratio_reported"]
@@ -88,7 +90,7 @@ def test_ends_gpus_stops_starts_and_met_deadlines_are_the_recorded_ones(shared: 
 
 def test_events_are_those_of_the_published_log_of_figure_10(shared: Path) -> None:
     recorded = ChronusRecord.read(shared, "fig10/greedy_fallback")
-    run = recorded.repeated()
+    run = recorded.rerun()
     times_s, log = published_chronus_log(shared)
     assert len(times_s) == 4027
     for ours, row in zip(recorded.log(run, times_s), log, strict=True):
@@ -99,7 +101,7 @@ def test_events_are_those_of_the_published_log_of_figure_10(shared: Path) -> Non
 
 @pytest.mark.parametrize("name", RUNS[1:])
 def test_running_jobs_have_gpus_of_their_own(shared: Path, name: str) -> None:
-    jobs, servers, run = replayed(shared, name)
+    jobs, servers, run = replay_run(shared, name)
     for moment in run.moments:
         used = [gpu for each in moment.running.values() for gpu in each.gpus]
         assert len(used) == len(set(used))
@@ -108,7 +110,7 @@ def test_running_jobs_have_gpus_of_their_own(shared: Path, name: str) -> None:
 
 
 def test_a_solver_that_never_answers_gives_the_greedy_run_and_is_counted(shared: Path) -> None:
-    greedy, failing = (replayed(shared, "n4g8_first25/greedy_fallback", each)[2] for each in (None, Fails()))
+    greedy, failing = (replay_run(shared, "n4g8_first25/greedy_fallback", each)[2] for each in (None, Fails()))
     assert failing.ends == greedy.ends
     assert failing.moments == greedy.moments
     assert failing.n_fallbacks == failing.n_solves > 0
@@ -116,7 +118,7 @@ def test_a_solver_that_never_answers_gives_the_greedy_run_and_is_counted(shared:
 
 @pytest.mark.parametrize("name", ["n4g8_first25/greedy_fallback", "n16g8_195job/greedy_fallback"])
 def test_with_plans_of_the_lease_model_every_accepted_job_is_in_time(shared: Path, name: str) -> None:
-    _, _, run = replayed(shared, name, LeaseMilp(time_limit_s=60.0))
+    _, _, run = replay_run(shared, name, LeaseMilp(time_limit_s=60.0))
     refused = set(run.refused)
     assert all(each.is_met for each in run.ends if each.index not in refused)
     assert run.n_solves > 0
@@ -263,28 +265,28 @@ def test_jobs_that_cannot_be_planned_are_refused(bad: TraceJob) -> None:
 
 def test_packing_takes_the_latest_leases_wide_requests_first() -> None:
     requests = [LeaseRequest(1, 2, 3), LeaseRequest(2, 1, 3)]
-    plans = packed(requests, np.array([2, 1], dtype=np.int64), 2)
+    plans = pack(requests, np.array([2, 1], dtype=np.int64), 2)
     assert [None if each is None else each.tolist() for each in plans] == [[True, True, False], [False, False, True]]
 
 
 def test_of_requests_as_wide_those_with_little_slack_then_with_late_deadlines_come_first() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    by_slack = packed([LeaseRequest(1, 1, 3), LeaseRequest(1, 3, 4)], nothing, 1)
+    by_slack = pack([LeaseRequest(1, 1, 3), LeaseRequest(1, 3, 4)], nothing, 1)
     assert [each is not None and np.flatnonzero(each).tolist() for each in by_slack] == [[0], [1, 2, 3]]
-    by_deadline = packed([LeaseRequest(1, 1, 2), LeaseRequest(1, 2, 3)], nothing, 1)
+    by_deadline = pack([LeaseRequest(1, 1, 2), LeaseRequest(1, 2, 3)], nothing, 1)
     assert [each is not None and np.flatnonzero(each).tolist() for each in by_deadline] == [[0], [1, 2]]
 
 
 def test_a_request_that_does_not_fit_takes_nothing() -> None:
     requests = [LeaseRequest(2, 3, 3), LeaseRequest(1, 2, 3)]
     free = np.array([1, 2, 2], dtype=np.int64)
-    assert [each is None for each in packed(requests, free, 2)] == [True, False]
+    assert [each is None for each in pack(requests, free, 2)] == [True, False]
     assert not fits(requests, free, 2)
     assert fits(requests[1:], free, 2)
 
 
 def test_a_postponed_request_fits_with_the_earliest_deadline_that_bisection_finds() -> None:
-    assert postponed([LeaseRequest(1, 2, 2), LeaseRequest(1, 2, 2)], np.zeros(0, dtype=np.int64), 1).available == 4
+    assert postpone([LeaseRequest(1, 2, 2), LeaseRequest(1, 2, 2)], np.zeros(0, dtype=np.int64), 1).available == 4
 
 
 def test_bisection_begins_at_the_deadline_asked_for() -> None:
@@ -292,7 +294,7 @@ def test_bisection_begins_at_the_deadline_asked_for() -> None:
     others = [LeaseRequest(1, 3, 3), LeaseRequest(2, 1, 1), LeaseRequest(2, 1, 4), LeaseRequest(2, 2, 5)]
     nothing = np.zeros(0, dtype=np.int64)
     assert [fits([*others, LeaseRequest(2, 2, last)], nothing, 4) for last in (3, 4, 5)] == [True, False, True]
-    assert postponed([*others, LeaseRequest(2, 2, 4)], nothing, 4).available == 5
+    assert postpone([*others, LeaseRequest(2, 2, 4)], nothing, 4).available == 5
 
 
 # --- the lease model
@@ -320,7 +322,7 @@ def first_lease(requests: Sequence[LeaseRequest], plans: list[Plan] | None) -> i
 
 
 def is_kept(requests: Sequence[LeaseRequest], plans: list[Plan], n_gpus: int) -> bool:
-    """Whether plans give each job its leases and no lease more GPUs than there are."""
+    """Return whether plans give each job its leases and no lease more GPUs than exist."""
     used: Counter[int] = Counter()
     for each, plan in zip(requests, plans, strict=True):
         if plan.shape != (each.available,) or int(plan.sum()) != each.needed:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bfreplay.experiments.parity.gavel import FOLLOW_A_RULE
-from bfreplay.experiments.parity.recorded.gavel_simulations import completion_s, record_of, replayed
+from bfreplay.experiments.parity.recorded.gavel_simulations import completion_s, record_of, replay_scenario
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.runs import RunResult
@@ -24,7 +24,7 @@ def _figures(run: RunResult) -> tuple[float, float]:
 
 
 def _run(record: dict[str, Any], folder: Path, spec: str) -> RunResult:
-    return replayed(record, folder, policy_of(f"gavel.{spec}", t_fwd_s=120, solver=ExactSolver()))
+    return replay_scenario(record, folder, policy_of(f"gavel.{spec}", t_fwd_s=120, solver=ExactSolver()))
 
 
 @pytest.mark.parametrize(

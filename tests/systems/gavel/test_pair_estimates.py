@@ -17,7 +17,7 @@ from bfreplay.runs import RunResult
 from bfreplay.runs.run_record import LearningCost
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.options import GavelOptions
-from bfreplay.systems.gavel.pair_estimates import PairEstimator, RelativeRates, completed
+from bfreplay.systems.gavel.pair_estimates import PairEstimator, RelativeRates, complete_matrix
 from bfreplay.systems.gavel.policies import gavel_policy
 from bfreplay.systems.gavel.throughputs import read_throughputs
 from bfreplay.workload import Colocation, ElasticJob, JobSet
@@ -89,10 +89,10 @@ def test_a_matrix_of_low_rank_is_completed_and_a_row_of_nothing_stays_zero():
     truth = rng.uniform(0, 1, (8, 2)) @ rng.uniform(0, 1, (2, 40))
     is_measured = np.ones_like(truth)
     is_measured[-1, ::2] = 0
-    found = completed(np.where(is_measured > 0, truth, 99.0), is_measured, np.random.RandomState(0))
+    found = complete_matrix(np.where(is_measured > 0, truth, 99.0), is_measured, np.random.RandomState(0))
     assert np.abs(found - truth).max() < 0.1
     is_measured[-1] = 0
-    assert not completed(truth, is_measured, np.random.RandomState(0))[-1].any()
+    assert not complete_matrix(truth, is_measured, np.random.RandomState(0))[-1].any()
 
 
 def test_a_job_that_is_not_measured_at_all_is_taken_for_a_random_reference(relative):
@@ -246,7 +246,7 @@ def test_an_impossible_option_is_named(policy, column):
 def test_jobs_on_several_nodes_and_rates_alone_that_are_missing_are_refused():
     with pytest.raises(InputError, match="'wide' needs 2"):
         run([job("wide", "one", 100, gang=2)], GavelOptions(profiled=0.5))
-    with pytest.raises(InputError, match="none on one node"):
+    with pytest.raises(InputError, match="none was measured on one node"):
         run([job("x", "one", 100)], GavelOptions(profiled=0.5), Colocation({("one", "one", 1, "a"): (5.0, 5.0)}))
 
 

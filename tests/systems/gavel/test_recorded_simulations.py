@@ -12,7 +12,7 @@ from bfreplay.experiments.parity.recorded.gavel_simulations import (
     completion_s,
     record_of,
     recorded_rounds,
-    replayed,
+    replay_scenario,
 )
 
 _ROUNDING_S = 1e-6
@@ -26,7 +26,7 @@ def scenario(request: pytest.FixtureRequest, shared: Path, tmp_path_factory: pyt
     found = []
     for name, result in record["results"].items():
         policy = RecordedPolicy(name, RecordedShares(name, result["allocation_events"]), record["seed"])
-        run = replayed(record, folder, policy, record_nodes=True)
+        run = replay_scenario(record, folder, policy, record_nodes=True)
         found.append((name, result, policy, run))
     return found
 
@@ -55,9 +55,9 @@ def test_every_job_completes_when_it_did(scenario) -> None:
 def test_shares_are_recomputed_and_leases_extended_as_often(scenario) -> None:
     for name, result, policy, _ in scenario:
         asked = [event for event in result["allocation_events"] if event["allocation"]]
-        assert policy.counted["n_recomputations"] == len(asked), name
-        assert policy.counted["lease_extensions"] == result["lease_extensions"], name
-        assert policy.counted["lease_opportunities"] == result["lease_extension_opportunities"], name
+        assert policy.counts["n_recomputations"] == len(asked), name
+        assert policy.counts["lease_extensions"] == result["lease_extensions"], name
+        assert policy.counts["lease_opportunities"] == result["lease_extension_opportunities"], name
 
 
 def test_nodes_are_as_busy(scenario) -> None:
@@ -65,7 +65,7 @@ def test_nodes_are_as_busy(scenario) -> None:
     for name, result, policy, run in scenario:
         end_s = result["total_duration_from_t0"]
         there = sum(result["per_worker_busy_seconds"].values()) / len(result["per_worker_busy_seconds"]) / end_s
-        busy_s = policy.counted["busy_node_s"] / len(result["per_worker_busy_seconds"])
+        busy_s = policy.counts["busy_node_s"] / len(result["per_worker_busy_seconds"])
         assert busy_s / end_s == pytest.approx(there, rel=1e-9), name
         if result["cluster_utilization"] is not None:
             assert there == pytest.approx(result["cluster_utilization"], rel=1e-9), name

@@ -69,7 +69,7 @@ def test_a_schedule_of_the_original_gives_its_run(shared, which, name):
 def test_equal_shares_and_allox_repeat_the_published_run(shared, name):
     published = recorded.golden(shared, "published_results")[f"tacc_32gpus/{name}/simulation"]
     policy = shockwave_policy(name)(ShockwaveOptions(published=True))
-    run = recorded.replayed(recorded.trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
+    run = recorded.replay_jobs(recorded.trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
     assert policy.published_metrics().jct_s == pytest.approx(published["jct_list"], abs=1e-9)
     assert run.summary["policy"]["lease_extensions"] == published["num_lease_extensions"]
 
@@ -78,7 +78,7 @@ def test_shockwave_comes_as_near_to_the_published_run_as_its_own_repetitions(sha
     """Plans are not unique, and the published ones hung on a time limit."""
     published = recorded.golden(shared, "published_results")["tacc_32gpus/shockwave/simulation"]
     policy = shockwave_policy("shockwave").from_options(t_fwd_s=120.0, solver=ExactSolver(), published=True)
-    found = recorded.replayed(recorded.trace_jobs(shared, "120_0.2", "tacc"), 32, policy).summary["policy"]
+    found = recorded.replay_jobs(recorded.trace_jobs(shared, "120_0.2", "tacc"), 32, policy).summary["policy"]
     own = found["published"]
     assert own["makespan_s"] == pytest.approx(published["makespan"], rel=0.05)
     assert own["average_jct_s"] == pytest.approx(published["avg_jct"], rel=0.03)

@@ -23,7 +23,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError, printable
-from bfreplay.wording import aligned
+from bfreplay.wording import aligned_lines
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE = 0.05
@@ -238,4 +238,4 @@ def spread_text(rows: Sequence[Spread]) -> str:
         lengths = ("-" if length is None else f"{length:,.0f}" for length in row.idle_interval_length_s.values())
         cells.append((str(row.assignment), f"{row.mean_idle_nodes:,.2f}", f"{row.idle_intervals:,}", *lengths))
     title = "the same log under each rule: idle node-hours are the same, lengths of idle intervals differ"
-    return "\n".join([title, *aligned(cells)]) + "\n"
+    return "\n".join([title, *aligned_lines(cells)]) + "\n"

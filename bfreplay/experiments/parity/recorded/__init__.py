@@ -1,1 +1,1 @@
-"""What the published programs left behind, as inputs for a repetition and as the results that it should have."""
+"""Records of the published programs: inputs and expected results of a rerun."""

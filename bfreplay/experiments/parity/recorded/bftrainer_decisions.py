@@ -16,12 +16,12 @@ Record = dict[str, Any]
 
 @cache
 def decision_records(shared: Path) -> tuple[Record, ...]:
-    """All recorded decisions of golden/bftrainer/decisions.json.gz, in file order."""
+    """Read all recorded decisions of golden/bftrainer/decisions.json.gz, in file order."""
     return tuple(golden(shared, "bftrainer/decisions"))
 
 
 def problem_of(record: Record) -> AllocationProblem:
-    """The decision's inputs: gain is T_fwd times the curve, a loss is the objective rate now times the cost."""
+    """Return the problem of a decision: gain is T_fwd times the curve, a loss the current rate times the cost."""
     current = np.array([len(nodes) for nodes in record["current_nodes"]], dtype=np.int64)
     min_nodes = np.array(record["min_nodes"], dtype=np.int64)
     max_nodes = np.array(record["max_nodes"], dtype=np.int64)

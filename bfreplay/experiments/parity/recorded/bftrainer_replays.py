@@ -1,4 +1,4 @@
-"""The recorded replays of BFTrainer's published program: inputs for our replay, and the log that it should write."""
+"""Recorded replays of BFTrainer's published program: inputs of our replay, and its expected log."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ LOG_COLUMNS = {
     "nNrun": "n_nodes_used",
     "PreCost": "preemption_cost_samples",
 }
-"""Columns of the published step log, and of the decision table."""
+"""Columns of the published step log, and those of the decision table."""
 
 
 def time_us(text: str) -> int:
-    """A time of the records in microseconds."""
+    """Return a time of the records in microseconds."""
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1_000_000
 
 
 @dataclass
 class PublishedReplay:
-    """A recorded replay: its log of nodes, its jobs, and what the program decided and logged."""
+    """Recorded replay: its log of nodes, its jobs, and the decisions and log of the program."""
 
     run: str
     record: dict[str, Any]
@@ -73,35 +73,35 @@ class PublishedReplay:
 
     @property
     def step_log(self) -> list[list[Any]]:
-        """The rows of the log, an entry for the time and for each of ``LOG_COLUMNS``."""
+        """Rows of the log, an entry for the time and for each of ``LOG_COLUMNS``."""
         log = self.record["step_log"]
         return [list(row) for row in zip(log["evtTime"], *(log[name] for name in LOG_COLUMNS), strict=True)]
 
     @cached_property
-    def repeated(self) -> Repetition:
+    def rerun(self) -> Rerun:
         """Our replay with the recorded decisions."""
         policy = RecordedPolicy(self)
         settings = ReplaySettings(self.record["max_parallel_jobs"], Semantics.PUBLISHED, seed_map=policy.first)
         run_settings = RunSettings(efficiency=False, bound=False)
-        return Repetition(policy, run_replay(self.events, self.jobs, policy, settings, run_settings))
+        return Rerun(policy, run_replay(self.events, self.jobs, policy, settings, run_settings))
 
 
 @dataclass
-class Repetition:
-    """A recorded replay, repeated: what its decisions were like, and the run."""
+class Rerun:
+    """Rerun of a recorded replay: its policy with all decisions, and the run."""
 
     policy: RecordedPolicy
     run: RunResult
 
     def step_log(self) -> list[list[Any]]:
-        """The rows of ``PublishedReplay.step_log``, from our tables."""
+        """Return the rows of ``PublishedReplay.step_log``, from our tables."""
         ours = self.run.table("decisions").to_pydict()
         times = [time.strftime("%Y-%m-%d %H:%M:%S") for time in ours["time"]]
         rows = zip(times, *(ours[name] for name in LOG_COLUMNS.values()), strict=True)
         return [list(row) for row in rows][1:]  # the first seeds the map, which the published program does not log
 
     def final_progress(self) -> dict[str, float]:
-        """Samples done of each job that is not finished."""
+        """Return the samples done of each job that is not finished."""
         jobs = self.run.table("jobs").to_pydict()
         return {
             name: done
@@ -111,9 +111,9 @@ class Repetition:
 
 
 def _events(path: Path, record: dict[str, Any]) -> NodeEvents:
-    """The log of nodes, from ``window_start`` to the last event.
+    """Return the log of nodes, from ``window_start`` to the last event.
 
-    The first time has no row when no node was idle then; the program stopped before ``window_end``.
+    The first time has no row if no node was idle then; the program stopped before ``window_end``.
     """
     with gzip.open(path, "rt") as stream:
         rows = list(csv.DictReader(stream))
@@ -131,13 +131,7 @@ def _events(path: Path, record: dict[str, Any]) -> NodeEvents:
 
 
 class RecordedPolicy(Policy):
-    """Answers every decision with the nodes that the published program gave.
-
-    Parameters
-    ----------
-    published
-        The replay.
-    """
+    """Policy that takes every decision of a published replay."""
 
     name = "recorded"
 
@@ -148,14 +142,14 @@ class RecordedPolicy(Policy):
         self._jobs = [job.name for job in published.jobs]
         self._t_fwd_s = published.record["t_fwd_s"]
         self.questions: list[list[Any]] = []
-        """Of each decision: its time, the jobs, how many nodes each holds, and idle nodes."""
+        """Time, jobs, nodes of each job, and idle nodes of each decision."""
         self.problems: list[AllocationProblem] = []
-        """Each decision as the MILP has it, without the published limit."""
+        """Problem of each decision, without the published limit."""
         self.counts: list[NDArray[np.int64]] = []
-        """(J,) the recorded answer to each."""
+        """Recorded answer to each, (J,)."""
 
     def decide(self, state: PolicyState) -> Decision:
-        """The recorded decision of this time."""
+        """Return the recorded decision of this time."""
         recorded = self._recorded[state.time_us]
         jobs = [self._jobs[j] for j in state.job]
         self.questions.append([recorded["time"], jobs, state.current.tolist(), state.n_idle])
@@ -166,7 +160,7 @@ class RecordedPolicy(Policy):
         return decision
 
     def first(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
-        """The recorded map of the start."""
+        """Return the recorded map of the start."""
         initial = self._first["initial"]
         return self._decision([initial.get(self._jobs[j], []) for j in state.job])
 
@@ -176,7 +170,7 @@ class RecordedPolicy(Policy):
 
 
 def recorded_questions(published: PublishedReplay) -> list[list[Any]]:
-    """What the published program was asked, as ``RecordedPolicy.questions``."""
+    """Return the decisions of the published program in the form of ``RecordedPolicy.questions``."""
     return [
         [each["time"], each["jobs"], [len(nodes) for nodes in each["current"]], len(each["nodes"])]
         for each in published.record["decisions"]
@@ -184,12 +178,12 @@ def recorded_questions(published: PublishedReplay) -> list[list[Any]]:
 
 
 def under_limit(problem: AllocationProblem) -> AllocationProblem:
-    """The decision with the published model's limit on changes."""
+    """Return the decision with the published model's limit on changes."""
     return replace(problem, change_limit=published_change_limit(problem.capacity))
 
 
 def objectives(policy: RecordedPolicy) -> tuple[list[float], list[float]]:
-    """Of each decision the optimum under the published limit, and what the recorded answer is worth."""
+    """Return the optimum under the published limit, and the value of the recorded answer, of each decision."""
     problems = [under_limit(problem) for problem in policy.problems]
     optima = [ExactSolver().solve(problem).objective for problem in problems]
     return optima, [objective_of(problem, counts) for problem, counts in zip(problems, policy.counts, strict=True)]

@@ -1,4 +1,4 @@
-"""Recorded runs of ElasticFlow's published programs, and the same runs by ours."""
+"""Recorded runs of ElasticFlow's published programs, and our reruns."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _EVENT_DIGITS = 9  # of efficiencies
 
 @cache
 def tables(shared: Path, gpu_type: str) -> Throughputs:
-    """The throughputs on GPUs of a type."""
+    """Read the throughputs on GPUs of a type."""
     return read_throughputs(shared / f"data/elasticflow/throughputs_{gpu_type}")
 
 
 def jobs_of(shared: Path, trace: str, gpu_type: str) -> tuple[list[TraceJob], list[str]]:
-    """The jobs of a trace in the order of the file, with the times that it gives them, and their names."""
+    """Read the jobs of a trace in the order of the file, with its times, and their names."""
     path = shared / "data/elasticflow" / trace
     jobs = read_trace(path, tables(shared, gpu_type))
     with path.open(newline="") as file:
@@ -53,16 +53,16 @@ def jobs_of(shared: Path, trace: str, gpu_type: str) -> tuple[list[TraceJob], li
     start_s = first_s // WHOLE_HOUR_S * WHOLE_HOUR_S  # the times of a job set count from it
     of_name = {job.name: trace for job, trace in zip(jobs, trace_jobs(jobs.jobs), strict=True)}
     names = [row["job_id"] for row in rows]
-    return [_moved(of_name[name], row, start_s) for row, name in enumerate(names)], names
+    return [_shift(of_name[name], row, start_s) for row, name in enumerate(names)], names
 
 
-def _moved(job: TraceJob, index: int, by_s: int) -> TraceJob:
+def _shift(job: TraceJob, index: int, by_s: int) -> TraceJob:
     deadline_s = job.deadline_s if job.is_best_effort else job.deadline_s + by_s
     return replace(job, index=index, submit_s=job.submit_s + by_s, deadline_s=deadline_s)
 
 
 def servers_of(path: Path) -> Servers:
-    """The cluster of a file of cluster_specs."""
+    """Read the cluster of a file of cluster_specs."""
     with path.open(newline="") as file:
         (row,) = csv.DictReader(file)
     return Servers(int(row["num_switch"]) * int(row["num_node_p_switch"]), int(row["num_gpu_p_node"]))
@@ -70,7 +70,7 @@ def servers_of(path: Path) -> Servers:
 
 @dataclass
 class RecordedRun:
-    """A recorded run of one schedule, and what the program was given for it."""
+    """Recorded run of one schedule, and the inputs of the program."""
 
     name: str
     record: dict[str, Any]
@@ -80,7 +80,7 @@ class RecordedRun:
 
     @classmethod
     def read(cls, shared: Path, file: str, name: str) -> RecordedRun:
-        """The run ``name`` of a file, such as ``n1g8_syn10tight/themis`` of small_n1g8."""
+        """Read the run ``name`` of a file, such as ``n1g8_syn10tight/themis`` of small_n1g8."""
         record = golden(shared, f"elasticflow/{file}")["runs"][name]
         meta = record["meta"]
         jobs, names = jobs_of(shared, meta["trace"], meta["gpu_type"])
@@ -89,21 +89,21 @@ class RecordedRun:
 
     @property
     def schedule(self) -> str:
-        """The published name of the schedule."""
+        """Published name of the schedule."""
         return str(self.record["meta"]["schedule"])
 
     @cached_property
-    def repeated(self) -> PublishedRun:
-        """The run by our program."""
+    def rerun(self) -> PublishedRun:
+        """Rerun by our program."""
         return PROGRAMS[self.schedule](self.jobs, self.servers, self.record["meta"]["scheduling_slot"])
 
     def ends(self) -> dict[str, list[Any]]:
-        """Of each job of our run that ended: start, end, GPUs, and whether this end is in time."""
+        """Return start, end, GPUs, and whether the end is in time, by job that ended in our run."""
         return {
             self.names[end.index]: [
                 None if end.start_s == NO_START_S else end.start_s, end.end_s, end.gpus, self._is_in_time(end),
             ]
-            for end in self.repeated.ends
+            for end in self.rerun.ends
         }  # fmt: skip
 
     def _is_in_time(self, end: JobEnd) -> bool | None:
@@ -111,12 +111,12 @@ class RecordedRun:
         return None if job.is_best_effort else end.end_s <= job.deadline_s
 
     def recorded_ends(self) -> dict[str, list[Any]]:
-        """The same of the record."""
+        """Return the same of the record."""
         return {row[0]: row[1:] for row in self.record["per_job"]}
 
     def events(self) -> list[list[Any]]:
-        """Time, GPU map and efficiency of each event of our run."""
-        moments = self.repeated.moments
+        """Return time, GPU map and efficiency of each event of our run."""
+        moments = self.rerun.moments
         return [
             [each.time_s, self.gpu_map(each), round(efficiency(self.jobs, each, self.servers.n_gpus), _EVENT_DIGITS)]
             for each in moments
@@ -133,7 +133,7 @@ class RecordedRun:
         return jobs
 
     def gpu_map(self, moment: Moment) -> list[list[int | None]]:
-        """Return jobs of all GPUs, as pairs of a job, or ``None``, and how many GPUs in a row it has."""
+        """Return jobs of all GPUs, as pairs of a job, or ``None``, and its number of GPUs in a row."""
         pairs: list[list[int | None]] = []
         for job in self.job_of_gpu(moment):
             if pairs and pairs[-1][0] == job:
@@ -144,14 +144,14 @@ class RecordedRun:
 
 
 def runs(shared: Path, files: Sequence[str] = FILES) -> list[RecordedRun]:
-    """All recorded runs of these files."""
+    """Read all recorded runs of these files."""
     return [
         RecordedRun.read(shared, file, name) for file in files for name in golden(shared, f"elasticflow/{file}")["runs"]
     ]
 
 
 def published_log(shared: Path, schedule: str) -> dict[str, list[Any]]:
-    """Start, end, GPUs of each job in the log of figure 10 that the authors published."""
+    """Read start, end, GPUs of each job from the published log of figure 10."""
     with (shared / f"golden/elasticflow/published_fig10_logs/{schedule}/job.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     return {row["job_id"]: [_seconds(row["start_time"]), float(row["end_time"]), int(row["num_gpu"])] for row in rows}
@@ -163,7 +163,7 @@ def _seconds(text: str) -> float | None:
 
 @dataclass
 class ChronusRecord:
-    """A recorded run of Chronus, and what the program was given for it."""
+    """Recorded run of Chronus, and the inputs of the program."""
 
     record: dict[str, Any]
     jobs: list[TraceJob]
@@ -173,15 +173,15 @@ class ChronusRecord:
 
     @classmethod
     def read(cls, shared: Path, name: str) -> ChronusRecord:
-        """The run ``name``, such as ``fig10/greedy_fallback``."""
+        """Read the run ``name``, such as ``fig10/greedy_fallback``."""
         record = chronus_records(shared)[name]
         meta = record["meta"]
         jobs, names = jobs_of(shared, f"traces/{meta['trace']}.csv", meta["gpu_type"])
         slot_s = 60 if name.endswith("slot60") else 240
         return cls(record, jobs, names, Servers(meta["nodes"], meta["gpus_per_node"]), slot_s)
 
-    def repeated(self, solver: LeaseSolver | None = None) -> ChronusRun:
-        """The run by our program."""
+    def rerun(self, solver: LeaseSolver | None = None) -> ChronusRun:
+        """Repeat the run by our program."""
         meta = self.record["meta"]
         return chronus(
             self.jobs, self.servers, meta["check_time_interval"], lease_s=meta["lease_term_interval"],
@@ -189,18 +189,18 @@ class ChronusRecord:
         )  # fmt: skip
 
     def ends(self, run: ChronusRun) -> dict[str, list[Any]]:
-        """End, GPUs, stops, starts, and whether the deadline was met, of each job."""
+        """Return end, GPUs, stops, starts, and whether the deadline was met, by job."""
         return {
             self.names[end.index]: [end.end_s, end.gpus, run.stops[end.index], run.starts[end.index], end.is_met]
             for end in run.ends
         }
 
     def recorded_ends(self) -> dict[str, list[Any]]:
-        """The same of the record."""
+        """Return the same of the record."""
         return {row[0]: row[1:] for row in self.record["per_job"]}
 
     def log(self, run: ChronusRun, times_s: Sequence[float]) -> list[list[Any]]:
-        """Free GPUs, running jobs and efficiency at these times."""
+        """Return free GPUs, running jobs and efficiency at these times."""
         events = {each.time_s: each for each in run.moments}
         rows, last = [], Moment(0.0, {})
         for time_s in times_s:
@@ -213,13 +213,13 @@ class ChronusRecord:
 
 
 def chronus_records(shared: Path) -> dict[str, Any]:
-    """The recorded runs of Chronus by name."""
+    """Read the recorded runs of Chronus by name."""
     found: dict[str, Any] = golden(shared, "elasticflow/chronus")["runs"]
     return found
 
 
 def published_chronus_log(shared: Path) -> tuple[list[float], list[list[Any]]]:
-    """Times, and rows as in ``ChronusRecord.log``, of the log of figure 10 that the authors published."""
+    """Read times, and rows as in ``ChronusRecord.log``, from the published log of figure 10."""
     with gzip.open(shared / "golden/elasticflow/published_fig10_logs/chronus/resource.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
     log = [[int(row["free_resource"]), int(row["running_num"]), float(row["ce"])] for row in rows]

@@ -1,4 +1,4 @@
-"""Published instances of Gavel's policies, and what the original answered to them."""
+"""Published instances of Gavel's policies, and the answers of the original."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy
 
 @dataclass(frozen=True)
 class Call:
-    """One recomputation: the problem, the entities if there are any, and the record of what came out, as written."""
+    """One recomputation: the problem, its entities if any, and the recorded answer as written."""
 
     problem: ShareProblem
     hierarchy: Hierarchy | None
@@ -27,21 +27,21 @@ class Call:
 
     @property
     def exact_objective(self) -> float:
-        """The optimum that another solver found from the published formulas."""
+        """Optimum of the published formulas by another solver."""
         return float(self.output["objective"]["independent_exact"])
 
     def recorded_shares(self) -> TimeShares:
-        """The original's allocation."""
+        """Return the original's allocation."""
         return shares_of(self.output["allocation"], self.problem)
 
     def per_job(self, name: str) -> np.ndarray:
-        """Numbers of the record that are given job by job."""
+        """Return numbers of the record by job."""
         return np.array([float(self.output[name][str(job)]) for job in self.problem.job])
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A sequence of calls to one policy object."""
+    """Sequence of calls to one policy object."""
 
     id: str
     policy: str
@@ -52,7 +52,7 @@ class Instance:
 
 @cache
 def instances(shared: Path) -> dict[str, Instance]:
-    """All instances by their id, in the order of the file."""
+    """Read all instances by their id, in the order of the file."""
     written = golden(shared, "gavel/policy_instances")["instances"]
     return {
         one["id"]: Instance(
@@ -70,14 +70,14 @@ def instances(shared: Path) -> dict[str, Instance]:
 
 
 def instances_of(shared: Path, *policies: str) -> list[Instance]:
-    """The instances of these policies, by the original's names; at least one of each."""
+    """Return the instances of these policies, by the original's names; at least one of each."""
     found = [one for one in instances(shared).values() if one.policy in policies]
     assert {one.policy for one in found} == set(policies)
     return found
 
 
 def problem_of(given: dict[str, Any]) -> ShareProblem:
-    """Jobs in the order of their numbers, types in the order of the alphabet."""
+    """Return the problem, with jobs by number and types in alphabetical order."""
     types = sorted(given["cluster_spec"])
     jobs = sorted(int(job) for job in given["throughputs"])
     position = {job: k for k, job in enumerate(jobs)}
@@ -112,7 +112,7 @@ def problem_of(given: dict[str, Any]) -> ShareProblem:
 
 
 def hierarchy_of(entities: dict[str, Any] | None, inner: Any = None) -> Hierarchy | None:
-    """The entities of an input, with the inner policy of each or of all; ``None`` where there are none."""
+    """Return the entities of an input, with the inner policy of each or of all; ``None`` without entities."""
     if not entities:
         return None
     owner = {job: name for name, one in entities.items() for job in one["jobs"]}
@@ -121,7 +121,7 @@ def hierarchy_of(entities: dict[str, Any] | None, inner: Any = None) -> Hierarch
 
 
 def levels(shares: TimeShares, problem: ShareProblem, variant: str = "perf") -> NDArray[np.float64]:
-    """(m,) throughput over that with time split over types like the cluster; agnostic: the share of time."""
+    """Return throughput over that with time split like the cluster, (m,); agnostic: the share of time."""
     if variant == "agnostic":
         total: NDArray[np.float64] = shares.share.sum(axis=1)
         return total
@@ -131,7 +131,7 @@ def levels(shares: TimeShares, problem: ShareProblem, variant: str = "perf") -> 
 
 
 def figure_11(shared: Path) -> Iterator[tuple[dict[str, Any], ShareProblem, Hierarchy]]:
-    """The points of figure 11: the record, the problem, and its entities."""
+    """Yield the points of figure 11: the record, the problem, and its entities."""
     written = golden(shared, "gavel/hierarchical_fig11")
     for point in written["series"]:
         given = {"cluster_spec": written["cluster_spec"], "throughputs": point["throughputs"]}
@@ -141,7 +141,7 @@ def figure_11(shared: Path) -> Iterator[tuple[dict[str, Any], ShareProblem, Hier
 
 
 def shares_of(allocation: dict[str, dict[str, float]], problem: ShareProblem) -> TimeShares:
-    """An allocation of the original as shares; those of pairs that the problem does not have are left out."""
+    """Return an allocation of the original as shares, without pairs that the problem does not have."""
     position = {int(job): k for k, job in enumerate(problem.job)}
     pair_at = {(int(a), int(b)): k for k, (a, b) in enumerate(problem.pair)}
     share = np.zeros((problem.n_jobs, problem.n_types))

@@ -29,7 +29,7 @@ _DO_NOT_KNOW_TYPES = ("fifo", "max_min_fairness", "finish_time_fairness", "min_t
 
 
 class RecordedShares(SharePolicy):
-    """Answers with the shares of a record, one recomputation after the other."""
+    """Recorded shares, one recomputation after the other."""
 
     def __init__(self, policy: str, events: list[dict[str, Any]]) -> None:
         self.uses_pairs = "packed" in policy or policy == "gandiva"
@@ -40,7 +40,7 @@ class RecordedShares(SharePolicy):
         self._n = 0
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """The next ones of the record."""
+        """Return the next recorded shares."""
         allocation = self._events[self._n]["allocation"]
         self._n += 1
         types = problem.type_names
@@ -51,29 +51,28 @@ class RecordedShares(SharePolicy):
         return TimeShares(np.array(alone), np.array(pairs).reshape(-1, len(types)))
 
     def forget(self) -> None:
-        """Begin with the first ones again."""
+        """Restart from the first shares."""
         self._n = 0
 
 
 class RecordedPolicy(GavelPolicy):
-    """Gavel's rounds on recorded shares; keeps what ran in each round."""
+    """Gavel's rounds on recorded shares; records the jobs of each round."""
 
     def __init__(self, name: str, shares: SharePolicy, seed: int) -> None:
         self.name = f"gavel.{name}"
-        self._given = shares
         self.rounds: list[list[Any]] = []
-        """As ``recorded_rounds`` has them."""
-        self.counted: dict[str, object] = {}
+        """Rounds in the form of ``recorded_rounds``."""
+        self.counts: dict[str, object] = {}
         super().__init__(GavelOptions(published=True, seed=seed))
         self.shares = shares
 
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
-        """None; those of the record replace them."""
+        """Return empty shares; those of the record replace them."""
         return RecordedShares("", [])
 
     def decide(self, state: PolicyState) -> Decision:
-        """The next round."""
+        """Return the next round."""
         decision = super().decide(state)
         ran = self.assignment
         assert ran is not None
@@ -87,18 +86,18 @@ class RecordedPolicy(GavelPolicy):
         }
         if run:
             self.rounds.append([state.time_us / 1e6, run])
-        self.counted = self.summary()
+        self.counts = self.summary()
         return decision
 
 
 def record_of(shared: Path, scenario: str) -> dict[str, Any]:
-    """What the published program wrote down of a scenario."""
+    """Read the record of a scenario."""
     record: dict[str, Any] = golden(shared, f"gavel/simulations/{scenario}")
     return record
 
 
 def recorded_rounds(result: dict[str, Any]) -> list[list[Any]]:
-    """Of each round in which something ran: its time, and of each job the node type, the nodes and the steps."""
+    """Return each round with jobs: its time, and node type, nodes and steps by job."""
     return [
         [
             each["t"],
@@ -113,8 +112,8 @@ def recorded_rounds(result: dict[str, Any]) -> list[list[Any]]:
     ]
 
 
-def replayed(record: dict[str, Any], folder: Path, policy: GavelPolicy, **settings: Any) -> RunResult:
-    """The scenario's trace on its cluster, from the files that a user would have."""
+def replay_scenario(record: dict[str, Any], folder: Path, policy: GavelPolicy, **settings: Any) -> RunResult:
+    """Replay the scenario's trace on its cluster, from the files that a user would have."""
     trace, table = folder / f"{record['scenario']}.trace", folder / f"{record['scenario']}.json"
     trace.write_text(record["trace"])
     table.write_text(json.dumps(record["throughputs"]))
@@ -129,7 +128,7 @@ def replayed(record: dict[str, Any], folder: Path, policy: GavelPolicy, **settin
 
 
 def completion_s(run: RunResult) -> dict[int, float | None]:
-    """Seconds from submission to completion of each job; ``None`` for one that did not complete."""
+    """Return the completion time (JCT) of each job in seconds; ``None`` if it did not complete."""
     table = run.jobs
     jct = (table["finished"] - table["submitted"]).dt.total_seconds()
     return {job: None if np.isnan(value) else float(value) for job, value in enumerate(jct)}

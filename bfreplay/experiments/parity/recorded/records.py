@@ -13,12 +13,12 @@ from bfreplay.errors import InputError
 
 @cache
 def read_record(path: Path) -> Any:
-    """The content of a JSON file, compressed or not, read once; not to be changed.
+    """Read a JSON file, compressed or not, once; the result must not be changed.
 
     Raises
     ------
     InputError
-        It is no JSON file.
+        Not a JSON file.
     """
     try:
         content = path.read_bytes()
@@ -28,5 +28,5 @@ def read_record(path: Path) -> Any:
 
 
 def golden(shared: Path, name: str) -> Any:
-    """The record ``golden/NAME.json.gz``."""
+    """Read the record ``golden/NAME.json.gz``."""
     return read_record(shared / "golden" / f"{name}.json.gz")

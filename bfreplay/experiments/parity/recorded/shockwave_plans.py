@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.experiments.parity.recorded.records import read_record
-from bfreplay.experiments.parity.recorded.shockwave_schedules import TRACES, golden, replayed, trace_jobs
+from bfreplay.experiments.parity.recorded.shockwave_schedules import TRACES, golden, replay_jobs, trace_jobs
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.rounds.state import RoundState
 from bfreplay.systems.shockwave.options import PlannedOptions
@@ -28,51 +28,51 @@ RUNS = {
 """Key of ``TRACES``, solves, configuration."""
 
 HEAVIEST = 1e6
-"""Recorded objectives with larger weights are beyond what a solver can tell apart."""
+"""Recorded objectives with larger weights are beyond the precision of a solver."""
 
 
 @dataclass
 class RecordedPlan:
-    """One recorded plan, and ours for the same inputs."""
+    """Recorded plan, and ours for the same inputs."""
 
     solve: dict[str, Any]
     problem: PlanProblem
     values: RoundValues
     plan: Plan
     latest_targets: list[float]
-    """Finish times predicted last, one a job."""
+    """Last predicted finish time of each job."""
 
     @property
     def theirs(self) -> NDArray[np.bool_]:
-        """(N, F) who runs in which round in the record."""
+        """Jobs of each round of the record, (N, F)."""
         return np.array([[each == "1" for each in row] for row in self.solve["y"]])
 
     @property
     def level(self) -> Level:
-        """The recorded objective: equal weights under constraints, otherwise the recorded ones."""
+        """Recorded objective: equal weights under constraints, otherwise the recorded ones."""
         equal = [1.0] * self.problem.n_jobs
         return Level(np.array(self.solve.get("priority", equal)), self.problem.k)
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the recorded weights are such that a solver can tell all jobs apart."""
+        """True if the recorded weights are within the precision of a solver."""
         return bool(self.level.weight.max() <= HEAVIEST)
 
     @property
     def recorded_objective(self) -> float:
-        """The objective that the record gives."""
+        """Value of the objective in the record."""
         calls = self.solve["calls"]
         return float(calls[min(1, len(calls) - 1)]["obj"])
 
     def inputs(self) -> list[Any]:
-        """Progress, epochs, gangs, latest targets, epoch times, remaining times, targets, and weights, of all jobs."""
+        """Return progress, epochs, gangs, latest targets, epoch times, remaining times, targets, weights of jobs."""
         problem = self.problem
         weights = [problem.published_weights] if "priority" in self.solve else []
         numbers = [np.array(self.latest_targets), problem.mean_epoch_s, problem.remaining_s, problem.target_s, *weights]
         return [*(each.tolist() for each in (problem.epochs_done, problem.n_epochs, problem.gang)), *numbers]
 
     def recorded_inputs(self) -> list[Any]:
-        """The same of the record."""
+        """Return the same of the record."""
         solve = self.solve
         latest = [target for _, target in solve["share_series_last"]]
         keys = ("dbar", "remaining", "ftf_target", *(key for key in ("priority",) if key in solve))
@@ -80,9 +80,9 @@ class RecordedPlan:
         return [*(solve[key] for key in ("progress", "epochs", "nworkers")), *numbers]
 
     def shortfall(self) -> float:
-        """By how much our plan is worse than the recorded one, relative to it; 0 where it is not.
+        """Return the relative loss of our plan against the recorded one; 0 if there is none.
 
-        Where the recorded weights cannot be told apart, level by level: jobs about to be too late first, then all.
+        Beyond a solver's precision it is computed level by level: jobs about to be late first, then all.
         """
         if self.is_comparable:
             return _below(self.values.at(self.level, self.plan.runs.sum(axis=1)), self.recorded_objective)
@@ -98,7 +98,7 @@ def _below(ours: float, theirs: float) -> float:
 
 
 def options_of(config: dict[str, Any], **changes: Any) -> PlannerOptions:
-    """The planner's options of a recorded configuration."""
+    """Return the planner's options of a recorded configuration."""
     return PlannerOptions(
         **{
             "future_rounds": config["future_rounds"],
@@ -114,7 +114,7 @@ def options_of(config: dict[str, Any], **changes: Any) -> PlannerOptions:
 
 
 def schedule_of(shared: Path, name: str) -> list[list[int]]:
-    """Jobs of each round of a run of ``RUNS``; where no schedule was kept, those of its plans, followed by round."""
+    """Return the jobs of each round of a run of ``RUNS``; without a recorded schedule, those of its plans."""
     trace, solves_name, _ = RUNS[name]
     if not name.endswith("F5"):
         return [[job for job, _ in tasks] for tasks in golden(shared, "original_runs_schedules")[trace]["shockwave"]]
@@ -125,12 +125,12 @@ def schedule_of(shared: Path, name: str) -> list[list[int]]:
 
 
 class RecordedRounds(PlannerPolicy):
-    """Plans as the published planner did, and runs the recorded jobs whatever the plan says; keeps the plans.
+    """Policy that plans like the published planner, records the plans, and runs the recorded jobs instead.
 
     Parameters
     ----------
     options
-        Of the planner.
+        Options of the planner.
     schedule
         Jobs of each round.
     """
@@ -141,14 +141,14 @@ class RecordedRounds(PlannerPolicy):
         super().__init__(PlannedOptions(published=True, planner=options))
         self._schedule = schedule
         self.made: dict[int, tuple[list[int], PlanProblem, Plan, list[float]]] = {}
-        """By round: the jobs, the problem, its plan, and finish times predicted last."""
+        """By round: the jobs, the problem, its plan, and the last predicted finish times."""
 
-    def _picked(
+    def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         planner = self._planner
         before = planner.plan
-        picked = super()._picked(state, rounds, now_s, rows)
+        picked = super()._pick_jobs(state, rounds, now_s, rows)
         if planner.plan is not None and planner.plan is not before:
             problem = planner.problem(self._round, now_s, int(self._n_nodes.sum()))
             latest = [planner.prediction(job).targets[-1][1] for job in planner.planned_jobs]
@@ -160,12 +160,12 @@ class RecordedRounds(PlannerPolicy):
 
 @cache
 def recorded_plans(shared: Path, name: str) -> tuple[list[RecordedPlan], list[int]]:
-    """Every plan of a recorded run, made again in the replay; and the rounds of all plans that we made."""
+    """Return every plan of a recorded run, repeated in the replay, and the rounds of all our plans."""
     trace, solves_name, config = RUNS[name]
     begins, throughputs, n_gpus = TRACES[trace]
     options = options_of(read_record(shared / f"golden/shockwave/planner/{config}.json"))
     policy = RecordedRounds(options, schedule_of(shared, name))
-    replayed(trace_jobs(shared, begins, throughputs), n_gpus, policy)
+    replay_jobs(trace_jobs(shared, begins, throughputs), n_gpus, policy)
     PlannerPolicy.close(policy)
     found = []
     for solve in golden(shared, f"planner/{solves_name}"):

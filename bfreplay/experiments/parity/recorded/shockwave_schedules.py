@@ -32,13 +32,13 @@ TRACES = {
     "first12_4gpus_tacc": ("120job_first12", "tacc", 4),
     "first20_8gpus_tacc": ("120job_first20", "tacc", 8),
 }
-"""Of each recorded set of runs: how the trace's name begins, the throughputs, GPUs."""
+"""By recorded set of runs: start of the trace's name, throughputs, GPUs."""
 
 NAMES = {
     "ossp": "min_total_duration", "themis": "finish_time_fairness", "gavel": "max_min_fairness", "allox": "allox",
     "mst": "max_sum_throughput_perf", "gandiva_fair": "gandiva_fair",
 }  # fmt: skip
-"""The six policies that are not Shockwave's own, and what records call them."""
+"""Shockwave's six baselines, and their names in the records."""
 
 SIMULATED = (
     *(f"tacc_32gpus/{name}/simulation" for name in (*NAMES.values(), "shockwave", "old_shockwave")),
@@ -56,26 +56,26 @@ RERUNS = {
 
 
 def golden(shared: Path, name: str) -> Any:
-    """A file of golden/shockwave."""
+    """Read a file of golden/shockwave."""
     return record(shared, f"shockwave/{name}")
 
 
 def trace_jobs(shared: Path, begins: str, throughputs: str) -> JobSet:
-    """The jobs of a trace, as a user would read them."""
+    """Read the jobs of a trace, as a user would."""
     (trace,) = (shared / "data/shockwave/traces").glob(f"{begins}*.trace")
     table = shared / f"data/shockwave/throughputs/{throughputs}_throughputs.full.json.gz"
     return read_trace(trace, read_throughputs(table))
 
 
 class RecordedSchedule(ShockwavePolicy):
-    """Runs the recorded jobs in each round; keeps when each ended by the mechanism's own clock, and what nodes did.
+    """Policy that runs the recorded jobs in each round, and records their rates and nodes.
 
     Parameters
     ----------
     schedule
-        Of each round, pairs of a job and its GPUs; the GPUs are not used.
+        Pairs of a job and its GPUs, by round; the GPUs are not used.
     deadline_factor
-        As ``ShockwaveOptions`` has it.
+        As in ``ShockwaveOptions``.
     """
 
     name = "shockwave.recorded"
@@ -85,19 +85,19 @@ class RecordedSchedule(ShockwavePolicy):
         self._schedule = schedule
         self._n_picked = 0
         self.timeline: dict[str, list[list[float]]] = {}
-        """Of each job and each of its rounds: the number of the round, steps/s, batch size."""
+        """Number of the round, steps/s and batch size, by job and by its rounds."""
         self.placed: list[dict[int, list[int]]] = []
-        """Of each round: GPUs by job."""
+        """GPUs by job, for each round."""
 
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
-        """Of no use: the schedule says who runs."""
+        """Return shares without effect: the schedule chooses the jobs."""
         return GandivaFair()
 
     def _recompute_if_due(self, *arguments: Any) -> None:
-        """Nothing: shares do not matter."""
+        """Do nothing: shares have no effect."""
 
-    def _picked(
+    def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         if not rows.size:
@@ -105,8 +105,8 @@ class RecordedSchedule(ShockwavePolicy):
         self._n_picked += 1
         return np.array([job for job, _ in self._schedule[self._n_picked - 1]], np.int64)
 
-    def _adjusted(self, assignment: Assignment) -> Assignment:
-        begun = super()._adjusted(assignment)
+    def _adjust_tasks(self, assignment: Assignment) -> Assignment:
+        begun = super()._adjust_tasks(assignment)
         for task, job in enumerate(begun.member[:, 0].tolist()):
             rate = 0 if begun.fails[task] else float(begun.steps[task, 0]) / float(begun.ran_s()[task])
             self.timeline.setdefault(str(job), []).append([self._n_picked, rate, self._published.of[job].size])
@@ -114,17 +114,17 @@ class RecordedSchedule(ShockwavePolicy):
         return begun
 
     def placements(self) -> list[dict[int, list[int]]]:
-        """GPUs of each job in each round, in order."""
+        """Return the GPUs of each job in each round, in order."""
         return [{job: sorted(gpus) for job, gpus in tasks.items()} for tasks in self.placed]
 
 
 def placements(schedule: list[list[list[Any]]]) -> list[dict[int, list[int]]]:
-    """The same of a recorded schedule."""
+    """Return the same of a recorded schedule."""
     return [{job: sorted(gpus) for job, gpus in tasks} for tasks in schedule]
 
 
-def replayed(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy, **settings: Any) -> RunResult:
-    """All jobs on so many GPUs; the policy keeps its metrics."""
+def replay_jobs(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy, **settings: Any) -> RunResult:
+    """Replay all jobs on this number of GPUs; the policy keeps its metrics."""
     policy.close = lambda: None  # type: ignore[method-assign]  # it would forget them
     return run_replay(
         fixed_cluster(f"v100={n_gpus}"), jobs, policy,
@@ -134,22 +134,22 @@ def replayed(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy, **settings: Any
 
 
 def published_run(shared: Path, key: str) -> tuple[RecordedSchedule, RunResult]:
-    """A published simulation of ``SIMULATED`` with its schedule."""
+    """Replay a published simulation of ``SIMULATED`` with its schedule."""
     schedule = golden(shared, "published_schedules")[key]
     policy = RecordedSchedule(schedule, 1.0 if "comparison" in key else 1.5)
-    return policy, replayed(trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
+    return policy, replay_jobs(trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
 
 
 def rerun(shared: Path, which: str, name: str) -> RecordedSchedule:
-    """A run of the original of ``RERUNS`` with its schedule."""
+    """Replay a run of the original of ``RERUNS`` with its schedule."""
     begins, throughputs, n_gpus = TRACES[which]
     policy = RecordedSchedule(golden(shared, "original_runs_schedules")[which][name], 1.5)
-    replayed(trace_jobs(shared, begins, throughputs), n_gpus, policy)
+    replay_jobs(trace_jobs(shared, begins, throughputs), n_gpus, policy)
     return policy
 
 
 def totals(published: dict[str, Any]) -> dict[str, float]:
-    """Published totals of a run by the names of ``summary["policy"]["published"]``."""
+    """Return the published totals of a run by the names of ``summary["policy"]["published"]``."""
     return {
         "makespan_s": published["makespan"], "average_jct_s": published["avg_jct"],
         "geometric_mean_jct_s": published["geometric_mean_jct"],
@@ -162,9 +162,8 @@ def totals(published: dict[str, Any]) -> dict[str, float]:
 
 
 def recorded_profiles(shared: Path, which: str) -> list[dict[str, Any]]:
-    """The published profiles of the jobs of a set of ``TRACES``."""
+    """Read the published profiles of the jobs of a set of ``TRACES``."""
     n_jobs, throughputs = which.split("jobs")[0], which.split("_")[-1]
-    found: list[dict[str, Any]] = read_record(
-        shared / f"data/shockwave/profiles/profile_{n_jobs}jobs_{throughputs}.json.gz"
-    )
-    return found
+    path = shared / f"data/shockwave/profiles/profile_{n_jobs}jobs_{throughputs}.json.gz"
+    profiles: list[dict[str, Any]] = read_record(path)
+    return profiles

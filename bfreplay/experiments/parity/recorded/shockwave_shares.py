@@ -1,4 +1,4 @@
-"""Shares of time that the six policies beside Shockwave's own gave in recorded runs."""
+"""Shares of time of Shockwave's six baselines in recorded runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairnes
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 
 RECORDED = ("first12_4gpus_tacc", "first20_8gpus_tacc", "120jobs_32gpus_tacc", "220jobs_64gpus_wisr")
-"""Runs whose shares were kept."""
+"""Runs with recorded shares."""
 
 
 def recorded_shares(shared: Path, which: str, name: str) -> Iterator[tuple[ShareProblem, NDArray[np.float64]]]:
-    """Problems that were posed to a policy in a recorded run, and the (m,) shares that it gave."""
+    """Yield the problems of a policy in a recorded run, and its shares, (m,)."""
     n_gpus = int(which.split("_")[1].removesuffix("gpus"))
     for call in golden(shared, f"baselines/alloc_{which}_{name}"):
         m = len(call["job"])
@@ -31,7 +31,7 @@ def recorded_shares(shared: Path, which: str, name: str) -> Iterator[tuple[Share
 
 
 def level_of(name: str, problem: ShareProblem, share: NDArray[np.float64]) -> float:
-    """What the policy ``gavel``, ``mst`` or ``ossp`` maximises, at a share (m,)."""
+    """Return the objective of ``gavel``, ``mst`` or ``ossp``, which they maximise, at a share (m,)."""
     if name == "gavel":
         return float((problem.gang * share).min())
     if name == "mst":
@@ -41,10 +41,10 @@ def level_of(name: str, problem: ShareProblem, share: NDArray[np.float64]) -> fl
 
 
 def themis_rho(policy: FinishTimeFairness, problem: ShareProblem, share: NDArray[np.float64]) -> float:
-    """Largest finish-time fairness of a job at a share (m,), with the time alone that ``policy`` remembers."""
+    """Return the largest finish-time fairness at a share (m,), with the times alone stored in ``policy``."""
     so_far = np.array([policy.isolated_s()[job] for job in problem.job.tolist()])
     rate = problem.rate[:, 0]
     isolated = rate * np.minimum(1.0, problem.n_nodes[0] / (problem.n_jobs * problem.gang))
     alone_s = so_far + problem.steps_left / isolated
-    counts = problem.steps_left > 0  # one that has nothing to do holds back nobody
+    counts = problem.steps_left > 0  # jobs without remaining work do not count
     return float(((problem.age_s + problem.steps_left / (rate * share)) / alone_s)[counts].max())

@@ -1,1 +1,1 @@
-"""The published schedulers of ElasticFlow, as they are."""
+"""The published schedulers of ElasticFlow, repeated exactly."""

@@ -1,22 +1,22 @@
-"""Chronus, a baseline in ElasticFlow's experiments: jobs run in leases of fixed length, accepted jobs by a plan.
+"""Chronus, a baseline in ElasticFlow's experiments: jobs run in leases of fixed length, accepted ones by a plan.
 
 A job is accepted on arrival if the leases that it needs (by its duration, enlarged by a margin) can be packed before
 its deadline beside those planned for the jobs accepted earlier. At the start of each lease a plan for all accepted jobs
-says which of them run; all others share what is left until the next lease, and no job is ever dropped.
+chooses those that run; all others share the remaining GPUs until the next lease, and no job is ever declined.
 
-What the published program does, and this repeats:
+Behaviour of the published program that is repeated here:
 
-* A refused job is given a later deadline that could be kept, and holds back the arrivals after it in the same slot as
-  if it had been accepted with that; from then on it is not planned any more.
-* The deadline of an accepted job is moved to the start of the lease in which it lies, and the job is judged by that.
+* A refused job gets a later deadline that could be kept, and holds back the arrivals after it in the same slot as if
+  accepted with that; afterwards it is not planned any more.
+* The deadline of an accepted job moves to the start of the lease in which it lies, and the job is judged by that.
 * A job that begins a lease after waiting is credited with the time since the last slot, in which it did not run: half
-  of the work of a job that runs in every other lease is never done. So its end may be logged as before its last lease,
-  or before its start.
+  of the work of a job that runs in every other lease is never done. So its logged end may be before its last lease, or
+  before its start.
 * A job without a place in the plan is stopped at each lease and started again at once, and pays for a new start.
 * A job that is not done after the enlarged duration loses its acceptance and goes first among the jobs without one.
 * Where GPUs are in the cluster has no effect on times; here jobs take the lowest free ones, large jobs first.
 
-Its trace converter loses the flag of best-effort jobs, which it takes for jobs with the deadline in the file. They must
+Its trace converter loses the flag of best-effort jobs and treats them as jobs with the deadline in the file. They must
 be given so here.
 """
 
@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, packed, postponed
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
 from bfreplay.systems.elasticflow.published.program import (
     JobEnd,
     Moment,
@@ -43,40 +43,40 @@ from bfreplay.systems.elasticflow.published.program import (
 )
 
 SLOT_S = 240
-"""Arrivals are handled, and free GPUs given out, at multiples of it; a constant in the published program."""
+"""Arrivals are handled, and free GPUs allocated, at multiples of it; a constant in the published program."""
 
 MARGIN = 1.1
-"""An arriving job is taken to last longer than its trace says by this factor."""
+"""Factor by which the assumed duration of an arriving job exceeds that of its trace."""
 
 RESTART_S = 0.5
 """Work that a start adds to a job on one GPU; each doubling of the GPUs adds as much again."""
 
 
 def restart_s(gpus: int) -> float:
-    """Seconds of work that each start of a job on ``gpus`` GPUs adds to it."""
+    """Return the seconds of work that each start on ``gpus`` GPUs adds to a job."""
     return RESTART_S * (1 + math.log2(gpus))
 
 
 class LeaseSolver(Protocol):
-    """Plans the leases of accepted jobs; see ``lease_model.LeaseMilp``."""
+    """Planner of the leases of accepted jobs; see ``lease_model.LeaseMilp``."""
 
     def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
-        """A plan for each request with as many GPUs in the first lease as possible, or as few; ``None`` on failure."""
+        """Return a plan per request with most GPUs in the first lease, or fewest; ``None`` on failure."""
         ...
 
 
 @dataclass(slots=True)
 class ChronusRun(PublishedRun):
-    """A run of Chronus.
+    """Run of Chronus.
 
     Parameters
     ----------
     starts, stops
-        By job, how often it was started and stopped before its end.
+        Number of starts, and of stops before its end, by job.
     n_solves
-        Leases whose plan a solver was asked for.
+        Leases planned by a solver.
     n_fallbacks
-        Those of them that were planned by the greedy rule, for want of an answer.
+        Leases planned by the greedy rule, as the solver gave no answer.
     """
 
     starts: dict[int, int] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class ChronusRun(PublishedRun):
 
 
 class Standing(IntEnum):
-    """How a job stands; of jobs without a lease, those with a larger number run first."""
+    """Standing of a job; jobs without a lease run in descending order of it."""
 
     LATE = -1
     ACCEPTED = 0
@@ -95,28 +95,28 @@ class Standing(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class LeaseJob:
-    """The state of a job in the system.
+    """State of a job in the system.
 
     Parameters
     ----------
     trace
-        Its row of the trace.
+        Row of the trace.
     enlarged_s
-        Duration that leases are planned for.
+        Duration for which leases are planned.
     leases_left
-        Leases that it still needs after the one that it holds.
+        Leases that it needs after the current one.
     deadline_s
-        As it is judged.
+        Deadline by which it is judged.
     plan
         Leases of an accepted job from the next one on; ``None`` until the first lease after its arrival.
     gpus
-        Those it runs on; empty while it waits.
+        Its GPUs; empty while it waits.
     holds_lease
-        It runs by the plan.
+        Whether it runs by the plan.
     overran
-        It was not done after ``enlarged_s``.
+        Whether it was not done after ``enlarged_s``.
     urgency
-        Of jobs that stand equal, the larger runs first; 0 or less while a job can be in time, in GPU-seconds.
+        Order among jobs of equal standing, descending; 0 or less while a job can be in time, in GPU-seconds.
     """
 
     trace: TraceJob
@@ -135,16 +135,16 @@ class LeaseJob:
 
     @property
     def lease_gpus(self) -> int:
-        """GPUs that a lease is planned with: what it asks for, up to 8 rounded up to a power of two."""
+        """GPUs of its planned leases: the number asked for, up to 8 rounded up to a power of two."""
         gpus = self.trace.gpus
         return gpus if gpus > 8 else 1 << (gpus - 1).bit_length()
 
     def request(self, first_lease: int, lease_s: int) -> LeaseRequest:
-        """What it asks for when leases are numbered from ``first_lease`` on."""
+        """Return its request with leases numbered from ``first_lease`` on."""
         return LeaseRequest(self.lease_gpus, self.leases_left, self.trace.deadline_s // lease_s - first_lease)
 
     def drop_leases(self, needed: int) -> None:
-        """Need no more than ``needed`` leases: the first ones that the plan has too many are dropped."""
+        """Reduce the plan to ``needed`` leases by removing the first ones."""
         surplus = self.leases_left - needed
         if surplus > 0:
             self.leases_left = needed
@@ -152,7 +152,7 @@ class LeaseJob:
                 self.plan[np.flatnonzero(self.plan)[:surplus]] = False
 
     def review(self, now_s: int) -> None:
-        """Find out whether it must be late, and how urgent it is."""
+        """Update its standing (must it be late?) and its urgency."""
         if self.deadline_s < now_s + self.trace.duration_s - self.progress_s:
             self.standing = Standing.LATE
         left_s = self.enlarged_s - self.progress_s
@@ -171,20 +171,20 @@ def chronus(
 ) -> ChronusRun:
     """Run Chronus until all jobs are done.
 
-    A job that begins a lease after waiting is credited with the slot before it as well, as published.
+    A job that begins a lease after waiting is also credited with the slot before it, as published.
 
     Parameters
     ----------
     check_s
-        Seconds between looks at the running jobs; leases and slots start at such times.
+        Seconds between checks of the running jobs; leases and slots start at such times.
     solver
-        Plans the leases. Without one, as where the published program does not find its own, the plan of a lease is that
-        of the one before, and jobs accepted since are packed into what it leaves free.
+        Planner of the leases. Without one, as where the published program does not find its own, the plan of a lease is
+        the previous one, and jobs accepted since are packed into its free GPUs.
 
     Returns
     -------
     ChronusRun
-        With an event for each lease of a system that is not empty, and one for each change between leases.
+        The run, with an event for each lease of a system that is not empty, and for each change between leases.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def chronus(
 
 
 class _Scheduler:
-    """The published program: what it knows, and what it does each time it looks."""
+    """State and steps of the published program."""
 
     def __init__(
         self, jobs: Sequence[TraceJob], n_gpus: int, lease_s: int, slot_s: int, solver: LeaseSolver | None
@@ -220,7 +220,7 @@ class _Scheduler:
         self.run = ChronusRun()
         self._n_gpus, self._lease_s, self._slot_s, self._solver = n_gpus, lease_s, slot_s, solver
         self._arrivals = sorted(jobs, key=lambda job: job.submit_s)[::-1]
-        """The next one is last."""
+        """Arrivals, the next one last."""
         self._waiting: list[LeaseJob] = []
         self._running: list[LeaseJob] = []
         self._free = list(range(n_gpus))
@@ -229,11 +229,11 @@ class _Scheduler:
 
     @property
     def is_busy(self) -> bool:
-        """Whether jobs are in the system or will come."""
+        """True if jobs are in the system or will arrive."""
         return bool(self._running or self._waiting or self._arrivals)
 
     def look(self, now_s: int) -> None:
-        """Do what is due: ends of jobs, a new lease, arrivals, free GPUs."""
+        """Handle everything due: ends of jobs, a new lease, arrivals, free GPUs."""
         before = list(self._running)
         is_lease = now_s % self._lease_s == 0
         self._advance(now_s)
@@ -262,7 +262,7 @@ class _Scheduler:
         )
 
     def _advance(self, now_s: int) -> None:
-        """Bring running jobs up to now; those that are done leave."""
+        """Advance running jobs to now; finished ones leave."""
         still: list[LeaseJob] = []
         for job in self._running:
             elapsed_s = now_s - job.checked_s
@@ -303,7 +303,7 @@ class _Scheduler:
         self._waiting = [job for job in self._waiting if not job.gpus]
 
     def _renew(self, now_s: int) -> list[LeaseJob]:
-        """Begin a lease: all jobs stop, and those run whose plan says so. Returns jobs that did not run before."""
+        """Begin a lease: all jobs stop, and those with a planned lease run. Return jobs that did not run before."""
         ran = {job.trace.index for job in self._running}
         for job in self._running:
             self._release(job)
@@ -330,7 +330,7 @@ class _Scheduler:
         return begun
 
     def _plan(self, accepted: list[LeaseJob], first_lease: int) -> None:
-        """Plan the leases from the one that begins now."""
+        """Plan the leases from the current one on."""
         requests = [job.request(first_lease, self._lease_s) for job in accepted]
         if self._solver is not None:
             self.run.n_solves += 1
@@ -342,13 +342,13 @@ class _Scheduler:
             self.run.n_fallbacks += 1
         new = [k for k, job in enumerate(accepted) if job.plan is None]
         free = self._planned_free(accepted, requests)
-        for k, packing in zip(new, packed([requests[k] for k in new], free, self._n_gpus), strict=True):
+        for k, packing in zip(new, pack([requests[k] for k in new], free, self._n_gpus), strict=True):
             accepted[k].plan = packing
-            if packing is None:  # not known to happen; the published program would stop here
+            if packing is None:  # never seen; the published program would stop here
                 accepted[k].standing = Standing.UNACCEPTED
 
     def _planned_free(self, accepted: list[LeaseJob], requests: list[LeaseRequest]) -> NDArray[np.int64]:
-        """GPUs that the plans of accepted jobs leave free, by lease up to the last deadline."""
+        """Return the GPUs that the plans of accepted jobs leave free, by lease up to the last deadline."""
         free = np.full(max((each.available for each in requests), default=0), self._n_gpus, dtype=np.int64)
         for job in accepted:
             if job.plan is not None:
@@ -356,7 +356,7 @@ class _Scheduler:
         return free
 
     def _admit(self, now_s: int) -> None:
-        """Accept or refuse the jobs that have arrived; they wait in either case."""
+        """Accept or refuse the jobs that have arrived; all of them wait."""
         if not self._arrivals or self._arrivals[-1].submit_s > now_s:
             return
         first_lease = now_s // self._lease_s + 1
@@ -365,30 +365,30 @@ class _Scheduler:
         free = self._planned_free(accepted, requests)
         considered = [each for job, each in zip(accepted, requests, strict=True) if job.plan is None]
         while self._arrivals and self._arrivals[-1].submit_s <= now_s:
-            job = self._arrived(self._arrivals.pop())
+            job = self._new_job(self._arrivals.pop())
             request = job.request(first_lease, self._lease_s)
             considered.append(request)
             if request.needed <= request.available and fits(considered, free, self._n_gpus):
                 job.deadline_s = job.deadline_s // self._lease_s * self._lease_s
             else:
-                considered[-1] = postponed(considered, free, self._n_gpus)
+                considered[-1] = postpone(considered, free, self._n_gpus)
                 job.standing = Standing.UNACCEPTED
                 self._n_unaccepted += 1
                 self.run.refused.append(job.trace.index)
             self._waiting.append(job)
 
-    def _arrived(self, trace: TraceJob) -> LeaseJob:
-        """The state of a job on arrival."""
+    def _new_job(self, trace: TraceJob) -> LeaseJob:
+        """Return the state of a job on arrival."""
         self.run.starts[trace.index] = self.run.stops[trace.index] = 0
         enlarged_s = int(trace.duration_s * (1 + restart_s(trace.gpus) / self._lease_s) * MARGIN)
         return LeaseJob(trace, enlarged_s, math.ceil(enlarged_s / self._lease_s), trace.deadline_s)
 
     def _fill(self, now_s: int) -> list[LeaseJob]:
-        """Give free GPUs to jobs without acceptance, the first that fits first. Returns these."""
+        """Give free GPUs to jobs that were not accepted, first fit. Return these."""
         for job in self._waiting:
             job.checked_s = now_s
             job.review(now_s)
-        # two orders, because the one that is left behind settles ties later
+        # two orders: the remaining one settles later ties
         self._waiting.sort(key=lambda job: (job.standing, job.urgency, job.trace.submit_s), reverse=True)
         if not self._free:
             return []

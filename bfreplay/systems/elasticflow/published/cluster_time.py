@@ -1,4 +1,4 @@
-"""How work goes on in the published simulator of ElasticFlow and EDF: jobs, their ends, and what placing them costs."""
+"""Progress in the published simulator of ElasticFlow and EDF: jobs, their ends, and costs of placement."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bfreplay.systems.elasticflow.published.timetable import Timetable
 
 
 class LiveJob:
-    """What the simulator keeps of a job.
+    """Job of the simulator.
 
     Attributes
     ----------
     left
-        Iterations to do.
+        Remaining iterations.
     gpus
-        Those that it has from the last event on.
+        GPUs from the last event on.
     end_s
-        When it is to end, as the simulator has it: overheads and whole slots included.
+        Expected end in the simulator, including overheads and whole slots.
     finish_s
-        When its work is to be done; ``None`` where the scheduler does not tell the two apart.
+        Expected end of its work; ``None`` where the scheduler has only ``end_s``.
     """
 
     def __init__(self, trace: TraceJob) -> None:
@@ -42,13 +42,13 @@ JobT = TypeVar("JobT", bound=LiveJob)
 
 
 class PublishedLoop(ABC, Generic[JobT]):
-    """The loop over events that the published schedulers of elastic jobs share.
+    """Event loop of the published schedulers of elastic jobs.
 
     Attributes
     ----------
     runnable, pending, running
-        Jobs that have come and not gone; those that wait for their first GPUs; and the others. Their order decides
-        between equals, and is the published program's.
+        All jobs in the system; jobs that wait for their first GPUs; and the others. Their order decides ties, as in the
+        published program.
     """
 
     def __init__(self, jobs: Sequence[JobT], servers: Servers, slot_s: int) -> None:
@@ -65,10 +65,10 @@ class PublishedLoop(ABC, Generic[JobT]):
 
     @abstractmethod
     def handle(self, now_s: float) -> None:
-        """One event: jobs end and come, and all get their GPUs."""
+        """Handle one event: jobs end and arrive, and all get their GPUs."""
 
     def run(self) -> PublishedRun:
-        """From the first arrival to the end of the last job."""
+        """Run from the first arrival to the end of the last job."""
         now_s = self.timetable.next_s
         dt_s = 0.0
         while now_s < math.inf:
@@ -80,7 +80,7 @@ class PublishedLoop(ABC, Generic[JobT]):
         return self._result
 
     def _advance(self, now_s: float, dt_s: float) -> None:
-        """Let jobs do their iterations of the time since the last event."""
+        """Advance jobs by their iterations since the last event."""
         for job in self.runnable:
             if not job.gpus:
                 continue
@@ -89,7 +89,7 @@ class PublishedLoop(ABC, Generic[JobT]):
             run_s = dt_s - max(now_s - until_s, 0.0)
             run_s = 0.0 if run_s < job.overhead_s else run_s - job.overhead_s
             done = run_s * rate
-            if job.left <= done and job.end_s > now_s:  # done before the event that it was to end at
+            if job.left <= done and job.end_s > now_s:  # done before the event at which it was expected to end
                 done = (job.end_s - now_s + dt_s) * rate
                 self.timetable.move_end(job, job.end_s, now_s)
                 job.end_s = now_s - dt_s + math.ceil(job.left / rate)
@@ -97,24 +97,24 @@ class PublishedLoop(ABC, Generic[JobT]):
             job.overhead_s = 0.0
 
     def wait(self, job: JobT) -> None:
-        """A job waits for its first GPUs."""
+        """Add a job that waits for its first GPUs."""
         self.pending.append(job)
         self.runnable.append(job)
 
     def start(self, job: JobT, now_s: float) -> None:
-        """A job that waited gets its first GPUs: it counts as accepted from now on."""
+        """Give a waiting job its first GPUs: it counts as accepted from now on."""
         job.start_s = now_s
         self.pending.remove(job)
         self.running.append(job)
         self._result.accepted += not job.trace.is_best_effort
 
     def refuse(self, job: JobT) -> None:
-        """A job is declined as it comes."""
+        """Decline a job on arrival."""
         self._result.refused.append(job.trace.index)
         self._result.declined += 1
 
     def end(self, job: JobT, judged_s: float) -> None:
-        """A job ends, and is late if ``judged_s`` is after its deadline: it then counts as declined."""
+        """End a job; it is late, and counts as declined, if ``judged_s`` is after its deadline."""
         self.running.remove(job)
         self.runnable.remove(job)
         trace = job.trace
@@ -136,7 +136,7 @@ class PublishedLoop(ABC, Generic[JobT]):
         job.gpus = gpus
 
     def note(self, now_s: float, *, charges: bool) -> None:
-        """Keep what begins now, and let every job that runs pay for it if the scheduler ``charges``."""
+        """Log the allocation from now on, and charge every running job if the scheduler ``charges``."""
         gpus_of = self._placement.gpus()
         placed = [job for job in self.runnable if job.gpus]
         keys = {job: cache_key(gpus_of[job.trace.index]) for job in placed}

@@ -1,8 +1,8 @@
-"""A small second-order cone program by an interior-point method, step for step as ECOS takes them.
+"""Small second-order cone program, solved by the same interior-point steps as ECOS.
 
 The method is that of Domahidi, Chu and Boyd, "ECOS: An SOCP solver for embedded systems" (ECC 2013): a homogeneous
-self-dual embedding, Nesterov-Todd scaling and Mehrotra's predictor and corrector. Where a program has many best
-answers, the one that such a method ends at depends on its path. Its constants are therefore those of ECOS, too.
+self-dual embedding, Nesterov-Todd scaling and Mehrotra's predictor and corrector. Where a program has many optimal
+answers, the result depends on the path of the method. Its constants are therefore those of ECOS, too.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Floats = NDArray[np.float64]
 TOLERANCE = 1e-8
 MAX_STEPS = 100
 STEP_SHARE = 0.99
-"""Share of the way to the border of the cones that a step goes."""
+"""Fraction of the way to the border of the cones in a step."""
 LONGEST_STEP, SHORTEST_STEP = 0.999, 1e-6
 LEAST_CENTRING = 1e-4
 REGULARISATION = 7e-8
-"""Added to the diagonal of the equations of a step; it is left in the answer, as ECOS does."""
+"""Added to the diagonal of the equations of a step, without later correction, as in ECOS."""
 EQUILIBRATIONS = 3
 MIRROR = np.array([1.0, -1.0, -1.0])
 
@@ -41,8 +41,8 @@ class ConeProgram:
     bounds
         Shape (M,).
     n_linear
-        The first so many rows are not negative. The others are three to a second-order cone: the first is at least the
-        norm of the two after it.
+        Number of rows, at the start, that are not negative. The others are three to a second-order cone: the first is
+        at least the norm of the two after it.
     """
 
     cost: Floats
@@ -52,18 +52,18 @@ class ConeProgram:
 
     @property
     def degree(self) -> int:
-        """Cones: each linear row is one."""
+        """Number of cones: each linear row is one."""
         return self.n_linear + (len(self.bounds) - self.n_linear) // 3
 
     def identity(self) -> Floats:
-        """The vector e of the cones, shape (M,)."""
+        """Return the vector e of the cones, shape (M,)."""
         one = np.ones(len(self.bounds))
         one[self.n_linear + 1 :: 3] = 0
         one[self.n_linear + 2 :: 3] = 0
         return one
 
     def cones(self, vector: Floats) -> Floats:
-        """The part of a vector that is in second-order cones, shape (K, 3)."""
+        """Return the part of a vector in second-order cones, shape (K, 3)."""
         return vector[self.n_linear :].reshape(-1, 3)
 
 
@@ -77,7 +77,7 @@ class _Point:
     tau: float
     kappa: float
 
-    def moved(self, direction: _Point, step: float) -> _Point:
+    def move(self, direction: _Point, step: float) -> _Point:
         return _Point(
             self.x + step * direction.x,
             self.s + step * direction.s,
@@ -89,7 +89,7 @@ class _Point:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Residuals:
-    """What the equations of the embedding are off by."""
+    """Residuals of the equations of the embedding."""
 
     x: Floats
     z: Floats
@@ -105,8 +105,8 @@ class _Residuals:
 
 
 def solve(program: ConeProgram) -> Floats:
-    """Best ``x``, shape (N,); that of the last step where rounding keeps the method from going on."""
-    scaled, columns = _equilibrated(program)
+    """Return the optimal ``x``, shape (N,); that of the last step if rounding stops the method."""
+    scaled, columns = _equilibrate(program)
     layout = _Layout(scaled)
     point = _first_point(scaled)
     for _ in range(MAX_STEPS):
@@ -121,10 +121,10 @@ def solve(program: ConeProgram) -> Floats:
     return point.x / columns / point.tau
 
 
-def _equilibrated(program: ConeProgram) -> tuple[ConeProgram, Floats]:
-    """The program with rows and columns of about the same size, and the factors of the columns.
+def _equilibrate(program: ConeProgram) -> tuple[ConeProgram, Floats]:
+    """Return the program with rows and columns of about the same size, and the factors of the columns.
 
-    The rows of a second-order cone have one factor, the sum of what each would have.
+    The rows of a second-order cone have one factor, the sum of their own ones.
     """
     rows, factors, columns = program.rows, np.ones(len(program.bounds)), np.ones(len(program.cost))
     for _ in range(EQUILIBRATIONS):
@@ -138,7 +138,7 @@ def _equilibrated(program: ConeProgram) -> tuple[ConeProgram, Floats]:
 
 
 def _first_point(program: ConeProgram) -> _Point:
-    """Least-squares answers, moved along e until slacks and multipliers are inside the cones."""
+    """Return least-squares answers, moved along e until slacks and multipliers are inside the cones."""
     rows = program.rows
     squares = rows.T @ rows
     x = np.asarray(np.linalg.solve(squares, rows.T @ program.bounds), dtype=np.float64)
@@ -152,7 +152,7 @@ def _inside(program: ConeProgram, vector: Floats) -> Floats:
 
 
 def _depth(program: ConeProgram, vector: Floats) -> float:
-    """Distance along e from the border of the cones; not positive outside."""
+    """Return the distance along e from the border of the cones; not positive outside."""
     cones = program.cones(vector)
     depths = cones[:, 0] - np.hypot(cones[:, 1], cones[:, 2])
     return float(min(vector[: program.n_linear].min(initial=np.inf), depths.min(initial=np.inf)))
@@ -171,7 +171,7 @@ def _is_optimal(program: ConeProgram, point: _Point, residuals: _Residuals) -> b
 
 
 def _step(program: ConeProgram, layout: _Layout, point: _Point, residuals: _Residuals) -> _Point:
-    """Predict how far one can go towards the optimum; go there with as much centring as that calls for."""
+    """Predict the step towards the optimum; take it with the centring that follows from it."""
     equations = _Equations(program, layout, point, residuals)
     scaling = equations.scaling
     squared = scaling.product(scaling.scaled, scaling.scaled)
@@ -186,7 +186,7 @@ def _step(program: ConeProgram, layout: _Layout, point: _Point, residuals: _Resi
         -(squared + second_order - centring * mu * program.identity()),
         -(products + predicted.tau * predicted.kappa - centring * mu),
     )
-    return point.moved(corrected, STEP_SHARE * equations.longest_step(corrected))
+    return point.move(corrected, STEP_SHARE * equations.longest_step(corrected))
 
 
 class _Scaling:
@@ -215,15 +215,15 @@ class _Scaling:
         self.scaled = self.times(point.z)
 
     def times(self, vector: Floats) -> Floats:
-        """W times a vector."""
+        """Return W times a vector."""
         return self._product(self._linear, self._blocks, vector)
 
     def divide(self, vector: Floats) -> Floats:
-        """The inverse of W times a vector."""
+        """Return the inverse of W times a vector."""
         return self._product(1 / self._linear, self._inverse_blocks, vector)
 
-    def times_squared(self, vector: Floats) -> Floats:
-        """W times W times a vector."""
+    def times_twice(self, vector: Floats) -> Floats:
+        """Return W times W times a vector."""
         return self._product(self.linear_squared, self.blocks_squared, vector)
 
     def _product(self, linear: Floats, blocks: Floats, vector: Floats) -> Floats:
@@ -231,7 +231,7 @@ class _Scaling:
         return np.concatenate([linear * vector[: self._program.n_linear], of_cones.ravel()])
 
     def product(self, a: Floats, b: Floats) -> Floats:
-        """Jordan product of the cones."""
+        """Return the Jordan product of the cones."""
         result = a * b
         u, v, out = (self._program.cones(each) for each in (a, b, result))
         out[:, 0] = (u * v).sum(axis=1)
@@ -239,7 +239,7 @@ class _Scaling:
         return result
 
     def quotient(self, a: Floats) -> Floats:
-        """Vector whose Jordan product with the scaled point is ``a``."""
+        """Return the vector whose Jordan product with the scaled point is ``a``."""
         result = a / self.scaled
         u, v, out = (self._program.cones(each) for each in (self.scaled, a, result))
         first = (u[:, 0] * v[:, 0] - (u[:, 1:] * v[:, 1:]).sum(axis=1)) / _determinants(u)
@@ -248,11 +248,11 @@ class _Scaling:
         return result
 
     def steepest(self, direction: Floats) -> float:
-        """One over the step at which the scaled point leaves the cones; not positive where it never does."""
+        """Return one over the step at which the scaled point leaves the cones; not positive if it never does."""
         n_linear = self._program.n_linear
         u, v = self._program.cones(self.scaled), self._program.cones(direction)
         squares = _determinants(u)
-        if (squares <= 0).any():  # by rounding: such a cone does not count
+        if (squares <= 0).any():  # rounding: such a cone does not count
             u, v, squares = u[squares > 0], v[squares > 0], squares[squares > 0]
         norms = np.sqrt(squares)
         unit = u / norms[:, None]
@@ -275,10 +275,10 @@ class _Equations:
         self._x, self._z = self._solve(-program.cost, program.bounds)
 
     def direction(self, share: float, scaled: Floats, products: float) -> _Point:
-        """Direction that takes away a share of the residuals.
+        """Return the direction that removes a share of the residuals.
 
-        ``scaled`` is what W z and the inverse of W times s, each times the scaled point, are to change by in all, and
-        ``products`` what tau times kappa is to change by.
+        ``scaled`` is the total change of W z and of the inverse of W times s, each times the scaled point; ``products``
+        that of tau times kappa.
         """
         program, point = self._program, self._point
         from_scaled = self.scaling.times(self.scaling.quotient(scaled))
@@ -288,14 +288,14 @@ class _Equations:
         z = z + tau * self._z
         return _Point(
             x + tau * self._x,
-            from_scaled - self.scaling.times_squared(z),
+            from_scaled - self.scaling.times_twice(z),
             z,
             float(tau),
             float((products - point.kappa * tau) / point.tau),
         )
 
     def longest_step(self, direction: _Point) -> float:
-        """How far to go at most for all to stay inside the cones."""
+        """Return the longest step that keeps all inside the cones."""
         steepest = max(
             self.scaling.steepest(self.scaling.times(direction.z)),
             self.scaling.steepest(self.scaling.divide(direction.s)),
@@ -311,7 +311,7 @@ class _Equations:
 
 
 class _Layout:
-    """Where the numbers of the equations' matrix, of shape (N + M, N + M), are; this is the same in all steps."""
+    """Positions of the numbers in the equations' matrix, of shape (N + M, N + M), the same in all steps."""
 
     def __init__(self, program: ConeProgram) -> None:
         m, n = program.rows.shape
@@ -325,7 +325,7 @@ class _Layout:
         self._order = csc_array((np.arange(len(rows)), (rows, columns)), shape=(n + m, n + m))
 
     def matrix(self, scaling: _Scaling) -> csc_array:
-        """The matrix for a scaling."""
+        """Return the matrix for a scaling."""
         values = np.concatenate(
             [
                 self._of_x,
@@ -344,6 +344,6 @@ def _norm(vector: Floats) -> float:
 
 
 def _determinants(cones: Floats) -> Floats:
-    """Square of the first less the squares of the others, shape (K,); positive inside the cones."""
+    """Return the square of the first less those of the others, shape (K,); positive inside the cones."""
     norms = np.hypot(cones[:, 1], cones[:, 2])
     return (cones[:, 0] - norms) * (cones[:, 0] + norms)

@@ -1,4 +1,4 @@
-"""Earliest deadline first with as many GPUs as a job can use, as published beside ElasticFlow."""
+"""Earliest deadline first with as many GPUs as a job can use, as published with ElasticFlow."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers
 
 @compiled
 def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: Floats, total: float) -> Plan:
-    """Plan one job with as many nodes as it can have at any time.
+    """Plan one job with as many nodes as possible at any time.
 
-    The arguments and the result are those of ``minimum_share``. Where the job ends within a slot, the nodes that were
-    free before it are free from the end of the slot on, whatever other plans say of that time.
+    Arguments and result are those of ``minimum_share``. Where the job ends within a slot, the nodes that were free
+    before it are free from the end of the slot on, regardless of other plans then.
     """
     now = free.time[0]
     top = _level_within(counts, total)
@@ -62,7 +62,7 @@ def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: 
 
 
 class _EdfJob(LiveJob):
-    """A job and its plan."""
+    """Job and its plan."""
 
     def __init__(self, trace: TraceJob) -> None:
         super().__init__(trace)
@@ -74,14 +74,14 @@ class _EdfJob(LiveJob):
         self.next_gpus = 0  # of the plan that it follows
 
     def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
-        """Plan it anew, and return what is free then."""
+        """Replan it, and return the free GPUs then."""
         plan = soonest_end(free, slot_s, self.left, self.counts, self.rates, total)
         self.planned_s, self.planned_gpus = plan.finish_s, int(plan.nodes.value[0])
         return plan.free
 
 
 class _Edf(PublishedLoop[_EdfJob]):
-    """The loop of both; ``admits``: jobs may be declined."""
+    """Loop of both; ``admits``: jobs may be declined."""
 
     def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, admits: bool) -> None:
         super().__init__([_EdfJob(job) for job in jobs], servers, slot_s)
@@ -109,7 +109,7 @@ class _Edf(PublishedLoop[_EdfJob]):
         self.note(now_s, charges=self._admits)
 
     def _admit(self, arrivals: Sequence[_EdfJob], now_s: float) -> None:
-        """Try arrivals one by one. Without a new job, those that have no GPUs now keep the ends that they had."""
+        """Try arrivals one by one. Without a new job, jobs without GPUs keep their expected ends."""
         is_new = False
         for job in arrivals:
             if self._plan_all([*self.runnable, job], now_s):
@@ -126,7 +126,7 @@ class _Edf(PublishedLoop[_EdfJob]):
             self._follow([job for job in self.runnable if job.planned_gpus], now_s)
 
     def _plan_all(self, jobs: Sequence[_EdfJob], now_s: float) -> bool:
-        """Plan jobs in the order of their deadlines; returns whether all will be in time."""
+        """Plan jobs in the order of their deadlines; return whether all will be in time."""
         total = float(self.servers.n_gpus)
         free = Steps(np.array([float(now_s)]), np.array([total]))
         for job in sorted(jobs, key=_deadline):
@@ -134,7 +134,7 @@ class _Edf(PublishedLoop[_EdfJob]):
         return all(job.planned_s <= job.trace.deadline_s for job in jobs)
 
     def _follow(self, jobs: Sequence[_EdfJob], now_s: float) -> None:
-        """Let jobs follow their plans."""
+        """Give jobs the GPUs of their plans."""
         for job in jobs:
             job.next_gpus = job.planned_gpus
             before_s, job.end_s = job.end_s, job.planned_s
@@ -150,7 +150,7 @@ def _deadline(job: _EdfJob) -> int:
 
 
 def edf(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
-    """Run jobs under EDF (``edf``): nobody is declined, and rescaling costs nothing."""
+    """Run jobs under EDF (``edf``): no job is declined, and rescaling costs nothing."""
     return _Edf(jobs, servers, slot_s, admits=False).run()
 
 

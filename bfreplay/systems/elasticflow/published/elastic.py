@@ -14,7 +14,7 @@ from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers
 
 
 class _ElasticJob(LiveJob):
-    """A job with its plan; ``planned`` is what planning knows of it."""
+    """Job with its plan; ``planned`` is the job as planning sees it."""
 
     def __init__(self, trace: TraceJob) -> None:
         super().__init__(trace)
@@ -24,7 +24,7 @@ class _ElasticJob(LiveJob):
         self.planned = PlannedJob(float(trace.deadline_s), self.left, counts, rates, nobody)
 
     def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
-        """Plan it anew, and return what is free then."""
+        """Replan it, and return the free GPUs then."""
         planned = self.planned
         planned.work = self.left
         planned.plan = minimum_share(
@@ -35,7 +35,7 @@ class _ElasticJob(LiveJob):
 
 
 class _Elastic(PublishedLoop[_ElasticJob]):
-    """The loop of both; ``admits``: jobs may be declined."""
+    """Loop of both; ``admits``: jobs may be declined."""
 
     def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, admits: bool) -> None:
         super().__init__([_ElasticJob(job) for job in jobs], servers, slot_s)
@@ -61,19 +61,19 @@ class _Elastic(PublishedLoop[_ElasticJob]):
         for job in self.runnable:
             job.planned.follow(job.planned.plan)
             self.timetable.move_end(job, before[job], job.end_s)
-        self._start_planned(now_s)
+        self._start_due(now_s)
         self._share_spare(now_s)
         self._place(now_s)
 
     def _plan_all(self, jobs: Sequence[_ElasticJob], now_s: float) -> bool:
-        """Plan jobs in the order of their deadlines; returns whether all will be in time."""
+        """Plan jobs in the order of their deadlines; return whether all will be in time."""
         total = float(self.servers.n_gpus)
         self._free = Steps(np.array([float(now_s)]), np.array([total]))
         for job in sorted(jobs, key=_deadline):
             self._free = job.plan(self._free, self.slot_s, total)
         return all(job.planned.plan.finish_s <= job.trace.deadline_s for job in jobs)
 
-    def _start_planned(self, now_s: float) -> None:
+    def _start_due(self, now_s: float) -> None:
         """Start the waiting jobs whose plans begin now."""
         for job in list(self.pending):
             nodes = job.planned.plan.nodes
@@ -99,7 +99,7 @@ class _Elastic(PublishedLoop[_ElasticJob]):
         self.runnable[:] = [job_of[id(planned)] for planned in order]
 
     def _place(self, now_s: float) -> None:
-        """Give GPUs, and see to it that plans are looked at again when the first of them changes."""
+        """Allocate GPUs, and add an event at the first change of plans."""
         changes = [
             (job, float(job.planned.plan.nodes.time[1]))
             for job in self.runnable
@@ -131,7 +131,7 @@ def _deadline(job: _ElasticJob) -> int:
 def elasticflow(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
     """Run jobs under ElasticFlow (``ef-accessctrl``).
 
-    All arrivals of an event are declined if one job, whichever, would be late with them.
+    All arrivals of an event are declined if any job would be late with them.
     """
     return _Elastic(jobs, servers, slot_s, admits=True).run()
 

@@ -1,9 +1,9 @@
-"""Fractions of time that make the worst finish-time fairness of all jobs as good as it can be.
+"""Fractions of time with the best worst finish-time fairness of all jobs.
 
-The ratio of a job is (elapsed time + iterations left / (rate x fraction)) over what it is measured by; the largest is
-to be as small as possible. Often the worst job has all of the time that it can use, and others may have more than they
-need: then the best answer is not unique, and which one it is decides which jobs run. Hence the same program as the
-published Themis makes of it, and the same kind of method.
+The ratio of a job is (elapsed time + iterations left / (rate x fraction)) over its reference time; the largest is to be
+as small as possible. Often the worst job has all the time that it can use, and others may have more than they need: the
+best answer is then not unique, and decides the jobs that run. Hence the same program as in the published Themis, and
+the same kind of method.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Claims:
     elapsed_s
         Time since submission.
     iterations
-        Those left, more than 0.
+        Remaining iterations, more than 0.
     rates
-        Iterations per second on the GPUs that it asked for.
+        Iterations per second on the requested GPUs.
     isolated
-        What the time to the finish is measured by, more than 0.
+        Reference time of the finish, more than 0.
     gpus
-        GPUs asked for.
+        Requested GPUs.
     n_gpus
         GPUs of the cluster.
     """
@@ -44,9 +44,9 @@ class Claims:
 
 
 def fair_fractions(claims: Claims) -> Floats:
-    """Fractions of time, shape (J,), in [0, 1] but for rounding, that minimise the largest ratio.
+    """Return the fractions of time that minimise the largest ratio, shape (J,), in [0, 1] up to rounding.
 
-    Fractions, each times the GPUs of its job, add up to the GPUs of the cluster at most.
+    Fractions times GPUs add up to at most the GPUs of the cluster.
     """
     n_jobs = len(claims.gpus)
     if n_jobs == 1:
@@ -55,9 +55,9 @@ def fair_fractions(claims: Claims) -> Floats:
 
 
 def _program(claims: Claims) -> ConeProgram:
-    """Cone program whose unknowns are the largest ratio, the fractions, and for each the time it is divided by.
+    """Return the cone program: the unknowns are the largest ratio, the fractions, and a divided time for each.
 
-    With rate x fraction called w, the last is y >= 1 / w, written as norm(w - y, 2) <= w + y.
+    With w = rate x fraction, the last is y >= 1 / w, written as norm(w - y, 2) <= w + y.
     """
     n_jobs = len(claims.gpus)
     jobs = np.arange(n_jobs)

@@ -1,8 +1,8 @@
 """Gandiva as ElasticFlow's published program has it (scheme ``gandiva``): jobs of a size share servers and take turns.
 
 Servers are taken in sets; a set serves jobs of one size, and as many of them at a time as fit. Where a set has more,
-the first ones run, and change places with the others at events on a full minute. At each event the sets are dealt out
-anew among the sizes, in proportion to what the jobs of each ask for.
+the first ones run, and change places with the others at events on a full minute. At each event the sets are divided
+again among the sizes, in proportion to the demand of each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TURN_S = 60
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A job that has arrived."""
+    """Job that has arrived."""
 
     trace: TraceJob
     served_s: float = 0
@@ -37,7 +37,7 @@ class _Job:
 
 @dataclass(slots=True, eq=False)
 class _ServerSet:
-    """Servers for jobs of one size. ``load`` counts the jobs that were put here; it does not fall when they end."""
+    """Servers for jobs of one size. ``load`` counts all jobs added so far; it does not fall when they end."""
 
     servers: list[int]
     capacity: int
@@ -45,11 +45,11 @@ class _ServerSet:
     jobs: list[_Job] = field(default_factory=list)
 
     def running(self) -> list[_Job]:
-        """Jobs whose turn it is."""
+        """Return the jobs whose turn it is."""
         return self.jobs[: self.capacity]
 
     def add(self, job: _Job) -> None:
-        """Put a job behind the others."""
+        """Add a job behind the others."""
         self.jobs.append(job)
         self.load += 1
 
@@ -65,14 +65,14 @@ class _ServerSets:
     def place(self, job: _Job) -> bool:
         """Put a job into a set of its size.
 
-        That is the first set if a seat stays empty even then (the comparison is strict, so that the last seat is not
-        given away), else a new set, else a set that is full. ``False`` where there is no set, and too few servers.
+        That is the first set if a seat stays empty even then (the comparison is strict, so the last seat is never
+        used), else a new set, else a full set. Return ``False`` without a set and with too few servers.
         """
         size = job.trace.gpus
         sets = self.of_size[size]
         if sets:
             first = sets.pop(0)
-            sets.append(first)  # one that has no seat stays behind the others
+            sets.append(first)  # a job without a seat stays behind the others
             if first.load + 1 < first.capacity:
                 return self._put(job, first, sets)
         opened = self._open(size)
@@ -85,7 +85,7 @@ class _ServerSets:
         return self._put(job, sets[-1], sets)
 
     def rebalance(self) -> None:
-        """Give each size as many GPUs as it asks for, at most its share of the cluster, in whole sets."""
+        """Give each size the GPUs that it asks for, at most its share of the cluster, in whole sets."""
         asked = {size: size * sum(len(each.jobs) for each in sets) for size, sets in self.of_size.items()}
         each = self._servers.gpus_each
         held = {size: each * sum(len(one.servers) for one in sets) for size, sets in self.of_size.items()}
@@ -102,7 +102,7 @@ class _ServerSets:
                 self._shrink(sets, count)
 
     def dissolve_empty(self) -> bool:
-        """Free the servers of sets without a job; whether there are any."""
+        """Free the servers of sets without a job; return whether there are any."""
         found = False
         for sets in self.of_size.values():
             for one in [one for one in sets if not one.jobs]:
@@ -112,7 +112,7 @@ class _ServerSets:
         return found
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
-        """GPU numbers of each job whose turn it is; jobs of a set are side by side."""
+        """Return the GPU numbers of each job whose turn it is; jobs of a set are side by side."""
         each = self._servers.gpus_each
         found: dict[int, tuple[int, ...]] = {}
         for size, sets in self.of_size.items():
@@ -128,7 +128,7 @@ class _ServerSets:
         return True
 
     def _open(self, size: int) -> _ServerSet | None:
-        """A new set, of the first servers that are free; ``None`` where there are too few."""
+        """Return a new set of the first free servers; ``None`` if there are too few."""
         each = self._servers.gpus_each
         count = -(-size // each)
         if count > len(self._free):
@@ -137,10 +137,10 @@ class _ServerSets:
         return _ServerSet(servers, count * each // size)
 
     def _expand(self, size: int, sets: list[_ServerSet], count: int) -> None:
-        """Open up to ``count`` sets, and deal all jobs of this size out anew if the program does.
+        """Open up to ``count`` sets, and redistribute all jobs of this size if the program does.
 
-        It does if the last set could not be opened, or has several servers: otherwise the variable of its outer loop,
-        which it goes by, is left at 0 by the inner one. The new sets then stay empty and are dissolved at once.
+        It does if the last set could not be opened, or has several servers: otherwise its inner loop leaves the
+        variable of the outer one at 0. The new sets then stay empty and are dissolved at once.
         """
         opened = [self._open(size) for _ in range(count)]
         last = opened[-1]
@@ -154,7 +154,7 @@ class _ServerSets:
         self._deal(jobs, sets)
 
     def _shrink(self, sets: list[_ServerSet], count: int) -> None:
-        """Dissolve the ``count`` least loaded sets, though not the last one, and deal their jobs out."""
+        """Dissolve the ``count`` least loaded sets, but not the last one, and redistribute their jobs."""
         jobs: list[_Job] = []
         for _ in range(min(count, len(sets) - 1)):
             dissolved = sets.pop(0)
@@ -186,7 +186,7 @@ def gandiva(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Publishe
     Raises
     ------
     BfreplayError
-        For a job that the cluster is too small for: the published program would never end.
+        A job larger than the cluster: the published program would never end.
     """
     for job in jobs:
         check_size(job.index, job.gpus, servers)
@@ -215,11 +215,11 @@ class _Gandiva:
         self._n_events = 0
 
     def is_unfinished(self) -> bool:
-        """Whether jobs have yet to arrive, to start or to end."""
+        """Return whether jobs have yet to arrive, to start or to end."""
         return bool(self._arrivals or self._pending or self._running)
 
     def step(self) -> None:
-        """Handle the event at hand, and go on to the next."""
+        """Handle the current event, and move to the next."""
         now_s = self._now_s
         self._sets.rebalance()
         self._execute()
@@ -239,7 +239,7 @@ class _Gandiva:
         )
 
     def _execute(self) -> None:
-        """Count what jobs did since the last event, end those that are done, and let jobs of full sets change places.
+        """Count work since the last event, end finished jobs, and let jobs of full sets change places.
 
         An overhead is kept until the job has its turn.
         """
@@ -277,9 +277,9 @@ class _Gandiva:
             self.run.accepted += 1
 
     def _start_pending(self) -> None:
-        """Try to start jobs that wait, in order.
+        """Try to start waiting jobs, in order.
 
-        The program takes a job out of the list that it goes through, and so passes over the one after it.
+        The program removes a job from the list over which it iterates, and so skips the next one.
         """
         place = 0
         while place < len(self._pending):

@@ -1,4 +1,4 @@
-"""The leases of Chronus's accepted jobs as a linear model: how many GPUs the first lease uses, all deadlines kept.
+"""Leases of Chronus's accepted jobs as a linear model: most or fewest GPUs in the first lease, all deadlines kept.
 
 The published model has a binary ``x[j, l]`` for each job and lease: job j runs in lease l. With g_j the GPUs of a lease
 of job j, n_j the number of leases that it needs, d_j that of leases before its deadline, and G GPUs::
@@ -10,16 +10,16 @@ of job j, n_j the number of leases that it needs, d_j that of leases before its 
 It has tens of thousands of binaries. (It also has binaries for a choice of deadlines with values; a job of these traces
 has one deadline, which makes its binary 1.)
 
-Here later leases are taken together: deadlines cut them into intervals, and an integer ``later[j, k]`` says in how many
-leases of interval k job j runs. Every answer of the published model gives one of this model with the same first lease,
-by counting. So this model is a relaxation: its optimum is at least as good. Where its counts can be spread over single
-leases, the result is an answer of the published model, hence an optimum of both. Counts cannot always be spread: two
-leases of 4 GPUs hold one lease of 2 GPUs and six of 1, but not if these are two for each of three jobs. An interval
+Here later leases are grouped: deadlines cut them into intervals, and an integer ``later[j, k]`` is the number of leases
+of interval k in which job j runs. Every answer of the published model gives one of this model with the same first
+lease, by counting. So this model is a relaxation: its optimum is at least as good. Where its counts can be spread over
+single leases, the result is an answer of the published model, hence an optimum of both. Counts cannot always be spread:
+two leases of 4 GPUs hold one lease of 2 GPUs and six of 1, but not if these are two for each of three jobs. An interval
 that cannot be spread is cut in two and the model solved again; cut into single leases it is the published model, so the
-answer is an optimum of that in any case, unless time runs out.
+answer is always an optimum of that, unless time runs out.
 
-Optima differ in later leases, and so in what the admission of later jobs finds free; the published program takes
-whichever its solver returns. Here counts are spread as ``_spread`` says.
+Optima differ in later leases, and so in the GPUs that are free for later admissions; the published program takes any
+that its solver returns. Here counts are spread by the rule of ``_spread``.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ class LeaseProblem:
 
     @classmethod
     def of(cls, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> LeaseProblem:
-        """The problem that requests make."""
+        """Return the problem of these requests."""
         gpus = np.array([each.gpus for each in requests], dtype=np.int64)
         needed = np.array([each.needed for each in requests], dtype=np.int64)
         available = np.array([each.available for each in requests], dtype=np.int64)
         return cls(gpus, needed, available, n_gpus, fill_first)
 
     def deadlines(self) -> NDArray[np.int64]:
-        """Where later leases are cut: 1, then the distinct deadlines, ascending."""
+        """Return the cuts of later leases: 1, then the distinct deadlines, ascending."""
         return np.union1d([1], self.available)
 
     def is_kept(self, plan: NDArray[np.bool_]) -> bool:
-        """Whether a plan (N, L) gives each job its leases before its deadline, and no lease too many GPUs."""
+        """Return whether a plan (N, L) gives each job its leases before its deadline, and no lease too many GPUs."""
         is_late = np.arange(plan.shape[1]) >= self.available[:, None]
         has_all = (plan.sum(axis=1) == self.needed).all()
         return bool(has_all and not plan[is_late].any() and (self.gpus @ plan <= self.n_gpus).all())
@@ -83,12 +83,12 @@ class LeaseProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntervalModel:
-    """A linear model of the first lease and of intervals of later ones.
+    """Linear model of the first lease and of intervals of later ones.
 
     Parameters
     ----------
     model
-        Its first N columns say who runs in the first lease.
+        Its first N columns are the jobs in the first lease.
     owner, interval : (C - N,) int64
         Job and interval of each further column.
     """
@@ -98,7 +98,7 @@ class IntervalModel:
     interval: NDArray[np.int64]
 
     def counts(self, x: NDArray[np.float64], n_intervals: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """(N,) who runs first, and (N, K) leases of each job in each interval, of an answer."""
+        """Return the jobs in the first lease, (N,), and the leases of each job in each interval, (N, K)."""
         rounded = np.rint(x).astype(np.int64)
         n_jobs = rounded.size - self.owner.size
         later = np.zeros((n_jobs, n_intervals), dtype=np.int64)
@@ -107,7 +107,7 @@ class IntervalModel:
 
 
 def interval_model(problem: LeaseProblem, cuts: NDArray[np.int64]) -> IntervalModel:
-    """Pose the model whose interval k is the leases from ``cuts[k]`` up to ``cuts[k + 1]``.
+    """Return the model whose interval k is the leases from ``cuts[k]`` up to ``cuts[k + 1]``.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def interval_model(problem: LeaseProblem, cuts: NDArray[np.int64]) -> IntervalMo
 
 
 class LeaseMilp:
-    """Plans leases with a back end of ``bfreplay.milp``.
+    """Planner of leases with a back end of ``bfreplay.milp``.
 
     HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process. The same
     problem gives the same plan, unless the time limit ends a solve.
@@ -141,7 +141,7 @@ class LeaseMilp:
     backend
         Name of a registered back end, or ``package.module:Class``.
     time_limit_s
-        For each plan.
+        Limit of each plan.
 
     Raises
     ------
@@ -157,7 +157,7 @@ class LeaseMilp:
         self._worker: IsolatedBackend | None = None
 
     def close(self) -> None:
-        """End the worker process, if there is one."""
+        """End the worker process, if any."""
         if self._worker is not None:
             self._worker.close()
 
@@ -167,7 +167,7 @@ class LeaseMilp:
         Returns
         -------
         list or None
-            A plan for each request. ``None`` where there is none, or where none was found in time.
+            A plan for each request. ``None`` if none exists, or none was found in time.
         """
         if any(each.needed > each.available for each in requests):
             return None
@@ -189,7 +189,7 @@ class LeaseMilp:
         return None
 
     def _answer(self, model: LinearModel, time_limit_s: float) -> BackendAnswer:
-        """Ask the back end; anything but an answer with finite numbers is one without."""
+        """Solve with the back end; an answer without finite numbers counts as none."""
         limits = SolveOptions(time_limit_s)
         if self._worker is None and (self._backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
             self._worker = IsolatedBackend(self._name)
@@ -208,7 +208,7 @@ class LeaseMilp:
 def _single_leases(
     problem: LeaseProblem, cuts: NDArray[np.int64], first: NDArray[np.bool_], later: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Spread counts over single leases: a plan (N, L), and ``cuts``, finer where intervals could not be spread."""
+    """Spread counts over single leases; return a plan (N, L), and ``cuts``, finer where spreading failed."""
     plan = np.zeros((first.size, int(cuts[-1])), dtype=np.bool_)
     plan[:, 0] = first
     more: list[int] = []
@@ -219,10 +219,10 @@ def _single_leases(
 
 
 def _spread(plan: NDArray[np.bool_], count: NDArray[np.int64], problem: LeaseProblem) -> bool:
-    """Fill ``plan`` (N, n) with ``count`` leases of each job; whether all of them had a place.
+    """Fill ``plan`` (N, n) with ``count`` leases of each job; return whether all had a place.
 
-    Wide jobs come first, of these the ones with many leases, each into the leases with most free GPUs, late ones first.
-    (For jobs of equal width this finds a place wherever there is one: Gale and Ryser.)
+    Wide jobs come first, then those with many leases, each into the leases with most free GPUs, late ones first. (For
+    jobs of equal width this finds a place if one exists: Gale and Ryser.)
     """
     free = np.full(plan.shape[1], problem.n_gpus)
     for j in np.lexsort((-count, -problem.gpus)).tolist():

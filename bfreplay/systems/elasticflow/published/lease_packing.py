@@ -1,4 +1,4 @@
-"""Leases of jobs on a cluster of GPUs: what a job asks for, and the greedy rule that packs leases from the back.
+"""Leases of jobs on a cluster of GPUs: requests, and the greedy rule that packs leases from the back.
 
 A lease is a fixed time on a fixed number of GPUs. Leases are numbered from the next one that starts; a job must get a
 given number of them, any ones, before its deadline.
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Plan = NDArray[np.bool_]
-"""(L,) whether a job holds each of the L leases that start before its deadline."""
+"""Whether a job holds each of the L leases that start before its deadline, (L,)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """Leases that one job asks for.
+    """Request of one job for leases.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class LeaseRequest:
     needed
         Number of leases, at least 1.
     available
-        Leases before its deadline; the request can be met only with ``needed <= available``.
+        Leases before its deadline; feasible only with ``needed <= available``.
     """
 
     gpus: int
@@ -36,19 +36,19 @@ class LeaseRequest:
 
     @property
     def packing_order(self) -> tuple[int, int, int]:
-        """Key of the greedy rule: many GPUs first, then little slack, then late deadlines."""
+        """Sort key of the greedy rule: many GPUs first, then little slack, then late deadlines."""
         return -self.gpus, self.available - self.needed, -self.available
 
 
 def free_until(free: NDArray[np.int64], n_leases: int, n_gpus: int) -> NDArray[np.int64]:
-    """(n_leases,) a copy of ``free`` that is cut, or continued with all ``n_gpus``."""
+    """Return a copy of ``free`` that is cut, or extended with all ``n_gpus``, (n_leases,)."""
     longer = np.full(max(n_leases, 0), n_gpus, dtype=np.int64)
     shared = min(longer.size, free.size)
     longer[:shared] = free[:shared]
     return longer
 
 
-def packed(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> list[Plan | None]:
+def pack(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> list[Plan | None]:
     """Pack requests from the back: each takes the latest leases in which its GPUs are free.
 
     Parameters
@@ -56,14 +56,14 @@ def packed(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: in
     requests
         Ties of ``packing_order`` keep their order.
     free : (H,)
-        Free GPUs of the first leases; all are free in later ones.
+        Free GPUs of the first leases; in later ones all are free.
     n_gpus
         GPUs of the cluster.
 
     Returns
     -------
     list
-        A plan for each request, ``None`` where too few leases were left: such a request takes nothing.
+        A plan for each request, ``None`` with too few leases left: such a request takes nothing.
     """
     left = free_until(free, max((each.available for each in requests), default=0), n_gpus)
     plans: list[Plan | None] = [None] * len(requests)
@@ -81,15 +81,15 @@ def packed(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: in
 
 
 def fits(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> bool:
-    """Whether the greedy rule packs all requests; it may say no where a cleverer one would say yes."""
-    return all(plan is not None for plan in packed(requests, free, n_gpus))
+    """Return whether the greedy rule packs all requests, which a better rule might where it does not."""
+    return all(plan is not None for plan in pack(requests, free, n_gpus))
 
 
-def postponed(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> LeaseRequest:
-    """The last request with a deadline late enough for the greedy rule to pack all requests.
+def postpone(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> LeaseRequest:
+    """Return the last request with a deadline late enough for the greedy rule to pack all requests.
 
-    The published program bisects between the deadline asked for and one that surely is late enough. Greedy packing is
-    not monotone in the deadline, so the result need not be the earliest possible one.
+    The published program bisects between the requested deadline and one that is surely late enough. Greedy packing is
+    not monotone in the deadline, so the result need not be the earliest.
     """
     *others, request = requests
     low = max(request.available, request.needed)

@@ -1,8 +1,8 @@
-"""Which GPUs the jobs of an event get: power-of-two sizes side by side on servers, in the manner of a buddy allocator.
+"""GPUs of the jobs of an event: power-of-two sizes side by side on servers, like a buddy allocator.
 
-A block is one server, or the servers that one larger job was given together. Blocks are kept in classes: a block that
-has GPUs left is in that of the largest size that divides their number, a full one in that of the job that filled it.
-Inside a class they are sorted by used GPUs; among equals, the one filed first comes first.
+A block is one server, or the servers of one larger job. Blocks are in classes: a block with free GPUs is in that of the
+largest size that divides their number, a full one in that of the job that filled it. Inside a class they are sorted by
+used GPUs, then by the order of filing.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from bfreplay.errors import BfreplayError
 from bfreplay.systems.elasticflow.published.program import Servers, TraceJob
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 88, 128, 256)
-"""Numbers of GPUs that a job can be placed on."""
+"""Possible numbers of GPUs of a job."""
 
 
 @dataclass(slots=True, eq=False)
 class _Block:
-    """Servers that were taken together, the class they are in, and the GPUs of their jobs in order of placement."""
+    """Servers taken together, their class, and the GPUs of their jobs in order of placement."""
 
     servers: list[int]
     capacity: int
     size: int
     gpus_of: dict[int, int] = field(default_factory=dict)
 
-    def used(self) -> int:
-        """GPUs of its jobs."""
+    def n_gpus_in_use(self) -> int:
+        """Return the number of GPUs of its jobs."""
         return sum(self.gpus_of.values())
 
-    def unused(self) -> int:
-        """GPUs of no job."""
-        return self.capacity - self.used()
+    def n_gpus_free(self) -> int:
+        """Return the number of GPUs of no job."""
+        return self.capacity - self.n_gpus_in_use()
 
 
 class BuddyPlacement:
     """GPUs of every job that runs now.
 
-    The published program takes everything away at each event and places again, the largest jobs first; then a job
-    always fits where enough GPUs are free.
+    The published program clears all at each event and places again, the largest jobs first; then a job always fits if
+    enough GPUs are free.
     """
 
     def __init__(self, servers: Servers) -> None:
@@ -47,7 +47,7 @@ class BuddyPlacement:
         self.clear()
 
     def clear(self) -> None:
-        """Take all jobs away. Nothing of what was before is left: blocks dissolve and free servers are in order."""
+        """Remove all jobs and dissolve all blocks; free servers are in order again."""
         self._free = list(range(self._servers.n_servers))
         self._classes: dict[int, list[_Block]] = {size: [] for size in SIZES}
         self._block_of: dict[int, _Block] = {}
@@ -55,19 +55,19 @@ class BuddyPlacement:
     def place(self, job: int, n: int) -> None:
         """Give ``n`` GPUs to a job.
 
-        It goes to the least used block of its own class, else to that of the largest class that has room, else to
-        free servers.
+        It goes to the least used block of its own class, else to that of the largest class with room, else to free
+        servers.
 
         Raises
         ------
         BfreplayError
-            For a number that the published program cannot place, and where no room is left.
+            A number that the published program cannot place, or no room.
         """
         check_size(job, n, self._servers)
         block = self._with_room(n) or self._open(job, n)
         block.gpus_of[job] = n
         self._block_of[job] = block
-        unused = block.unused()
+        unused = block.n_gpus_free()
         self._file(block, _class_of(unused) if unused else n)
         self._sort(n)
 
@@ -75,16 +75,16 @@ class BuddyPlacement:
         """Take away the GPUs of one job."""
         block = self._block_of.pop(job)
         del block.gpus_of[job]
-        unused = block.unused()
+        unused = block.n_gpus_free()
         if not block.gpus_of:
             self._classes[block.size].remove(block)
             self._free = sorted(self._free + block.servers)
-        elif unused != block.size:  # else it stays where it is in its class, though it is used less now
+        elif unused != block.size:  # else it keeps its position in its class, though it is used less now
             self._classes[block.size].remove(block)
             self._file(block, _class_of(unused))
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
-        """GPU numbers of each job that is placed: those of a block are side by side, in order of placement."""
+        """Return the GPU numbers of each placed job: those of a block are side by side, in order of placement."""
         each = self._servers.gpus_each
         found: dict[int, tuple[int, ...]] = {}
         for block in dict.fromkeys(self._block_of.values()):
@@ -96,20 +96,20 @@ class BuddyPlacement:
         return {job: found[job] for job in self._block_of}
 
     def _with_room(self, n: int) -> _Block | None:
-        """A block that has room for ``n`` more, no longer in its class; ``None`` where there is none."""
+        """Return a block with room for ``n`` more, removed from its class; ``None`` if there is none."""
         larger = [size for size in reversed(SIZES) if size > n]
         for size in [n, *larger]:
             blocks = self._classes[size]
             if not blocks:
                 continue
             block = blocks.pop(0)
-            if block.unused() >= n:
+            if block.n_gpus_free() >= n:
                 return block
-            blocks.append(block)  # the published program leaves one that it looked at in vain behind the others
+            blocks.append(block)  # the published program moves a block without room behind the others
         return None
 
     def _open(self, job: int, n: int) -> _Block:
-        """Take as many free servers as ``n`` GPUs need, the first ones first."""
+        """Take the first free servers that ``n`` GPUs need."""
         each = self._servers.gpus_each
         count = -(-n // each)
         if count > len(self._free):
@@ -126,16 +126,16 @@ class BuddyPlacement:
         self._sort(size)
 
     def _sort(self, size: int) -> None:
-        self._classes[size].sort(key=_Block.used)
+        self._classes[size].sort(key=_Block.n_gpus_in_use)
 
 
 def _class_of(unused: int) -> int:
-    """The largest size that divides ``unused``."""
+    """Return the largest size that divides ``unused``."""
     return next(size for size in reversed(SIZES) if unused % size == 0 and size <= unused)
 
 
 def check_sizes(jobs: Sequence[TraceJob], servers: Servers) -> None:
-    """Raise ``BfreplayError`` for a job that the cluster is too small for: the published program would never end."""
+    """Raise ``BfreplayError`` for a job larger than the cluster: the published program would never end."""
     for job in jobs:
         if job.gpus > servers.n_gpus:
             raise BfreplayError(f"job {job.index} wants {job.gpus} GPUs, and the cluster has {servers.n_gpus}")
@@ -157,9 +157,9 @@ def check_size(job: int, n: int, servers: Servers) -> None:
 
 
 def cache_key(gpus: tuple[int, ...]) -> tuple[int, int]:
-    """What the published program remembers of a placement, to know whether a job had its GPUs before.
+    """Return the key by which the published program recognises the GPUs that a job had before.
 
-    It is the first GPU and the number: the program takes the ranks from the first on to be consecutive, also where the
-    servers of the job are not. The key is that of the GPUs alone, not of the job.
+    It is the first GPU and the number: the program assumes consecutive GPUs, also where the servers of the job are not.
+    The key does not include the job.
     """
     return min(gpus), len(gpus)

@@ -1,8 +1,8 @@
-"""What the published programs of ElasticFlow are given and what they leave behind.
+"""Inputs and results of the published programs of ElasticFlow.
 
-Their simulator has a clock of its own, in whole seconds: it looks at jobs only at its events, moves these to the end of
-a slot, and judges a job by the end that it computed, not by the one that it saw. ``published`` repeats each of its
-schedulers as it is, to be compared with what it left; ``played_back`` runs the result through the replay.
+Their simulator has a clock of its own, in whole seconds: it checks jobs only at its events, moves these to the end of a
+slot, and judges a job by the end that it computed, not by the event at which it noticed it. ``published`` repeats each
+of its schedulers, for comparison with recorded runs; ``played_back`` runs the result through the replay.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 NO_DEADLINE_S = sys.maxsize
-"""Deadline of a best-effort job, as the published program writes it."""
+"""Deadline of a best-effort job in the published program."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceJob:
-    """A row of a trace.
+    """Row of a trace.
 
     Parameters
     ----------
     index
-        Its position in the file.
+        Position in the file.
     submit_s, deadline_s
         Seconds of the trace; ``NO_DEADLINE_S`` for a best-effort job.
     gpus
-        As many as its user asked for.
+        Requested GPUs.
     duration_s
-        Seconds that it takes on these.
+        Seconds on these.
     iterations
-        Its work.
+        Work.
     rates
-        Iterations per second by number of GPUs, in increasing order; numbers that are not there cannot be used.
+        Iterations per second by number of GPUs, in increasing order; other numbers cannot be used.
     most_gpus
-        More are of no use to it, as ElasticFlow has it.
+        Most GPUs that ElasticFlow gives it.
     """
 
     index: int
@@ -48,26 +48,26 @@ class TraceJob:
 
     @property
     def is_best_effort(self) -> bool:
-        """Whether it has no deadline."""
+        """True if it has no deadline."""
         return self.deadline_s == NO_DEADLINE_S
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """A cluster of equal servers; GPU ``g`` is in server ``g // gpus_each``."""
+    """Cluster of equal servers; GPU ``g`` is in server ``g // gpus_each``."""
 
     n_servers: int
     gpus_each: int
 
     @property
     def n_gpus(self) -> int:
-        """GPUs of all servers."""
+        """Number of GPUs of all servers."""
         return self.n_servers * self.gpus_each
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What one job does from an event to the next: on which GPUs, and for how long it stands still at first."""
+    """Job from an event to the next: its GPUs, and the time for which it stands still at first."""
 
     gpus: tuple[int, ...]
     overhead_s: float = 0.0
@@ -75,7 +75,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An event: who runs on what from here on, by the index of the job."""
+    """Event: running jobs and their GPUs from here on, by the index of the job."""
 
     time_s: float
     running: Mapping[int, Running]
@@ -83,7 +83,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """The end of a job as the program logs it; ``is_met`` as it counts, ``None`` for a best-effort job."""
+    """End of a job in the log of the program; ``is_met`` as it counts, ``None`` for a best-effort job."""
 
     index: int
     start_s: float
@@ -94,18 +94,18 @@ class JobEnd:
 
 @dataclass(slots=True)
 class PublishedRun:
-    """What a scheduler left: events and ends in the order of its logs, and its counters."""
+    """Results of a scheduler: events and ends in the order of its logs, and its counters."""
 
     moments: list[Moment] = field(default_factory=list)
     ends: list[JobEnd] = field(default_factory=list)
     accepted: int = 0
     declined: int = 0
     refused: list[int] = field(default_factory=list)
-    """Jobs that were declined on arrival."""
+    """Jobs declined on arrival."""
 
 
 def efficiency(jobs: Sequence[TraceJob], moment: Moment, n_gpus: int) -> float:
-    """Throughput of all running jobs over that on one GPU each, per GPU of the cluster; it may exceed 1."""
+    """Return the throughput of all running jobs over that on one GPU each, per GPU of the cluster; it may exceed 1."""
     total = 0.0
     for index, running in moment.running.items():
         rates = jobs[index].rates

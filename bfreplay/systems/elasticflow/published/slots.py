@@ -1,8 +1,7 @@
-"""What the published schedulers have in common: events that are moved to the end of a slot, overheads, and the count.
+"""Common parts of the published schedulers: events moved to the end of a slot, overheads, and counts.
 
-All loops of the published program end alike. What is due within a slot of the event at hand is put together into one
-event at the end of the slot, so that an arrival may be seen up to a slot after its submission. Only an event that is
-the last one of all keeps its time.
+All loops of the published program end alike: events within a slot of the current one are merged into one at the end of
+the slot, so that an arrival may be handled up to a slot after its submission. Only the very last event keeps its time.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Generic, TypeVar
 from bfreplay.systems.elasticflow.published.program import JobEnd, PublishedRun, TraceJob
 
 LARGE_CLUSTER_GPUS = 256
-"""From so many GPUs on, the program takes overheads to be larger."""
+"""Number of GPUs from which the program has larger overheads."""
 
 
 JobT = TypeVar("JobT")
@@ -31,7 +30,7 @@ class Event(Generic[JobT]):
 
 
 def arrival_events(jobs: Sequence[TraceJob]) -> list[Event[int]]:
-    """One event for each time of submission, in order; jobs, by index, are in the order of the file."""
+    """Return an event for each time of submission, in order; jobs, by index, are in the order of the file."""
     events: dict[float, Event[int]] = {}
     for job in sorted(jobs, key=lambda job: job.submit_s):
         events.setdefault(job.submit_s, Event(job.submit_s)).arrivals.append(job.index)
@@ -39,10 +38,10 @@ def arrival_events(jobs: Sequence[TraceJob]) -> list[Event[int]]:
 
 
 def merge_within_slot(events: list[Event[JobT]], now_s: float, slot_s: float) -> None:
-    """Sort the events; put all that are due within a slot from now into the first, which moves to the slot's end.
+    """Sort the events; merge all within a slot from now into the first, which moves to the slot's end.
 
-    A single event is left alone. That which is due a fraction of a second after the slot counts as within it where it
-    is the first, and as after it where it is not: the program cuts off the fraction of the first only.
+    A single event keeps its time. An event a fraction of a second after the slot counts as within it only if it is the
+    first: the program cuts off the fraction of the first only.
     """
     events.sort(key=lambda event: event.time_s)
     if len(events) < 2 or int(events[0].time_s - now_s) > slot_s:
@@ -56,7 +55,7 @@ def merge_within_slot(events: list[Event[JobT]], now_s: float, slot_s: float) ->
 
 
 def is_restart(n_events: int, slot_s: int) -> bool:
-    """Whether all jobs are restarted at an event that ``n_events`` came before.
+    """Return whether all jobs are restarted at an event after ``n_events`` others.
 
     The program compares this number with the *seconds* of a slot: with slots of 240 s, every 240th event is one.
     """
@@ -64,18 +63,18 @@ def is_restart(n_events: int, slot_s: int) -> bool:
 
 
 def overhead_s(n: int, n_gpus_of_cluster: int, restart: bool, cached: bool = False) -> float:
-    """Seconds for which a job that gets ``n`` GPUs stands still.
+    """Return the seconds for which a job that gets ``n`` GPUs stands still.
 
     Parameters
     ----------
     n
-        Its GPUs, at least one.
+        GPUs of the job, at least one.
     n_gpus_of_cluster
         GPUs of the whole cluster.
     restart
         Whether all jobs are restarted at this event.
     cached
-        Whether a job had just these GPUs since the last restart (``placement.cache_key``).
+        Whether a job had these GPUs since the last restart (``placement.cache_key``).
     """
     is_large = n_gpus_of_cluster >= LARGE_CLUSTER_GPUS
     seconds = 7 if is_large else 2
@@ -87,7 +86,7 @@ def overhead_s(n: int, n_gpus_of_cluster: int, restart: bool, cached: bool = Fal
 
 
 def log_end(run: PublishedRun, job: TraceJob, start_s: float, end_s: float, gpus: int) -> bool:
-    """Log the end of a job, count it as declined where it is late, and return whether it is in time."""
+    """Log the end of a job, count it as declined if late, and return whether it is in time."""
     is_late = end_s > job.deadline_s
     run.ends.append(JobEnd(job.index, start_s, end_s, gpus, None if job.is_best_effort else not is_late))
     if is_late:

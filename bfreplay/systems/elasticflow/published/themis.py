@@ -1,7 +1,7 @@
 """Themis as ElasticFlow's published program has it: in every slot, the GPUs go to the jobs with the largest fractions.
 
-Fractions of time are those of ``finish_time_fairness``. What a job would have reached in isolation is measured as the
-program does it: by its share of time, without its throughput.
+Fractions of time are those of ``finish_time_fairness``. Progress in isolation is measured as in the program: by share
+of time, without throughput.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun,
 from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, log_end, merge_within_slot
 
 NO_START_S = sys.maxsize
-"""Start that the program logs for every job: it never sets one."""
+"""Start in the log of every job: the program never sets one."""
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A job that has arrived and not ended."""
+    """Job that has arrived and not ended."""
 
     trace: TraceJob
     left_s: float
@@ -36,18 +36,18 @@ class _Job:
 
     @property
     def rate(self) -> float:
-        """Iterations per second on the GPUs that it asked for."""
+        """Iterations per second on the requested GPUs."""
         return self.trace.rates[self.trace.gpus]
 
-    def add_isolated(self, share: float) -> None:
-        """Count the iterations since the last slot as time in isolation at the share that it had then."""
+    def add_isolated_time(self, share: float) -> None:
+        """Count the iterations since the last slot as time in isolation at the share then."""
         if self.last_iterations_left is not None:
             self.isolated += (self.last_iterations_left - self.iterations_left) / self.last_share
         self.last_iterations_left = self.iterations_left
         self.last_share = share
 
     def run(self, now_s: float, slot_s: int) -> bool:
-        """Run for a slot; whether the job ends in it, by its duration or by its iterations."""
+        """Run for a slot; return whether the job ends in it, by its duration or by its iterations."""
         end_s = now_s + self.left_s
         self.left_s = max(0, self.left_s - slot_s)
         self.iterations_left -= slot_s * self.rate
@@ -70,8 +70,8 @@ def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, only_cont
     jobs, servers, slot_s
         As for ``gandiva``; each slot is an event.
     only_contended
-        Work out fractions only where the jobs do not all fit at once, which is several times as fast. The same jobs run
-        and end at the same times; they may have other GPUs than in the published program.
+        Compute fractions only if the jobs do not all fit at once, which is several times as fast. The same jobs run and
+        end at the same times, perhaps on other GPUs than in the published program.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class _Themis:
         self._runnable: list[_Job] = []
 
     def is_unfinished(self) -> bool:
-        """Whether jobs have yet to arrive or to end."""
+        """Return whether jobs have yet to arrive or to end."""
         return bool(self._events or self._runnable)
 
     def step(self) -> None:
@@ -125,12 +125,12 @@ class _Themis:
             self._runnable.append(_Job(trace, trace.duration_s, trace.iterations))
 
     def _claims(self) -> Claims:
-        """What all jobs claim; the time elapsed is that at the last event, not now."""
+        """Return the claims of all jobs; the elapsed time is that at the last event, not now."""
         jobs = self._runnable
         equal_gpus = math.ceil(self._n_gpus / len(jobs))
         shares = [min(equal_gpus / job.trace.gpus, 1.0) for job in jobs]
         for job, share in zip(jobs, shares, strict=True):
-            job.add_isolated(share)
+            job.add_isolated_time(share)
         return Claims(
             elapsed_s=np.array([self._last_event_s - job.trace.submit_s for job in jobs], dtype=float),
             iterations=np.array([job.iterations_left for job in jobs]),
@@ -143,7 +143,7 @@ class _Themis:
         )
 
     def _choose(self) -> list[_Job]:
-        """Sort jobs by fraction, the largest first, which also breaks the ties of later slots; take those that fit."""
+        """Sort jobs by fraction, the largest first, which also breaks later ties; choose the jobs that fit."""
         claims = self._claims()
         if not self._only_contended or claims.gpus.sum() > self._n_gpus:
             self._runnable = [self._runnable[k] for k in np.argsort(-fair_fractions(claims), kind="stable")]
@@ -164,7 +164,7 @@ class _Themis:
         )
 
     def _work(self, chosen: list[_Job]) -> None:
-        """Run the jobs for a slot, and file their ends; all events of this slot are at its end."""
+        """Run the jobs for a slot, and add their ends; all events of this slot are at its end."""
         next_s = self._now_s + self._slot_s
         merge_within_slot(self._events, self._now_s, self._slot_s)
         if self._events and self._events[0].time_s < next_s:

@@ -1,4 +1,4 @@
-"""The events of the published simulator: arrivals, ends, and times at which plans change."""
+"""Events of the published simulator: arrivals, ends, and times at which plans change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Timetable(Generic[JobT]):
     Parameters
     ----------
     arrivals
-        Submit time and job, in the order in which jobs of one time are taken.
+        Submit time and job; jobs of one time are handled in this order.
     slot_s
         Events within a slot of one another are handled together.
     """
@@ -35,21 +35,21 @@ class Timetable(Generic[JobT]):
         return min(self._events, default=math.inf)
 
     def at(self, time_s: float) -> Event[JobT]:
-        """The event at a time, which is made if there is none."""
+        """Return the event at a time, a new one if there is none."""
         return self._events.setdefault(time_s, Event(time_s))
 
     def pop(self, time_s: float) -> Event[JobT]:
-        """Take out the event at a time; an empty one if there is none."""
+        """Remove and return the event at a time; an empty one if there is none."""
         return self._events.pop(time_s, Event(time_s))
 
     def add_end(self, job: JobT, time_s: float) -> None:
-        """A job is to end then."""
+        """Add the end of a job."""
         event = self.at(time_s)
         if job not in event.ends:
             event.ends.append(job)
 
     def move_end(self, job: JobT, before_s: float, time_s: float) -> None:
-        """A job is to end at another time than before."""
+        """Move the end of a job to another time."""
         if before_s == time_s:
             return
         event = self._events.get(before_s)

@@ -1,7 +1,7 @@
 """Tiresias as ElasticFlow's published program has it (schedule ``dlas-gpu``): least attained service in three queues.
 
-A job starts in the first queue and sinks to the next when its GPU seconds reach a limit; it never rises again. Queue by
-queue, each job that still fits runs on the GPUs that its user asked for; others wait, also if they ran before.
+A job starts in the first queue and sinks to the next when its GPU-seconds reach a limit; it never rises again. Queue by
+queue, each job that still fits runs on its requested GPUs; others wait, even if they ran before.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from bfreplay.systems.elasticflow.published.slots import (
 )
 
 QUEUE_LIMITS_GPU_S = (3250, 7200)
-"""GPU seconds at which a job leaves the first and the second queue; there is no limit to the third."""
+"""GPU-seconds at which a job leaves the first and the second queue; the third has no limit."""
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A job that has arrived and not ended."""
+    """Job that has arrived and not ended."""
 
     trace: TraceJob
     checked_s: float
@@ -39,7 +39,7 @@ class _Job:
     end_s: float = 0.0
 
     def sinks_at_gpu_s(self) -> float:
-        """GPU seconds at which it leaves its queue."""
+        """Return the GPU-seconds at which it leaves its queue."""
         return QUEUE_LIMITS_GPU_S[self.queue] if self.queue < len(QUEUE_LIMITS_GPU_S) else math.inf
 
 
@@ -51,10 +51,10 @@ def tiresias(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Publish
     jobs
         In the order of the file.
     servers
-        The cluster. Jobs that it is too small for never run.
+        The cluster. Jobs larger than it never run.
     slot_s
-        Seconds of a slot. Jobs end no sooner than a slot after the event at hand, though the end that is logged and
-        judged is that of their work.
+        Seconds of a slot. Jobs end no sooner than a slot after the current event, but the logged and judged end is that
+        of their work.
     """
     loop = _Tiresias(jobs, servers, slot_s)
     while loop.step():
@@ -80,7 +80,7 @@ class _Tiresias:
         self._n_events = 0
 
     def step(self) -> bool:
-        """Handle the next event; ``False`` where there is none."""
+        """Handle the next event; return ``False`` if there is none."""
         event = self._next_event()
         if event is None:
             return False
@@ -100,10 +100,10 @@ class _Tiresias:
         return True
 
     def _next_event(self) -> Event[int] | None:
-        """The earliest of the next arrivals, the next ends and the next sinking of a job.
+        """Return the earliest of the next arrivals, the next ends and the next sinking of a job.
 
-        Arrivals and ends at the same time are one event. The program writes the ends into that of the arrivals even
-        where a sinking comes before them; then these jobs end with the arrivals, whenever that is.
+        Arrivals and ends at the same time are one event. The program adds the ends to that of the arrivals even if a
+        sinking comes before them; these jobs then end with the arrivals.
         """
         arrivals = self._arrivals[0] if self._arrivals else None
         ends = self._next_end
@@ -132,7 +132,7 @@ class _Tiresias:
             self._queues[0].append(job)
 
     def _serve_until(self, now_s: float) -> None:
-        """Count what jobs did since the last event, and let them sink by one queue at most."""
+        """Count work since the last event, and let jobs sink by at most one queue."""
         for job in self._runnable:
             if job.is_running:
                 job.served_s = int(job.served_s + max(int(now_s - job.checked_s) - job.overhead_s, 0))
@@ -144,7 +144,7 @@ class _Tiresias:
             job.checked_s = now_s
 
     def _choose(self, now_s: float, restart: bool) -> None:
-        """Queue by queue, run what fits; a job that begins or goes on after a wait pays for it."""
+        """Run the jobs that fit, queue by queue; a job that starts or resumes pays for it."""
         free = self._n_gpus
         for queue in self._queues:
             for job in queue:

@@ -1,1 +1,1 @@
-"""From shares of time to rounds: who runs on which nodes until the next round."""
+"""Rounds: shares of time become assignments of nodes to jobs."""

@@ -1,4 +1,4 @@
-"""One round of Gavel's mechanism: from the state and the nodes there are to who runs on which of them."""
+"""One round of Gavel's mechanism: an assignment from the state and the available nodes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.systems.gavel.rounds.placement import count_free, micro_tasks, placed, same_nodes
-from bfreplay.systems.gavel.rounds.queues import Candidates, chosen_entries, priorities
+from bfreplay.systems.gavel.rounds.placement import count_free, micro_tasks, place_entries, same_nodes
+from bfreplay.systems.gavel.rounds.queues import Candidates, choose_entries, priorities
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
 
 _BY_TASK = tuple(each.name for each in fields(Assignment) if each.name not in ("node", "node_offset"))
@@ -29,26 +29,26 @@ def next_round(
 ) -> Assignment:
     """Start a round. Updates ``state``: its last assignment, leases, order of types, priorities.
 
-    Before it, credit what ended, remove and add jobs, and reset if that is due.
+    Call it after crediting ended micro-tasks, removing and adding jobs, and a reset if due.
 
     Parameters
     ----------
     now_s
         Start of the round.
     node_type, is_available : (N,)
-        Position of each node's type; whether jobs may use it now. Nodes may come and go between rounds.
+        Position of each node's type; whether jobs may use it now. Nodes may join and leave between rounds.
     steps_left : (m,) float64
-        Of the jobs of ``state``, in its order.
+        Remaining steps of the jobs of ``state``, in its order.
     picked : (p,) int64
-        Numbers of the jobs that run, alone and on the first type, for which there are nodes; ``None``: those with the
-        highest priorities.
+        Numbers of the jobs that run, alone and on the first type, if they fit; ``None``: those with the highest
+        priorities.
     adjust
-        Changes steps and times of the micro-tasks before they begin.
+        Function that changes steps and times of the micro-tasks before they begin.
     """
     jobs = state.jobs
     state.types = _types_in_order(state, rules)
     if picked is None:
-        entry, kind, priority = _chosen(
+        entry, kind, priority = _choose(
             state, rules, count_free(node_type, is_available, state.n_types), np.zeros(jobs.number.shape[0], np.bool_)
         )
     else:
@@ -56,19 +56,19 @@ def next_round(
         entry = alone[np.searchsorted(state.entries.member[alone, 0], picked)]
         kind, priority = np.zeros_like(entry), np.zeros_like(state.entries.share)
     last = state.last
-    offset, node = _placed(state, entry, kind, state.entries.task[entry], node_type, is_available.copy())
+    offset, node = _place(state, entry, kind, state.entries.task[entry], node_type, is_available.copy())
     task = _task_of_jobs(state, entry)
     stays = same_nodes(jobs.task, last.node_offset, last.node, task, offset, node)
     tasks = _Tasks(entry, kind, offset, node, stays)
-    assignment = _begun(state, rules, tasks, steps_left, now_s, rules.round_s)
+    assignment = _begin(state, rules, tasks, steps_left, now_s, rules.round_s)
     if adjust is not None:
         assignment = adjust(assignment)
     ran_as, place = state.entries.task, np.arange(entry.shape[0])
     extended = same_nodes(ran_as[entry], last.node_offset, last.node, place, offset, node)
     state.priority = priority
-    still_there = np.zeros(last.n_tasks, np.bool_)
-    still_there[jobs.task[jobs.task >= 0]] = True
-    state.opportunities += int(np.count_nonzero(still_there))
+    has_member = np.zeros(last.n_tasks, np.bool_)
+    has_member[jobs.task[jobs.task >= 0]] = True
+    state.opportunities += int(np.count_nonzero(has_member))
     state.extensions += int(np.count_nonzero(extended))
     state.last = assignment
     state.is_credited = np.zeros(assignment.n_tasks, np.bool_)
@@ -88,27 +88,27 @@ def refill(
     steps_left: NDArray[np.float64],
     kept: NDArray[np.bool_],
 ) -> Assignment:
-    """Give nodes that nobody has to entries that do not run, for the rest of a round. Updates ``state``.
+    """Give unallocated nodes to entries that do not run, for the rest of a round. Updates ``state``.
 
-    For nodes that come and go in mid-round: micro-tasks that lost one have ended. The types are filled in the order of
-    this round, from the highest priority down, as at its start. What is begun here was not on its nodes before: it
-    loses ``restart_s``.
+    Call it when nodes join or leave in mid-round: micro-tasks that lost one have ended. The types are filled in the
+    order of this round, from the highest priority down, as at its start. Micro-tasks that begin here were not on their
+    nodes before: they lose ``restart_s``.
 
     Parameters
     ----------
     now_s, until_s
-        Now, and when the round ends.
+        Now, and the end of the round.
     node_type, is_available : (N,)
-        Position of each node's type; whether jobs may use it now, those of micro-tasks that go on included.
+        Position of each node's type; whether jobs may use it now, including nodes of micro-tasks that go on.
     steps_left : (m,) float64
-        Of the jobs of ``state`` now, in its order.
+        Remaining steps of the jobs of ``state`` now, in its order.
     kept : (k,) bool
         Micro-tasks of the last assignment that go on as they are. The others have ended and are credited.
 
     Returns
     -------
     Assignment
-        The micro-tasks that were kept, as they were, then those that begin now.
+        The kept micro-tasks, unchanged, then the new ones.
 
     Raises
     ------
@@ -117,21 +117,21 @@ def refill(
     """
     last, jobs, entries = state.last, state.jobs, state.entries
     if not (kept | state.is_credited).all():
-        raise ValueError("micro-tasks that ended must be credited before their nodes are given away")
+        raise ValueError("micro-tasks that ended must be credited before their nodes are reallocated")
     kept_node = np.repeat(kept, np.diff(last.node_offset))
     in_use = last.node[kept_node]
     if not is_available[in_use].all():
-        raise ValueError("a micro-task whose node is gone cannot go on")
+        raise ValueError("a micro-task that lost a node cannot continue")
     is_free = is_available.copy()
     is_free[in_use] = False
-    # micro-tasks that go on move up to where they are in the new assignment
+    # positions in the new assignment of micro-tasks that go on
     moved = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
     jobs.task, entries.task = moved[jobs.task], moved[entries.task]
-    entry, kind, _ = _chosen(state, rules, count_free(node_type, is_free, state.n_types), jobs.task >= 0)
-    offset, node = _placed(state, entry, kind, np.full(entry.shape[0], -1), node_type, is_free)
+    entry, kind, _ = _choose(state, rules, count_free(node_type, is_free, state.n_types), jobs.task >= 0)
+    offset, node = _place(state, entry, kind, np.full(entry.shape[0], -1), node_type, is_free)
     stays = np.zeros(jobs.number.shape[0], np.bool_)
     tasks = _Tasks(entry, kind, offset, node, stays)
-    begun = _begun(state, rules, tasks, steps_left, now_s, max(until_s - now_s, 0.0))
+    begun = _begin(state, rules, tasks, steps_left, now_s, max(until_s - now_s, 0.0))
     n_kept = int(np.count_nonzero(kept))
     sizes = np.concatenate([np.diff(last.node_offset)[kept], np.diff(offset)])
     by_task = {name: np.concatenate([getattr(last, name)[kept], getattr(begun, name)]) for name in _BY_TASK}
@@ -146,31 +146,31 @@ def refill(
 
 
 def _types_in_order(state: RoundState, rules: RoundRules) -> NDArray[np.int64]:
-    """Types in the order in which this round fills them."""
+    """Return the types in the order in which this round fills them."""
     types = list(rules.type_order)
     if rules.shuffles_types:
         state.rng.shuffle(types)
     return np.array(types, np.int64)
 
 
-def _chosen(
+def _choose(
     state: RoundState, rules: RoundRules, n_free: NDArray[np.int64], is_busy: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Entries that start, their types, and the priorities of all entries."""
+    """Return the entries that start, their types, and the priorities of all entries."""
     entries = state.entries
     priority = priorities(entries.share, entries.can_run, entries.time_s, state.total_s)
     candidates = Candidates(
         priority, entries.deficit_s, entries.share, entries.can_run, entries.member_row, entries.gang
     )
     order = state.types, rules.global_queue, rules.runs_only_its_own
-    entry, kind = chosen_entries(candidates, n_free, is_busy.copy(), *order)
+    entry, kind = choose_entries(candidates, n_free, is_busy.copy(), *order)
     if rules.quirks.shareless_jobs_take_nodes:
         starts = entries.has_share[entry]
         entry, kind = entry[starts], kind[starts]
     return entry, kind, priority
 
 
-def _placed(
+def _place(
     state: RoundState,
     entry: NDArray[np.int64],
     kind: NDArray[np.int64],
@@ -178,15 +178,15 @@ def _placed(
     node_type: NDArray[np.int16],
     is_free: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Nodes of entries that start, beside the last assignment; see ``placed``."""
+    """Return the nodes of entries that start, given the last assignment; see ``place_entries``."""
     gang, last = state.entries.gang[entry], state.last
     before = last.node_type, last.node_offset, last.node
-    return placed(gang, kind, task, *before, node_type, is_free, state.n_types)
+    return place_entries(gang, kind, task, *before, node_type, is_free, state.n_types)
 
 
 def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(m,) place in ``entry`` of the one that each job is a member of, -1 for none."""
-    # one place more, for the nobody of those that run alone
+    """Return the position in ``entry`` of each job's entry, -1 for none, (m,)."""
+    # one place more, for the missing partner of jobs that run alone
     task = np.full(state.jobs.number.shape[0] + 1, -1)
     row = state.entries.member_row[entry]
     place = np.arange(entry.shape[0])
@@ -205,10 +205,10 @@ class _Tasks(NamedTuple):
     stays: NDArray[np.bool_]
 
 
-def _begun(
+def _begin(
     state: RoundState, rules: RoundRules, tasks: _Tasks, steps_left: NDArray[np.float64], now_s: float, length_s: float
 ) -> Assignment:
-    """Micro-tasks of entries that have nodes."""
+    """Return the micro-tasks of entries that have nodes."""
     entry, kind, offset, node, stays = tasks
     entries = state.entries
     steps, finish_s, restarts = micro_tasks(
@@ -216,7 +216,7 @@ def _begun(
     )
     k = entry.shape[0]
     member = entries.member[entry]
-    # steps are dealt out in whole ones, the same number to each node but the last
+    # whole steps, the same number on each node but the last
     gang = entries.gang[entry]
     too_few = (steps < gang[:, None]) & (member >= 0)
     return Assignment(

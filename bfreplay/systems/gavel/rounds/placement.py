@@ -1,4 +1,4 @@
-"""Which nodes the chosen ones run on, who stays on those it had, and what each does in a round."""
+"""Nodes of the chosen entries, jobs that keep theirs, and the steps of each in a round."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bfreplay._compiled import compiled
 
 
 @compiled
-def placed(
+def place_entries(
     gang: NDArray[np.int64],
     kind: NDArray[np.int64],
     task: NDArray[np.int64],
@@ -20,10 +20,10 @@ def placed(
     is_free: NDArray[np.bool_],
     n_types: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Nodes of k chosen entries, as offsets (k + 1,) and node numbers (sum of gangs,).
+    """Return the nodes of k chosen entries, as offsets (k + 1,) and node numbers (sum of gangs,).
 
-    Larger gangs go first. Among equal ones, first those that ran on the same type in the last assignment keep their
-    nodes, if all are free still; the others take the lowest free node numbers of the type, in the order in which they
+    Larger gangs go first. Among equal ones, entries that ran on the same type in the last assignment first keep their
+    nodes, if all are still free; the others take the lowest free node numbers of the type, in the order in which they
     were chosen. Nodes of a server have consecutive numbers, so gangs stay together where they can.
 
     Parameters
@@ -34,9 +34,9 @@ def placed(
         The last assignment.
     node_type : (N,)
     is_free : (N,) bool
-        Updated: nodes that are given away are no longer free.
+        Updated: allocated nodes are no longer free.
     n_types
-        n.
+        Number n of types.
     """
     k = gang.shape[0]
     offset = np.zeros(k + 1, np.int64)
@@ -44,7 +44,7 @@ def placed(
         offset[i + 1] = offset[i] + gang[i]
     node = np.empty(offset[k], np.int64)
     has_nodes = np.zeros(k, np.bool_)
-    # of each type, no node before this one is free
+    # by type: no node before this one is free
     first = np.zeros(n_types, np.int64)
     size = gang.max() if k else 0
     while size > 0:
@@ -79,7 +79,7 @@ def placed(
 
 @compiled
 def count_free(node_type: NDArray[np.int16], is_free: NDArray[np.bool_], n_types: int) -> NDArray[np.int64]:
-    """(n,) free nodes of each type."""
+    """Return the number of free nodes of each type, (n,)."""
     count = np.zeros(n_types, np.int64)
     for at in range(node_type.shape[0]):
         if is_free[at]:
@@ -97,10 +97,10 @@ def micro_tasks(
     length_s: float,
     restart_s: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Steps (k, 2), finish (k,) and restarts (k, 2) of k micro-tasks that begin at ``start_s``.
+    """Return steps (k, 2), finish (k,) and restarts (k, 2) of k micro-tasks that begin at ``start_s``.
 
-    Whole steps that fit, at most those left: ``min(int(rate * seconds), steps left)``. A job so slow that not one does
-    makes a part of a step, so that no round leaves it where it was.
+    Steps are whole: ``min(int(rate * seconds), steps left)``. A job too slow for one makes a part of a step, so that
+    every round advances it.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ def micro_tasks(
         Rows of the m jobs, negative second for a job alone.
     steps_left : (m,) float64
     stays : (m,) bool
-        Whether a job has the nodes that it had before; the others lose ``restart_s``.
+        Whether a job keeps its nodes; the others lose ``restart_s``.
     start_s, length_s
-        Of the round.
+        Start and length of the round.
     """
     k = rate.shape[0]
     steps = np.zeros((k, 2))
@@ -143,7 +143,7 @@ def same_nodes(
     offset: NDArray[np.int64],
     node: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """(x,) whether each of x jobs or entries has the very same nodes in two assignments.
+    """Return whether each of x jobs or entries has the same nodes in two assignments, (x,).
 
     Parameters
     ----------

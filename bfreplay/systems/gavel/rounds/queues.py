@@ -1,4 +1,4 @@
-"""Who runs, and on which type: the queues of the types, walked from the highest priority down."""
+"""Choice of the entries that run and their types: queues of the types, from the highest priority down."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 
 NEVER_RAN = 1e9
-"""Over the share of an entry that has received no time at all."""
+"""Priority, per share, of an entry that has received no time."""
 
 
 class _Queue(NamedTuple):
-    """Places of a queue, and what they are ordered by."""
+    """Places of a queue, and their sort keys."""
 
     entry: NDArray[np.int64]  # of each place
-    kind: NDArray[np.int64]  # the type on which it would run
+    kind: NDArray[np.int64]  # type on which it would run
     priority: NDArray[np.float64]  # (e, n), as the next two
     deficit_s: NDArray[np.float64]
     share: NDArray[np.float64]
@@ -27,7 +27,7 @@ class _Queue(NamedTuple):
 def priorities(
     share: NDArray[np.float64], can_run: NDArray[np.bool_], time_s: NDArray[np.float64], total_s: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(e, n) priorities: ``X_ij`` over the part that entry i had of the time that all ran on type j (section 5).
+    """Return the priorities, (e, n): ``X_ij`` over entry i's fraction of the time that all ran on type j (section 5).
 
     0 for an entry without share there or that cannot run there. Time is per entry, not per node.
     """
@@ -62,7 +62,7 @@ class Candidates(NamedTuple):
 
 
 @compiled
-def chosen_entries(
+def choose_entries(
     candidates: Candidates,
     n_free: NDArray[np.int64],
     is_busy: NDArray[np.bool_],
@@ -70,15 +70,15 @@ def chosen_entries(
     global_queue: bool,
     only_positive: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Entries that run and their types, in the order in which they are chosen (section 5, Algorithm 1).
+    """Return the entries that run and their types, in the order of their choice (section 5, Algorithm 1).
 
-    Entries are ordered by priority, then deficit, then share, all downwards, then as they come. One is chosen unless a
-    member runs already or it needs more nodes than are left: then the next one may (back-filling).
+    Entries are ordered by priority, then deficit, then share, all descending, then by position. An entry is chosen
+    unless a member runs already or it needs more nodes than are left; then the next one may (back-filling).
 
     Parameters
     ----------
     n_free : (n,) int64
-        Nodes of each type that nobody has. Updated.
+        Unallocated nodes of each type. Updated.
     is_busy : (m,) bool
         Jobs that run already. Updated.
     types : (at most n,) int64
@@ -116,7 +116,7 @@ def chosen_entries(
                     entry[size] = i
                     kind[size] = j
                     size += 1
-        # a heap: most of a queue is never looked at, as the nodes are gone before
+        # a heap: nodes run out before most of a queue is examined
         queue = _Queue(entry, kind, priority, deficit_s, share)
         heap = np.arange(size)
         for at in range(size // 2 - 1, -1, -1):
@@ -143,7 +143,7 @@ def chosen_entries(
 
 @compiled
 def _goes_first(x: int, y: int, queue: _Queue) -> bool:
-    """Whether place ``x`` of a queue goes before place ``y``."""
+    """Return whether place ``x`` of a queue goes before place ``y``."""
     i, j, u, v = queue.entry[x], queue.kind[x], queue.entry[y], queue.kind[y]
     if queue.priority[i, j] != queue.priority[u, v]:
         return bool(queue.priority[i, j] > queue.priority[u, v])

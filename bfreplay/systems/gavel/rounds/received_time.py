@@ -1,4 +1,4 @@
-"""The time that entries got: credited when micro-tasks end, and counted anew when shares are recomputed."""
+"""Time that entries received: credited when micro-tasks end, reset when shares are recomputed."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from bfreplay.systems.gavel.rounds.state import NOBODY, Entries, RoundRules, Rou
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 
 FAILURES_ALLOWED = 5
-"""Micro-tasks of a job that may fail before it is dropped (``Quirks.few_steps_fail``)."""
+"""Micro-tasks of a job that may fail before it is given up (``Quirks.few_steps_fail``)."""
 
 
 def credit(
     state: RoundState, ended_s: NDArray[np.float64] | None = None, which: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
-    """Credit micro-tasks of the last assignment that ended. Updates ``state``. Nothing is credited twice.
+    """Credit ended micro-tasks of the last assignment, each once. Updates ``state``.
 
-    A micro-task that failed gets no time: it counts against its jobs.
+    A failed micro-task gets no time; it counts as a failure of its jobs.
 
     Parameters
     ----------
     ended_s : (k,) float64
-        When they ended; as planned if ``None``.
+        Times of their ends; as planned if ``None``.
     which : (k,) bool
-        Those that ended; all if ``None``.
+        Micro-tasks that ended; all if ``None``.
 
     Returns
     -------
     (d,) int64
-        Numbers of the jobs that failed once too often and are to be dropped.
+        Numbers of the jobs that failed too often and are given up.
     """
     last, jobs = state.last, state.jobs
     ended = last.finish_s if ended_s is None else ended_s
@@ -60,7 +60,7 @@ def _add_time(
     ran_s: NDArray[np.float64],
     counted: NDArray[np.bool_],
 ) -> None:
-    """Add what micro-tasks ran to their entries, where these are there still, and to the totals of the types."""
+    """Add the time of micro-tasks to their entries, if these still exist, and to the totals of the types."""
     for i in range(entry_task.shape[0]):
         if entry_task[i] >= 0 and counted[entry_task[i]]:
             time_s[i, node_type[entry_task[i]]] += ran_s[entry_task[i]]
@@ -70,9 +70,9 @@ def _add_time(
 
 
 def reset_is_due(state: RoundState, rules: RoundRules, now_s: float) -> bool:
-    """Whether shares are to be computed anew at the start of a round.
+    """Return whether shares are to be recomputed at the start of a round.
 
-    Something changed, and the last time is at least ``least_reset_s`` ago, or no job has any share.
+    That is so after a change, if the last time is at least ``least_reset_s`` ago or no job has any share.
     """
     if not state.changed:
         return False
@@ -83,15 +83,15 @@ def reset_is_due(state: RoundState, rules: RoundRules, now_s: float) -> bool:
 
 
 def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProblem, shares: TimeShares) -> None:
-    """Take new shares, and begin to count anew. Updates ``state``.
+    """Take new shares, and restart the counts of time. Updates ``state``.
 
-    What the old shares promised since the last recomputation and rounds did not give goes to the deficits.
+    Time that the old shares promised since the last recomputation and rounds did not give goes to the deficits.
 
     Parameters
     ----------
     problem, shares
-        What was asked and answered. Jobs and pairs of ``problem`` that are no entries are passed over; an entry that
-        ``problem`` does not have gets no share. May be of no jobs at all.
+        Problem and answer. Jobs and pairs of ``problem`` without an entry are ignored; an entry that ``problem`` does
+        not have gets no share. There may be no jobs.
     """
     entries = state.entries
     half_s = rules.round_s / 2
@@ -106,7 +106,7 @@ def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProb
     if problem.n_pairs:
         paired = np.nonzero(entries.member[:, 1] != NOBODY)[0]
         member, asked = entries.member[paired], problem.job[problem.pair]
-        # one number a pair, in the order of its two
+        # one number per pair, in the order of its members
         width = max(int(member.max(initial=0)), int(asked.max())) + 1
         key, asked_key = (pair[:, 0] * width + pair[:, 1] for pair in (member, asked))
         _take(entries, paired, key, asked_key, shares.pair_share)
@@ -115,7 +115,7 @@ def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProb
 
 
 def forget_last_reset(state: RoundState) -> None:
-    """Let the next recomputation come at once, as the published program does when all is idle. Updates ``state``."""
+    """Allow the next recomputation at once, as the published program does when all is idle. Updates ``state``."""
     state.last_reset_s = None
 
 
@@ -126,7 +126,7 @@ def _take(
     asked: NDArray[np.int64],
     share: NDArray[np.float64],
 ) -> None:
-    """Give the rows of ``entries`` whose key is among ``asked``, which increases, the share that is there."""
+    """Set the shares of the rows of ``entries`` whose key is in ``asked`` (increasing)."""
     if not asked.shape[0]:
         return
     place = np.minimum(np.searchsorted(asked, key), asked.shape[0] - 1)

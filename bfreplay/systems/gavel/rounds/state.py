@@ -1,4 +1,4 @@
-"""What rounds go by, and what they remember: who runs where, jobs, the entries of their queues, the time these got."""
+"""Rules and state of the rounds: assignments, jobs, the entries of their queues, and the time that these received."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class RoundRules:
     ----------
     type_order
         Positions of the node types in the order in which they are filled, fastest first in the published program (v100,
-        p100, k80). A type that is not in it is never used.
+        p100, k80). Other types are never used.
     round_s
         Length of a round.
     least_reset_s
         Least time between two recomputations of shares; 0 recomputes at the first round after every arrival and
         completion. 1,920 in the published program.
     shuffles_types
-        Types are filled in a random order, drawn anew every round: for policies that do not know them apart.
+        Types are filled in a random order, drawn in every round: for policies that ignore types.
     runs_only_its_own
-        Nothing runs that has no priority, even on nodes that would stay empty: the FIFO policies.
+        Entries without priority never run, even on nodes that would stay empty: the FIFO policies.
     global_queue
         The highest priority of all types goes first, instead of type after type.
     restart_s
         Time lost at the start of a round by a job that did not run on the same nodes in the round before. Shorter than
         a round. 0 in the published simulator.
     seed
-        Of the random order of types.
+        Seed of the random order of types.
     quirks
         Defects of the published program to repeat.
 
@@ -67,12 +67,12 @@ class RoundRules:
 
 
 NOBODY = -1
-"""Second member of a job that runs alone."""
+"""Second member of an entry with one job."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """The k micro-tasks of a round: a job alone, or a pair of jobs that share nodes, for one round on one node type.
+    """k micro-tasks of a round: a job alone, or a pair of jobs that share nodes, for one round on one node type.
 
     Parameters
     ----------
@@ -85,17 +85,17 @@ class Assignment:
     node : (sum of gangs,) int64
         Node numbers, increasing within a micro-task.
     steps : (k, 2) float64
-        Steps that each member does until ``finish_s``; 0 for nobody.
+        Steps that each member does until ``finish_s``; 0 for a missing one.
     start_s, finish_s : (k,) float64
         A pair finishes when its later member does; restarts lie in between.
     counted_from_s : (k,) float64
-        What the time that a micro-task ran is counted from: its start, unless that is stale (``Quirks``).
+        Start of the time that counts: that of the micro-task, unless stale (``Quirks``).
     overhead_s : (k,) float64
-        Part of the time that a micro-task ran which does not count for it; 0 in Gavel.
+        Part of a micro-task's time that does not count; 0 in Gavel.
     restarts : (k, 2) bool
-        Whether a member did not run on these very nodes in the round before, and so loses ``restart_s`` of its rules.
+        Whether a member ran elsewhere or not at all in the round before, and so loses ``restart_s``.
     fails : (k,) bool
-        Its steps will not count (``Quirks.few_steps_fail``).
+        Whether its steps will not count (``Quirks.few_steps_fail``).
     """
 
     member: NDArray[np.int64]
@@ -116,18 +116,18 @@ class Assignment:
         return int(self.node_type.shape[0])
 
     def ran_s(self, ended_s: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """(k,) seconds that count for the micro-tasks until ``ended_s (k,)``, by default until they finish."""
+        """Return the seconds of the micro-tasks that count until ``ended_s (k,)``, by default their finish, (k,)."""
         ended = self.finish_s if ended_s is None else ended_s
         ran: NDArray[np.float64] = (ended - self.counted_from_s) - self.overhead_s
         return ran
 
     def nodes_of(self, task: int) -> NDArray[np.int64]:
-        """Node numbers of a micro-task, increasing."""
+        """Return the node numbers of a micro-task, increasing."""
         return self.node[self.node_offset[task] : self.node_offset[task + 1]]
 
 
 def nothing_runs() -> Assignment:
-    """The assignment of no micro-tasks."""
+    """Return the assignment of no micro-tasks."""
     no_times = np.zeros(0)
     return Assignment(
         member=np.zeros((0, 2), np.int64),
@@ -145,12 +145,12 @@ def nothing_runs() -> Assignment:
 
 
 _SEED_OFFSET = 5
-"""The published program seeds each of its random orders apart; that of the node types by seed + 5."""
+"""The published program seeds its random order of node types by seed + 5."""
 
 
 @dataclass(slots=True, eq=False)
 class Jobs:
-    """The m jobs that wait or run, in order of arrival: one row each.
+    """m jobs that wait or run, one row each, in order of arrival.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class Jobs:
     task : (m,) int64
         Its micro-task in the last assignment, -1 for none.
     n_failed : (m,) int64
-        Micro-tasks that failed (``Quirks.few_steps_fail``).
+        Failed micro-tasks (``Quirks.few_steps_fail``).
     """
 
     number: NDArray[np.int64]
@@ -172,10 +172,10 @@ class Jobs:
 
 @dataclass(slots=True, eq=False)
 class Entries:
-    """The e entries of the queues: jobs alone and pairs of jobs that may share nodes, on each of n node types.
+    """e entries of the queues: jobs alone and pairs of jobs that may share nodes, on each of n node types.
 
-    A job comes after all earlier ones; behind it the pairs that it forms with them, by the earlier member. Ties between
-    priorities go to whoever comes first here.
+    A job comes after all earlier ones, followed by its pairs with them, by the earlier member. The first entry wins
+    ties.
 
     Parameters
     ----------
@@ -190,11 +190,11 @@ class Entries:
     share : (e, n) float64
         ``X`` of the last recomputation.
     has_share : (e,) bool
-        Whether the last recomputation knew it, be its share 0.
+        Whether the last recomputation had this entry, even with share 0.
     time_s : (e, n) float64
         Run since the last recomputation, and half a round.
     deficit_s : (e, n) float64
-        Time promised and not given before the last recomputation.
+        Time promised and not received before the last recomputation.
     task : (e,) int64
         Its micro-task in the last assignment, -1 for none.
     """
@@ -213,7 +213,7 @@ class Entries:
 
 @dataclass(slots=True, eq=False)
 class RoundState:
-    """State of the mechanism. The functions of this package that take it update it; nobody else does.
+    """State of the mechanism. Only the functions of this package update it.
 
     Parameters
     ----------
@@ -224,22 +224,22 @@ class RoundState:
     last_reset_s
         Time of the last recomputation, ``None`` before the first.
     changed
-        Something happened since then that makes it worth while to recompute.
+        Whether something happened since then that calls for a recomputation.
     round_end_s
-        Latest finish of the last micro-tasks there were; 0 before the first.
+        Latest finish of the last micro-tasks; 0 before the first.
     last
         Last assignment.
     is_credited : (k,) bool
-        Which of its micro-tasks have been credited.
+        Whether each of its micro-tasks has been credited.
     extensions, opportunities
-        Leases: how often a job alone, or a pair, of the last assignment got the very same nodes again, of how many
-        times a member of it was still there.
+        Leases: the times that an entry of the last assignment got the same nodes again, and the times that a
+        member was still active.
     priority : (e, n) float64
-        Of the last round, before its micro-tasks ran; of the entries there were then.
+        Priorities of the last round before its micro-tasks ran, for its entries.
     types
         Order in which the last round filled the types.
     rng
-        Draws the order of types.
+        Generator of the order of types.
     """
 
     jobs: Jobs
@@ -263,7 +263,7 @@ class RoundState:
 
 
 def first_state(n_types: int, rules: RoundRules) -> RoundState:
-    """State before any job."""
+    """Return the state before any job."""
     none = np.zeros(0, np.int64)
     jobs = Jobs(number=none, gang=none, task=none, n_failed=none)
     entries = _new_entries(rules, jobs, np.zeros((0, 2), np.int64), np.zeros((0, n_types, 2)))
@@ -284,7 +284,7 @@ def add_jobs(
     Parameters
     ----------
     job, gang : (a,) int64
-        Numbers, increasing and above those of all jobs there were; nodes used at once.
+        Numbers, increasing and above all earlier ones; nodes used at once.
     rate : (a, n) float64
         Steps/s on ``gang`` nodes of each type, 0 where a job cannot run.
     pair : (b, 2) int64
@@ -303,11 +303,11 @@ def add_jobs(
         raise ValueError(f"jobs must be numbered in order of arrival: {job.tolist()} after {jobs.number.tolist()[-1:]}")
     a, n = job.shape[0], state.n_types
     member = np.stack([job, np.full(a, NOBODY)], axis=1)
-    # the second rate of a job alone is that of nobody
+    # a job alone has no second rate
     member_rate = np.stack([rate, np.zeros((a, n))], axis=2)
     if pair is not None and pair_rate is not None and pair.shape[0]:
         if not np.isin(pair[:, 1], job).all() or (pair[:, 0] >= pair[:, 1]).any():
-            raise ValueError("a pair is an earlier job and one of those that arrive now")
+            raise ValueError("a pair needs an earlier job and a new one")
         member = np.concatenate([member, pair])
         member_rate = np.concatenate([member_rate, pair_rate])
         arrival = np.lexsort((member[:, 0], member[:, 1] != NOBODY, member.max(axis=1)))
@@ -319,11 +319,11 @@ def add_jobs(
 
 
 def _new_entries(rules: RoundRules, jobs: Jobs, member: NDArray[np.int64], member_rate: NDArray[np.float64]) -> Entries:
-    """Rows of ``member (e, 2)``, all of them among ``jobs``, which make ``member_rate (e, n, 2)``; none has run yet."""
+    """Return entries of ``member (e, 2)``, all in ``jobs``, at ``member_rate (e, n, 2)``; none has run yet."""
     e, n, _ = member_rate.shape
     is_pair = member[:, 1] != NOBODY
     row = _rows(jobs.number, member)
-    # pairs start at 0 in the published program, jobs at half a round; shares wait for the recomputation that evens it
+    # pairs start at 0 in the published program, jobs at half a round, until the next recomputation
     started = np.where(is_pair, 0.0, rules.round_s / 2)
     return Entries(
         member=member,
@@ -340,13 +340,13 @@ def _new_entries(rules: RoundRules, jobs: Jobs, member: NDArray[np.int64], membe
 
 
 def _extend(rows: Jobs | Entries, more: Jobs | Entries) -> None:
-    """Append the rows of ``more``, which are of the same kind."""
+    """Append the rows of ``more``."""
     for column in fields(rows):
         setattr(rows, column.name, np.concatenate([getattr(rows, column.name), getattr(more, column.name)]))
 
 
 def _keep(rows: Jobs | Entries, stays: NDArray[np.bool_]) -> None:
-    """Drop the rows that do not stay."""
+    """Remove the rows that do not stay."""
     for column in fields(rows):
         setattr(rows, column.name, getattr(rows, column.name)[stays])
 
@@ -357,13 +357,13 @@ def remove_jobs(state: RoundState, job: NDArray[np.int64]) -> None:
     Raises
     ------
     ValueError
-        A job is not there.
+        An unknown job.
     """
     jobs, entries = state.jobs, state.entries
     place = np.searchsorted(jobs.number, job)
     if (place == jobs.number.shape[0]).any() or (jobs.number[place] != job).any():
         raise ValueError(f"no such jobs: {np.setdiff1d(job, jobs.number).tolist()}")
-    # one place more, for the nobody of those that run alone
+    # one place more, for the missing partner of jobs that run alone
     stays = np.ones(jobs.number.shape[0] + 1, np.bool_)
     stays[place] = False
     row = entries.member_row
@@ -374,7 +374,7 @@ def remove_jobs(state: RoundState, job: NDArray[np.int64]) -> None:
 
 
 def forget_places(state: RoundState, lost: NDArray[np.bool_]) -> None:
-    """Jobs (m,) that lost nodes of their last micro-task start anew wherever they run next. Updates ``state``."""
+    """Make jobs (m,) that lost nodes of their last micro-task restart wherever they run next. Updates ``state``."""
     jobs, entries = state.jobs, state.entries
     tasks = jobs.task[lost]
     if tasks.size:
@@ -383,7 +383,7 @@ def forget_places(state: RoundState, lost: NDArray[np.bool_]) -> None:
 
 
 def set_rates(state: RoundState, rate: NDArray[np.float64]) -> bool:
-    """Let jobs run at other rates from now on. Updates ``state``; returns whether one is another.
+    """Set the rates of jobs from now on. Updates ``state``; returns whether any rate changed.
 
     Parameters
     ----------
@@ -400,10 +400,10 @@ def set_rates(state: RoundState, rate: NDArray[np.float64]) -> bool:
 
 
 def note_change(state: RoundState) -> None:
-    """Something else happened that makes it worth while to recompute (nodes came or went). Updates ``state``."""
+    """Note a change that calls for a recomputation (nodes joined or left). Updates ``state``."""
     state.changed = True
 
 
 def _rows(number: NDArray[np.int64], member: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(e, 2) rows of job numbers, ``NOBODY`` where there is none."""
+    """Return the rows of job numbers, ``NOBODY`` where there is none, (e, 2)."""
     return np.where(member == NOBODY, NOBODY, np.searchsorted(number, member))

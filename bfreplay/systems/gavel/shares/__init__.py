@@ -1,1 +1,1 @@
-"""What share of time each job gets on each node type: Gavel's policies as optimisation problems over arrays."""
+"""Shares of time of each job on each node type: Gavel's policies as optimisation problems over arrays."""

@@ -10,29 +10,28 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.shares.fifo import shares_of_slots, still_held
+from bfreplay.systems.gavel.shares.fifo import keep_slots, shares_of_slots
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 
 _NEARLY_NO_RATE = 1e-10
-"""Steps/s that the original counts where a job cannot run."""
+"""Steps/s that the original assumes where a job cannot run."""
 
 
 class AlloX(SharePolicy):
-    """``allox`` of Gavel: jobs in the order that completes them soonest on average; who runs, runs to its end.
+    """``allox`` of Gavel: jobs in the order with the least mean completion time; a running job runs to its end.
 
     A job that waits may become the k-th from the end on a node that is free: then its processing time there counts
     k times in the sum of completion times. The assignment of all such jobs to positions on nodes with the smallest
-    sum says who is first on each node; these get all their time there, and keep the node until they leave. The others
-    are assigned anew next time. See ``still_held`` for nodes that go away.
+    sum gives the first job on each node; these get all their time there, and keep the node until they leave. The others
+    are reassigned next time. See ``keep_slots`` for nodes that go away.
 
     A job is never put where its rate is 0, unless ``counts_zero_rates``.
 
     Parameters
     ----------
     alpha
-        Fraction of the waiting jobs, the oldest first, that is looked at, though never fewer than free nodes. Small
-        values bound the wait of old jobs, and the time that an answer takes: it grows about with the cube of the jobs
-        that are looked at.
+        Fraction of the waiting jobs, the oldest first, that is considered, but at least as many as free nodes. Small
+        values bound the wait of old jobs, and the run time, which grows about with the cube of the jobs considered.
     counts_zero_rates
         Do as the original does: a rate of 0 counts as 1e-10 steps/s, so that a job may be put, for good, where it
         cannot run.
@@ -48,9 +47,7 @@ class AlloX(SharePolicy):
 
     def __init__(self, *, alpha: float = 1.0, counts_zero_rates: bool = False) -> None:
         if not 0 < alpha <= 1:
-            raise InputError(
-                "AlloX looks at a fraction of the waiting jobs.", column="alpha", value=alpha, expected="0 < alpha <= 1"
-            )
+            raise InputError("alpha of AlloX is not a fraction", column="alpha", value=alpha, expected="0 < alpha <= 1")
         self.alpha = alpha
         self.counts_zero_rates = counts_zero_rates
         self.forget()
@@ -60,7 +57,7 @@ class AlloX(SharePolicy):
         self._held: dict[int, int] = {}
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Shares of 1.
+        """Return shares of 1.
 
         Raises
         ------
@@ -70,7 +67,7 @@ class AlloX(SharePolicy):
         require_single_nodes(problem.job.tolist(), problem.gang)
         if self.counts_zero_rates:
             problem = replace(problem, rate=np.maximum(problem.rate, _NEARLY_NO_RATE))
-        self._held, free = still_held(self._held, problem)
+        self._held, free = keep_slots(self._held, problem)
         waiting = self._candidates(problem, free)
         if len(waiting):
             first, type_of = first_on_each_node(
@@ -81,7 +78,7 @@ class AlloX(SharePolicy):
         return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
 
     def _candidates(self, problem: ShareProblem, free: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of jobs that could run on a free node, oldest first."""
+        """Return the positions of jobs that could run on a free node, oldest first."""
         holds = np.isin(problem.job, np.array(list(self._held), dtype=np.int64))
         could_run = (problem.rate[:, free > 0] > 0).any(axis=1)
         waiting = np.flatnonzero(~holds & could_run)
@@ -95,7 +92,7 @@ def first_on_each_node(
     free: NDArray[np.int64],
     every_position: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Who is first on each node, when the sum of completion times is smallest.
+    """Return the first job on each node in the assignment with the smallest sum of completion times.
 
     Position k from the end exists on a type of c nodes only while k <= ceil(m / c): in an optimal assignment no node
     has two jobs more than another of its type, or the first of them would better be the last of the other. So there
@@ -104,19 +101,19 @@ def first_on_each_node(
     Parameters
     ----------
     processing_time : (m, n) float64
-        Seconds of each job on each type, inf where it cannot run; each can run on some type with a free node.
+        Seconds of each job on each type, inf where it cannot run; each job can run on some type with a free node.
     constant : (m,) float64
-        Added to all costs of a job. It changes no optimum, only which of several equal ones comes out: nodes of a
-        type are alike, and with the age of jobs here the choice is that of the original.
+        Added to all costs of a job. It only decides between equal optima (nodes of a type are alike): with the age of
+        jobs the choice is that of the original.
     free : (n,) int64
         Nodes of each type.
     every_position
-        Look at all m positions of each node all the same: of answers that rounding makes equal, the original's.
+        Consider all m positions of each node: gives the original's choice among answers that rounding makes equal.
 
     Returns
     -------
     job, type_of : (r,) int64
-        In the order of nodes, type by type; a node that stays empty is left out.
+        In the order of nodes, type by type, without nodes that stay empty.
     """
     n_jobs = len(processing_time)
     node_type = np.repeat(np.arange(len(free)), free)
@@ -127,7 +124,7 @@ def first_on_each_node(
     node = np.concatenate([np.flatnonzero(last_position >= k) for k in range(1, last_position.max() + 1)])
     cost = position * processing_time[:, node_type[node]] + constant[:, None]
     job, column = linear_sum_assignment(cost)
-    # of each node the largest position: sorted by node, then by position from the first on
+    # largest position of each node: sorted by node, then by position from the first on
     order = np.lexsort((-position[column], node[column]))
     taken, first = np.unique(node[column][order], return_index=True)
     return job[order][first].astype(np.int64), node_type[taken].astype(np.int64)

@@ -1,4 +1,4 @@
-"""The shares that nodes and time allow, as rows of a linear program, and how far levels of jobs can rise in them."""
+"""Shares that nodes and time allow, as rows of a linear program, and the rise of job levels within them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeasibleSet:
-    """All shares X >= 0 for which nodes suffice and no job runs more than all the time (Gavel, OSDI'20, eqs. 1-3).
+    """Shares X >= 0 for which nodes suffice and no job runs more than all the time (Gavel, OSDI'20, eqs. 1-3).
 
     One column for each entry and node type: entry 0 to m - 1 is a job alone, entry m + k is pair k; the column is
     ``entry * n + type``. A pair takes the nodes of one of its jobs, and the time of both.
@@ -27,9 +27,9 @@ class FeasibleSet:
     n_known_pairs
         Pairs of the problem, whether they count or not.
     capacity : (n, (m + p) n)
-        Nodes that are taken, by type.
+        Nodes in use, by type.
     n_nodes : (n,) float64
-        Nodes that there are.
+        Nodes of each type.
     time : (m, (m + p) n)
         Share of time of each job, alone and in pairs.
     throughput : (m, (m + p) n)
@@ -50,7 +50,7 @@ class FeasibleSet:
 
     @property
     def n_columns(self) -> int:
-        """(m + p) n."""
+        """Number of columns, (m + p) n."""
         return (self.n_jobs + self.n_pairs) * self.n_types
 
     def add_to(self, program: LinearProgram) -> None:
@@ -59,14 +59,14 @@ class FeasibleSet:
         program.add_rows(self.time, -np.inf, 1.0)
 
     def time_shares(self, x: NDArray[np.float64], objective: float = float("nan")) -> TimeShares:
-        """Shares from the first columns ``x`` of an answer, clipped to [0, 1]."""
+        """Return the shares in the first columns ``x`` of an answer, clipped to [0, 1]."""
         entry_share = np.clip(x[: self.n_columns], 0.0, 1.0).reshape(-1, self.n_types)
         pair_share = entry_share[self.n_jobs :] if self.n_pairs else np.zeros((self.n_known_pairs, self.n_types))
         return TimeShares(entry_share[: self.n_jobs], pair_share, objective)
 
 
 def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[np.int64] | None = None) -> FeasibleSet:
-    """Rows and bounds for the jobs of ``problem``, alone or ``with_pairs``.
+    """Return rows and bounds for the jobs of ``problem``, alone or ``with_pairs``.
 
     Each job may stand for ``n_of_kind`` (m,) that get the same share, where there are no pairs.
     """
@@ -88,11 +88,10 @@ def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[
 
 
 def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:
-    """(p, n): both run when they share nodes of a type, and get more done than by taking turns on them.
+    """Return whether two jobs that share nodes of a type both run and do more than by taking turns, (p, n).
 
-    Alone for r_a / T_a of the time and then r_b / T_b of it, with r their rates together and T those alone, two jobs
-    do what they do together. Where that takes no longer, shares with this pair are never needed for an optimum of any
-    policy that wants throughput only.
+    With rates r together and T alone, one job alone for r_a / T_a of the time and then the other for r_b / T_b of it do
+    as much as together. Where that takes no longer, no policy that depends on throughput only needs this pair.
     """
     together = problem.pair_rate
     alone = problem.rate[problem.pair].transpose(0, 2, 1)
@@ -102,7 +101,7 @@ def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:
 
 
 def _by_job(problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray[np.float64]) -> csr_array:
-    """Rows of the jobs: ``single`` (m, n) in the columns of each alone, ``in_pair`` (p, n, 2) in those of its pairs."""
+    """Return rows of the jobs: ``single`` (m, n) in columns of jobs alone, ``in_pair`` (p, n, 2) in those of pairs."""
     m, n, n_pairs = problem.n_jobs, problem.n_types, in_pair.shape[0]
     columns = np.arange((m + n_pairs) * n)
     if n_pairs == 0:
@@ -115,9 +114,9 @@ def _by_job(problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray
 
 
 SLACKS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
-"""Part of its best rate by which a job may miss what it got before, where rounding makes that infeasible: the first
-that suffices. Slack of all jobs together can raise one by far more than itself, and what it is raised by is missed by
-the others then, so there is none where none is needed."""
+"""Slack of a job's level, relative to its best rate, where rounding makes levels reached before infeasible: the first
+value that suffices, 0 if possible, as the slack of all jobs can raise one of them by far more than itself, at the cost
+of the others."""
 
 
 ROUNDING = 1e-9
@@ -125,7 +124,7 @@ ROUNDING = 1e-9
 
 
 class LevelProgram:
-    """One linear program for all questions: how far can levels go from here to there.
+    """Linear program for the largest step of all levels from a feasible point towards a target.
 
     Parameters
     ----------
@@ -142,7 +141,7 @@ class LevelProgram:
         self._upper = np.append(feasible.upper, 1.0)
         self._program = LinearProgram(feasible.n_columns + 1, cost, 0.0, self._upper, maximise=True)
         feasible.add_to(self._program)
-        # a row is in parts of its job's best column, so that all are of one size
+        # rows are relative to the job's best column, so that all have the same scale
         best = height.max(axis=1).toarray().ravel()
         self._scale = np.where(best > 0, best, 1.0)
         self._climb = np.ones(self._n_jobs)
@@ -154,26 +153,25 @@ class LevelProgram:
         self.x = np.zeros(feasible.n_columns)
 
     def rise(self, level: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, NDArray[np.bool_]]:
-        """Tell what part of the straight way from ``level`` to ``target`` all jobs can go together, and who is stuck.
+        """Return the part of the straight way from ``level`` to ``target`` that all jobs can go, and which are stuck.
 
-        ``x`` becomes the shares with which they go so far.
+        ``x`` becomes the shares at that point.
 
         Parameters
         ----------
         level : (m,) float64
-            Is reached by ``x``.
+            Feasible levels, reached by ``x``.
         target : (m,) float64
-            No lower.
+            Levels that are no lower.
 
         Returns
         -------
         part
-            Of the way; exactly 1 where the target can be reached.
+            Part of the way; exactly 1 where the target can be reached.
         stuck : (m,) bool
-            Jobs that are where they then are in every optimum, and so can rise no further, as the dual tells
-            (complementary slackness): a rising job whose row has a non-zero dual value, and one that gets nothing
-            because each column in which it runs has a non-zero reduced cost. Not all of such jobs need be found, but
-            where ``part`` is below 1 a rising one is.
+            Jobs at the same level in every optimum, which can rise no further, by the dual (complementary slackness): a
+            rising job whose row has a non-zero dual value, and one that gets nothing because each column in which it
+            runs has a non-zero reduced cost. Some may be missed, but where ``part`` is below 1 a rising one is found.
 
         Raises
         ------
@@ -197,10 +195,10 @@ class LevelProgram:
                 (a for a in (self._solve(reached - slack) for slack in SLACKS) if a.status == "optimal"), answer
             )
         if answer.status != "optimal":
-            raise BfreplayError(f"Levels of Gavel's policies that were reached before are {answer.status}")
+            raise BfreplayError(f"the linear program for levels that were reached before is {answer.status}")
         self.x = answer.x[:-1]
         part = min(1.0, max(0.0, float(answer.x[-1]) / most))
-        # dual values sum to 1 over what the rising jobs weigh: below 1e-9 of that is rounding
+        # dual values, weighted, sum to 1 over the rising jobs: below 1e-9 of that is rounding
         dual = -answer.row_dual
         presses = dual[self._first :] * climb > ROUNDING
         kept_out = self._by_column @ dual < -ROUNDING

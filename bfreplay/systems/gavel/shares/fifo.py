@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from bfreplay.systems.gavel.shares.share_problem import PairRows, SharePolicy, ShareProblem, TimeShares, relative_rates
 
 
-def still_held(held: Mapping[int, int], problem: ShareProblem) -> tuple[dict[int, int], NDArray[np.int64]]:
-    """Slots that are left of those held before, and the nodes that no slot takes.
+def keep_slots(held: Mapping[int, int], problem: ShareProblem) -> tuple[dict[int, int], NDArray[np.int64]]:
+    """Return the slots that remain of those held before, and the nodes that no slot takes.
 
-    Where a type has fewer nodes than its slots take (idle nodes come and go), the latest arrivals lose theirs, one
-    by one until the rest fits. A cluster of constant size never takes a slot back.
+    Where a type has fewer nodes than its slots take (idle nodes join and leave), the latest arrivals lose theirs, one
+    by one until the rest fits. On a cluster of constant size no slot is lost.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def still_held(held: Mapping[int, int], problem: ShareProblem) -> tuple[dict[int
 
 
 def shares_of_slots(held: Mapping[int, int], problem: ShareProblem) -> NDArray[np.float64]:
-    """(m, n): all of a job's time on the type of its slot."""
+    """Return shares with all of a job's time on the type of its slot, (m, n)."""
     share = np.zeros((problem.n_jobs, problem.n_types))
     for i, number in enumerate(problem.job.tolist()):
         j = held.get(number)
@@ -56,15 +56,15 @@ def shares_of_slots(held: Mapping[int, int], problem: ShareProblem) -> NDArray[n
 def first_come(problem: ShareProblem) -> tuple[dict[int, int], list[int]]:
     """Give each job the fastest type that has room for its gang, until one finds no room.
 
-    A job that can run on none of the types with room is passed over, and does not hold up the next.
+    A job that can run on none of the types with room is skipped, and does not hold up the next.
 
     Returns
     -------
     placed
         Position of the type by position of the job, in order of arrival.
     waiting
-        Positions of the jobs behind the last one that was looked at. The one that found no room is in neither:
-        the original loses it there, so that it joins no pair.
+        Positions of the jobs behind the last one considered. The one that found no room is in neither, as in the
+        original, so it joins no pair.
     """
     free = problem.n_nodes.copy()
     placed: dict[int, int] = {}
@@ -82,12 +82,12 @@ def first_come(problem: ShareProblem) -> tuple[dict[int, int], list[int]]:
 
 
 class FifoPerf(SharePolicy):
-    """``fifo_perf`` of Gavel: each time anew, each job in order of arrival takes the fastest type with room."""
+    """``fifo_perf`` of Gavel: at each recomputation jobs take the fastest type with room, in order of arrival."""
 
     runs_only_its_own = True
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Shares of 1; see ``first_come``."""
+        """Return shares of 1; see ``first_come``."""
         placed, _ = first_come(problem)
         share = np.zeros((problem.n_jobs, problem.n_types))
         share[list(placed), list(placed.values())] = 1.0
@@ -98,20 +98,20 @@ class Fifo(SharePolicy):
     """``fifo`` of Gavel: a job takes a random type with room and keeps it until it ends.
 
     The slot of a job that ended goes to the head of the queue, if the head's gang fits there and can run there. Then
-    each job of the queue draws one of the types with room on which it can run; one for which there is room, but on
-    none of its types, is passed over; one for which there is no room ends the pass.
+    each job of the queue draws one of the types with room on which it can run; a job with room on other types only is
+    skipped; one without any room ends the pass.
 
-    Node types keep their order throughout a replay. See ``still_held`` for nodes that go away.
+    Node types keep their order throughout a replay. See ``keep_slots`` for nodes that go away.
 
     Parameters
     ----------
     seed
-        Of the draws.
+        Seed of the draws.
     over_allocates
-        Do as the original does (commit c4fa400), which is a defect: whatever type is drawn, the job goes to the last
-        type, by name, that still counts as having room, and when that type is exactly full the drawn one stops
-        counting. So more nodes may be given away than there are, and none is taken back when nodes go away. Only for
-        comparison with published figures.
+        Repeat a defect of the original (commit c4fa400): whatever type is drawn, the job goes to the last type, by
+        name, that still counts as having room, and when that type is exactly full the drawn one stops counting. So
+        more nodes than exist may be allocated, and none is taken back when nodes leave. Only for comparison with
+        published figures.
     """
 
     runs_only_its_own = True
@@ -123,21 +123,21 @@ class Fifo(SharePolicy):
         self.forget()
 
     def forget(self) -> None:
-        """Empty all slots and begin the draws anew."""
+        """Empty all slots and restart the draws."""
         self._held: dict[int, int] = {}
         self._random = random.Random(self.seed)
 
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Shares of 1."""
-        fill = _over_allocated if self.over_allocates else _filled
+        fill = _over_allocate if self.over_allocates else _fill
         self._held = fill(problem, self._held, self._random)
         return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
 
 
-def _filled(problem: ShareProblem, held: dict[int, int], draws: random.Random) -> dict[int, int]:
+def _fill(problem: ShareProblem, held: dict[int, int], draws: random.Random) -> dict[int, int]:
     present = set(problem.job.tolist())
     vacated = [held[number] for number in sorted(held) if number not in present]
-    slots, free = still_held(held, problem)
+    slots, free = keep_slots(held, problem)
     queue = [i for i, number in enumerate(problem.job.tolist()) if number not in slots]
 
     def take(i: int, j: int) -> None:
@@ -161,7 +161,7 @@ def _fits(problem: ShareProblem, free: NDArray[np.int64], i: int) -> NDArray[np.
     return fits
 
 
-def _over_allocated(problem: ShareProblem, held: dict[int, int], draws: random.Random) -> dict[int, int]:
+def _over_allocate(problem: ShareProblem, held: dict[int, int], draws: random.Random) -> dict[int, int]:
     position = {number: i for i, number in enumerate(problem.job.tolist())}
     free = problem.n_nodes.copy()
     queue = [i for number, i in position.items() if number not in held]
@@ -171,7 +171,7 @@ def _over_allocated(problem: ShareProblem, held: dict[int, int], draws: random.R
         slots[int(problem.job[i])] = j
         free[j] -= problem.gang[i]
 
-    # only slots of earlier arrivals are counted when one is passed on: as in the original
+    # only slots of earlier arrivals count when one is passed on, as in the original
     for number in sorted(held):
         j = held[number]
         if number in position:
@@ -197,14 +197,14 @@ def _over_allocated(problem: ShareProblem, held: dict[int, int], draws: random.R
 class FifoPacked(SharePolicy):
     """``fifo_packed`` of Gavel: ``fifo_perf``, then each waiting job joins a placed one if together they gain enough.
 
-    A waiting job joins the job, placed and not yet in a pair, for which the sum of both rates together, each as a
-    fraction of the rate alone on that type, is largest (the earlier one if equal) and above ``threshold``. The first
-    that finds none ends the pass. The job that found no room in the first pass joins no one, see ``first_come``.
+    A waiting job joins the placed job without a partner for which the sum of both rates together, each as a fraction
+    of the rate alone on that type, is largest (the earlier one if equal) and above ``threshold``. The first that finds
+    none ends the pass. The job that found no room in the first pass joins no other, see ``first_come``.
 
     Parameters
     ----------
     threshold
-        Of the sum; 1 is what two jobs that take turns would get.
+        Threshold of the sum; two jobs that take turns have 1.
     """
 
     uses_pairs = True

@@ -1,4 +1,4 @@
-"""Finish-time fairness: nobody ends much later than with a part of the cluster for itself."""
+"""Finish-time fairness: no job ends much later than with its own part of the cluster."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ SAME = 1e-11
 """Relative difference of paces that counts as none."""
 
 MOST_TANGENTS = 100
-"""Far more than Newton's method needs."""
+"""Limit of Newton's method, which needs far fewer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finish:
-    """When jobs end, at speeds (m,) in parts of what each could do if it were alone.
+    """Finish times of jobs at speeds (m,), relative to the speed of each alone.
 
     The pace of a job is ``1 / rho``, rho being its time from arrival to end over that in isolation.
 
     Parameters
     ----------
     age_s, left_s, isolated_s : (m,) float64
-        Seconds since arrival; to the end, at speed 1 (> 0); from start to end, in isolation (> 0).
+        Seconds since arrival; remaining at speed 1 (> 0); from start to end in isolation (> 0).
     """
 
     age_s: NDArray[np.float64]
@@ -37,33 +37,33 @@ class Finish:
     isolated_s: NDArray[np.float64]
 
     def rho(self, speed: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(m,); infinite for a job that stands still."""
+        """Return rho, (m,); infinite for a job that makes no progress."""
         left = np.divide(self.left_s, speed, out=np.full(speed.shape, np.inf), where=speed > 0)
         late: NDArray[np.float64] = (self.age_s + left) / self.isolated_s
         return late
 
     def fastest(self) -> NDArray[np.float64]:
-        """(m,): the pace of each job at speed 1."""
+        """Return the pace of each job at speed 1, (m,)."""
         pace: NDArray[np.float64] = 1 / self.rho(np.ones(self.age_s.shape))
         return pace
 
-    def needed(self, pace: float) -> NDArray[np.float64]:
-        """(m,): speed for ``pace``, and 1 for jobs that are never as fast. Convex in the pace below that."""
+    def needed_speed(self, pace: float) -> NDArray[np.float64]:
+        """Return the speed for ``pace``, 1 for jobs that are never as fast, (m,). Convex in the pace below that."""
         in_time = self.isolated_s - pace * self.age_s
         speed = np.divide(pace * self.left_s, in_time, out=np.ones(in_time.shape), where=in_time > 0)
         return np.minimum(speed, 1.0)
 
     def slope(self, pace: float) -> NDArray[np.float64]:
-        """(m,): by how much the needed speed grows with the pace, for jobs that can go so fast."""
+        """Return the derivative of the needed speed by the pace, for jobs that can reach it, (m,)."""
         growth: NDArray[np.float64] = self.left_s * self.isolated_s / (self.isolated_s - pace * self.age_s) ** 2
         return growth
 
 
 def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> NDArray[np.float64]:
-    """Raise the paces of all jobs together, freeze those that can go no faster, and go on with the rest.
+    """Raise the paces of all jobs together, freeze jobs that can go no faster, and continue with the rest.
 
-    So the largest rho is as small as can be, then the next largest. How jobs are frozen, and how those that are alone
-    in their way are found many at once, is as in ``highest_levels``.
+    So the largest rho is as small as possible, then the next largest. Jobs are frozen, many at once where only their
+    own limit stops them, as in ``highest_levels``.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> ND
     speed : (m, c)
         Speed of each job by column.
     finish
-        Of these jobs.
+        Finish times of these jobs.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> ND
         n_tried = min(n_tried, limits.size)
         limit = float(limits[n_tried - 1])
         if n_tried > 1:
-            target = np.where(frozen, level, np.maximum(level, finish.needed(limit)))
+            target = np.where(frozen, level, np.maximum(level, finish.needed_speed(limit)))
             if program.rise(level, target)[0] < 1:
                 n_possible = n_tried - 1
                 n_tried //= 2
@@ -113,23 +113,23 @@ def _highest_pace(
     level: NDArray[np.float64],
     frozen: NDArray[np.bool_],
 ) -> tuple[float, NDArray[np.float64], NDArray[np.bool_]]:
-    """The highest common pace of the jobs that are not frozen, the speeds of all there, and which press there, if any.
+    """Return the highest common pace of the jobs that are not frozen, all speeds there, and the jobs that press.
 
-    None presses where only its limit stops a job.
+    A job presses if nodes limit it; none does where only its own limit stops a job.
 
-    With a tangent in place of the needed speed, which is convex, the highest pace is a linear program and a bound from
-    above (Newton's method). With a chord it is one from below, and can be reached. Both are drawn from the pace reached
-    so far, in turns: the error of each is of the order of its own square or less. For jobs that have just arrived the
-    needed speed is linear, and the first tangent says it all.
+    With a tangent in place of the needed speed, which is convex, the highest pace is a linear program and an upper
+    bound (Newton's method). With a chord it is a lower bound, and can be reached. Both are drawn from the pace reached
+    so far, in turns: each error is of the order of its own square or less. For jobs that have just arrived the needed
+    speed is linear, and the first tangent is exact.
 
     Parameters
     ----------
     program
-        Of speeds.
+        Linear program of speeds.
     finish
-        Of the jobs.
+        Finish times of the jobs.
     between
-        A pace that can be reached, and the lowest limit of any job.
+        A feasible pace, and the lowest limit of any job.
     level : (m,) float64
         Speeds at the first of these.
     frozen : (m,) bool
@@ -142,30 +142,30 @@ def _highest_pace(
         part, pressing = program.rise(level, level + tangent)
         if part < 1:
             bound, presses = pace + part * (bound - pace), pressing
-        target = np.where(frozen, level, np.maximum(level, finish.needed(bound)))
+        target = np.where(frozen, level, np.maximum(level, finish.needed_speed(bound)))
         part, _ = program.rise(level, target)
         if part == 1:
             return bound, target, presses
         pace = pace + part * (bound - pace)
-        # below the chord, which was reached, by more than rounding
-        needed = np.minimum(finish.needed(pace), level + part * (target - level))
+        # below the chord, which is feasible, by more than rounding
+        needed = np.minimum(finish.needed_speed(pace), level + part * (target - level))
         level = np.where(frozen, level, np.maximum(level, needed))
         if bound - pace <= SAME * bound:
             return pace, level, presses
-    # speeds of jobs that are all but done are below what the solver can tell apart: those that press have what they can
+    # speeds of almost finished jobs are below the tolerance of the solver: jobs that press have all they can get
     return pace, level, presses if presses.any() else ~frozen
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """A job at the last recomputation: seconds that its work so far takes in isolation, and what is to come."""
+    """Job at the last recomputation: seconds of its work so far in isolation, and its remaining work."""
 
     isolated_s: float
     steps_left: float
     isolated_rate: float
 
-    def until(self, steps_left: float) -> float:
-        """``D_i`` when so many steps are left."""
+    def isolated_until(self, steps_left: float) -> float:
+        """Return ``D_i`` at this number of remaining steps."""
         if self.isolated_rate == 0:
             return self.isolated_s
         return self.isolated_s + (self.steps_left - steps_left) / self.isolated_rate
@@ -174,13 +174,12 @@ class _Before:
 class FinishTimeFairness(VariantPolicy):
     """Minimise ``max_i rho_i``, ``rho_i = (t_i + N_i / th_i(X)) / (D_i + N_i / iso_i)`` (Gavel, OSDI'20, section 4.2).
 
-    Above, when job i ends if shares stay as they are; below, when it would end with an m-th of the cluster for itself.
-    ``D_i``, the time in isolation that its work so far takes, is kept from one recomputation to the next, of the jobs
-    that are still there.
+    The numerator is the time of job i from arrival to end if shares stay as they are, the denominator that with an m-th
+    of the cluster for itself. ``D_i``, the time of its work so far in isolation, is kept between recomputations for the
+    active jobs.
 
-    Many shares have the least maximum, all the more where one job is late already. Of these, those are given for which
-    the second largest rho is least as well, then the third, and so on. (Gavel gives those to which its interior-point
-    solver comes.)
+    Many shares have the least maximum, above all where one job is late already. The answer also has the least second
+    largest rho, then the third, and so on. (Gavel takes the answer of its interior-point solver.)
 
     A job that has no steps left, or can run nowhere, does not count in the maximum. The objective is NaN where no job
     counts.
@@ -192,7 +191,7 @@ class FinishTimeFairness(VariantPolicy):
     counts_weights
         Divide ``th_i`` by the weight of the job, but not ``iso_i``. By default only where packed, as in Gavel.
     reference_type
-        Whose rates the agnostic variant takes for all types, see ``reference_rate``.
+        Type whose rates the agnostic variant takes for all types, see ``reference_rate``.
     """
 
     looks_at_work = True
@@ -209,11 +208,11 @@ class FinishTimeFairness(VariantPolicy):
         return reference_rate(problem, self._reference_type)
 
     def forget(self) -> None:
-        """Work in isolation starts at 0 again."""
+        """Reset the work in isolation to 0."""
         self._before = {}
 
     def isolated_s(self) -> dict[int, float]:
-        """``D_i`` at the last recomputation, by number of job."""
+        """Return ``D_i`` at the last recomputation, by number of job."""
         return {job: before.isolated_s for job, before in self._before.items()}
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
@@ -234,10 +233,10 @@ class FinishTimeFairness(VariantPolicy):
         return feasible.time_shares(x, float(finish.rho(speed @ x).max()) if counts.any() else float("nan"))
 
     def _remember(self, problem: ShareProblem, isolated: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Keep what the next recomputation needs, and return ``D_i`` (m,)."""
+        """Store the values for the next recomputation, and return ``D_i`` (m,)."""
         new = {}
         for job, left, rate in zip(problem.job.tolist(), problem.steps_left.tolist(), isolated.tolist(), strict=True):
             before = self._before.get(job)
-            new[job] = _Before(before.until(left) if before else 0.0, left, rate)
+            new[job] = _Before(before.isolated_until(left) if before else 0.0, left, rate)
         self._before = new
         return np.array([new[job].isolated_s for job in problem.job.tolist()])

@@ -1,4 +1,4 @@
-"""Jobs share nodes in random pairs, and pairs that do badly part again: what Gavel compares with as Gandiva."""
+"""Gavel's baseline Gandiva: jobs share nodes in random pairs, and slow pairs are split again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WORTH_SHARING = 1.0
 class Gandiva(SharePolicy):
     """``gandiva`` of Gavel: every job or pair gets an equal part of the cluster, of each type the same.
 
-    While all gangs together need no more nodes than there are, all jobs run alone. Otherwise two of the jobs without
-    a partner are drawn, as often as there are such jobs, and become a pair if their gangs are equal (and the problem
-    has this pair); the rest run alone. A pair lasts until one of the two leaves, or until the sum over both jobs and
-    all node types of the rate together, as a fraction of the rate alone, is below 1; a zero among these rates parts
-    them too. Types without a node do not count, and where no type has one, no pair parts. A pair is judged at the
-    first recomputation after it was drawn.
+    While all gangs together fit on the nodes, all jobs run alone. Otherwise two of the jobs without a partner are
+    drawn, as often as there are such jobs, and become a pair if their gangs are equal (and the problem has this pair);
+    the rest run alone. A pair lasts until one of the two leaves, or until the sum over both jobs and
+    all node types of the rate together, as a fraction of the rate alone, is below 1, or one of these rates is 0.
+    Types without a node do not count, and where no type has one, every pair stays. A pair is first judged at the
+    recomputation after its draw.
 
     With K jobs and pairs that run, one of gang s gets ``c_j / (K s)`` of its time on type j, or less where that adds
     up to more than all its time.
@@ -28,7 +28,7 @@ class Gandiva(SharePolicy):
     Parameters
     ----------
     seed
-        Of the draws.
+        Seed of the draws.
     """
 
     uses_pairs = True
@@ -38,17 +38,17 @@ class Gandiva(SharePolicy):
         self.forget()
 
     def forget(self) -> None:
-        """Part all pairs and begin the draws anew."""
-        # numbers of two jobs, the earlier first, in the order in which the pairs were drawn
+        """Split all pairs and restart the draws."""
+        # numbers of two jobs, the earlier first, in the order of the draws
         self._pairs: list[tuple[int, int]] = []
         self._random = random.Random(self.seed)
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Equal parts."""
+        """Return equal parts."""
         position = {number: i for i, number in enumerate(problem.job.tolist())}
         pair_rows = PairRows(problem)
         self._pairs = [pair for pair in self._pairs if pair[0] in position and pair[1] in position]
-        self._pairs = [pair for pair, good in zip(self._pairs, self._good(problem, pair_rows), strict=True) if good]
+        self._pairs = [pair for pair, good in zip(self._pairs, self._is_good(problem, pair_rows), strict=True) if good]
         share = np.zeros((problem.n_jobs, problem.n_types))
         pair_share = np.zeros((problem.n_pairs, problem.n_types))
         if problem.gang.sum() <= problem.n_nodes.sum():
@@ -63,7 +63,7 @@ class Gandiva(SharePolicy):
         return TimeShares(share, pair_share)
 
     def _draw(self, single: list[int], problem: ShareProblem, pair_rows: PairRows) -> list[int]:
-        """Add pairs of these positions; those without a partner are left."""
+        """Add pairs of these positions; return the positions without a partner."""
         for _ in range(len(single)):
             if len(single) < 2:
                 break
@@ -75,19 +75,19 @@ class Gandiva(SharePolicy):
         return single
 
     def _rows(self, problem: ShareProblem, pair_rows: PairRows) -> NDArray[np.int64]:
-        """Rows of the pairs, all of which are present."""
+        """Return the rows of the pairs, all of which are present."""
         numbers = np.array(self._pairs, dtype=np.int64).reshape(-1, 2)
         member = np.searchsorted(problem.job, numbers)
         return pair_rows.of(member[:, 0], member[:, 1])
 
-    def _good(self, problem: ShareProblem, pair_rows: PairRows) -> NDArray[np.bool_]:
-        """Of each pair, whether it is worth going on with."""
+    def _is_good(self, problem: ShareProblem, pair_rows: PairRows) -> NDArray[np.bool_]:
+        """Return whether each pair is worth keeping."""
         row = self._rows(problem, pair_rows)
-        there = problem.n_nodes > 0
-        if not there.any():
+        exists = problem.n_nodes > 0
+        if not exists.any():
             return row >= 0
         good = np.zeros(len(row), dtype=np.bool_)
-        relative = relative_rates(problem, row[row >= 0])[:, there]
+        relative = relative_rates(problem, row[row >= 0])[:, exists]
         good[row >= 0] = (relative > 0).all(axis=(1, 2)) & (relative.sum(axis=(1, 2)) >= WORTH_SHARING)
         return good
 

@@ -1,4 +1,4 @@
-"""Policies that are one linear program: max-min fairness and makespan (the level that all reach), greatest sum."""
+"""Policies that are one linear program: max-min fairness, makespan, greatest sum of throughputs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class AlikeJobs:
     Parameters
     ----------
     problem
-        With one job of each kind, and no pairs.
+        Problem with one job of each kind, and no pairs.
     unit : (g,) float64
-        Of each kind.
+        Unit of each kind.
     n_of_kind : (g,) int64
-        How many jobs are of each kind.
+        Number of jobs of each kind.
     kind : (m,) int64
-        Of each job.
+        Kind of each job.
     """
 
     problem: ShareProblem
@@ -39,12 +39,12 @@ class AlikeJobs:
 
 
 def alike_jobs(problem: ShareProblem, unit: NDArray[np.float64]) -> AlikeJobs:
-    """Put jobs of the same gang, rates and ``unit`` (m,) into one kind.
+    """Group jobs of the same gang, rates and ``unit`` (m,) into kinds.
 
-    If some shares are best by the least of ``th_i / unit_i``, so are those in which each job gets the mean of its kind:
-    they take as many nodes, and nobody gets less than before the one of its kind that got least. So a program over
-    kinds has the same optimum. In a cluster of many jobs it is far smaller, and jobs that are alike fare alike. Kinds
-    are in the order of what they are, not of who came first: nobody's number makes a difference.
+    If some shares maximise the least ``th_i / unit_i``, so do those in which each job gets the mean of its kind: they
+    take as many nodes, and no job gets less than the least of its kind had. So a program over kinds has the same
+    optimum, is far smaller with many jobs, and treats equal jobs equally. Kinds are ordered by their values, not by
+    arrival, so job numbers have no effect.
     """
     told_by = np.column_stack([problem.gang, unit, problem.rate])
     _, first, kind, n_of_kind = np.unique(told_by, axis=0, return_index=True, return_inverse=True, return_counts=True)
@@ -59,7 +59,7 @@ def alike_jobs(problem: ShareProblem, unit: NDArray[np.float64]) -> AlikeJobs:
 
 
 NOTICEABLE = 1e-6
-"""What a job may lack of the level, in parts of it, before it is given the rest."""
+"""Fraction of the level that a job may lack before it is given the rest."""
 
 
 def highest_common_level(
@@ -72,37 +72,38 @@ def highest_common_level(
     problem
         Rates and nodes.
     unit : (m,) float64
-        Steps/s of each job at level 1. Jobs of unit 0, and jobs that can run nowhere, are left out: they hold back
-        nobody.
+        Steps/s of each job at level 1. Jobs of unit 0, and jobs that can run nowhere, do not count.
     with_pairs
         Jobs may share nodes. (Without, jobs that are alike get the same shares.)
     optimum
-        Which of equally good shares.
+        Choice among equally good shares.
 
     Returns
     -------
     TimeShares
-        With z as its objective; infinite where all jobs are left out.
+        With z as its objective; infinite where no job counts.
     """
     if with_pairs and problem.n_pairs:
         feasible = feasible_set(problem, with_pairs=True)
-        x, level = _raised(feasible, unit, optimum)
+        x, level = _highest_level(feasible, unit, optimum)
         return feasible.time_shares(x, level)
     alike = alike_jobs(problem, unit)
     feasible = feasible_set(alike.problem, with_pairs=False, n_of_kind=alike.n_of_kind)
-    x, level = _raised(feasible, alike.unit, optimum)
+    x, level = _highest_level(feasible, alike.unit, optimum)
     of_kind = feasible.time_shares(x).share
     return TimeShares(of_kind[alike.kind], np.zeros((problem.n_pairs, problem.n_types)), level)
 
 
-def _raised(feasible: FeasibleSet, unit: NDArray[np.float64], optimum: Optimum) -> tuple[NDArray[np.float64], float]:
+def _highest_level(
+    feasible: FeasibleSet, unit: NDArray[np.float64], optimum: Optimum
+) -> tuple[NDArray[np.float64], float]:
     """Return columns of the highest level, and the level."""
     throughput = feasible.throughput
     best = (throughput @ diags_array(feasible.upper)).max(axis=1).toarray().ravel()
     counts = np.flatnonzero((best > 0) & (unit > 0))
     if counts.size == 0:
         return np.zeros(feasible.n_columns), np.inf
-    # the solver's tolerances are absolute: rows in parts of the job's best rate, the level in those of the neediest job
+    # the solver's tolerances are absolute: rows relative to the job's best rate, the level to that of the neediest job
     need = unit[counts] / best[counts]
     most = need.max()
     relative = csr_array(diags_array(1 / best[counts]) @ throughput[counts])
@@ -123,10 +124,10 @@ def _give_what_tolerance_withholds(
     relative: csr_array,
     needed: NDArray[np.float64],
 ) -> None:
-    """Add to ``x`` what jobs lack whose whole need is of the size of the solver's tolerance.
+    """Add to ``x`` the shares of jobs whose whole need is of the size of the solver's tolerance.
 
-    Such a job is all but done beside others that need a million times its time. With a share of 0 it would wait for
-    nodes that nobody wants.
+    Such a job is almost finished, and others need a million times its time. With a share of 0 it would wait even for
+    spare nodes.
     """
     lacking = needed - relative @ x
     for k in np.flatnonzero(lacking > NOTICEABLE * needed):
@@ -142,14 +143,14 @@ class MaxMinFairness(VariantPolicy):
     ``p_i`` is the throughput of job i alone with its time split over types like the cluster. The agnostic variant takes
     every rate for 1, even where a job cannot run, and splits a job's time over types like the cluster.
 
-    A job that can run nowhere is left out, and gets nothing.
+    A job that can run nowhere does not count, and gets nothing.
 
     Parameters
     ----------
     variant
         ``agnostic``, ``perf`` or ``packed``.
     optimum
-        Which of equally good shares, see ``Optimum``.
+        Choice among equally good shares, see ``Optimum``.
     """
 
     def __init__(self, variant: Variant = "perf", optimum: Optimum = "central") -> None:
@@ -169,17 +170,16 @@ class Makespan(VariantPolicy):
 
     The agnostic variant splits a job's time over types like the cluster.
 
-    A job that can run nowhere never ends: it is left out, and gets nothing. Where this is so of all jobs the objective
-    is 0: nothing that can be done is left to do.
+    A job that can run nowhere never ends: it does not count, and gets nothing. If all jobs are such the objective is 0.
 
     Parameters
     ----------
     variant
         ``agnostic``, ``perf`` or ``packed``.
     reference_type
-        Whose rates the agnostic variant takes for all types, see ``reference_rate``.
+        Type whose rates the agnostic variant takes for all types, see ``reference_rate``.
     optimum
-        Which of equally good shares, see ``Optimum``.
+        Choice among equally good shares, see ``Optimum``.
     """
 
     looks_at_work = True
@@ -202,9 +202,9 @@ class Makespan(VariantPolicy):
 class MaxSumThroughput(SharePolicy):
     """Maximise ``sum_ij T_ij X_ij``, of each type divided by its price if ``by_cost`` (Gavel, OSDI'20, section 4.2).
 
-    Steps of all jobs count alike, as in Gavel: a job of short steps gets its way. With ``deadlines`` each job that has
-    one still before it must be fast enough to meet it: ``th_i(X) >= N_i / r_i``, r_i seconds from now. Where that
-    cannot be for all of them, no deadline counts (Gavel's rule), and the answer says so.
+    Steps of all jobs count alike, as in Gavel, which favours jobs of short steps. With ``deadlines`` each job whose
+    deadline, r_i seconds from now, is ahead must be fast enough to meet it: ``th_i(X) >= N_i / r_i``. If not all can,
+    no deadline counts (Gavel's rule): ``deadlines_dropped``.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class MaxSumThroughput(SharePolicy):
     packs
         Jobs may share nodes.
     optimum
-        Which of equally good shares, see ``Optimum``.
+        Choice among equally good shares, see ``Optimum``.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class MaxSumThroughput(SharePolicy):
         self._optimum: Optimum = optimum
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Shares with the greatest sum, which is the objective.
+        """Return the shares with the greatest sum, which is the objective.
 
         Raises
         ------
@@ -256,12 +256,12 @@ def _check_prices(problem: ShareProblem) -> None:
                 column="price_per_hour",
                 value=price,
                 expected="a number above 0",
-                fix=f"say what an hour of it costs: --prices {name}=1.0",
+                fix=f"give the price of its hour: --prices {name}=1.0",
             )
 
 
 def _due_throughput(problem: ShareProblem) -> NDArray[np.float64]:
-    """(m,) steps/s that just meet the deadline; 0 for jobs without one and for those that have missed it."""
+    """Return the steps/s that just meet the deadline, (m,); 0 for jobs without one or past it."""
     ahead = (problem.to_deadline_s > 0) & np.isfinite(problem.to_deadline_s)
     return np.divide(problem.steps_left, problem.to_deadline_s, out=np.zeros(problem.n_jobs), where=ahead)
 
@@ -269,7 +269,7 @@ def _due_throughput(problem: ShareProblem) -> NDArray[np.float64]:
 def _greatest_sum(
     feasible: FeasibleSet, gain: NDArray[np.float64], due: NDArray[np.float64], optimum: Optimum
 ) -> LinearAnswer:
-    # the solver's tolerances are absolute: gains in parts of the largest, rows in parts of what is due
+    # the solver's tolerances are absolute: gains relative to the largest, rows to the due throughput
     most = max(gain.max(), np.finfo(float).tiny)
     program = LinearProgram(feasible.n_columns, gain / most, 0.0, feasible.upper, maximise=True, optimum=optimum)
     feasible.add_to(program)

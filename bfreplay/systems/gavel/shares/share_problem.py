@@ -1,4 +1,4 @@
-"""What Gavel's policies are asked and what they answer."""
+"""Problems and answers of Gavel's policies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShareProblem:
-    """m jobs, n node types, p pairs of jobs that may share nodes (Gavel, OSDI'20, section 3).
+    """Problem of m jobs, n node types, and p pairs of jobs that may share nodes (Gavel, OSDI'20, section 3).
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class ShareProblem:
     weight : (m,) float64
         Priority (``w_i``), > 0.
     steps_left : (m,) float64
-        ``N_i``.
+        Remaining steps (``N_i``).
     age_s : (m,) float64
         Seconds since arrival (``t_i``).
     to_deadline_s : (m,) float64
         Seconds from now to the deadline; negative when it is past, inf for a job without one.
     price_per_hour : (n,) float64
-        Of one node of a type.
+        Price of one node of a type.
     pair : (p, 2) int64
         Rows ``a < b`` of jobs with equal gangs that may share nodes; sorted, unique. None for policies without packing.
     pair_rate : (p, n, 2) float64
@@ -58,17 +58,17 @@ class ShareProblem:
 
     @property
     def n_jobs(self) -> int:
-        """How many jobs: m."""
+        """Number m of jobs."""
         return int(self.job.shape[0])
 
     @property
     def n_types(self) -> int:
-        """How many node types: n."""
+        """Number n of node types."""
         return len(self.type_names)
 
     @property
     def n_pairs(self) -> int:
-        """How many pairs: p."""
+        """Number p of pairs."""
         return int(self.pair.shape[0])
 
 
@@ -79,13 +79,13 @@ class TimeShares:
     Parameters
     ----------
     share : (m, n) float64
-        Of each job alone on each node type, within [0, 1].
+        Share of each job alone on each node type, within [0, 1].
     pair_share : (p, n) float64
-        Of each pair of the problem.
+        Share of each pair of the problem.
     objective
-        What the policy optimised, at this answer; NaN for one that follows a rule.
+        Objective of the policy at this answer; NaN for one that follows a rule.
     deadlines_dropped
-        Deadlines were to count and could not all be met, so none did.
+        Whether deadlines were ignored because not all could be met.
     """
 
     share: NDArray[np.float64]
@@ -94,7 +94,7 @@ class TimeShares:
     deadlines_dropped: bool = False
 
     def throughput(self, problem: ShareProblem) -> NDArray[np.float64]:
-        """(m,) steps/s of each job under these shares, alone and in pairs together (``th_i``)."""
+        """Return the steps/s of each job under these shares, alone and in pairs together (``th_i``), (m,)."""
         total: NDArray[np.float64] = (problem.rate * self.share).sum(axis=1)
         for member in (0, 1):
             if problem.n_pairs:
@@ -104,38 +104,38 @@ class TimeShares:
 
 
 class SharePolicy(ABC):
-    """Gives shares of time; one object lives through a replay and may remember what it answered before."""
+    """Policy that computes shares of time; one object serves a whole replay and may have memory."""
 
     uses_pairs: bool = False
-    """Jobs may share nodes: it wants ``pair`` and ``pair_rate`` in its problems."""
+    """Jobs may share nodes: its problems need ``pair`` and ``pair_rate``."""
 
     runs_only_its_own: bool = False
-    """Nothing runs that has no share, even on nodes that would stay empty (the FIFO policies)."""
+    """Jobs without a share never run, even on nodes that would stay empty (the FIFO policies)."""
 
     looks_at_work: bool = False
-    """It depends on the steps that are left: there must be no jobs without end."""
+    """It needs the remaining steps: all jobs must have an end."""
 
     shuffles_types: bool = False
-    """It does not know node types apart: rounds walk through them in random order."""
+    """It ignores node types: rounds fill them in random order."""
 
     takes_single_nodes: bool = False
     """Every job must run on one node."""
 
     @abstractmethod
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Shares for the jobs of ``problem``, of which there is at least one."""
+        """Return shares for the jobs of ``problem``, of which there is at least one."""
 
     def forget(self) -> None:  # noqa: B027
-        """A new replay begins; by default nothing is remembered."""
+        """Clear the memory for a new replay; by default there is none."""
 
 
 class PairRows:
-    """Rows of ``problem.pair``, found by its two jobs.
+    """Rows of ``problem.pair`` by its two jobs.
 
     Parameters
     ----------
     problem
-        Its pairs are sorted, as a problem says.
+        Problem, whose pairs are sorted.
     """
 
     def __init__(self, problem: ShareProblem) -> None:
@@ -143,7 +143,7 @@ class PairRows:
         self._key = problem.pair[:, 0] * self._n_jobs + problem.pair[:, 1]
 
     def of(self, first: NDArray[np.int64] | int, second: NDArray[np.int64] | int) -> NDArray[np.int64]:
-        """Row of each pair of positions, in whichever order they come; -1 where the problem has no such pair."""
+        """Return the row of each pair of positions, in either order; -1 where the problem has no such pair."""
         key = np.minimum(first, second) * self._n_jobs + np.maximum(first, second)
         if not len(self._key):
             return np.full(np.shape(key), -1, dtype=np.int64)
@@ -153,7 +153,7 @@ class PairRows:
 
 
 def relative_rates(problem: ShareProblem, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(r, n, 2): rate of each member of these pairs as a fraction of its rate alone; 0 where it cannot run alone."""
+    """Return the rates in these pairs as fractions of the rate alone, (r, n, 2); 0 where a job cannot run alone."""
     alone = problem.rate[problem.pair[rows]].transpose(0, 2, 1)
     relative: NDArray[np.float64] = np.divide(problem.pair_rate[rows], alone, out=np.zeros_like(alone), where=alone > 0)
     return relative

@@ -1,4 +1,4 @@
-"""Strategy-proof shares: each job pays for what its presence costs the others, so false rates are not worth telling."""
+"""Strategy-proof shares: each job pays for its cost to the others, so false rates bring no advantage."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 
 MOST_STEPS = 80
-"""More than the method needs, which is 15 to 40. Some come to no end within rounding, at a gap of 1e-11 a job."""
+"""Limit of steps; 15 to 40 are usual. Some problems stop at rounding, at a gap of 1e-11 a job."""
 
 TO_THE_BORDER = 0.99
-"""Part of the way to the border of the feasible set that a step may take."""
+"""Largest part of the way to the border of the feasible set in a step."""
 
 FALL = 0.1
-"""Of the barrier from step to step."""
+"""Factor of the barrier from step to step."""
 
 
 def largest_product(
@@ -28,7 +28,7 @@ def largest_product(
 ) -> tuple[NDArray[np.float64], float]:
     """Maximise ``sum_i k_i log(sum_j a_ij x_ij)`` over x >= 0, ``sum_j x_ij <= 1``, ``sum_i k_i s_i x_ij <= c_j``.
 
-    Each i stands for ``k_i`` jobs that are alike: these get the same at the optimum, since the logarithm is concave.
+    Each i stands for ``k_i`` equal jobs, which get the same at the optimum, since the logarithm is concave.
 
     A primal-dual interior-point method (Nocedal and Wright, Numerical Optimization, chapter 19): Newton's on
     ``worth_i speed_i = k_i`` and on ``price * what is left = barrier``, the barrier falling to 0. Only the n rows of
@@ -46,19 +46,18 @@ def largest_product(
     n_nodes : (n,)
         ``c_j`` > 0.
     gap
-        How far the sum of logarithms may be from the optimum.
+        Largest distance of the sum of logarithms from the optimum.
 
     Returns
     -------
     x : (m, n)
         Shares, inside the feasible set.
     gap
-        By which the sum is below the optimum at most, from the dual; more than was asked for where the method came to
-        no end.
+        Bound of that distance, from the dual; larger than the given one if the method did not converge.
     """
     m, n = relative.shape
     taken, total = count * gang, n_nodes.sum()
-    # inside: a tenth of the time and of the nodes is left over
+    # inside: a tenth of the time and of the nodes is spare
     x = np.repeat(0.9 * min(1.0, total / taken.sum()) * n_nodes[None, :] / total, m, axis=0)
     speed, time_left, nodes_left = (relative * x).sum(axis=1), 1 - x.sum(axis=1), n_nodes - taken @ x
     worth, x_price, time_price, node_price = count / speed, 1 / x, 1 / time_left, 1 / nodes_left
@@ -88,7 +87,7 @@ def largest_product(
                 np.diag(nodes_left / node_price) - joint[:, :n], joint[:, n] + barrier / node_price - nodes_left
             )
         except np.linalg.LinAlgError:
-            # prices that are not unique end in a singular system; how near the optimum is by then, the gap tells
+            # prices that are not unique end in a singular system; the gap is then the distance from the optimum
             break
         change = answer[:, :, :n] @ d_node_price + answer[:, :, n]
         dx, d_worth, d_time_price = change[:, :n], change[:, n], change[:, n + 1]
@@ -118,9 +117,9 @@ def _distance(
     x: NDArray[np.float64],
     node_price: NDArray[np.float64],
 ) -> float:
-    """By how much the sum of logarithms at ``x`` is below the optimum at most.
+    """Return an upper bound of the distance of the sum of logarithms at ``x`` from the optimum.
 
-    It is concave, so no more than its gradient gains: that is a linear program, and any prices bound it from above.
+    The sum is concave, so its gain is at most that of its gradient: a linear program, bounded above by any prices.
     """
     gradient = relative * (count / (relative * x).sum(axis=1))[:, None]
     gain = np.maximum(0.0, (gradient - taken[:, None] * node_price).max(axis=1))
@@ -128,37 +127,37 @@ def _distance(
 
 
 def _inside(value: NDArray[np.float64], change: NDArray[np.float64]) -> float:
-    """The longest step, up to 1, after which ``value`` is still above 0 by enough."""
+    """Return the longest step, up to 1, after which ``value`` is still above 0 by a margin."""
     fastest = float((change / value).min())
     return 1.0 if fastest >= -TO_THE_BORDER else -TO_THE_BORDER / fastest
 
 
 GAP = 1e-9
-"""How near to the optimum sums of logarithms are to be, and so, about, the relative error of what is paid."""
+"""Wanted distance of sums of logarithms from the optimum: about the relative error of the payments."""
 
 WORST_GAP = 1e-6
-"""How near they must be."""
+"""Largest accepted distance."""
 
 
 class StrategyProof(SharePolicy):
     """Maximise the geometric mean of ``(s_i / w_i) th_i(X) / p_i``, then discount (Gavel's strategy-proof policy).
 
-    Job i keeps the part ``prod_k th_k(with i) / th_k(without i)``, over all others k, of what it gets: the partial
+    Job i keeps the part ``prod_k th_k(with i) / th_k(without i)``, over all others k, of its share: the partial
     allocation mechanism (Cole, Gkatzelis and Goel, Mechanism Design for Fair Division, EC 2013). Weights and ``p_i``
     move the mean, but not the shares.
 
-    A job that can run nowhere is left out, and gets nothing. The objective is the mean before discounts; NaN where no
-    job can run.
+    A job that can run nowhere does not count, and gets nothing. The objective is the mean before discounts, NaN where
+    no job can run.
     """
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Discounted shares."""
+        """Return discounted shares."""
         share, discount, mean = discounted_shares(problem)
         return TimeShares(share * discount[:, None], np.zeros((problem.n_pairs, problem.n_types)), mean)
 
 
 def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Shares of the largest product and what they are to be multiplied by.
+    """Return the shares of the largest product and their discounts.
 
     Jobs that are alike in rates, but for a factor, and in gangs count as one kind. The product is maximised once for
     all jobs and once without one job of each kind.
@@ -168,7 +167,7 @@ def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArr
     share : (m, n) float64
         Before discounts.
     discount : (m,) float64
-        Of each job, at most 1; 1 for a job that is left out.
+        Factor of each job, at most 1; 1 for a job that does not count.
     mean
         The geometric mean of ``(s_i / w_i) th_i / p_i`` before discounts.
 
@@ -195,10 +194,10 @@ def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArr
     for k in range(kinds.shape[0]):
         fewer = number.copy()
         fewer[k] -= 1
-        there = fewer > 0
-        if there.any():
-            alone = _largest(relative[there], fewer[there], gang[there], n_nodes)[1]
-            with_it, without_it = fewer @ logs, fewer[there] @ alone
+        is_left = fewer > 0
+        if is_left.any():
+            alone = _largest(relative[is_left], fewer[is_left], gang[is_left], n_nodes)[1]
+            with_it, without_it = fewer @ logs, fewer[is_left] @ alone
             kept[k] = min(1.0, float(np.exp(with_it - without_it)))
     share[np.ix_(runs, usable)] = x[kind]
     discount[runs] = kept[kind]
@@ -210,8 +209,8 @@ def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArr
 def _largest(
     relative: NDArray[np.float64], count: NDArray[np.float64], gang: NDArray[np.float64], n_nodes: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Shares of the largest product, and the logarithm of each kind's throughput."""
+    """Return the shares of the largest product, and the logarithm of each kind's throughput."""
     x, gap = largest_product(relative, count, gang, n_nodes, GAP)
     if not gap <= WORST_GAP:
-        raise BfreplayError(f"The product of throughputs was maximised no nearer than to a factor of 1 + {gap:.2g}")
+        raise BfreplayError(f"the maximum product of throughputs is known only to a factor of 1 + {gap:.2g}")
     return x, np.log((relative * x).sum(axis=1))

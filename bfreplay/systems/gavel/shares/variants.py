@@ -1,4 +1,4 @@
-"""What a policy knows of node types: the three versions in which Gavel has most of its policies."""
+"""Variants of Gavel's policies by their knowledge of node types: agnostic, perf and packed."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem, TimeShares
 
 Variant = Literal["agnostic", "perf", "packed"]
-"""The same optimisation with rates that do not tell types apart, with true ones, and with pairs that share nodes."""
+"""The same optimisation with rates that ignore types, with true ones, and with pairs that share nodes."""
 
 USUAL_REFERENCE = "v100"
-"""The node type whose rates Gavel takes for all types."""
+"""Node type whose rates Gavel takes for all types."""
 
 
 def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> NDArray[np.float64]:
-    """(m,): the rate of each job on one type, taken for all types: what an agnostic policy believes.
+    """Return the rate of each job on one type, which an agnostic policy takes for all types, (m,).
 
     A job that cannot run on that type counts with its best rate.
 
     Parameters
     ----------
     problem
-        Its rates.
+        Problem with the rates.
     reference_type
-        The type. By default v100, as in Gavel; where there is none, the type on which jobs come nearest to their best
-        rates on average (of two that are alike, the first in the alphabet).
+        The type. By default v100, as in Gavel; without one, the type on which jobs come nearest to their best rates on
+        average (the first in alphabetical order if equal).
 
     Raises
     ------
@@ -40,7 +40,7 @@ def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> 
     best = problem.rate.max(axis=1)
     if reference_type is not None and reference_type not in problem.type_names:
         raise InputError(
-            "The reference type is not in the cluster",
+            "the reference type is not in the cluster",
             value=reference_type,
             expected=f"one of {', '.join(problem.type_names)}",
         )
@@ -55,7 +55,7 @@ def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> 
     return believed
 
 
-def pooled(problem: ShareProblem, rate: NDArray[np.float64]) -> ShareProblem:
+def pool_types(problem: ShareProblem, rate: NDArray[np.float64]) -> ShareProblem:
     """Return ``problem`` on one type that has all nodes, at ``rate`` (m,) and without pairs.
 
     Where every type counts with the same rate, only the time of a job on all types together matters. And whatever time
@@ -79,7 +79,7 @@ def spread(shares: TimeShares, problem: ShareProblem) -> TimeShares:
 
 
 class VariantPolicy(SharePolicy):
-    """A policy in three variants; the agnostic one has one type of node, and splits a job's time like the cluster.
+    """Policy in three variants; the agnostic one has one type of node, and splits a job's time like the cluster.
 
     Parameters
     ----------
@@ -95,21 +95,21 @@ class VariantPolicy(SharePolicy):
     def __init__(self, variant: Variant) -> None:
         if variant not in get_args(Variant):
             raise InputError(
-                "No such variant of a policy", value=variant, expected=f"one of {', '.join(get_args(Variant))}"
+                "unknown variant of a policy", value=variant, expected=f"one of {', '.join(get_args(Variant))}"
             )
         self.uses_pairs = variant == "packed"
         self.shuffles_types = variant == "agnostic"
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Optimal shares, with the optimum as their objective."""
+        """Return optimal shares, with the optimum as their objective."""
         if self.shuffles_types:
-            return spread(self._shares(pooled(problem, self._believed_rate(problem))), problem)
+            return spread(self._shares(pool_types(problem, self._believed_rate(problem))), problem)
         return self._shares(problem)
 
     @abstractmethod
     def _shares(self, problem: ShareProblem) -> TimeShares:
-        """Optimal shares of ``problem`` as it is."""
+        """Return optimal shares of ``problem`` itself."""
 
     def _believed_rate(self, problem: ShareProblem) -> NDArray[np.float64]:
-        """(m,) steps/s that the agnostic variant believes in: every rate is 1."""
+        """Return the steps/s that the agnostic variant assumes, (m,): every rate is 1."""
         return np.ones(problem.n_jobs)

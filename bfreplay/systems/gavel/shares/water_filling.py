@@ -1,4 +1,4 @@
-"""Water filling: max-min fairness that goes on with those jobs that can still get more."""
+"""Water filling: max-min fairness that continues with the jobs that can still get more."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProble
 from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy
 
 Growth = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
-"""From which jobs are frozen (m,) to the weight (m,) with which the level of each of the others grows (``W_i``)."""
+"""Function from the frozen jobs (m,) to the weights (m,) with which the levels of the others grow (``W_i``)."""
 
 INNER = ("fairness", "fifo")
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A team, project or user that shares the cluster with others.
+    """Team, project or user that shares the cluster with others.
 
     Parameters
     ----------
     weight
-        Of the entity among the others, > 0.
+        Weight of the entity among the others, > 0.
     inner
-        How its jobs share what it has: ``fairness`` by their weights, ``fifo`` one after the other as they came.
+        Policy among its jobs: ``fairness`` by their weights, ``fifo`` one after the other by arrival.
 
     Raises
     ------
     InputError
-        The weight is not a positive number, or there is no such inner policy.
+        The weight is not a positive number, or the inner policy is unknown.
     """
 
     weight: float
@@ -44,9 +44,9 @@ class Entity:
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < np.inf:
-            raise InputError("An entity needs a weight", value=self.weight, expected="a number > 0")
+            raise InputError("the weight of an entity is not positive", value=self.weight, expected="a number > 0")
         if self.inner not in INNER:
-            raise InputError("No such policy inside an entity", value=self.inner, expected=f"one of {', '.join(INNER)}")
+            raise InputError("unknown policy inside an entity", value=self.inner, expected=f"one of {', '.join(INNER)}")
 
 
 class Hierarchy:
@@ -55,9 +55,9 @@ class Hierarchy:
     Parameters
     ----------
     entities
-        By name.
+        Entities by name.
     entity_of
-        The name of the entity of a job, from its number.
+        Function from the number of a job to the name of its entity.
     """
 
     def __init__(self, entities: Mapping[str, Entity], entity_of: Callable[[int], str]) -> None:
@@ -67,15 +67,15 @@ class Hierarchy:
         self._entity_of = entity_of
 
     def growth(self, problem: ShareProblem) -> Growth:
-        """Weights for the jobs of ``problem``: what an entity has goes to those of its jobs that are not frozen.
+        """Return the growth of the jobs of ``problem``: an entity's weight goes to its jobs that are not frozen.
 
-        Under fairness each gets ``E_e w_i / sum(w)``, under FIFO the first gets all of ``E_e``. An entity all of whose
-        jobs are frozen asks for no more.
+        Under fairness each gets ``E_e w_i / sum(w)``, under FIFO the first gets all of ``E_e``. An entity with only
+        frozen jobs gets no more.
 
         Raises
         ------
         InputError
-            A job belongs to an entity that there is not.
+            A job belongs to an unknown entity.
         """
         entity = np.array([self._position_of(int(job)) for job in problem.job], dtype=np.int64)
         n_entities, weight = len(self._position), problem.weight
@@ -96,7 +96,7 @@ class Hierarchy:
         name = self._entity_of(job)
         if name not in self._position:
             raise InputError(
-                f"Job {job} belongs to an entity that there is not",
+                f"job {job} belongs to an unknown entity",
                 value=name,
                 expected=f"one of {', '.join(self._position)}",
             )
@@ -104,7 +104,7 @@ class Hierarchy:
 
 
 def by_weight(problem: ShareProblem) -> Growth:
-    """No entities: each job grows with its own weight until it is frozen."""
+    """Return the growth without entities: each job grows with its own weight until it is frozen."""
 
     def growth(frozen: NDArray[np.bool_]) -> NDArray[np.float64]:
         grows: NDArray[np.float64] = np.where(frozen, 0.0, problem.weight)
@@ -114,27 +114,27 @@ def by_weight(problem: ShareProblem) -> Growth:
 
 
 LOOK_AHEAD = 256
-"""Freezings that are foreseen at once, at most. It bounds memory; what comes out does not depend on it."""
+"""Most freezings that are predicted at once. It bounds memory and has no effect on results."""
 
 AT_ITS_CAP = 1e-9
-"""Part of its cap by which a job may stop short of it: caps that are alike but for rounding freeze at once."""
+"""Fraction of its cap that a job may be below it: caps that differ by rounding freeze at once."""
 
 
 def highest_levels(
     feasible: FeasibleSet, height: csr_array, cap: NDArray[np.float64], growth: Growth, gang: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lexicographic max-min: the lowest level as high as can be, then the next lowest, and so on.
+    """Return the lexicographic max-min: the lowest level as high as possible, then the next lowest, and so on.
 
     Levels grow from 0 at the speeds ``growth(frozen) / gang``. A job that cannot rise any more, whatever the others get
-    above their levels, is frozen, and speeds are reckoned anew.
+    above their levels, is frozen, and speeds are recomputed.
 
     Exact, by linear programs alone. A job whose row has a non-zero dual value is at its level in every optimum
     (complementary slackness), so it can be frozen without a further test; at least one job has one. A job that cannot
-    rise and has a dual value of 0 is not missed: the next program rises by nothing and names it, or another such job.
+    rise and has a dual value of 0 is found later: the next program rises by nothing and names it, or another such job.
 
-    Jobs that reach their own ``cap`` freeze in an order that is foreseen without any program. How far that foresight
-    holds (until nodes run short) is found by bisection, since levels that can be reached together can be reached at
-    every earlier moment too: many freezings cost a few programs.
+    Jobs that reach their own ``cap`` freeze in an order that is predicted without any program. The prediction holds
+    until nodes run short, found by bisection, since levels that are feasible together are so at every earlier moment:
+    many freezings cost a few programs.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def highest_levels(
     height : (m, c)
         Level of each job by column (``th_i / p_i``).
     cap : (m,) float64
-        What no level can exceed, from above; 0 for a job that is frozen from the start.
+        Upper bound of each level; 0 for a job that is frozen from the start.
     growth
         Weights.
     gang : (m,) int64
@@ -154,7 +154,7 @@ def highest_levels(
     x : (c,) float64
         Columns of the feasible set.
     level : (m,) float64
-        Of each job.
+        Level of each job.
     """
     program = LevelProgram(feasible, height)
     level, frozen = np.zeros(cap.shape), cap <= 0
@@ -185,7 +185,7 @@ def _foresee(
     gang: NDArray[np.int64],
     n_most: int,
 ) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-    """Levels and frozen jobs after each of the next ``n_most`` freezings, if jobs freeze at their own caps only."""
+    """Return levels and frozen jobs after each of the next ``n_most`` freezings, if jobs freeze only at their caps."""
     foreseen: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
     while len(foreseen) < n_most and not frozen.all():
         speed = growth(frozen) / gang
@@ -205,10 +205,10 @@ class WaterFilling(VariantPolicy):
     A job whose level cannot rise any more keeps it and the others go on, until all are at their ends: the
     lexicographic max-min, exactly. ``W_i`` is the job's weight or, under a hierarchy, its part of its entity's weight.
 
-    Gavel asks a mixed-integer program with a big-M constant who can still rise, and stops too early where levels are
-    small or increments large; here linear programs alone tell, see ``highest_levels``.
+    Gavel uses a mixed-integer program with a big-M constant to find jobs that can still rise, and stops too early where
+    levels are small or increments large; linear programs suffice, see ``highest_levels``.
 
-    A job that can run nowhere stays at level 0 and holds back nobody. The objective is the lowest ``(s_i / W_i) th_i /
+    A job that can run nowhere stays at level 0 and does not count. The objective is the lowest ``(s_i / W_i) th_i /
     p_i`` of the others that grow from the start: that of max-min fairness.
 
     The agnostic variant takes every rate for 1, even where a job cannot run, and splits the time of each job over types
@@ -242,19 +242,19 @@ class WaterFilling(VariantPolicy):
 
 
 class PriorityClasses(SharePolicy):
-    """All jobs of one weight are one entity, which has that weight among the others however many jobs it has.
+    """Jobs of one weight are one entity, which has that weight among the others whatever its number of jobs.
 
     Parameters
     ----------
     inner
-        How the jobs of an entity share what it has, see ``Entity``.
+        Policy among the jobs of an entity, see ``Entity``.
     """
 
     def __init__(self, inner: Literal["fairness", "fifo"] = "fairness") -> None:
         self._inner = Entity(1.0, inner).inner
 
     def shares(self, problem: ShareProblem) -> TimeShares:
-        """Water filling under the hierarchy of the weights that there are."""
+        """Return water filling under the hierarchy of the weights of ``problem``."""
         weight_of = dict(zip(problem.job.tolist(), problem.weight.tolist(), strict=True))
         entities = {f"{weight:g}": Entity(weight, self._inner) for weight in sorted(set(weight_of.values()))}
         return WaterFilling("perf", Hierarchy(entities, lambda job: f"{weight_of[job]:g}")).shares(problem)

@@ -1,1 +1,1 @@
-"""Shockwave's planner: predicts how long jobs still take, and plans who runs in each of the next rounds."""
+"""Shockwave's planner: predicts remaining times of jobs, and plans the jobs of each of the next rounds."""

@@ -1,4 +1,4 @@
-"""Planning as linear models: how many rounds each job gets, and in which rounds it runs."""
+"""Linear models of planning: the number of rounds of each job, and the rounds in which it runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bfreplay.systems.shockwave.planner.problem import NEGLIGIBLE, Level, PlanPr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountsModel:
-    """A model whose answer is a number of rounds for each job.
+    """Model with a number of rounds for each job as its answer.
 
     Parameters
     ----------
     model
-        The model. Its objective is what an answer gains over the least numbers of rounds.
+        The model. Its objective is the gain over the least numbers of rounds.
     owner : (S,) int64
-        Job of each of the first S columns: rounds beyond the least number that are worth the same each.
+        Job of each of the first S columns: rounds beyond the least number, of equal worth.
     least : (N,) int64
         Least number of rounds.
     """
@@ -31,14 +31,14 @@ class CountsModel:
     least: NDArray[np.int64]
 
     def counts(self, x: NDArray[np.float64]) -> NDArray[np.int64]:
-        """(N,) rounds of each job in an answer."""
+        """Return the rounds of each job in an answer, (N,)."""
         rounds = np.rint(x[: self.owner.shape[0]]).astype(np.int64)
         return self.least + np.bincount(self.owner, weights=rounds, minlength=self.least.shape[0]).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Floor:
-    """A more important level of the objective, and the value of it that must be kept."""
+    """More important level of the objective, and its value to keep."""
 
     level: Level
     value: float
@@ -54,23 +54,23 @@ def counts_model(
     per_round: bool,
     start: NDArray[np.bool_] | None = None,
 ) -> CountsModel:
-    """Maximise ``level`` over numbers of rounds ``least <= n <= F``.
+    """Return the model that maximises ``level`` over numbers of rounds ``least <= n <= F``.
 
     The utility is concave in n, so rounds of the same gain form one column, and the columns of a job fill up in order
-    of their gains. Remaining time is convex: one row ``longest >= R - T n`` a job is exact. The column is how
-    much shorter the longest remaining time gets (in rounds), so that gaps are relative to gains.
+    of their gains. Remaining time is convex: one row ``longest >= R - T n`` a job is exact. The column is the
+    reduction of the longest remaining time (in rounds), so that gaps are relative to gains.
 
     Parameters
     ----------
     problem, values, level, least
-        What is wanted.
+        Problem and objective.
     floor
         A more important level to keep.
     per_round
-        Binaries say who runs in which round, each of which has G GPUs. Otherwise there are F * G in all: a relaxation
-        with few columns, which is exact where the counts can be packed into rounds.
+        With binaries for each job and round of G GPUs. Otherwise F * G GPUs in all: a relaxation with few columns,
+        exact where the counts can be packed into rounds.
     start : (N, F) bool
-        A feasible plan to begin from, with ``per_round``.
+        A feasible plan to start from, with ``per_round``.
     """
     n_jobs, n_rounds = problem.n_jobs, problem.n_rounds
     job = np.arange(n_jobs)
@@ -94,7 +94,7 @@ def counts_model(
         first = rows.add("gpus", 1, -np.inf, float(free))
         rows.put(first, rounds, problem.gang[owner])
     if level.k > 0:
-        _add_saved(columns, rows, rounds, owner, problem, values, level.k, least, most)
+        _add_savings(columns, rows, rounds, owner, problem, values, level.k, least, most)
     if floor is not None:
         _keep(rows, rounds, owner, gain, floor, values, least, scale)
     begins_at = None if start is None else _point(columns, owner, length, least, start, values)
@@ -108,16 +108,16 @@ def order_model(
     floor: tuple[NDArray[np.float64], float] | None,
     start: NDArray[np.bool_] | None,
 ) -> LinearModel:
-    """Minimise ``sum_j weight_j * (mean number of j's rounds)`` where job j runs in ``counts[j]`` rounds.
+    """Return the model that minimises ``sum_j weight_j * (mean number of j's rounds)``, job j in ``counts[j]`` rounds.
 
-    Jobs without rounds are left out: the columns are those of the others, job after job, F each.
+    Jobs without rounds have no columns; the others have F each, job after job.
 
     Parameters
     ----------
     floor
-        Other weights, and the most that their sum may be.
+        Other weights, and the upper bound of their sum.
     start : (N, F) bool or None
-        A feasible plan to begin from.
+        A feasible plan to start from.
     """
     runs_at_all = np.flatnonzero(counts)
     n, n_rounds = runs_at_all.shape[0], problem.n_rounds
@@ -141,18 +141,18 @@ def order_model(
 
 
 def mean_round_cost(weight: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(N,) cost of running one round later: ``weight / counts``; 0 for jobs without rounds."""
+    """Return the cost of running one round later, ``weight / counts``, (N,); 0 for jobs without rounds."""
     return np.divide(weight, counts, out=np.zeros(counts.shape[0]), where=counts > 0)
 
 
 SLACK = 1e-7
-"""Of rows that keep what a more important level has reached, relative to their largest coefficient."""
+"""Tolerance of rows that keep a more important level, relative to their largest coefficient."""
 
 
 def _segments(
     values: RoundValues, least: NDArray[np.int64], most: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Job, length and gain per round of runs of rounds that gain a job the same, in order of jobs, then rounds."""
+    """Return job, length and gain per round of runs of rounds with equal gain, by job, then round."""
     step = np.diff(values.utility, axis=1)
     number = np.arange(step.shape[1])
     inside = (number >= least[:, None]) & (number < most[:, None])
@@ -183,7 +183,7 @@ def _keep(
     rows.put(first, rounds, factor / largest)
 
 
-def _add_saved(
+def _add_savings(
     columns: Columns,
     rows: Rows,
     rounds: NDArray[np.int64],
@@ -194,7 +194,7 @@ def _add_saved(
     least: NDArray[np.int64],
     most: NDArray[np.int64],
 ) -> None:
-    """Add how many rounds are saved of the longest remaining time, and a row for each job that may hold it back."""
+    """Add the column of rounds saved of the longest remaining time, and a row for each job that may limit it."""
     job = np.arange(problem.n_jobs)
     longest_s = float(values.remaining_s[job, least].max(initial=0.0))
     unavoidable_s = float(values.remaining_s[job, most].max(initial=0.0))
@@ -223,7 +223,7 @@ def _point(
     plan: NDArray[np.bool_],
     values: RoundValues,
 ) -> NDArray[np.float64]:
-    """Column values of a plan: segments filled in order, then who runs when, then what is saved."""
+    """Return the column values of a plan: segments filled in order, then jobs by round, then savings."""
     counts, job, n_segments = plan.sum(axis=1), np.arange(least.shape[0]), owner.shape[0]
     before = np.cumsum(length) - length
     x = np.zeros(len(columns.names))

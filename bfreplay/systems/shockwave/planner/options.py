@@ -16,10 +16,10 @@ class PlannerQuirks:
     ----------
     whole_second_epochs
         Epoch times of the profile are rounded to whole seconds, at least one: an epoch of 1.3 s counts as 1 s.
-        Otherwise they are taken as measured.
+        Otherwise they are as measured.
     calibrates_over_waiting
-        Measured and profiled progress are compared over all rounds since round 0: rounds before a job arrived, and in
-        which it waited, count as if it had run at the rate measured next. Otherwise only rounds in which it ran count.
+        Measured and profiled progress are compared over all rounds since round 0: rounds before a job arrived or in
+        which it waited count at the rate measured next. Otherwise only rounds in which it ran count.
     clock_times
         Finish-time fairness compares times on the clock, so a job that arrives late seems punctual. Otherwise it
         compares durations since the job was admitted.
@@ -31,7 +31,7 @@ class PlannerQuirks:
 
     @classmethod
     def published(cls) -> PlannerQuirks:
-        """All of them: the program as published."""
+        """Return all of them: the program as published."""
         return cls(whole_second_epochs=True, calibrates_over_waiting=True, clock_times=True)
 
 
@@ -48,29 +48,29 @@ class PlannerOptions:
     k
         Weight of the longest remaining time in the objective (the published ``k``, its makespan regulariser).
     priority_power
-        Exponent of the weights of jobs that are about to be too late (the published ``lambda``).
+        Exponent of the weights of jobs about to be late (the published ``lambda``).
     rhomax
-        Finish-time fairness up to which a job is in time.
+        Largest finish-time fairness of a job that is in time.
     log_knots
         Ascending from 0 to 1: the logarithm of progress is interpolated between them.
     backend
         Name of a registered back end (``bfreplay solvers`` lists them), or ``package.module:Class``.
     time_limit_s
-        For each solve. What a solve has found by then depends on the machine: a plan may then differ from run to run.
+        Limit of each solve. A plan cut off by it depends on the machine and may differ between runs.
     relative_gap
-        Largest gap that counts as solved, relative to what the plan gains over one that runs nothing.
+        Largest gap that counts as solved, relative to the plan's gain over one that runs nothing.
     published_weights
-        One weighted sum, with weights up to 1e75, as published; otherwise jobs that are about to be too late and need
-        less than a round come first, see ``PlanProblem.levels``.
+        One weighted sum, with weights up to 1e75, as published; otherwise jobs about to be late that need less than a
+        round come first, see ``PlanProblem.levels``.
     replan_every
-        Plans anew in rounds whose number is a multiple of it.
+        Replan in rounds whose number is a multiple of it.
     quirks
         Defects of the published program to repeat.
 
     Raises
     ------
     InputError
-        A value that makes no sense.
+        A value out of range.
     """
 
     round_s: float = 120.0
@@ -102,6 +102,6 @@ class PlannerOptions:
         knots = list(self.log_knots)
         if knots[:1] != [0.0] or knots[-1] != 1.0 or knots != sorted(set(knots)):
             raise InputError(
-                "log_knots do not lead from 0 to 1", column="log_knots", value=self.log_knots,
+                "log_knots do not ascend from 0 to 1", column="log_knots", value=self.log_knots,
                 expected="ascending numbers, the first 0 and the last 1", fix="write 0, 0.2, 0.4, 0.6, 0.8, 1",
             )  # fmt: skip

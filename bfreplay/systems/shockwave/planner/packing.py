@@ -1,4 +1,4 @@
-"""Numbers of rounds packed into the rounds of a window, and idle GPUs filled."""
+"""Packing of round counts into the rounds of a window, and filling of idle GPUs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from bfreplay.systems.shockwave.planner.problem import NEGLIGIBLE, Level, PlanProblem, RoundValues
 
 
-def packed(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(N, F) rounds in which jobs run: up to ``counts (N,)`` each, each time where most GPUs are still free.
+def pack_rounds(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the rounds in which jobs run, (N, F): up to ``counts (N,)`` each, in rounds with most GPUs free.
 
-    Jobs in ``first (N,)`` are placed before the others, then larger gangs, then longer jobs. The earlier one of equally
-    free rounds is taken. Where ``counts`` do not fit this way some jobs get less, though another packing may exist.
+    Jobs in ``first (N,)`` are placed before the others, then larger gangs, then longer jobs. Of equally free rounds the
+    earlier one is used. If ``counts`` do not fit this way some jobs get less, though another packing may exist.
     """
     plan = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
     free = np.full(problem.n_rounds, problem.n_gpus)
@@ -26,8 +26,8 @@ def packed(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[np.bo
     return plan
 
 
-def refilled(problem: PlanProblem, values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the plan with further rounds for jobs that still gain, most gain by GPU first, where GPUs are free.
+def refill(problem: PlanProblem, values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the plan with further rounds on free GPUs for jobs that still gain, largest gain per GPU first.
 
     Starting from an empty plan, this is the greedy answer.
     """
@@ -43,7 +43,7 @@ def refilled(problem: PlanProblem, values: RoundValues, level: Level, plan: NDAr
         best = int(gain.argmax()) if gain.size else 0
         if gain.size == 0 or gain[best] <= 0.0:
             return plan
-        # as many rounds as gain the same, in the freest rounds
+        # all rounds of equal gain, in the freest rounds
         same = np.flatnonzero(density[best, counts[best] :] < gain[best] * (1 - NEGLIGIBLE))
         freest = np.argsort(-np.where(fits[best], free, -1), kind="stable")[: min(int(same[0]), int(fits[best].sum()))]
         plan[best, freest] = True
@@ -51,21 +51,21 @@ def refilled(problem: PlanProblem, values: RoundValues, level: Level, plan: NDAr
         free[freest] -= problem.gang[best]
 
 
-def backfilled(
+def backfill(
     plan: NDArray[np.bool_], gang: NDArray[np.int64], remaining_s: NDArray[np.float64], n_gpus: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Jobs of each round: those of the plan, then others that fit, longest remaining time first.
+    """Return the jobs of each round: those of the plan, then others that fit, longest remaining time first.
 
     Parameters
     ----------
     plan : (N, F) bool
-        Who runs in which round.
+        Whether each job runs in each round.
     gang : (N,) int64
         GPUs of each job.
     remaining_s : (N,) float64
-        Remaining time of each job, as of the plan. Of equals the one admitted first comes first.
+        Remaining time of each job, as of the plan. If equal, the job admitted first comes first.
     n_gpus
-        G.
+        Number G of GPUs.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Rounds that follow a plan: when to plan anew, and what is remembered in between."""
+"""Rounds that follow a plan, replanned when needed, and their state."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
 from bfreplay.systems.shockwave.profile import Profile
 
 COUNTED = ("plans", "infeasible", "without_answer", "stopped_by_time_limit", "per_round", "greedy", "lexicographic")
-"""Counts of ``ShockwavePlanner.summary``: plans, then calls (see ``CallReport``), then plans of two levels."""
+"""Counts of ``ShockwavePlanner.summary``: plans, calls (see ``CallReport``), plans of two levels."""
 
 
 class ShockwavePlanner:
-    """Says which jobs run in each round (Shockwave, NSDI'23).
+    """Planner of the jobs of each round (Shockwave, NSDI'23).
 
-    A plan is followed by the number of the round. It is made anew when a job was admitted or removed, in every
-    ``replan_every``-th round, past its last round, and (not so in the published program) when the number of GPUs has
-    changed since.
+    A plan is followed by the number of the round. It is replaced after a job was admitted or removed, in every
+    ``replan_every``-th round, after its last round, and (not in the published program) after the number of GPUs
+    changed.
 
     Call order in each round: ``after_round`` for the round that has ended, ``remove`` and ``add``, ``next_round``.
 
     Parameters
     ----------
     options
-        Of prediction, objective and back end.
+        Options of prediction, objective and back end.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class ShockwavePlanner:
 
     @property
     def plan(self) -> Plan | None:
-        """The plan that is followed, None before the first. Its jobs are positions in ``planned_jobs``."""
+        """Current plan, None before the first. Its jobs are positions in ``planned_jobs``."""
         return self._plan
 
     @property
@@ -71,7 +71,7 @@ class ShockwavePlanner:
         return self._solve_s
 
     def prediction(self, job: int) -> JobPrediction:
-        """Prediction for a job that has been added."""
+        """Return the prediction for a job that has been added."""
         return self._jobs[job]
 
     def add(self, job: int, profile: Profile, gang: int, now_s: float) -> None:
@@ -82,7 +82,7 @@ class ShockwavePlanner:
         self._is_stale = True
 
     def remove(self, job: int) -> None:
-        """Forget a job that is over."""
+        """Forget a job that ended."""
         del self._jobs[job]
         self._is_stale = True
 
@@ -94,20 +94,20 @@ class ShockwavePlanner:
         round_index
             Number of the round, from 0.
         ran
-            For each job that was scheduled: whole epochs done by now, the batch size in the round, and steps/s (0 where
-            it failed). Jobs that are not here (removed ones) are ignored.
+            For each scheduled job: whole epochs done by now, the batch size in the round, and steps/s (0 if it failed).
+            Unknown (removed) jobs are ignored.
         now_s
-            End of the round. Nothing is recorded of a round that ended at 0.
+            End of the round. A round that ended at 0 is not recorded.
         """
         if now_s <= 0.0:
             return
         for job, (epochs_done, batch_size, steps_per_s) in ran.items():
             if (prediction := self._jobs.get(job)) is not None:
                 prediction.epochs_done = min(epochs_done, prediction.n_epochs)
-                prediction.measured(round_index, batch_size, steps_per_s)
+                prediction.record_round(round_index, batch_size, steps_per_s)
 
     def next_round(self, round_index: int, now_s: float, n_gpus: int) -> list[int]:
-        """Jobs to run in round ``round_index``, in the order of their admission.
+        """Return the jobs to run in round ``round_index``, in the order of their admission.
 
         Their gangs fit into ``n_gpus``. With no job, or no GPU, nothing runs and nothing is planned.
         """
@@ -127,19 +127,19 @@ class ShockwavePlanner:
         return [self._planned_jobs[job] for job in self._plan.schedule[position]]
 
     def summary(self) -> dict[str, float]:
-        """Counts of plans and solves: the same for the same rounds, unless a time limit ended a solve."""
+        """Return the counts of plans and solves: the same for the same rounds, unless a time limit ended a solve."""
         return {**{name: self._counted[name] for name in COUNTED}, "largest_gap": self._largest_gap}
 
     def forget(self) -> None:
-        """Start anew: no jobs, no plan, no counts."""
+        """Reset to no jobs, no plan, no counts."""
         self._clear()
 
     def close(self) -> None:
-        """End the back end's worker process, if there is one; a later plan starts it again."""
+        """End the back end's worker process, if any; a later plan starts it again."""
         self._solver.close()
 
     def problem(self, round_index: int, now_s: float, n_gpus: int) -> PlanProblem:
-        """Calibrate, predict finish targets anew if jobs or GPUs have changed, and pose what is to be planned."""
+        """Calibrate, predict finish targets again if jobs or GPUs have changed, and return the planning problem."""
         options, jobs = self._options, list(self._jobs.values())
         for each in jobs:
             each.calibrate()

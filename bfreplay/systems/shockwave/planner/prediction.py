@@ -1,4 +1,4 @@
-"""Prediction of how long a job still takes, and of when it would finish with a fair share of the GPUs."""
+"""Prediction of a job's remaining time, and of its finish with a fair share of the GPUs."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from bfreplay.systems.shockwave.planner.options import PlannerQuirks
 from bfreplay.systems.shockwave.profile import Profile
 
 CALIBRATION_THRESHOLD = 0.4
-"""Epoch times are calibrated when measured progress differs from the profile's by more than this share of it."""
+"""Epoch times are calibrated when measured progress differs from the profile's by more than this fraction."""
 
 LEAST_EPOCH_S = 1.0
-"""Of a rounded epoch time."""
+"""Least rounded epoch time."""
 
 DONE_REMAINING_S = 1.0
-"""Remaining time of a job whose epochs are all done but which has not been removed."""
+"""Remaining time of a job that has done all epochs and has not been removed."""
 
 PAST_TARGETS, LATEST_TARGET = 0.9, 0.1
-"""Shares of the average of all finish targets, and of the latest one, in the target that counts."""
+"""Weights of the average of all finish targets, and of the latest one, in the final target."""
 
 
 class JobPrediction:
     """Prediction for one job: its profile, calibrated by measurements, and the history of its finish targets.
 
     Calibration multiplies all epoch times of the profile by one factor. The published program calibrates its profile
-    and knows the batch sizes that will come, but not when: it takes their numbers of epochs for Dirichlet distributed.
+    and knows the coming batch sizes, but not their times: it assumes Dirichlet distributed numbers of epochs.
 
     Parameters
     ----------
     profile
         Batch size and seconds of each epoch.
     gang
-        GPUs that the job runs on.
+        GPUs of the job.
     admitted_s
         Clock time of its admission.
     round_s
@@ -44,7 +44,7 @@ class JobPrediction:
     epochs_done
         Whole epochs done, as of the last round in which the job ran.
     factor
-        Of calibration.
+        Factor of calibration.
     targets
         ``(round, finish time)``: the finish time predicted in that round if the job had its fair share, on the clock.
     """
@@ -89,7 +89,7 @@ class JobPrediction:
 
         The E epochs are split over the K batch sizes of the profile by the mean of a Dirichlet distribution, whose
         prior is symmetric and whose observations are the epochs done and the current one. Observed epochs are then
-        taken off, and what is left is scaled to the number of epochs that remain.
+        subtracted, and the rest is scaled to the number of remaining epochs.
         """
         left = self.n_epochs - self.epochs_done
         if left <= 0:
@@ -101,8 +101,8 @@ class JobPrediction:
         seconds = self.factor * float(expected @ self._mean_s_of_size)
         return seconds * left / max(int(expected.sum() + 1), left)
 
-    def measured(self, round_index: int, batch_size: int, steps_per_s: float) -> None:
-        """Record what the job did in round ``round_index``, which has ended.
+    def record_round(self, round_index: int, batch_size: int, steps_per_s: float) -> None:
+        """Record the progress of the job in round ``round_index``, which has ended.
 
         With ``calibrates_over_waiting`` rounds since the last measurement (the first: since round 0) count like it.
         """
@@ -111,10 +111,10 @@ class JobPrediction:
         self._measured_rounds += n_rounds
 
     def calibrate(self) -> None:
-        """Correct epoch times where the profile promised another number of samples than were measured.
+        """Correct epoch times where the number of measured samples differs from the profile.
 
         (The published program counts the profile's last, partial epoch at the calibrated epoch time, and calibrates
-        several times before each plan. Here the profile is counted as it was measured.)
+        several times before each plan. Here the profile counts as measured.)
         """
         if self._measured_samples <= 0.0:
             return
@@ -123,7 +123,7 @@ class JobPrediction:
             self.factor = profiled / self._measured_samples
 
     def add_target(self, round_index: int, fair_share: float) -> None:
-        """Predict anew when the job would finish if it ran in ``fair_share`` of the time.
+        """Predict the finish of the job if it ran in ``fair_share`` of the time.
 
         A second prediction in a round replaces the first.
         """
@@ -133,7 +133,7 @@ class JobPrediction:
         self.targets.append((round_index, self.admitted_s + total_s / fair_share))
 
     def target_s(self, round_index: int) -> float:
-        """Finish target (``Φ``) in round ``round_index``, on the clock.
+        """Return the finish target (``Φ``) in round ``round_index``, on the clock.
 
         A weighted sum of the latest finish time and the average of all, each weighted by the rounds it was in force.
         """
@@ -144,7 +144,7 @@ class JobPrediction:
         return PAST_TARGETS * average + LATEST_TARGET * latest
 
     def _profiled_samples(self, seconds: float) -> float:
-        """Samples that the profile does in the first ``seconds``; past its end it goes on like the last epoch."""
+        """Return the samples of the profile in the first ``seconds``; after its end the last epoch continues."""
         whole = min(int(np.searchsorted(self._until_s, seconds, side="right")) - 1, self.n_epochs - 1)
         part = (seconds - self._until_s[whole]) / (self._until_s[whole + 1] - self._until_s[whole])
         return float((whole + part) * self._samples_per_epoch)

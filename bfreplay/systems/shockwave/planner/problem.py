@@ -1,4 +1,4 @@
-"""What a plan is made for: jobs and a window of rounds; and what it is worth to give a job n rounds of them."""
+"""Problem of a plan: jobs and a window of rounds, and the worth of n rounds to a job."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 LOG_OF_ZERO = math.log(1e-6)
-"""The logarithm of progress 0 in the objective."""
+"""Logarithm of progress 0 in the objective."""
 
 URGENT_POWER = 100.0
-"""Exponent of the published weights of jobs that are about to be too late and need less than a round."""
+"""Exponent of the published weights of jobs about to be late that need less than a round."""
 
 MOST_WEIGHT = 1e100
-"""Published weights are cut off here, before they overflow."""
+"""Upper limit of published weights, against overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanProblem:
-    """N jobs that want rounds of the next F on G GPUs.
+    """N jobs to plan in the next F rounds on G GPUs.
 
     Parameters
     ----------
     gang : (N,) int64
-        GPUs that a job takes in every round in which it runs.
+        GPUs of a job in every round in which it runs.
     n_epochs, epochs_done : (N,) int64
-        Epochs in all, and done (E, e).
+        All epochs, and epochs done (E, e).
     mean_epoch_s, remaining_s : (N,) float64
         Seconds of an epoch, and remaining time alone (``d̄``, R).
     elapsed_s, target_s : (N,) float64
-        Time that counts as passed for the job, and its finish target (Φ), from the same zero.
+        Elapsed time of the job, and its finish target (Φ), from the same zero.
     n_rounds
         Rounds of the window (F).
     round_s
         Length of a round (T).
     n_gpus
-        G.
+        Number of GPUs (G).
     k, priority_power, rhomax, log_knots
         As in ``PlannerOptions``.
     """
@@ -59,43 +59,43 @@ class PlanProblem:
 
     @property
     def n_jobs(self) -> int:
-        """N."""
+        """Number of jobs (N)."""
         return int(self.gang.shape[0])
 
     @property
     def fair_share(self) -> float:
-        """Share of the time in which each job would run if all shared alike (σ). Gangs are not considered."""
+        """Share of the time of each job with equal shares (σ), regardless of gangs."""
         return min(1.0, self.n_gpus / max(1, self.n_jobs))
 
     @property
     def rho(self) -> NDArray[np.float64]:
-        """(N,) finish-time fairness that jobs are heading for: above 1 they would finish after their targets."""
+        """Expected finish-time fairness of jobs, (N,): above 1 they would finish after their targets."""
         return (self.elapsed_s + self.remaining_s / self.fair_share) / self.target_s
 
     @property
     def is_urgent(self) -> NDArray[np.bool_]:
-        """(N,) jobs that are about to be too late and need less than a round."""
+        """Jobs about to be late that need less than a round, (N,)."""
         return (self.rho > self.rhomax) & (self.remaining_s < self.round_s)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """(N,) ``rho ** priority_power`` of jobs with rho above ``rhomax``, otherwise 1."""
+        """Weights, (N,): ``rho ** priority_power`` of jobs with rho above ``rhomax``, otherwise 1."""
         return np.where(self.rho > self.rhomax, self.rho**self.priority_power, 1.0)
 
     @property
     def published_weights(self) -> NDArray[np.float64]:
-        """(N,) the same with ``rho ** 100`` of urgent jobs: up to 1e75 beside 1, more than a solver can tell apart."""
+        """The same with ``rho ** 100`` of urgent jobs, (N,): up to 1e75 beside 1, beyond a solver's precision."""
         with np.errstate(over="ignore"):
             urgent = np.minimum(self.rho**URGENT_POWER, MOST_WEIGHT)
         return np.where(self.is_urgent, urgent, self.weights)
 
     def levels(self, *, published: bool) -> tuple[Level, ...]:
-        """Objectives without finish-time constraints, the most important first.
+        """Return the objectives without finish-time constraints, the most important first.
 
         Urgent jobs first, among themselves weighted like all jobs (``weights``); then all jobs, and the longest
-        remaining time. As published: one objective with ``published_weights``. The two agree where these tell urgent
-        jobs from all others and a solver can still see the others; urgent jobs rarely compete, as each needs about
-        one round.
+        remaining time. As published: one objective with ``published_weights``. The two agree where these separate
+        urgent jobs from the others within a solver's precision; urgent jobs rarely compete, as each needs about one
+        round.
         """
         if published:
             return (Level(self.published_weights, self.k),)
@@ -114,7 +114,7 @@ class Level:
     weight : (N,) float64
         At least 0.
     k
-        Seconds to utility.
+        Utility per second.
     """
 
     weight: NDArray[np.float64]
@@ -123,12 +123,12 @@ class Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundValues:
-    """Value of n rounds of the window to each job, for n = 0 ... F: an answer's worth depends on these numbers only.
+    """Value of n rounds of the window to each job, for n = 0 ... F, which determine the worth of an answer.
 
     Parameters
     ----------
     utility : (N, F + 1) float64
-        Interpolated logarithm of the share of its epochs that a job has then done: concave, not falling.
+        Interpolated logarithm of the fraction of epochs that a job has then done: concave, not falling.
     remaining_s : (N, F + 1) float64
         Remaining time then: convex, not rising.
     round_s
@@ -141,7 +141,7 @@ class RoundValues:
 
     @classmethod
     def of(cls, problem: PlanProblem) -> RoundValues:
-        """Values of all numbers of rounds."""
+        """Return the values of all numbers of rounds."""
         left = np.maximum(problem.n_epochs - problem.epochs_done, 0)[:, None]
         seconds = problem.round_s * np.arange(problem.n_rounds + 1)
         epochs = np.minimum(left, seconds / problem.mean_epoch_s[:, None])
@@ -157,18 +157,18 @@ class RoundValues:
         return float(level.weight @ self.utility[job, counts]) / self._scale - level.k * self.longest_s(counts)
 
     def longest_s(self, counts: NDArray[np.int64]) -> float:
-        """Longest remaining time when each job gets ``counts (N,)`` rounds."""
+        """Return the longest remaining time when each job gets ``counts (N,)`` rounds."""
         return float(self.remaining_s[np.arange(counts.shape[0]), counts].max(initial=0.0))
 
     def rounds_until(self, longest_s: float) -> NDArray[np.int64]:
-        """(N,) fewest rounds after which no job has more than ``longest_s`` left, which is possible."""
+        """Return the fewest rounds after which no job has more than ``longest_s`` left (possible), (N,)."""
         least: NDArray[np.int64] = (self.remaining_s <= longest_s + TOLERANCE_S).argmax(axis=1)
         return least
 
     def drown_in(self, level: Level) -> bool:
-        """Whether the longest remaining time hides utilities from a solver with gaps and tolerances.
+        """Return whether the longest remaining time hides utilities from a solver with gaps and tolerances.
 
-        So it is with the published k for 64 and 256 GPUs, 10 and 1e5.
+        True with the published k for 64 and 256 GPUs, 10 and 1e5.
         """
         gain = float((level.weight[:, None] * np.diff(self.utility, axis=1)).max(initial=0.0)) / self._scale
         return level.k * self.round_s > HIDING * gain
@@ -178,23 +178,23 @@ class RoundValues:
         return int(self.utility.shape[0]) * int(self.utility.shape[1] - 1)
 
     def most_useful(self) -> NDArray[np.int64]:
-        """(N,) rounds beyond which a job gains nothing."""
+        """Return the rounds beyond which a job gains nothing, (N,)."""
         gained: NDArray[np.int64] = (np.diff(self.utility, axis=1) > NEGLIGIBLE).sum(axis=1)
         return gained
 
 
 HIDING = 1e3
-"""Where a round less of the longest remaining time is worth so many times more than one of any job, it hides them."""
+"""Worth of a round less of the longest remaining time, over that of a job's round, that hides the latter."""
 
 NEGLIGIBLE = 1e-11
 """Differences of utilities below this are rounding."""
 
 
 def least_rounds(problem: PlanProblem, values: RoundValues) -> NDArray[np.int64] | None:
-    """(N,) rounds that jobs need so that none finishes later than ``rhomax`` times its target, or None.
+    """Return the rounds that jobs need to finish within ``rhomax`` times their targets, (N,), or None.
 
-    Each job on its own: together they may need too many GPUs. Every job counts as going on after the window, as
-    published: one whose target falls into the window makes this impossible.
+    Each job alone: together they may need too many GPUs. Every job counts as running on after the window, as published:
+    a job whose target falls into the window makes this impossible.
     """
     window_s = problem.n_rounds * problem.round_s
     allowed_s = problem.fair_share * (problem.rhomax * problem.target_s - problem.elapsed_s - window_s)
@@ -204,4 +204,4 @@ def least_rounds(problem: PlanProblem, values: RoundValues) -> NDArray[np.int64]
 
 
 TOLERANCE_S = 1e-6
-"""Of constraints on remaining times."""
+"""Tolerance of constraints on remaining times."""

@@ -20,38 +20,38 @@ from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
-from bfreplay.systems.shockwave.planner.packing import backfilled, packed, refilled
+from bfreplay.systems.shockwave.planner.packing import backfill, pack_rounds, refill
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues, least_rounds
 
 CallName = Literal["fairness", "priority", "order"]
-"""Fairness: equal weights, finish-time constraints. Priority: weights instead. Order: which rounds, counts given."""
+"""Fairness: equal weights, finish-time constraints. Priority: weights instead. Order: the rounds of given counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """One of the two or three optimisations of a plan.
+    """Report of one of the two or three optimisations of a plan.
 
     Parameters
     ----------
     name
-        Of the optimisation.
+        Name of the optimisation.
     status
-        Of the whole: ``FEASIBLE`` where a time limit ended a solve, ``NO_SOLUTION`` and ``ERROR`` without an answer.
+        Overall status: ``FEASIBLE`` where a time limit ended a solve, ``NO_SOLUTION`` and ``ERROR`` without an answer.
     objective
-        Of the answer, recomputed; of the order, the sum that is minimised. NaN without an answer.
+        Objective of the answer, recomputed; of the order, the sum that is minimised. NaN without an answer.
     bound
-        No answer is better, as far as proven.
+        Proven bound of the objective.
     gap
-        Between them, relative to what the answer gains over giving no job a round (of the order: to the objective).
-        Of several levels, the largest.
+        Gap between them, relative to the gain over giving no job a round (of the order: to the objective). Of several
+        levels, the largest.
     per_round
-        The model with rounds of their own was needed: the relaxation's counts could not be packed.
+        Whether the model with single rounds was needed: the relaxation's counts could not be packed.
     greedy
-        No solve gave an answer: the greedy one was taken.
+        Whether the greedy answer was used: no solve gave one.
     seconds
         Wall-clock time. Not reproducible.
     message
-        Why there is no answer, for a person to read.
+        Reason for no answer, as text.
     """
 
     name: CallName
@@ -67,18 +67,18 @@ class CallReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Who runs in which round of the window.
+    """Jobs of each round of the window.
 
     Parameters
     ----------
     runs : (N, F) bool
-        As planned, idle GPUs left idle.
+        As planned, without filling idle GPUs.
     schedule
         Jobs (their numbers in the problem) of each round, idle GPUs filled.
     calls
-        What was solved, in order.
+        Reports of the optimisations, in order.
     n_levels
-        Objectives that were optimised one after the other: 1, or 2 with urgent jobs first.
+        Number of objectives optimised in turn: 1, or 2 with urgent jobs first.
     """
 
     runs: NDArray[np.bool_]
@@ -99,7 +99,7 @@ class _Solved:
 
 
 class PlanSolver:
-    """Makes plans with a back end of ``bfreplay.milp``.
+    """Solver of plans with a back end of ``bfreplay.milp``.
 
     HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process. The same
     problem gives the same plan, unless a time limit ends a solve.
@@ -112,14 +112,14 @@ class PlanSolver:
     Raises
     ------
     SolverUnavailableError
-        The back end does not work here, or takes no continuous columns.
+        The back end does not work here, or supports no continuous columns.
     """
 
     def __init__(self, options: PlannerOptions) -> None:
         backend = backend_of(options.backend)
         reason = why_not(backend)
         if not reason and options.k > 0 and not backend.capabilities.continuous:
-            reason = "it takes no continuous columns, and the longest remaining time is one; take another, or k=0"
+            reason = "it supports no continuous columns, and the longest remaining time is one; use another, or k=0"
         if reason:
             raise SolverUnavailableError(f"Shockwave's planner cannot use {backend.name}: {reason}")
         self._options = options
@@ -128,16 +128,16 @@ class PlanSolver:
         self._worker: IsolatedBackend | None = None
 
     def close(self) -> None:
-        """End the worker process, if there is one."""
+        """End the worker process, if any."""
         if self._worker is not None:
             self._worker.close()
 
     def plan(self, problem: PlanProblem) -> Plan:
         """Plan the window.
 
-        Equal weights are optimised under finish-time constraints; where these cannot be met, the weighted levels
-        without them. Then rounds are put in order: jobs with larger weights early. (The published program orders only
-        after weights; after constraints it takes the rounds as they come.)
+        Equal weights are optimised under finish-time constraints; if these cannot be met, the weighted levels without
+        them. Then rounds are ordered: jobs with larger weights early. (The published program orders only after weights;
+        after constraints it keeps the rounds of the solver.)
         """
         values = RoundValues.of(problem)
         levels: tuple[Level, ...] = (Level(np.ones(problem.n_jobs), problem.k),)
@@ -153,9 +153,9 @@ class PlanSolver:
             calls.append(report)
         if runs is None:
             nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
-            runs = refilled(problem, values, levels[-1], nothing)
-        runs, report = self._ordered(problem, levels, runs)
-        schedule = backfilled(runs, problem.gang, problem.remaining_s, problem.n_gpus)
+            runs = refill(problem, values, levels[-1], nothing)
+        runs, report = self._order_rounds(problem, levels, runs)
+        schedule = backfill(runs, problem.gang, problem.remaining_s, problem.n_gpus)
         return Plan(runs, schedule, (*calls, report), len(levels))
 
     def _best(
@@ -171,18 +171,18 @@ class PlanSolver:
         main = len(levels) - 1
         if values.drown_in(levels[main]):
             levels = (*levels, Level(levels[main].weight, 0.0))
-        solved = self._solved(problem, values, levels, least, None)
+        solved = self._solve_levels(problem, values, levels, least, None)
         if solved.counts is None:
             seconds = time.perf_counter() - started
             greedy = name == "priority"
             return None, CallReport(name, solved.status, greedy=greedy, seconds=seconds, message=solved.message)
-        runs = self._packed(problem, values, levels, least, solved)
+        runs = self._pack_counts(problem, values, levels, least, solved)
         status, bounds = solved.status, solved.bounds
         lacks_rounds = bool((runs.sum(axis=1) < least).any())
         gap = max(_gaps(values, levels, least, runs.sum(axis=1), bounds))
         per_round = lacks_rounds or gap > max(self._options.relative_gap, ROUNDING)
         if per_round:
-            exact = self._solved(problem, values, levels, least, runs)
+            exact = self._solve_levels(problem, values, levels, least, runs)
             if exact.runs is not None:
                 runs, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
             elif lacks_rounds:
@@ -196,7 +196,7 @@ class PlanSolver:
         objective, seconds = values.at(levels[main], counts), time.perf_counter() - started
         return runs, CallReport(name, status, objective, bounds[main], gap, per_round, seconds=seconds)
 
-    def _packed(
+    def _pack_counts(
         self,
         problem: PlanProblem,
         values: RoundValues,
@@ -204,12 +204,12 @@ class PlanSolver:
         least: NDArray[np.int64],
         solved: _Solved,
     ) -> NDArray[np.bool_]:
-        """Pack counts as well as the rules of packing can, and give what is left over to whoever gains."""
+        """Pack counts by the rules of packing, and give spare rounds to jobs that gain."""
         assert solved.counts is not None
         nobody = np.zeros(problem.n_jobs, dtype=np.bool_)
         packings = []
         for first in (nobody, levels[0].weight > 0 if len(levels) > 1 else least > 0):
-            runs = refilled(problem, values, levels[-1], packed(problem, solved.counts, first))
+            runs = refill(problem, values, levels[-1], pack_rounds(problem, solved.counts, first))
             counts = runs.sum(axis=1)
             lacking = int(np.maximum(least - counts, 0).sum())
             packings.append((lacking, max(_gaps(values, levels, least, counts, solved.bounds)), runs))
@@ -217,7 +217,7 @@ class PlanSolver:
                 break
         return min(packings, key=lambda each: each[:2])[2]
 
-    def _solved(
+    def _solve_levels(
         self,
         problem: PlanProblem,
         values: RoundValues,
@@ -225,7 +225,7 @@ class PlanSolver:
         least: NDArray[np.int64],
         start: NDArray[np.bool_] | None,
     ) -> _Solved:
-        """Solve level after level, each keeping what those before reached; over rounds where ``start`` is given."""
+        """Solve level after level, each keeping the values before it; over rounds where ``start`` is given."""
         per_round = start is not None
         solved = _Solved(SolverStatus.OPTIMAL)
         floor: Floor | None = None
@@ -249,10 +249,10 @@ class PlanSolver:
                 floor = Floor(level, values.at(level, counts))
         return solved
 
-    def _ordered(
+    def _order_rounds(
         self, problem: PlanProblem, levels: Sequence[Level], runs: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], CallReport]:
-        """Move jobs to early rounds, those of the first level before the others; ``runs`` where that is not solved."""
+        """Move jobs to early rounds, those of the first level first; return ``runs`` if that is not solved."""
         started = time.perf_counter()
         counts, floor, bound, status = runs.sum(axis=1), None, 0.0, SolverStatus.OPTIMAL
         has_rounds = np.flatnonzero(counts)
@@ -275,7 +275,7 @@ class PlanSolver:
         return runs, CallReport("order", status, cost, bound, gap, seconds=seconds)
 
     def _answer(self, model: LinearModel) -> BackendAnswer:
-        """Ask the back end; anything but an answer with finite numbers is one without."""
+        """Solve with the back end; an answer without finite numbers counts as none."""
         if not self._backend.capabilities.warm_start:
             model = replace(model, start=None)
         if self._worker is None and (self._backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
@@ -298,11 +298,11 @@ ROUNDING = 1e-9
 
 
 _Counts = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
-"""Rounds of each job, and which they are where the model says so."""
+"""Rounds of each job, and with ``per_round`` which they are."""
 
 
 def _counts(problem: PlanProblem, posed: CountsModel, answer: BackendAnswer, *, per_round: bool) -> _Counts | None:
-    """Rounds of each job in an answer, and which they are; None where the answer breaks a rule."""
+    """Return the number of rounds of each job in an answer, and the rounds; None if the answer breaks a rule."""
     if answer.x is None:
         return None
     counts = posed.counts(answer.x)
@@ -326,7 +326,7 @@ def _gaps(
     counts: NDArray[np.int64],
     bounds: Sequence[float],
 ) -> list[float]:
-    """Gap of each level, relative to what is gained over ``least``."""
+    """Return the gap of each level, relative to the gain over ``least``."""
     gaps = []
     for level, bound in zip(levels, bounds, strict=False):
         value = values.at(level, counts)
@@ -337,5 +337,5 @@ def _gaps(
 
 
 def _lateness(weight: NDArray[np.float64], runs: NDArray[np.bool_]) -> float:
-    """Weighted sum of the mean numbers of the rounds in which jobs run."""
+    """Return the weighted sum of the mean numbers of the rounds in which jobs run."""
     return float(mean_round_cost(weight, runs.sum(axis=1)) @ (runs @ np.arange(runs.shape[1])))

@@ -114,7 +114,7 @@ def shares_of(event: dict[str, Any], case: Scenario) -> tuple[ShareProblem, Time
 
 @dataclass
 class Outcome:
-    """What a simulation found."""
+    """Results of a simulation."""
 
     state: RoundState
     jct_s: dict[int, float | None] = field(default_factory=dict)

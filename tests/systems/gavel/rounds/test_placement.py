@@ -1,4 +1,4 @@
-"""Which nodes a job gets."""
+"""Nodes that a job gets."""
 
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs
 

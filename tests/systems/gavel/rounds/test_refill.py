@@ -9,7 +9,7 @@ from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundSta
 from tests.systems.gavel.rounds.small_rounds import PLENTY, available, give, rules, run_round, who, with_jobs
 
 
-def refilled(
+def refill_round(
     state: RoundState, how: RoundRules, now_s: float, n_nodes: int, gone: list[int], kept: list[bool]
 ) -> Assignment:
     """Refill until 100 s, after crediting those that are not kept until now."""
@@ -25,7 +25,7 @@ def test_a_gang_that_lost_a_node_leaves_the_rest_to_the_next_in_the_queue():
     state = with_jobs(how, [2, 1, 1], [[2.0]] * 3)
     give(state, how, 0.0, [[0.9], [0.8], [0.1]])
     assert who(run_round(state, how, 0.0, [0] * 3)) == [("0", 0, [0, 1]), ("1", 0, [2])]
-    now = refilled(state, how, 40.0, 3, gone=[0], kept=[False, True])
+    now = refill_round(state, how, 40.0, 3, gone=[0], kept=[False, True])
     assert who(now) == [("1", 0, [2]), ("2", 0, [1])]
     # job 1 as it was; job 2 for what is left of the round
     assert now.start_s.tolist() == [0.0, 40.0]
@@ -39,7 +39,7 @@ def test_the_one_that_lost_its_node_may_go_on_elsewhere_and_restarts():
     state = with_jobs(how, [1], [[1.0]])
     give(state, how, 0.0, [[1.0]])
     run_round(state, how, 0.0, [0, 0], gone=[1])
-    now = refilled(state, how, 40.0, 2, gone=[0], kept=[False])
+    now = refill_round(state, how, 40.0, 2, gone=[0], kept=[False])
     assert who(now) == [("0", 0, [1])]
     assert (now.restarts[0, 0], now.steps[0, 0], now.finish_s[0]) == (True, 50.0, 100.0)
 
@@ -49,7 +49,7 @@ def test_everyone_is_credited_for_the_time_that_he_ran():
     state = with_jobs(how, [2, 1, 1], [[2.0]] * 3)
     give(state, how, 0.0, [[0.9], [0.8], [0.1]])
     run_round(state, how, 0.0, [0] * 3)
-    refilled(state, how, 40.0, 3, gone=[0], kept=[False, True])
+    refill_round(state, how, 40.0, 3, gone=[0], kept=[False, True])
     credit(state)
     assert state.entries.time_s[:, 0].tolist() == [90.0, 150.0, 110.0]
     assert state.total_s.tolist() == [150.0 + 40.0 + 100.0 + 60.0]
@@ -60,7 +60,7 @@ def test_who_began_in_mid_round_keeps_its_nodes_in_the_next_round_without_restar
     state = with_jobs(how, [1, 1], [[1.0]] * 2)
     give(state, how, 0.0, [[0.6], [0.5]])
     run_round(state, how, 0.0, [0, 0, 0], gone=[0, 2])
-    assert who(refilled(state, how, 50.0, 3, gone=[0], kept=[True])) == [("0", 0, [1]), ("1", 0, [2])]
+    assert who(refill_round(state, how, 50.0, 3, gone=[0], kept=[True])) == [("0", 0, [1]), ("1", 0, [2])]
     credit(state)
     assert sorted(who(run_round(state, how, 100.0, [0, 0, 0]))) == [("0", 0, [1]), ("1", 0, [2])]
     assert not state.last.restarts[:, 0].any()
@@ -76,7 +76,7 @@ def test_a_pair_is_not_begun_beside_a_member_that_runs():
     state.entries.share[2, 0], state.entries.share[4, 0] = 0.9, 0.5
     assert state.entries.member[[2, 4]].tolist() == [[0, 1], [1, 2]]
     # 0+1 has the higher share, but job 0 runs
-    assert who(refilled(state, how, 50.0, 2, gone=[], kept=[True])) == [("0", 0, [0]), ("1+2", 0, [1])]
+    assert who(refill_round(state, how, 50.0, 2, gone=[], kept=[True])) == [("0", 0, [0]), ("1+2", 0, [1])]
     assert state.jobs.task.tolist() == [0, 1, 1]
 
 
@@ -86,7 +86,7 @@ def test_a_job_that_arrived_in_mid_round_takes_a_node_that_would_stay_empty():
     give(state, how, 0.0, [[1.0]])
     run_round(state, how, 0.0, [0, 0])
     add_jobs(state, how, np.array([1]), np.array([1]), np.array([[3.0]]))
-    now = refilled(state, how, 90.0, 2, gone=[], kept=[True])
+    now = refill_round(state, how, 90.0, 2, gone=[], kept=[True])
     assert who(now) == [("0", 0, [0]), ("1", 0, [1])]
     assert now.steps[1, 0] == 30.0
 
@@ -96,7 +96,7 @@ def test_nothing_is_begun_after_the_end_of_the_round():
     state = with_jobs(how, [1, 1], [[1.0]] * 2)
     give(state, how, 0.0, [[1.0], [0.0]])
     run_round(state, how, 0.0, [0, 0], gone=[1])
-    now = refilled(state, how, 100.0, 2, gone=[], kept=[True])
+    now = refill_round(state, how, 100.0, 2, gone=[], kept=[True])
     assert now.steps[1:, 0].tolist() == [0.0]
     assert now.finish_s[1:].tolist() == [100.0]
 

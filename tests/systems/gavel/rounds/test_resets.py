@@ -1,4 +1,4 @@
-"""When shares are computed anew, and what the old ones leave behind."""
+"""Recomputation of shares, and the effect of the old ones."""
 
 import numpy as np
 import pytest

@@ -48,7 +48,7 @@ def random_problem(seed, m):
 
 
 def rho(shares, given):
-    """Of jobs at their first recomputation."""
+    """Return the ratios of jobs at their first recomputation."""
     return (given.age_s + given.steps_left / shares.throughput(given)) / (given.steps_left / isolated_throughput(given))
 
 

@@ -229,7 +229,7 @@ def test_the_same_problem_has_the_same_shares_each_time():
 
 def test_a_job_of_an_unknown_entity_is_told_by_its_number():
     policy = WaterFilling("perf", Hierarchy({"a": Entity(1.0)}, lambda job: "b"))
-    with pytest.raises(InputError, match="Job 0 belongs to an entity"):
+    with pytest.raises(InputError, match="job 0 belongs to an unknown entity"):
         policy.shares(problem([[1.0]], [1]))
 
 

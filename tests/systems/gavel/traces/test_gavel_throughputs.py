@@ -81,11 +81,11 @@ def test_a_job_type_with_an_apostrophe_stands_in_double_quotes(tmp_path):
 
 BAD_TABLES = {
     "no rate of its own": (lambda d: d["k80"]["('LM', 1)"].pop("null"), "k80", "('LM', 1)"),
-    "not written as the format has it": (lambda d: d["k80"].update({"LM": {"null": 1.0}}), "k80", "LM"),
-    "is no rate": (lambda d: d["v100"]["('LM', 2)"].update({"null": -1}), "v100", "('LM', 2)"),
-    "throughput is no rate": (lambda d: d["v100"]["('LM', 2)"].update({"null": True}), "v100", "('LM', 2)"),
+    "not written in the form of the file": (lambda d: d["k80"].update({"LM": {"null": 1.0}}), "k80", "LM"),
+    "is not a rate": (lambda d: d["v100"]["('LM', 2)"].update({"null": -1}), "v100", "('LM', 2)"),
+    "throughput is not a rate": (lambda d: d["v100"]["('LM', 2)"].update({"null": True}), "v100", "('LM', 2)"),
     "a throughput is": (lambda d: d["v100"]["('LM', 2)"].update({"null": float("nan")}), "v100", "('LM', 2)"),
-    "has no two rates": (
+    "does not have two rates": (
         lambda d: d["v100"]["('LM', 1)"].update({"('A3C', 1)": [1.0]}), "v100", "('LM', 1) with ('A3C', 1)",
     ),
     "a throughput": (
@@ -94,9 +94,9 @@ BAD_TABLES = {
     "different numbers of them": (
         lambda d: d["v100"]["('LM', 1)"].update({"('LM', 2)": [1, 1]}), "v100", "('LM', 1)",
     ),
-    "this entry is no table": (lambda d: d["v100"].update({"('LM', 1)": 4.0}), "v100", "('LM', 1)"),
+    "this entry is not a table": (lambda d: d["v100"].update({"('LM', 1)": 4.0}), "v100", "('LM', 1)"),
     "has no table of job types": (lambda d: d.update({"p100": 4.0}), "p100", None),
-    "there twice": (lambda d: d["v100"].update({'("LM", 1)': {"null": 4.0}}), "v100", '("LM", 1)'),
+    "listed twice": (lambda d: d["v100"].update({'("LM", 1)': {"null": 4.0}}), "v100", '("LM", 1)'),
     "every table is of gangs spread": (lambda d: (d.pop("v100"), d.pop("k80")), None, None),
     "has no name": (lambda d: d.update({" ": {}}), None, None),
     "has no node types": (lambda d: d.clear(), None, None),
@@ -116,8 +116,8 @@ def test_a_file_that_is_no_table_is_refused_with_its_place(tmp_path, problem):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"v100,p100\n", "is no JSON"), (b"[1]", "is no table of node types"), (b"\xff\xfe{", "is not UTF-8"),
-        (gzip.compress(b"{}" * 999, mtime=0)[:20], "cannot be unpacked"), (b"", "is no JSON"),
+        (b"v100,p100\n", "is not JSON"), (b"[1]", "is not a JSON object"), (b"\xff\xfe{", "is not UTF-8"),
+        (gzip.compress(b"{}" * 999, mtime=0)[:20], "cannot be unpacked"), (b"", "is not JSON"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_says_why(tmp_path, content, problem):

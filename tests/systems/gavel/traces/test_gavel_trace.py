@@ -146,7 +146,7 @@ def test_a_trace_and_its_throughputs_belong_together(tmp_path):
     with pytest.raises(InputError, match="can be used with a trace or workload of a published system only") as caught:
         load_jobs(tmp_path / "jobs.csv", curves)
     assert caught.value.file == str(curves)
-    with pytest.raises(InputError, match="throughput file is no JSON"):
+    with pytest.raises(InputError, match="throughput file is not JSON"):
         load_jobs(trace, tmp_path / "jobs.csv")
 
 
@@ -261,6 +261,6 @@ def test_jobs_that_the_format_cannot_express_are_refused_and_leave_no_file(tmp_p
         with pytest.raises(InputError, match="cannot be written to a trace") as caught:
             write_trace(JobSet([bad], submit_is_relative=True), target)
         assert caught.value.column == column
-    with pytest.raises(InputError, match="submit times of a calendar"):
+    with pytest.raises(InputError, match="calendar submit times"):
         write_trace(JobSet([job]), target)
     assert not target.exists()

@@ -162,7 +162,7 @@ def test_the_word_sample_stands_for_the_table_with_a_trace(tmp_path):
 def test_a_file_called_sample_is_taken_for_what_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sample").write_text(json.dumps(SMALL))
-    with pytest.raises(InputError, match="have no rate of"):  # the small table has four job types
+    with pytest.raises(InputError, match="has no rate of"):  # the small table has four job types
         load_workload("gavel(n=20)", "sample")
 
 

@@ -21,7 +21,7 @@ from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import Floor, counts_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
-from bfreplay.systems.shockwave.planner.packing import backfilled, packed
+from bfreplay.systems.shockwave.planner.packing import backfill, pack_rounds
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues, least_rounds
 from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
 from tests.examples import examples
@@ -225,15 +225,15 @@ def test_a_gang_larger_than_the_cluster_gets_nothing() -> None:
 def test_idle_gpus_go_to_jobs_that_fit_by_remaining_time() -> None:
     runs = np.array([[True, False], [False, False], [False, False], [False, False]])
     gang, remaining_s = np.array([1, 2, 1, 1]), np.array([10.0, 90.0, 50.0, 50.0])
-    assert backfilled(runs, gang, remaining_s, 3) == ((0, 1), (1, 2))
-    assert backfilled(runs, gang, remaining_s, 2) == ((0, 2), (1,))
+    assert backfill(runs, gang, remaining_s, 3) == ((0, 1), (1, 2))
+    assert backfill(runs, gang, remaining_s, 2) == ((0, 2), (1,))
 
 
 def test_packing_takes_the_freest_rounds_and_never_too_many_gpus() -> None:
     problem = problem_of([(2, 9, 0, 90.0, 450.0, 50.0), (1, 9, 0, 90.0, 450.0, 50.0)], 2, 2)
     nobody = np.zeros(2, dtype=bool)
-    assert packed(problem, np.array([1, 2]), nobody).tolist() == [[True, False], [False, True]]
-    assert packed(problem, np.array([1, 2]), np.array([False, True])).tolist() == [[False, False], [True, True]]
+    assert pack_rounds(problem, np.array([1, 2]), nobody).tolist() == [[True, False], [False, True]]
+    assert pack_rounds(problem, np.array([1, 2]), np.array([False, True])).tolist() == [[False, False], [True, True]]
 
 
 def _broken(problem: PlanProblem, monkeypatch: pytest.MonkeyPatch, change) -> Plan:
@@ -403,7 +403,7 @@ def test_recorded_plans_become_the_recorded_schedules(shared: Path, name: str) -
     plans, _ = recorded_plans(shared, name)
     for each in plans:
         problem, jobs = each.problem, each.solve["jobs"]
-        schedule = backfilled(each.theirs, problem.gang, problem.remaining_s, problem.n_gpus)
+        schedule = backfill(each.theirs, problem.gang, problem.remaining_s, problem.n_gpus)
         found = [[jobs[position] for position in positions] for positions in schedule]
         assert found == [sorted(round_) for round_ in each.solve["schedule"]], each.solve["round"]
 

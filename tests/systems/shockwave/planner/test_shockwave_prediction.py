@@ -61,7 +61,7 @@ def test_whole_second_epochs_are_at_least_one_second() -> None:
 def test_epoch_times_are_calibrated_beyond_a_difference_of_two_fifths(rate: float, factor: float) -> None:
     """100 samples in 40 s and size 1: the profile does 2.5 steps/s."""
     job = _job([1] * 10, [40.0] * 10)
-    job.measured(0, 1, 2.5 * rate)
+    job.record_round(0, 1, 2.5 * rate)
     job.calibrate()
     assert job.factor == pytest.approx(factor)
     assert job.mean_epoch_s == pytest.approx(40.0 * factor)
@@ -70,13 +70,13 @@ def test_epoch_times_are_calibrated_beyond_a_difference_of_two_fifths(rate: floa
 
 def test_calibration_starts_from_the_profile_and_a_small_error_leaves_it_as_it_is() -> None:
     job = _job([1] * 100, [40.0] * 100)
-    job.measured(0, 1, 5.0)
+    job.record_round(0, 1, 5.0)
     job.calibrate()
     assert job.factor == pytest.approx(0.5)
-    job.measured(1, 1, 4.0)  # 9 of 5 promised
+    job.record_round(1, 1, 4.0)  # 9 of 5 promised
     job.calibrate()
     assert job.factor == pytest.approx(5 / 9)
-    job.measured(2, 1, 0.5)  # 9.5 of 7.5
+    job.record_round(2, 1, 0.5)  # 9.5 of 7.5
     job.calibrate()
     assert job.factor == pytest.approx(5 / 9)
 
@@ -86,8 +86,8 @@ def test_waiting_counts_like_the_next_measurement_as_published_and_not_otherwise
     sizes, seconds = [1] * 30 + [4] * 30, [40.0] * 30 + [10.0] * 30
     published, ours = _job(sizes, seconds), _job(sizes, seconds, PlannerQuirks())
     for job in (published, ours):
-        job.measured(9, 1, 2.5)
-        job.measured(19, 1, 2.5)
+        job.record_round(9, 1, 2.5)
+        job.record_round(19, 1, 2.5)
         job.calibrate()
     # 2400 s of the profile: 30 slow epochs, and 120 fast ones (on past the end); measured: 60 slow epochs
     assert published.factor == pytest.approx(150 / 60)
@@ -96,7 +96,7 @@ def test_waiting_counts_like_the_next_measurement_as_published_and_not_otherwise
 
 def test_a_failed_round_is_no_measurement_of_nothing() -> None:
     job = _job([1] * 10, [40.0] * 10)
-    job.measured(0, 1, 0.0)
+    job.record_round(0, 1, 0.0)
     job.calibrate()
     assert job.factor == 1.0
 
@@ -119,7 +119,7 @@ def test_finish_target_counts_from_admission_at_the_fair_share() -> None:
     assert round_index == 7
     assert finish_s == pytest.approx(500.0 + (80.0 + job.remaining_s) / 0.5)
     alone_s = finish_s - 500.0
-    job.measured(0, 1, 5.0)  # twice as fast
+    job.record_round(0, 1, 5.0)  # twice as fast
     job.calibrate()
     job.add_target(8, 0.5)
     assert job.targets[1:] == [(8, pytest.approx(500.0 + alone_s / 2))]
