@@ -106,7 +106,7 @@ def test_a_toml_file_that_is_too_large_is_refused_unread(tmp_path, reader):
     ("reader", "problem"),
     [
         (read_decision, "is no JSON: nested more than 64 deep"),
-        (read_throughputs, "the throughput file is no JSON: nested more than 64 deep"),
+        (read_throughputs, "the throughput file is not JSON: nested more than 64 deep"),
         (lambda path: LogHeader.from_text(path.read_bytes(), path), "are not JSON: nested more than 64 deep"),
     ],
 )

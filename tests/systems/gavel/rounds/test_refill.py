@@ -109,5 +109,5 @@ def test_nodes_of_micro_tasks_that_nobody_has_ended_are_not_given_away():
     types, left = np.zeros(1, np.int16), np.array([PLENTY])
     with pytest.raises(ValueError, match="must be credited"):
         refill(state, how, 10.0, 100.0, types, available([0]), left, np.array([False]))
-    with pytest.raises(ValueError, match="cannot go on"):
+    with pytest.raises(ValueError, match="cannot continue"):
         refill(state, how, 10.0, 100.0, types, available([0], [0]), left, np.array([True]))

@@ -131,5 +131,5 @@ def test_jobs_that_are_not_numbered_in_order_of_arrival_are_refused():
         arrive(state, how, 1)
     with pytest.raises(ValueError, match="no such jobs"):
         remove_jobs(state, np.array([5]))
-    with pytest.raises(ValueError, match="a pair is an earlier job"):
+    with pytest.raises(ValueError, match="a pair needs an earlier job"):
         add_jobs(state, how, np.array([2]), np.array([1]), np.ones((1, 1)), np.array([[0, 1]]), np.ones((1, 1, 2)))
