@@ -6,9 +6,22 @@
 True
 """
 
+from typing import Any
+
 import lazy_loader
 
 __version__ = "0.1.0"
 
 # the names stand in __init__.pyi; each is imported when first used, so that ``bfreplay --help`` stays quick
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_found, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _found(name)
+    except AttributeError as error:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, __all__, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"bfreplay has no attribute {name!r}{hint}") from error

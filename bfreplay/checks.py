@@ -141,17 +141,17 @@ def truth(key: str, value: object) -> bool:
     return value
 
 
-def known_keys(given: Iterable[str], known: Sequence[str], what: str) -> None:
-    """Raise ``InputError``, with the nearest known key, for a key that ``what`` does not have."""
+def known_keys(given: Iterable[str], known: Sequence[str], what: str, kind: str = "key") -> None:
+    """Raise ``InputError``, with the nearest known key, for a key that ``what`` does not have; ``kind`` is its word."""
     for key in given:
         if key not in known:
             near = near_name(key, known)
             raise InputError(
-                f"{what} has no key {key!r}",
-                column=key,
+                f"{what} has no {kind} {key!r}",
+                column=key if kind == "key" else None,
                 value=key,
-                expected=", ".join(known) or "no keys",
-                fix=f"did you mean {near!r}?" if near else "remove the key, or move it to the table that has it",
+                expected=", ".join(known) or f"no {kind}s",
+                fix=f"did you mean {near!r}?" if near else f"remove the {kind}, or move it to where it belongs",
             )
 
 

@@ -210,8 +210,8 @@ def refused_code_error(what: str, location: str, column: str | None) -> InputErr
     return InputError(
         f"{what} is code that only a file names, which is not imported", column=column, value=location,
         expected="a registered name",
-        fix="if you trust this code: name it yourself in an option of the command, or add --allow-code (in Python: "
-        "allow_code=True where the file is read)",
+        fix="if you trust this code: add --allow-code (in Python: allow_code=True where the file is read), or name it "
+        "yourself in an option of a command that has one",
     )  # fmt: skip
 
 
@@ -268,9 +268,16 @@ def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "packag
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return InputError(
         f"unknown {kind} {name!r}",
-        expected=f"one of {', '.join(names)}; or {form}",
+        expected=f"one of {', '.join(_by_family(name, names))}; or {form}",
         fix=f"did you mean {near[0]!r}?" if near else None,
     )
+
+
+def _by_family(name: str, names: Sequence[str]) -> list[str]:
+    """Return ``gavel.NAME`` for all names of that family; where ``name`` is one of it, the names of that family."""
+    family = name.partition(".")[0]
+    own = [each for each in names if each.startswith(f"{family}.")]
+    return own or list(dict.fromkeys(f"{each.partition('.')[0]}.NAME" if "." in each else each for each in names))
 
 
 def one_line(error: BaseException) -> str:

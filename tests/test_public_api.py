@@ -85,7 +85,7 @@ def test_policies_and_clusters_are_named_as_on_the_command_line():
     [
         ({"t_fwd_s": 120}, "did you mean 't_fwd'"),
         ({"with_bound": True}, "did you mean 'bound'"),
-        ({"max_parallel": 0}, "max-parallel is below 1"),
+        ({"max_parallel": 0}, "max_parallel is below 1"),
         ({"policy": "no-such"}, "no-such"),
         (
             {"policy": BFTrainerPolicy(60.0), "t_fwd": 30},
@@ -219,3 +219,35 @@ def test_reprs_say_what_a_thing_is():
     assert "idle node-hours" in repr(describe(events))
     with closing(solver_of("highs")) as solver:
         assert repr(solver) == "<MilpSolver: choices_reduced on highs, fallback exact>"
+
+
+def test_answers_have_short_reprs_dicts_and_frames(run):
+    assert repr(run.summary).startswith(f"<Summary: {run.summary.n_decisions:,} decisions in 2.0 h; jobs: ")
+    assert run.summary.to_dict() == run.summary.to_json() == run.to_dict()["summary"]
+
+
+def test_a_campaign_shows_its_trials_and_their_reports(tmp_path):
+    from tests.campaigns.small_campaigns import source
+
+    campaign = source()
+    run = replay_log(log(4, [], 100, idle_first=[0, 1, 2, 3]), campaign, **QUICK)
+    frame = campaign.to_frame()
+    assert frame["name"].tolist() == [trial.name for trial in campaign.trials]
+    assert repr(campaign).startswith("<CampaignSource ")
+    assert repr(campaign.trials[0]).startswith(f"<Trial {campaign.trials[0].name}: ")
+    assert len(run.reports) == len(run.frame("reports"))
+
+
+def test_inputs_that_are_none_and_misspelt_names_say_what_is_meant():
+    events, jobs = small()
+    for call, message in (
+        (lambda: replay_log("sample", {"a": 1}), "these are no jobs"),
+        (lambda: replay_log("sample", 5), "these are no jobs"),
+        (lambda: replay_log("sample", "sample", t_fwd="soon"), r"t_fwd is neither[\s\S]*column: +t_fwd"),
+        (lambda: replay_log("sample", "sample", max_paralel=3), "replay_log has no option 'max_paralel'"),
+        (lambda: replay_log(events, jobs, BFTrainerPolicy), r"give an object: BFTrainerPolicy\(\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+    with pytest.raises(AttributeError, match="no attribute 'replay_logs'; did you mean 'replay_log'"):
+        bfreplay.replay_logs  # noqa: B018

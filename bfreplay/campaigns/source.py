@@ -6,12 +6,16 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from bfreplay.campaigns.campaign import Campaign
 from bfreplay.campaigns.parts import Advice, CampaignPart, Params, Proposer, Pruner, ScoreModel, TrialState
 from bfreplay.campaigns.trial import Attempt, Trial, marks_of
 from bfreplay.errors import BfreplayError
 from bfreplay.workload import ElasticJob, Ending, JobReport, Orders, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class CampaignSource:
@@ -64,6 +68,18 @@ class CampaignSource:
     def trials(self) -> tuple[Trial, ...]:
         """What has become of the trials of the last replay, by number."""
         return tuple(self._trials)
+
+    def __repr__(self) -> str:
+        return f"<CampaignSource {self.name}: {len(self._trials):,} of {self.campaign.trials:,} trials made>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a trial of the last replay, by number, with its hyper-parameters."""
+        import pandas as pd
+
+        columns = "number", "name", "state", "epochs", "score", "best_score", "node_hours", "samples", "params"
+        return pd.DataFrame(
+            [{each: getattr(trial, each) for each in columns} for trial in self._trials], None, list(columns)
+        )
 
     def describe(self) -> dict[str, object]:
         """The campaign, its proposer, pruner and scores."""

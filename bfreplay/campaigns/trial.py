@@ -82,6 +82,11 @@ class Trial:
         self._samples: list[float] = []
         self._next_mark = 0
 
+    def __repr__(self) -> str:
+        state = "not ended" if self.state is None else self.state.value
+        score = "" if self.score is None else f", score {self.score:g}"
+        return f"<Trial {self.name}: {state} after {self.epochs} epochs{score}>"
+
     def start(self, attempt: Attempt) -> None:
         """Begin an attempt."""
         self.attempt = attempt

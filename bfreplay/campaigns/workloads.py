@@ -103,6 +103,8 @@ def workload_of(
             f"{type(jobs).__name__} is no job source: it has no {', '.join(missing)}",
             expected=f"an object with {', '.join(JOB_SOURCES.needs)}",
         )
+    if not isinstance(jobs, Iterable):
+        raise InputError("these are no jobs", column="jobs", value=jobs, expected="jobs, a file of them, or 'sample'")
     return JobSet(jobs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,21 @@ def runs(
     click.echo(json_text(result.record.to_json()) if as_json else render(result))
 
 
-@click.group()
+class _Compare(click.RichGroup):
+    """Tells who leaves ``runs`` out what is missing."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the subcommand."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if not Path(args[0]).is_dir():
+                raise
+            meant = f"{ctx.command_path} runs {shlex.join(args)}"
+            raise click.UsageError(f"{error.format_message()} Did you mean: {meant}?", ctx) from error
+
+
+@click.group(cls=_Compare)
 def compare() -> None:
     """Compare finished runs, or formulations and solvers on the same decisions."""
 

@@ -14,7 +14,7 @@ from bfreplay import checks
 from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import OPTIONS, POLICY, SOLVER, DeclaredOptions
+from bfreplay.experiments.declared_options import FIELDS, OPTIONS, POLICY, SOLVER, DeclaredOptions
 from bfreplay.experiments.prepared_run import (
     REPLAY_OPTIONS,
     files_of,
@@ -95,7 +95,7 @@ def replay_log(
         An option has no effect with the others.
     """
     started = perf_counter()
-    checks.known_keys(options, _KEYWORDS, "replay_log")
+    checks.known_keys(options, _KEYWORDS, "replay_log", "option")
     if not isinstance(events, NodeEvents | str | PathLike | None):
         raise InputError(
             "events is not a log", column="events", value=events, expected="NodeEvents, a file, or 'sample'"
@@ -115,7 +115,10 @@ def replay_log(
         for name, given in zip(_INPUTS, (events, jobs, policy), strict=True)
         if given is not None
     }
-    declared = DeclaredOptions(**{"jobs": None, **texts, **options})
+    try:
+        declared = DeclaredOptions(**{"jobs": None, **texts, **options})
+    except InputError as error:
+        raise _with_keyword(error) from error
     assert jobs is not None  # it refuses None
     if not isinstance(policy, Policy):
         for name, reason in declared.without_effect().items():
@@ -134,6 +137,17 @@ def replay_log(
     )  # fmt: skip
 
 
+def _with_keyword(error: InputError) -> InputError:
+    """Return the error with the option named as a keyword: ``t_fwd`` for ``t-fwd``."""
+    name = error.column or ""
+    if name not in FIELDS:
+        return error
+    return InputError(
+        error.problem.replace(name, FIELDS[name]), column=FIELDS[name], value=error.value, expected=error.expected,
+        fix=error.fix,
+    )  # fmt: skip
+
+
 def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str) -> None:
     """Raise ``InputError`` for an option that is also part of a given object."""
     for name in options:
@@ -145,12 +159,15 @@ def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str)
 
 
 def _signature() -> inspect.Signature:
-    """Return the signature with every option and its default, for help and completion."""
-    own = inspect.signature(replay_log)
+    """Return the signature with every option, its type and default, for help and completion."""
+    own, kinds = inspect.signature(replay_log), DeclaredOptions.__annotations__
     keyword = inspect.Parameter.KEYWORD_ONLY
     return own.replace(parameters=[
         *list(own.parameters.values())[:-1],
-        *(inspect.Parameter(name, keyword, default=OPTIONS[name].default) for name in _KEYWORDS),
+        *(
+            inspect.Parameter(name, keyword, default=OPTIONS[name].default, annotation=kinds[name])
+            for name in _KEYWORDS
+        ),
     ])  # fmt: skip
 
 

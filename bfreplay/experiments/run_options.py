@@ -12,6 +12,7 @@ from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES, OPTIONS, DeclaredOptions
+from bfreplay.options import option_name
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun
@@ -45,6 +46,8 @@ class RunOptions(DeclaredOptions):
     ) -> RunOptions:
         """Make an object from options as in a TOML file: ``{"events": "log.parquet", "t-fwd": 300, ...}``.
 
+        ``t_fwd`` is taken for ``t-fwd``.
+
         Parameters
         ----------
         mapping
@@ -64,6 +67,7 @@ class RunOptions(DeclaredOptions):
         from bfreplay.datasets.located import with_location
 
         try:
+            mapping = as_options(mapping)
             checks.known_keys(mapping, OPTION_NAMES, "a run")
             given = {FIELDS[name]: value for name, value in mapping.items()}
             made = cls(**{"jobs": None, **given}, allow_code=allow_code)
@@ -131,6 +135,21 @@ class RunOptions(DeclaredOptions):
         )
 
 
+def as_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by the names that files use, from names with dashes or underscores.
+
+    Raises
+    ------
+    InputError
+        An option is there under both names.
+    """
+    named = {option_name(name) if option_name(name) in FIELDS else name: value for name, value in given.items()}
+    if len(named) < len(given):
+        twice = next(name for name in named if name in given and FIELDS.get(name, name) in given and "-" in name)
+        raise InputError(f"{twice} is given twice", column=twice, value=FIELDS[twice], expected="dashes or underscores")
+    return named
+
+
 def _refuse_code(options: RunOptions) -> None:
     """Raise ``InputError`` where an option, read from a file, names code to import."""
     from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
@@ -168,7 +187,7 @@ def add_options(doc: str | None, *names: str) -> str:
     before, raises, after = (doc or "").partition("\n    Raises\n")
     lines = [] if "    Parameters\n" in before else ["", "Parameters", "----------"]
     for name in names:
-        lines += [name, textwrap.indent(textwrap.fill(OPTIONS[name].text.replace("*", r"\*"), 112), "    ")]
+        lines += [name, textwrap.indent(textwrap.fill(OPTIONS[name].text, 112), "    ")]
     return f"{before.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{after}"
 
 

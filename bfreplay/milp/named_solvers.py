@@ -72,7 +72,7 @@ def solver_of(
             f"the formulation {COUNTS!r} is the exact solver's",
             value=formulation,
             expected=f"for {name}: one of {', '.join(FORMULATIONS.names())}; or package.module:Class",
-            fix=f"--solver {EXACT}, or leave --formulation out",
+            fix=f"take the solver {EXACT!r}, or leave the formulation out",
         )
     posed = formulation or defaults.MILP_FORMULATION
     return MilpSolver(posed, name, time_limit_s=time_limit_s, fallback=fallback, referee=ExactSolver(), **options)
@@ -85,12 +85,21 @@ def _not_for_exact(formulation: str) -> InputError:
         f"the formulation {formulation!r} is a MILP: a back end must solve it, not the exact solver",
         value=formulation,
         expected=f"{COUNTS!r}, or 'published' for the optimum under the published limit",
-        fix=f"--solver {BACKENDS.names()[0]} --formulation {formulation}",
+        fix=f"take a back end as the solver, such as {BACKENDS.names()[0]!r}, with this formulation",
     )
 
 
 def solve(problem: AllocationProblem, solver: str = EXACT, formulation: str | None = None) -> Solution:
-    """Answer one decision with the solver of that name; see ``solver_of``.
+    """Answer one decision.
+
+    Parameters
+    ----------
+    problem
+        The decision.
+    solver
+        ``"exact"``, the name of a back end, or ``package.module:Class``; ``solver_of`` makes one with options.
+    formulation
+        Name or ``package.module:Class`` of the model that a back end solves; ``None``: the default one.
 
     Raises
     ------

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
 
+_ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")  # three of whole numbers
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllocationProblem:
@@ -22,6 +24,8 @@ class AllocationProblem:
 
     (BFTrainer, arXiv:2106.12091, equations 1 to 16, over counts: nodes are interchangeable, so the node-level
     model and this one have the same optimum; docs/design/decision.md has the proof).
+
+    Lists become arrays.
 
     Parameters
     ----------
@@ -51,6 +55,11 @@ class AllocationProblem:
     change_limit: int | None = None
     _value: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:  # lists are taken as well
+            if not isinstance(given := getattr(self, name), np.ndarray):
+                object.__setattr__(self, name, np.asarray(given, None if name in _ARRAYS[:3] else np.float64))
+
     def __repr__(self) -> str:
         held = int(self.current.sum())
         return f"<AllocationProblem: {self.n_jobs:,} jobs hold {held:,} of {self.capacity:,} idle nodes>"
@@ -74,13 +83,11 @@ class AllocationProblem:
 
     def validate(self) -> None:
         """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""
-        for name in ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss"):
-            array = getattr(self, name)
-            kind = np.floating if name in ("gain", "scale_up_loss", "scale_down_loss") else np.integer
-            if not (isinstance(array, np.ndarray) and np.issubdtype(array.dtype, kind)):
-                shown = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        for name in _ARRAYS:
+            kind, found = np.integer if name in _ARRAYS[:3] else np.floating, getattr(self, name).dtype
+            if not np.issubdtype(found, kind):
                 raise InputError(
-                    f"{name} has the wrong type", column=name, value=str(shown), expected=f"array of {kind.__name__}"
+                    f"{name} has the wrong type", column=name, value=str(found), expected=f"array of {kind.__name__}"
                 )
         if self.current.ndim != 1:
             raise InputError("current has the wrong shape", value=self.current.shape, expected="(J,)")

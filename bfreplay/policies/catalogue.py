@@ -75,6 +75,11 @@ def policy_of(
         chosen["round_s"] = round_s
     if prices and _takes(factory.from_options, "prices"):
         chosen["prices"] = prices
+    if not _has_from_options(factory):
+        return make_from_code(
+            lambda: factory(**chosen), f"the policy {part.name!r}",
+            fix="let __init__ take parameters by name only, or write from_options (see bfreplay.Policy)",
+        )  # fmt: skip
     return make_from_code(
         lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}"
     )
@@ -148,8 +153,13 @@ def policy_named(spec: str) -> TermSpec:
 
 
 def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
-    known = parameters_of(factory.from_options, 0)
+    known = parameters_of(factory.from_options if _has_from_options(factory) else factory, 0)
     return settings_of(part, {name: known[name] for name in known if name not in _OF_THE_RUN}, "policy")
+
+
+def _has_from_options(factory: type[Policy]) -> bool:
+    """Whether the policy is made by a ``from_options`` of its own, instead of by ``__init__`` with its parameters."""
+    return getattr(factory.from_options, "__func__", None) is not getattr(Policy.from_options, "__func__", None)
 
 
 _GRAMMAR = "NAME, NAME(key=value, ...), or package.module:Class"

@@ -182,7 +182,7 @@ class Policy(ABC):
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver) -> Policy:
-        """Make one from what a user can set: by default without arguments.
+        """Make one from what a user can set: by default with the parameters of ``__init__`` alone.
 
         A policy that optimises may take a keyword ``objective`` as well: an ``Objective``, its spec, or ``None``. One
         that looks at what nodes cost may take ``prices``: dollars for an hour of a node by its type, or ``None``.
@@ -257,7 +257,9 @@ def _shown(value: object) -> object:
 
 
 def not_a_policy(problem: str, value: object) -> InputError:
-    """Return the error for a class, or an object of one, that does not inherit from ``Policy``."""
+    """Return the error for a class, or an object of one, that is no ``Policy``, or for a class of one."""
+    if isinstance(value, type) and issubclass(value, Policy):
+        return InputError(problem, value=value, expected="an object", fix=f"give an object: {value.__name__}()")
     return InputError(
         problem, value=value, expected="a class that inherits from bfreplay.Policy, and an object of it to replay with",
         fix="declare it as 'class Mine(bfreplay.Policy):'",

@@ -47,38 +47,84 @@ class PolicyState:
 
     Arrays belong to the replay and are read-only; copy what you want to keep. Where nodes are of several types, or jobs
     share nodes, ``throughput`` is what each job makes where it is now, and ``throughput_by_type`` what it would make
-    on each type.
+    on each type. J jobs, K the most nodes that a job may have, T node types.
+
+    Parameters
+    ----------
+    time_us, window_start_us
+        Now, and the start of the replayed window: microseconds since 1970-01-01 UTC.
+    n_idle
+        Idle nodes, held ones included: the counts of a decision sum to at most this.
+    job : (J,) int64
+        Number of each job, in order of submission.
+    current : (J,) int64
+        Nodes held now; may be below ``min_nodes`` after a reclaim.
+    min_nodes, max_nodes : (J,) int64
+        Bounds of a running job, nodes.
+    scale_up_cost_s, scale_down_cost_s : (J,) float64
+        Seconds without progress when the job gains or loses nodes by a decision.
+    throughput : (J, K + 1) float64
+        Samples/s at each count.
+    objective : (J, K + 1) float64
+        ``weight`` times the objective rate per second at each count.
+    progress, work : (J,) float64
+        Samples done, and to do in all; inf for a job that never ends.
+    weight : (J,) float64
+        The user's; ``objective`` includes it.
+    submit_us, admitted_us, deadline_us : (J,) int64
+        Microseconds since 1970 UTC; ``admitted_us`` moves on by the time that its source has paused the job,
+        ``deadline_us`` is ``NO_DEADLINE_US`` for none.
+    model : (J,) int64
+        Position of its model in ``model_names``, -1 for none.
+    throughput_by_type : (J, T, K + 1) float64
+        Samples/s on each node type; ``None``: as ``throughput``, on the one type.
+    nodes
+        Which nodes are idle, of which type, and held by which job; ``None`` only in states that no replay made.
+    model_names
+        Names of models, by number.
+    colocation
+        Rates of jobs that share nodes; ``None``: none may.
+    owed : (J,) float64
+        Samples to make up for rescales and reclaims before progress goes on.
+    batch_size, first_batch_size : (J,) int64
+        Samples a step, now and at the start of the job; 1 where a step is a sample. ``None``: all 1.
+    change_at : (J,) float64
+        Progress in samples at which the batch size changes next; ``None``: never.
+    requested_nodes : (J,) int64
+        Nodes that the user asks for without rescaling; ``None``: ``max_nodes``.
+    jobs_to_come
+        Whether more jobs will be submitted. Only a simulator knows; here for policies that repeat one.
     """
 
     time_us: int
-    n_idle: int  # idle nodes, held ones included
-    job: NDArray[np.int64]  # (J,) its number, in order of submission
-    current: NDArray[np.int64]  # (J,) nodes held now; may be below min_nodes after a reclaim
-    min_nodes: NDArray[np.int64]  # (J,)
-    max_nodes: NDArray[np.int64]  # (J,)
-    scale_up_cost_s: NDArray[np.float64]  # (J,)
-    scale_down_cost_s: NDArray[np.float64]  # (J,)
-    throughput: NDArray[np.float64]  # (J, K + 1) samples/s at each count
-    objective: NDArray[np.float64]  # (J, K + 1) weight x objective rate at each count
-    progress: NDArray[np.float64]  # (J,) samples done
-    work: NDArray[np.float64]  # (J,) samples to do, inf for a job that never ends
-    weight: NDArray[np.float64]  # (J,) the user's; ``objective`` has it in already
-    submit_us: NDArray[np.int64]  # (J,)
-    admitted_us: NDArray[np.int64]  # (J,) moved on by the time that its source has paused it
-    deadline_us: NDArray[np.int64]  # (J,) ``NO_DEADLINE_US`` for none
-    model: NDArray[np.int64]  # (J,) number of its model's name, the same for jobs of one model; -1 for none
-    # for policies that place jobs on nodes of several types, or together on the same ones
-    throughput_by_type: NDArray[np.float64] | None = None  # (J, T, K + 1); None: as ``throughput``, on the one type
-    nodes: NodesSeen | None = None  # None only in states that no replay made
-    model_names: Sequence[str] = ()  # by number
+    n_idle: int
+    job: NDArray[np.int64]
+    current: NDArray[np.int64]
+    min_nodes: NDArray[np.int64]
+    max_nodes: NDArray[np.int64]
+    scale_up_cost_s: NDArray[np.float64]
+    scale_down_cost_s: NDArray[np.float64]
+    throughput: NDArray[np.float64]
+    objective: NDArray[np.float64]
+    progress: NDArray[np.float64]
+    work: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    submit_us: NDArray[np.int64]
+    admitted_us: NDArray[np.int64]
+    deadline_us: NDArray[np.int64]
+    model: NDArray[np.int64]
+
+    throughput_by_type: NDArray[np.float64] | None = None
+    nodes: NodesSeen | None = None
+    model_names: Sequence[str] = ()
     colocation: Colocation | None = None
-    owed: NDArray[np.float64] | None = None  # (J,) samples to make up for rescales and reclaims before progress goes on
+    owed: NDArray[np.float64] | None = None
     window_start_us: int = 0
-    batch_size: NDArray[np.int64] | None = None  # (J,) samples a step now, 1 where a step is a sample; None: all 1
-    first_batch_size: NDArray[np.int64] | None = None  # (J,) the same at the start of each job
-    change_at: NDArray[np.float64] | None = None  # (J,) progress at which the batch size changes next; None: never
-    requested_nodes: NDArray[np.int64] | None = None  # (J,) of the user without rescaling; None: max_nodes of each
-    jobs_to_come: bool = True  # only a simulator knows; here for policies that repeat one
+    batch_size: NDArray[np.int64] | None = None
+    first_batch_size: NDArray[np.int64] | None = None
+    change_at: NDArray[np.float64] | None = None
+    requested_nodes: NDArray[np.int64] | None = None
+    jobs_to_come: bool = True
 
     def __repr__(self) -> str:
         held = int(self.current.sum())

@@ -8,12 +8,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
-from bfreplay.errors import InputError
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import Decision, Placement, Policy, PolicyState, Round
 from bfreplay.policies.state import NodesSeen
+from bfreplay.registry import one_line
 
 _MOST_S = 1e15
 """Of a restart: far longer than any log, and its samples are still numbers."""
+
+
+def answer_of(policy: Policy, state: PolicyState) -> Decision:
+    """Return the policy's decision on ``state``.
+
+    Raises
+    ------
+    InputError
+        It is something else, or a policy from outside bfreplay failed.
+    """
+    try:
+        answer = policy.decide(state)
+    except BfreplayError:
+        raise
+    except Exception as error:  # a stranger's policy may raise anything
+        if type(getattr(policy, "inner", policy)).__module__.startswith("bfreplay."):
+            raise
+        raise InputError(
+            f"the policy {policy.name!r} failed in decide() at {iso_utc(state.time_us)} "
+            f"({state.n_jobs} jobs, {state.n_idle} idle nodes): {one_line(error)}"
+        ) from error
+    return checked_answer(policy, answer)
 
 
 def checked_answer(policy: Policy, answer: object) -> Decision:

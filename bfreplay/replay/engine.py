@@ -14,7 +14,7 @@ from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, locate
-from bfreplay.replay.decision_checks import checked_answer, why_infeasible
+from bfreplay.replay.decision_checks import answer_of, why_infeasible
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
@@ -322,7 +322,7 @@ class Engine:
             if is_seeding:
                 decision = self.settings.seed_map(state, np.flatnonzero(self.pool.holder == FREE), self.rng)
             else:
-                decision = checked_answer(self.policy, self.policy.decide(state))
+                decision = answer_of(self.policy, state)
                 decide_s = perf_counter() - started
             self._carry_out(decision, state)
         is_charged = decision is None or decision.placement is None or decision.placement.charges_rescales

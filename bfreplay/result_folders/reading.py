@@ -150,6 +150,10 @@ class Result(Generic[_Record]):
         (document,) = read_documents(path, cls.kind)
         return cls(cast(_Record, parse_record(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
 
+    def to_dict(self) -> JsonObject:
+        """Contents of the folder's JSON document."""
+        return self.record.to_json()
+
     @property
     def digests(self) -> dict[str, str]:
         """SHA-256 of the folder's tables by file name; empty in memory, and for folders without checksums."""

@@ -125,6 +125,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         document: JsonObject = _with_lists(msgspec.to_builtins(self, enc_hook=_plain))
         return document
 
+    def to_dict(self) -> JsonObject:
+        """Return ``to_json()``: answers have both names."""
+        return self.to_json()
+
 
 class ResultRecord(Part, frozen=True, kw_only=True):
     """The record of a result folder; ``sha256`` has the digests of its tables, by file name."""

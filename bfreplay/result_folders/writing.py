@@ -75,7 +75,7 @@ def new_folder(out: Path | str | None, kind: ResultKind, *, overwrite: bool) -> 
 
 def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
     """Return the resolved path of the folder; raises as ``new_folder``."""
-    target, elsewhere = out.resolve(), "choose another --out"
+    target, elsewhere = out.resolve(), "choose another folder"
     try:
         if target.exists() and not target.is_dir():
             raise existing("there is a file where the output folder should be", out, elsewhere)
@@ -84,7 +84,7 @@ def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
                 problem = f"the output folder exists and is not a {kind.word} folder: it is never replaced"
                 raise existing(problem, out, elsewhere)
             if not overwrite:
-                fix = f"{elsewhere}, or add --force to replace this {kind.word}"
+                fix = f"{elsewhere}, or add --force (in Python: overwrite=True) to replace this {kind.word}"
                 raise existing("the output folder exists already", out, fix)
             foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
             if foreign:
@@ -127,7 +127,7 @@ def existing(problem: str, place: Path, fix: str) -> OutputExistsError:
 def unwritable(folder: Path, error: OSError, what: str = "the output folder") -> InputError:
     """Return the error for a folder that cannot be written."""
     problem, expected = f"{what} cannot be written: {error.strerror or error}", "a folder in which you may write"
-    return InputError(problem, file=folder, expected=expected, fix="choose another --out")
+    return InputError(problem, file=folder, expected=expected, fix="choose another folder")
 
 
 def record_json(document: Part | Mapping[str, object], what: str) -> str:

@@ -379,6 +379,10 @@ class Summary(Part, frozen=True, kw_only=True):
     extrapolation: tuple[str, ...] = ()
     log_warnings: JsonObject
 
+    def __repr__(self) -> str:
+        jobs = ", ".join(f"{number:,} {status}" for status, number in self.jobs.items() if number)
+        return f"<Summary: {self.n_decisions:,} decisions in {self.duration_s / 3600:,.1f} h; jobs: {jobs}>"
+
 
 class RunRecord(ResultRecord, frozen=True, kw_only=True):
     """``run.json``: configuration, inputs and summary. No path, no clock, no measurement."""

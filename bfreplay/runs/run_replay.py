@@ -234,6 +234,11 @@ def run_replay(
 
 def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -> None:
     """Raise ``InputError`` for a policy that cannot decide on these nodes, or under this clock."""
+    if not isinstance(getattr(policy, "name", None), str):
+        kind = type(policy)
+        raise InputError(
+            f"{kind.__module__}:{kind.__qualname__} has no name", column="policy", expected='name = "..." in the class'
+        )
     types = events.node_types.names
     if len(types) > 1:
         policy.check_types(types)

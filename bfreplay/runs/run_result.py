@@ -127,6 +127,7 @@ class RunResult(Result[RunRecord]):
     decisions = frame_of("decisions", "One row a decision.")
     jobs = frame_of("jobs", "One row a job of the set.")
     allocations = frame_of("allocations", "One row for each interval in which a job held a constant number of nodes.")
+    reports = frame_of("reports", "One row a report of a job; only of runs with a job source.")
     timings = frame_of("timings", "Measured seconds of each decision.")
 
 

@@ -101,6 +101,10 @@ class JobSet(Sequence[ElasticJob]):
         sources: Iterable[tuple[str, str]] = (),
         colocation: Colocation | None = None,
     ) -> None:
+        jobs = tuple(jobs)
+        strange = next((job for job in jobs if not isinstance(job, ElasticJob)), None)
+        if strange is not None:
+            raise InputError("these are no jobs", column="jobs", value=strange, expected="ElasticJob objects")
         ordered = tuple(sorted(jobs, key=lambda job: job.submit_us))
         if not ordered:
             raise InputError("the job set is empty", expected="at least one job")

@@ -107,3 +107,12 @@ def test_help_loads_no_heavy_library():
         "assert not {'arch', 'pandas', 'pyarrow', 'scipy', 'matplotlib'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_runs_without_the_word_runs_are_told_the_command(tmp_path):
+    (tmp_path / "own").mkdir()
+    result = CliRunner().invoke(main, ["compare", str(tmp_path / "own"), "fair"])
+    assert result.exit_code == 2
+    text = " ".join(result.stderr.replace("│", " ").split())  # in a box, of broken lines
+    assert "Did you mean:" in text
+    assert "compare runs" in text

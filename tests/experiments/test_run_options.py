@@ -225,3 +225,10 @@ def test_options_that_are_not_asked_for_leave_their_parts_out():
 
 def test_every_option_can_be_given_by_name_alone():
     assert all(p.kind is p.KEYWORD_ONLY for p in signature(RunOptions).parameters.values())
+
+
+def test_options_of_a_mapping_may_have_dashes_or_underscores():
+    one = RunOptions.from_mapping({"events": "sample", "jobs": "sample", "t_fwd": 60, "max-parallel": 3})
+    assert one == RunOptions.from_mapping({"events": "sample", "jobs": "sample", "t-fwd": 60, "max_parallel": 3})
+    with pytest.raises(InputError, match="t-fwd is given twice"):
+        RunOptions.from_mapping({"events": "sample", "jobs": "sample", "t-fwd": 60, "t_fwd": 90})

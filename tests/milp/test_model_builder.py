@@ -12,6 +12,7 @@ import pytest
 from bfreplay import InputError, ModelBuilder
 from bfreplay.milp import MilpSolver
 from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.model import model_fault
 from bfreplay.testing.decisions import random_decisions
 from bfreplay.testing.formulation import FormulationContract
 
@@ -58,7 +59,7 @@ def test_expressions_are_what_numpy_makes_of_the_values():
 
 def test_a_model_has_the_bounds_names_and_entries_that_were_written():
     m = ModelBuilder()
-    x = m.variable("x", 2, ([-1.0, 0.0], 5.0), integer=True)
+    x = m.variable("x", 2, lower=[-1.0, 0.0], upper=5.0, integer=True)
     y = m.variable("y")
     m.add(x + 2 <= y + x[0], "up")
     m.add(np.array([1.0, 2.0]) <= x, "least")
@@ -87,3 +88,61 @@ def test_what_is_no_linear_constraint_is_refused():
         x * x
     with pytest.raises(InputError, match="neither true nor false"):
         assert 0 <= x <= 1
+    with pytest.raises(InputError, match="!= is no linear constraint"):
+        assert x != 1
+
+
+def test_division_products_transposes_and_numpy_sums_are_what_numpy_makes_of_the_values():
+    m = ModelBuilder()
+    x, y = m.variable("x", (2, 3)), m.variable("y", 3)
+    values = np.random.default_rng(0).normal(size=9)
+    of_x, of_y = values[:6].reshape(2, 3), values[6:]
+    a, b = np.arange(1.0, 4.0), np.arange(6.0).reshape(3, 2)
+    for made, expected in (
+        (x / a, of_x / a),
+        (x @ a, of_x @ a),
+        (x @ b, of_x @ b),
+        (b @ x, b @ of_x),
+        (a @ y, a @ of_y),
+        (a @ x.T, a @ of_x.T),
+        (np.sum(x), of_x.sum()),
+        (np.sum(x, axis=0), of_x.sum(axis=0)),
+        (x.sum((0, 1)), of_x.sum()),
+    ):
+        assert made.shape == expected.shape
+        np.testing.assert_allclose(made.value(values), expected)
+    with pytest.raises(InputError, match="do not fit"):
+        x @ np.ones(2)
+
+
+def test_expressions_of_two_builders_do_not_mix():
+    a, b = ModelBuilder(), ModelBuilder()
+    x, z = a.variable("x", 3), b.variable("z", 3)
+    for mixed in (lambda: z <= x, lambda: z.sum() + x, lambda: b.add(x <= 1), lambda: b.maximise(2 * x)):
+        with pytest.raises(InputError, match="x belongs to another ModelBuilder"):
+            mixed()
+
+
+def test_mistakes_are_refused_at_the_call():
+    m = ModelBuilder()
+    x = m.variable("x", 3)
+    for call, message in (
+        (lambda: m.variable("x", 2), "'x' exists already"),
+        (lambda: m.variable("y", 2, lower=[0, 0], upper=[1, -1]), "no value lies within the bounds of 'y'"),
+        (lambda: x * np.array([1.0, -np.inf, 2.0]), r"not finite[\s\S]*np.where\(allowed, value, 0\)"),
+        (lambda: x / 0, "not finite"),
+        (lambda: x <= np.nan, "not finite"),
+        (lambda: m.add(x), "this is no constraint"),
+        (m.build, "no objective"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_a_model_may_have_no_row_and_a_constant_objective():
+    m = ModelBuilder()
+    m.variable("x", 2, upper=5)
+    m.maximize(3)
+    model = m.build()
+    assert (model.n_rows, model.n_columns, model.objective_constant) == (0, 2, 3.0)
+    assert model_fault(model) == ""

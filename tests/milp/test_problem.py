@@ -24,6 +24,11 @@ def test_a_sound_problem_is_solved():
     assert solve(AllocationProblem(**_GOOD)).objective == 4.0
 
 
+def test_lists_become_arrays():
+    lists = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in _GOOD.items()}
+    assert solve(AllocationProblem(**{**lists, "scale_up_loss": [0, 0]})).objective == 4.0
+
+
 def test_jobs_may_hold_all_nodes_that_there_are():
     assert solve(AllocationProblem(**{**_GOOD, "current": np.array([2, 1])})).objective == 4.0
 
@@ -36,7 +41,7 @@ def test_jobs_may_hold_all_nodes_that_there_are():
         ({"capacity": -1}, "capacity is out of range"),
         ({"capacity": 1.5}, "capacity is out of range"),
         ({"change_limit": -1}, "change_limit is out of range"),
-        ({"current": [1, 0]}, "current has the wrong type"),
+        ({"current": [0.5, 0]}, "current has the wrong type"),
         ({"current": np.array([0.5, 0.5])}, "current has the wrong type"),
         ({"current": np.array([[1, 0]])}, "current has the wrong shape"),
         ({"min_nodes": np.array([0, 1])}, "min_nodes of job 0 is out of range"),

@@ -209,9 +209,9 @@ def test_an_unknown_solver_is_refused_with_all_that_exist_and_the_nearest():
     ("solver", "formulation", "says", "fix"),
     [
         ("exact", "publishd", "unknown formulation 'publishd'", "did you mean 'published'?"),
-        ("exact", "node_level", "is a MILP: a back end must", "--solver cbc --formulation node_level"),
-        ("exact", "mine:Mine", "is a MILP: a back end must", "--solver cbc --formulation mine:Mine"),
-        ("cbc", "counts", "is the exact solver's", "--solver exact"),
+        ("exact", "node_level", "is a MILP: a back end must", "such as 'cbc', with this formulation"),
+        ("exact", "mine:Mine", "is a MILP: a back end must", "such as 'cbc', with this formulation"),
+        ("cbc", "counts", "is the exact solver's", "take the solver 'exact'"),
         ("cbc", "publishd", "unknown formulation 'publishd'", "did you mean 'published'?"),
     ],
 )

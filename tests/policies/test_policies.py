@@ -253,3 +253,47 @@ def test_a_policy_that_cannot_be_read_or_made_says_what_is_wrong(spec, told):
     with pytest.raises(InputError, match=told) as caught:
         policy_of(spec, t_fwd_s=60.0, solver=ExactSolver())
     assert "the objective" not in str(caught.value)
+
+
+class HalfOf(EqualSharePolicy):
+    """Its parameters are those of ``__init__``."""
+
+    name = "half-of"
+
+    def __init__(self, share=0.5, *, mood="calm"):
+        self.share, self.mood = share, mood
+
+
+def test_an_unknown_policy_is_told_the_families_not_all_their_members():
+    with pytest.raises(InputError, match=r"unknown policy 'bftriner'\n.*look-ahead, gavel\.NAME, shockwave\.NAME"):
+        policy_of("bftriner", t_fwd_s=60.0, solver=ExactSolver())
+    with pytest.raises(InputError, match=r"one of gavel\.max_min_fairness, gavel\.(.*\n)*.*did you mean 'gavel"):
+        policy_of("gavel.max_min", t_fwd_s=60.0, solver=ExactSolver())
+
+
+def test_parameters_of_init_are_those_of_a_policy_without_from_options():
+    policy = policy_of(f"{__name__}:HalfOf(share=2)", t_fwd_s=60.0, solver=ExactSolver())
+    assert (policy.share, policy.mood) == (2, "calm")
+    with pytest.raises(InputError, match=r"no parameter 'frac'\n(.*\n)*.*one of share, mood"):
+        policy_of(f"{__name__}:HalfOf(frac=2)", t_fwd_s=60.0, solver=ExactSolver())
+
+
+class NoName(Policy):
+    def decide(self, state):
+        return Decision(state.current)
+
+
+class Boom(Policy):
+    name = "boom"
+
+    def decide(self, state):
+        state.current[0] = 1
+
+
+def test_a_policy_without_a_name_or_that_fails_costs_one_message():
+    for policy, message in (
+        (NoName(), "test_policies:NoName has no name"),
+        (Boom(), r"'boom' failed in decide\(\) at \S+ \(1 jobs, 1 idle nodes\): ValueError: .*test_policies.py, line"),
+    ):
+        with pytest.raises(InputError, match=message):
+            replay_log(log(5, [], 100, idle_first=(0,)), [job()], policy, efficiency=False, bound=False)

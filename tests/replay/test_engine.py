@@ -315,9 +315,16 @@ class _Duck:
     decide, describe, close = EqualSharePolicy.decide, EqualSharePolicy.describe, EqualSharePolicy.close
 
 
-@pytest.mark.parametrize("policy", [_Duck(), EqualSharePolicy, 5])
-def test_what_does_not_inherit_from_policy_is_refused_and_told_which_line_to_write(policy):
-    with pytest.raises(InputError, match=r"this is not a policy\n(.*\n)*.*class Mine\(bfreplay.Policy\):"):
+@pytest.mark.parametrize(
+    ("policy", "fix"),
+    [
+        (_Duck(), r"class Mine\(bfreplay.Policy\):"),
+        (EqualSharePolicy, r"give an object: EqualSharePolicy\(\)"),
+        (5, r"class Mine\(bfreplay.Policy\):"),
+    ],
+)
+def test_what_does_not_inherit_from_policy_is_refused_and_told_which_line_to_write(policy, fix):
+    with pytest.raises(InputError, match=rf"this is not a policy\n(.*\n)*.*{fix}"):
         replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), policy)
 
 
@@ -391,7 +398,7 @@ def test_a_policy_cannot_write_into_the_books():
             state.progress[:] = 1e9
             return super().decide(state)
 
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(InputError, match=r"failed in decide\(\) at .*read-only"):
         replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), Forger())
 
 

@@ -70,7 +70,7 @@ _KNOWN: Mapping[str, Sequence[Line]] = {
     "pruner": _PRUNER,
 }
 _ABOVE = {
-    "campaign.budget": "When one of these is used up, no trial starts any more and all others are stopped.",
+    "campaign.budget": "When one of these is used up, all unfinished trials are stopped and no more are made.",
     "scores": "Scores are simulated: made-up learning curves, drawn from the seed.",
 }
 

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import parent_process, resource_tracker
+from multiprocessing import current_process, parent_process, resource_tracker
 from multiprocessing.connection import wait as wait_for_end
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Generic, Protocol, TypeVar
@@ -101,6 +101,7 @@ class ProcessExecutor:
     """
 
     def __init__(self, processes: int | None = None) -> None:
+        leave_unguarded_script()
         self._n = len(os.sched_getaffinity(0)) if processes is None else checks.whole("processes", processes, 1)
         self._slots: list[_Slot] = []
 
@@ -189,6 +190,12 @@ class _Slot:
             pool.stop()
             pool.join()
             self._pool = None
+
+
+def leave_unguarded_script() -> None:
+    """End a worker that runs the calls of the user's script, because these have no guard; its parent says so."""
+    if getattr(current_process(), "_inheriting", False):
+        sys.exit(1)
 
 
 def _how(code: int | None) -> str:

@@ -14,7 +14,7 @@ from bfreplay.experiments.prepared_run import files_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.columns import SECONDS, Cell, text_of
 from bfreplay.experiments.sweep.dask_cluster import DaskExecutor
-from bfreplay.experiments.sweep.local_processes import Done, Executor, ProcessExecutor
+from bfreplay.experiments.sweep.local_processes import Done, Executor, ProcessExecutor, leave_unguarded_script
 from bfreplay.experiments.sweep.plan import SweepPlan, plan_runs
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.spec import SweepSpec, read_spec, spec_of, spec_of_options
@@ -75,6 +75,8 @@ def sweep(
 ) -> SweepResult:
     """Make every run of ``spec`` that is missing in ``out``, then the table of all; resumes an unfinished sweep.
 
+    Workers import the script that calls it, so put the call under ``if __name__ == "__main__":``.
+
     Parameters
     ----------
     spec
@@ -106,6 +108,7 @@ def sweep(
     InputError, OutputExistsError, SolverUnavailableError
         The spec, an input, the folder or the scheduler cannot be used; nothing has run.
     """
+    leave_unguarded_script()
     if processes is not None and scheduler is not None:
         raise InputError(
             "both processes and a scheduler are given: a scheduler has its own workers", value=processes,

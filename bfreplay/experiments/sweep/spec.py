@@ -17,7 +17,7 @@ from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.located import with_location
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTION_NAMES
-from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.run_options import RunOptions, as_options
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, Cell, cell_of
 from bfreplay.experiments.sweep.placeholders import check_value, fill, has_placeholder, parameters_of
 from bfreplay.options import option_name
@@ -159,6 +159,7 @@ class _Reader:
     def spec(self) -> SweepSpec:
         self._located(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
         self._check_size()
+        self._document = self._located(lambda: _as_options(self._document), "the file")
         self._parameters = self._located(
             lambda: parameters_of({name: self._document.get(name) for name in _TABLES}), "the file"
         )
@@ -346,6 +347,23 @@ class _Reader:
 
     def _error(self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str) -> InputError:
         return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)
+
+
+def _as_options(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with the options of its tables by the names that files use."""
+
+    def named(table: Any) -> Any:
+        return as_options(table) if isinstance(table, Mapping) else table
+
+    found = {name: named(table) if name in ("run", "vary") else table for name, table in document.items()}
+    if isinstance(vary := found.get("vary"), Mapping):
+        found["vary"] = {
+            name: {label: named(each) for label, each in axis.items()} if isinstance(axis, Mapping) else axis
+            for name, axis in vary.items()
+        }
+    if isinstance(runs := found.get("runs"), list | tuple):
+        found["runs"] = [named(each) for each in runs]
+    return found
 
 
 def _evenly(name: str, given: Mapping[str, Any]) -> list[float]:

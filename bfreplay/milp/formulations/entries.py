@@ -143,12 +143,12 @@ class Rows:
             column_upper=column_upper,
             is_integer=is_integer,
             column_names=tuple(column_names),
-            row_lower=np.concatenate(self.lower),
-            row_upper=np.concatenate(self.upper),
+            row_lower=_joined(self.lower, np.float64),
+            row_upper=_joined(self.upper, np.float64),
             row_names=tuple(self.names),
-            entry_row=np.concatenate(self.row),
-            entry_column=np.concatenate(self.column),
-            entry_value=np.concatenate(self.value),
+            entry_row=_joined(self.row, np.int64),
+            entry_column=_joined(self.column, np.int64),
+            entry_value=_joined(self.value, np.float64),
             sets=sets,
             start=start,
         )
@@ -162,6 +162,10 @@ class Rows:
             column_names=columns.names,
             **more,
         )
+
+
+def _joined(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, kind)  # a model without rows
 
 
 def indexed(label: str, *index: NDArray[np.int64]) -> list[str]:

@@ -136,7 +136,7 @@ def test_no_option_is_called_like_a_column_of_the_results():
         ("[vary]\nt-fwd = 60\n", "is not a list", "[vary] t-fwd"),
         ("[vary]\nt-fwd = []\n", "has no values", "[vary] t-fwd"),
         ("[vary]\nt-fwd = [60, -1]\n", "not a positive number", "[vary] t-fwd"),
-        ("[vary]\nmax_parallel = [1]\n", "did you mean 'max-parallel'?", "[vary]"),
+        ("[vary]\nmax_paralel = [1]\n", "did you mean 'max-parallel'?", "[vary]"),
         ("[vary.jobs]\na = { jobs = 'sample' }\n", "it is an option", "[vary.jobs]"),
         ("[vary.samples]\na = { jobs = 'sample' }\n", "a column of the results", "[vary.samples]"),
         ("[vary.set]\na = { job = 'sample' }\n", "did you mean 'jobs'?", "[vary.set] a"),
