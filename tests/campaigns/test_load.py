@@ -267,7 +267,7 @@ def changed(old, new, text=LEAST):
         (changed("trials = 6", 'trials = 6\nkind = "hop"'), "[campaign]", "kind", "'hpo'"),
         (changed("trials = 6", 'trials = 6\nhigher_is_better = "yes"'), "[campaign]", "higher_is_better", "true"),
         (changed("trials = 6", 'trials = 6\narrival = "every"'), "[campaign]", "every_s", "add every_s"),
-        (changed("trials = 6", "trials = 6\nevery_s = 3"), "[campaign]", "every_s", "drop"),
+        (changed("trials = 6", "trials = 6\nevery_s = 3"), "[campaign]", "every_s", "remove"),
         (changed("trials = 6", 'trials = 6\nproposer = "randon"'), "[campaign]", "proposer", "'random'"),
         (changed("trials = 6", 'trials = 6\nproposer = "optuna"'), "[campaign]", "proposer", "add one"),
         (changed("trials = 6", "trials = 6\nbudget = 3"), "[campaign.budget]", None, "[campaign.budget]"),
@@ -298,7 +298,7 @@ def changed(old, new, text=LEAST):
         (LEAST + '[pruner]\nkind = "succesive-halving"\n', "[pruner]", "kind", "'successive-halving'"),
         (LEAST + '[pruner]\nkind = "asha"\neta = 1\n', "[pruner]", "eta", "2 or more"),
         (LEAST + '[pruner]\nkind = "asha"\nfirst_epochs = 9\n', "[pruner]", "first_epochs", "lower first_epochs"),
-        (LEAST + '[pruner]\nkind = "asha"\nrungs = 9\n', "[pruner]", "rungs", "drop"),
+        (LEAST + '[pruner]\nkind = "asha"\nrungs = 9\n', "[pruner]", "rungs", "remove"),
         (LEAST + '[pruner]\nkind = "optuna"\n', "[pruner]", "kind", "another pruner"),
         (LEAST + "pruner = 3\n", "[trial]", "pruner", "move it"),
         (LEAST + "[search.lr]\nlow = 3\nhigh = 1\n", "[search.lr]", "low", None),
@@ -324,7 +324,7 @@ def changed(old, new, text=LEAST):
         ),
         (LEAST + SEARCH + '[optuna]\nsampler = "tep"\n', "[optuna]", "sampler", None),
         (LEAST + SEARCH + '[optuna]\n[proposer]\ngrid = 3\n', "[proposer]", "grid", "[optuna]"),
-        (LEAST + "[proposer]\ngrid = 3\n", "[proposer]", "grid", "drop"),
+        (LEAST + "[proposer]\ngrid = 3\n", "[proposer]", "grid", "remove"),
     ],
 )  # fmt: skip
 def test_an_error_names_table_and_key_and_what_to_do(tmp_path, text, row, column, fix):

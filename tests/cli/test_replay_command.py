@@ -169,7 +169,7 @@ def test_equal_share_and_the_published_clock_are_a_switch_each(files):
     [
         (("--solver", "cplex"), "unknown solver"),
         (("--solver", "cbc", "--formulation", "choises"), "did you mean 'choices'"),
-        (("--formulation", "choices"), "--solver cbc"),
+        (("--formulation", "choices"), "such as 'cbc', with this formulation"),
         (("--t-fwd", "0"), "forward-looking time"),
         (("--seed", "-1"), "--seed"),
         (("--policy", "json:JSONDecoder"), "is no policy"),

@@ -367,4 +367,4 @@ def test_a_folder_that_may_not_be_written_to_is_refused(tmp_path, monkeypatch, t
     if method:
         monkeypatch.setattr(Path, method, denied)
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert "may not be written" in refused(write_events, three_nodes, tmp_path / "log.csv").problem
+    assert "is not writable" in refused(write_events, three_nodes, tmp_path / "log.csv").problem

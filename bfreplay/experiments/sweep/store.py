@@ -154,7 +154,9 @@ class Store:
 def failure_of(error: BaseException) -> Failure:
     """Describe an error for the table and the note."""
     if isinstance(error, BfreplayError):
-        return Failure(type(error).__name__, str(error).splitlines()[0], str(error))
+        # with the traceback of code that is not bfreplay's
+        causes = [] if error.__cause__ is None else ["\n", *format_exception(error.__cause__)]
+        return Failure(type(error).__name__, str(error).splitlines()[0], "".join([str(error), *causes]))
     # the text of an OSError has the path in it
     problem = f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else one_line(error)
     return Failure(type(error).__name__, problem, "".join(format_exception(error)))

@@ -31,7 +31,7 @@ def files(tmp_path) -> Path:
 def test_one_process_two_processes_and_a_second_time_give_the_same_bytes(files, unbroken):
     assert "4 runs, none failed." in sweep_to_the_end(files, "out", "--processes", "2").stdout
     assert table_of(files, "out") == unbroken
-    assert "4 of them existed before" in sweep_here(files, "out").stdout
+    assert "4 runs, 4 reused" in sweep_here(files, "out").stdout
     assert n_begun(files) == ALL_ONCE
     assert table_of(files, "out") == unbroken
 
@@ -50,7 +50,7 @@ def test_a_sweep_that_is_killed_is_gone_on_with_and_its_folder_is_not_locked(fil
     (files / "hold-30").unlink()
     second = sweep_here(files, "out", "--processes", "1")
     assert second.exit_code == 0, second.stderr
-    assert "3 of them existed before" in second.stdout
+    assert "4 runs, 3 reused" in second.stdout
     assert n_begun(files) == {**ALL_ONCE, "30": 2}  # the one that was cut off, and no other
     assert [*(files / "out" / "runs").glob(".*")] == []
     assert table_of(files, "out") == unbroken

@@ -48,7 +48,7 @@ def test_describe_tells_the_range_and_only_of_the_window_it_is_about():
     # 40 node-hours; the job of 1 h holds 1 node (clip), none (drop), or 2 nodes from 4 h on (delay)
     assert idleness.to_dict()["idle_node_hours_by_oversubscription"] == {"clip": 22.0, "delay": 20.0, "drop": 24.0}
     text = " ".join(render(idleness).split())
-    assert "than are free are treated (--over-capacity), 2 to 2.4 nodes are idle." in text
+    assert "than are free are treated (--over-capacity), 2 to 2.40 nodes are idle." in text
     part = characterise(events.between(0, 5 * HOUR)).to_dict()
     assert part["idle_node_hours_by_oversubscription"] == {}
 
