@@ -1,4 +1,4 @@
-"""What a campaign is, apart from the parts that can be swapped."""
+"""A campaign, apart from the parts that can be swapped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TrialModel:
 
     @property
     def name(self) -> str:
-        """What is trained."""
+        """Name of the model that is trained."""
         return self.job.model or self.job.name
 
     def describe(self) -> dict[str, object]:

@@ -37,7 +37,7 @@ _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
 
 
 def is_campaign(path: str | PathLike[str]) -> bool:
-    """Whether a file is a campaign: a ``.toml`` with a ``[campaign]`` table. It is looked at, not read as TOML."""
+    """Return whether a file is a campaign: a ``.toml`` with a ``[campaign]`` table. TOML is not parsed."""
     file = Path(path)
     if file.suffix.lower() != ".toml" or not file.is_file():
         return False

@@ -1,4 +1,4 @@
-"""What the trials of a campaign file train: ``[trial]``, and ``[[model]]`` for each model that differs from it."""
+"""Models that the trials of a campaign file train: ``[trial]``, and ``[[model]]`` for each model that differs."""
 
 from __future__ import annotations
 

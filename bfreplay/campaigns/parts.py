@@ -18,7 +18,7 @@ from bfreplay.workload import Ending
 
 
 class Purpose(IntEnum):
-    """What a stream is for. The numbers are part of every saved result: never change one."""
+    """Purpose of a random stream. The numbers are part of every saved result: never change one."""
 
     ARRIVAL = 0
     MODEL = 1
@@ -40,7 +40,7 @@ Params = Mapping[str, Json]
 
 
 class CampaignPart(Protocol):
-    """What a proposer and a pruner have in common."""
+    """Base of proposers and pruners."""
 
     def begin(self, higher_is_better: bool) -> None:
         """Forget everything: a replay begins."""
@@ -64,7 +64,7 @@ class Proposer(CampaignPart, Protocol):
 
 
 class TrialState(StrEnum):
-    """How a trial ended: its work is done, or why its last job left before."""
+    """State of a trial at its end: its work is done, or why its last job left before."""
 
     FINISHED = "finished"
     PRUNED = Ending.PRUNED.value
@@ -73,7 +73,7 @@ class TrialState(StrEnum):
 
 
 class Advice(StrEnum):
-    """What a pruner says of a trial that has reported."""
+    """A pruner's answer for a trial that has reported."""
 
     GO_ON = "go on"
     PRUNE = "prune"

@@ -22,7 +22,7 @@ from bfreplay.registry import Registry, make_from_code, refused_code_error
 
 @dataclass(frozen=True, slots=True)
 class ProposerSetting:
-    """What a campaign tells its proposer when it makes it.
+    """Data that a campaign gives its proposer at construction.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class PartsOfFile:
     _allow_code: bool
 
     def scores(self) -> ScoreModel:
-        """What stands for the training; InputError if ``[scores]`` cannot be used."""
+        """Return the model of the scores; InputError if ``[scores]`` cannot be used."""
         campaign = self._campaign
         table = self._table("scores", SCORE_KEYS)
         if table.has("function"):
@@ -145,7 +145,7 @@ class PartsOfFile:
         return LearningCurves(scores, campaign.seed, surface)
 
     def proposer(self, name: str) -> Proposer:
-        """Who chooses hyper-parameters; InputError if there is none of this name, or its options cannot be used."""
+        """Return the proposer; InputError if there is none of this name, or its options cannot be used."""
         table = self._table("campaign")
         options = self._table("proposer").cells
         campaign, space = self._campaign, self._space
@@ -186,7 +186,7 @@ class PartsOfFile:
         return self._table("pruner").text("kind", usual)
 
     def pruner(self, proposer: Proposer, proposer_name: str) -> Pruner:
-        """Who ends trials, ``proposer`` itself for Optuna's; InputError if ``[pruner]`` cannot be used."""
+        """Return the pruner, ``proposer`` itself for Optuna's; InputError if ``[pruner]`` cannot be used."""
         table = self._table("pruner")
         kind = self._pruner_kind
         options = {key: value for key, value in table.cells.items() if key != "kind"}

@@ -98,11 +98,11 @@ class Budget:
 
     @property
     def needs_every_epoch(self) -> bool:
-        """Whether it has to hear of a trial after each epoch."""
+        """True if it needs a report after each epoch."""
         return self.node_hours is not None or self.samples is not None
 
     def end_us(self, start_us: int) -> int | None:
-        """When a campaign that starts at ``start_us`` is over; ``None`` for no such time."""
+        """Return when a campaign that starts at ``start_us`` ends; ``None`` for no such time."""
         return None if self.hours is None else start_us + round(self.hours * _HOUR_US)
 
     def used_up(self, node_us: int, samples: float, wall_us: int, failed_trials: int) -> str | None:
@@ -135,7 +135,7 @@ CHECKPOINT, START = "checkpoint", "start"
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often attempts crash, and from where the next one goes on.
+    """Crashes of attempts, and the point from which the next one continues.
 
     The rate is one per epoch of training, not per node-hour: a trial then crashes at the same progress under every
     policy and on every log, so what differs between two replays is their doing. (That nodes are taken away, which

@@ -66,7 +66,7 @@ class CampaignSource:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """What has become of the trials of the last replay, by number."""
+        """Trials of the last replay, by number."""
         return tuple(self._trials)
 
     def __repr__(self) -> str:

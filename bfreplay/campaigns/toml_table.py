@@ -47,7 +47,7 @@ class TomlTable:
         return table
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
+        """Return whether the key is present."""
         return key in self.cells
 
     def take(self, key: str) -> Any:
@@ -83,7 +83,7 @@ class TomlTable:
         return self._checked(key, lambda name, value: checks.number(name, value, above=above), default)
 
     def given(self, *keys: str) -> dict[str, Any]:
-        """Those of the keys that are there, as arguments for a class that checks them itself."""
+        """Return the keys that are present, as arguments for a class that checks them itself."""
         return {key: self.cells[key] for key in keys if key in self.cells}
 
     def error(self, problem: str, key: str, expected: str, fix: str) -> InputError:

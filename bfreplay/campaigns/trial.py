@@ -115,12 +115,12 @@ class Trial:
 
     @property
     def node_hours(self) -> float:
-        """What its jobs had used at their last reports, those of crashed attempts included."""
+        """Node-hours of its jobs up to their last reports, those of crashed attempts included."""
         return sum(self._node_us) / 3.6e9
 
     @property
     def samples(self) -> float:
-        """What these had processed."""
+        """Samples that its jobs processed."""
         return sum(self._samples)
 
 
@@ -134,7 +134,7 @@ def marks_of(
     reported_epochs: int,
     crash_epoch: float | None,
 ) -> tuple[Mark, ...]:
-    """Where an attempt reports, in order, its end left out.
+    """Return the marks at which an attempt reports, in order, without its end.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ def workload_of(
 
 
 def is_source_name(jobs: str | PathLike[str]) -> bool:
-    """Whether ``jobs`` is no file but a name.
+    """Return whether ``jobs`` is a name and not a file.
 
     That of a job source (``package.module:Class``, or one that a package announces), or of a generated job set with
     its parameters.

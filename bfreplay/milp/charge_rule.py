@@ -1,4 +1,4 @@
-"""What a job is charged when its nodes change: the one rule, which every other module calls.
+"""Cost of a change of a job's nodes: the one rule, which every other module calls.
 
 The rule is BFTrainer's (arXiv:2106.12091, section III): a job that gains nodes gives up ``scale_up_cost_s`` seconds of
 the rate that it had before, and a job that loses nodes ``scale_down_cost_s`` seconds of it, by a decision or by a

@@ -37,7 +37,7 @@ _STUCK_S = 60
 
 @dataclass(frozen=True, slots=True)
 class IsolatedAnswer:
-    """What came back from the worker: an answer, or what became of the process.
+    """Result from the worker: an answer, or the fate of the process.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class IsolatedBackend:
 
 
 def _search_path(*, foreign: bool) -> list[str]:
-    """Where the worker looks for modules: where we do, but a foreign interpreter keeps its own packages.
+    """Return the module search path of the worker: that of this process, but a foreign interpreter keeps its packages.
 
     It is told of our folders outside this interpreter's installation: those of the project and of the user.
     """
@@ -236,7 +236,7 @@ class _Worker:
         """Stop, reap and release; harmless when called twice."""
 
     def usable(self) -> bool:
-        """Whether this process started it and it still lives."""
+        """True if this process started it and it still lives."""
         return self.owner == os.getpid() and self.process.poll() is None
 
     def send(self, message: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a solver's claim is worth: every answer is checked against the problem, whatever its status says."""
+"""Verification of a solver's claim: every answer is checked against the problem, whatever its status says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTEGRALITY_TOLERANCE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is left of a claim after checking.
+    """Result of checking a claim.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ class SpecialOrderedSet:
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """How large a linear model is: columns (integer ones among them), rows, matrix entries, special ordered sets."""
+    """Size of a linear model: columns (integer ones among them), rows, matrix entries, special ordered sets."""
 
     columns: int
     integer_columns: int
@@ -76,7 +76,7 @@ class LinearModel:
 
 
 def model_fault(model: LinearModel) -> str:
-    """What is malformed about ``model`` in one sentence, or an empty string.
+    """Return what is malformed about ``model`` in one sentence, or an empty string.
 
     A stranger's model goes on to a solver's C code only with arrays of the right kind and length, indices in range,
     and numbers where numbers belong.

@@ -1,4 +1,4 @@
-"""Whether a formulation, a back end and the options of a solve go together, before anything is solved."""
+"""Checks that a formulation, a back end and the options of a solve fit, before anything is solved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_TIME_LIMIT_S = 1e6
 
 
 def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
-    """Why ``backend`` cannot take the models of ``formulation``; empty when it can."""
+    """Return why ``backend`` cannot take the models of ``formulation``; empty when it can."""
     able = backend.capabilities
     if formulation.needs_sos and not able.sos and not reformulate_sets:
         return (

@@ -13,7 +13,7 @@ from bfreplay.milp.model import ModelSize
 
 
 class ProcessStatus(StrEnum):
-    """What became of the process (or call) that solved."""
+    """Fate of the process (or call) that solved."""
 
     OK = "ok"
     NOT_NEEDED = "not_needed"  # no job or no node: there is one feasible answer
@@ -23,7 +23,7 @@ class ProcessStatus(StrEnum):
 
 
 class SolverStatus(StrEnum):
-    """What the solver says of itself. Unknown is never success."""
+    """The solver's own status. Unknown is never success."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"  # stopped early with an incumbent
@@ -35,7 +35,7 @@ class SolverStatus(StrEnum):
 
 
 class Quality(StrEnum):
-    """What re-verification found, whatever the solver said."""
+    """Result of re-verification, whatever the solver said."""
 
     PROVEN = "proven"  # feasible, objective recomputed, and no answer is better
     FEASIBLE = "feasible"  # feasible and objective recomputed, but not proven optimal

@@ -1,4 +1,4 @@
-"""What every solver of an allocation decision can do."""
+"""Interface of solvers of an allocation decision."""
 
 from __future__ import annotations
 

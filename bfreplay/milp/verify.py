@@ -22,7 +22,7 @@ def objective_of(problem: AllocationProblem, counts: NDArray[np.int64]) -> float
 
 
 def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
-    """What is wrong with ``counts`` in one sentence, or an empty string when they are feasible.
+    """Return what is wrong with ``counts`` in one sentence, or an empty string when they are feasible.
 
     Anything may be passed: what is no array of whole numbers is wrong.
     """
@@ -70,7 +70,7 @@ def largest_coefficient(problem: AllocationProblem) -> float:
 
 
 def agrees(claimed: float, recomputed: float, scale: float) -> bool:
-    """Whether two objective values are equal to ``RELATIVE_TOLERANCE`` of the larger magnitude (at least ``scale``).
+    """Return whether two objectives are equal to ``RELATIVE_TOLERANCE`` of the larger magnitude (at least ``scale``).
 
     ``recomputed`` is finite; a claim that is not agrees with nothing.
     """

@@ -86,7 +86,7 @@ def policy_of(
 
 
 def capabilities_of(spec: str) -> PolicyCapabilities:
-    """What the class of the policy that ``spec`` names declares.
+    """Return the capabilities that the class of the policy in ``spec`` declares.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def capabilities_of(spec: str) -> PolicyCapabilities:
 
 
 def learns(spec: str) -> bool:
-    """Whether the policy that ``spec`` names is set to learn what others know (``PolicyCapabilities.learns_with``).
+    """Return whether the policy that ``spec`` names learns what others know (``PolicyCapabilities.learns_with``).
 
     Raises
     ------

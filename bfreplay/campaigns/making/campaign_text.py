@@ -77,7 +77,7 @@ _ABOVE = {
 
 @dataclass(slots=True)
 class CampaignFile:
-    """What a campaign file is to hold.
+    """Contents of a campaign file.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from bfreplay.workload import ElasticJob, JobSet
 
 @dataclass(frozen=True, slots=True)
 class JobShape:
-    """What all jobs of a list have in common.
+    """Properties that all jobs of a list share.
 
     Parameters
     ----------

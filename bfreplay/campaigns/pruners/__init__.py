@@ -101,7 +101,7 @@ def rung_epochs(eta: int, first_epochs: int, epochs: int) -> Sequence[int]:
 
 
 def n_best(n_trials: int, eta: int) -> int:
-    """How many of ``n_trials`` are the best ``1 / eta``: rounded down, and never none."""
+    """Return how many of ``n_trials`` are the best ``1 / eta``: rounded down, and never none."""
     return max(1, n_trials // eta)
 
 

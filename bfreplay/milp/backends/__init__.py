@@ -62,7 +62,7 @@ def attempted(backend: Backend, model: LinearModel, options: SolveOptions) -> tu
 
 
 def why_not(backend: Backend) -> str:
-    """Why ``backend`` does not work on this machine; empty when it does. A stranger's ``available`` may raise."""
+    """Return why ``backend`` does not work here; empty when it does. A stranger's ``available`` may raise."""
     try:
         return str(backend.available())
     except Exception as error:  # whatever it is, it does not work here

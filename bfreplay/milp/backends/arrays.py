@@ -1,4 +1,4 @@
-"""What back ends share: times, one-sided rows, answers that need no solver, the scale undone."""
+"""Helpers that back ends share: times, one-sided rows, answers that need no solver, the scale undone."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _impossible(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArr
 
 
 def undone(reported: float | None, model: LinearModel, scale: float, absent: float) -> float:
-    """What a solver reports of the scaled objective, in the model's own; ``absent`` where it reports no number.
+    """Return the reported value of the scaled objective in the model's own; ``absent`` where it reports no number.
 
     Solvers report infinity as 1e20, 1e30, 1e50, 1e100 or the largest number there is; no scaled objective is as large.
     """

@@ -1,4 +1,4 @@
-"""What every solver of linear models can do, and what it says of its answer."""
+"""Interface of solvers of linear models, and their answers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OR_TOOLS = ("ortools.sat.python.cp_model_helper", "ortools.linear_solver.pywrapl
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a back end takes and gives, as data.
+    """Abilities of a back end, as data.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class SolveOptions:
-    """What the caller wants of one solve.
+    """Options of one solve.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class SolveOptions:
 
 @dataclass(frozen=True, slots=True)
 class BackendAnswer:
-    """What a solver claims; nothing in it is verified.
+    """A solver's claim; nothing in it is verified.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it takes and gives."""
+        """Its abilities."""
         ...
 
     def available(self) -> str:

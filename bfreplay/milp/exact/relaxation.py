@@ -168,7 +168,7 @@ def relaxed_optima(value: NDArray[np.float64], copies: NDArray[np.int64], capaci
 
 
 def node_prices(optima: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What one node more would be worth at each capacity: slopes of the concave hull of ``optima`` ``(C + 1,)``."""
+    """Return the value of one more node at each capacity: slopes of the concave hull of ``optima`` ``(C + 1,)``."""
     points = hull_counts(optima)
     slopes = np.append(np.diff(optima[points]) / np.diff(points), 0.0)
     prices: NDArray[np.float64] = slopes[np.searchsorted(points, np.arange(optima.size), side="right") - 1]

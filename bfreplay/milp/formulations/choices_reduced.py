@@ -20,7 +20,7 @@ CORE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is left of a decision.
+    """The undecided part of a decision.
 
     Parameters
     ----------

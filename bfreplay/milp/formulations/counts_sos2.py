@@ -12,7 +12,7 @@ from bfreplay.milp.problem import AllocationProblem
 
 
 class CountsSos2:
-    """How many nodes each job gets: the published model without its nodes, and so without its defect.
+    """Formulation over node counts: the published model without its nodes, and so without its defect.
 
     With N = capacity, C_j = current_j and k = change_limit (none: infinite), job j's count lies between
     ``L_j = max(0, C_j - k)`` and ``U_j = min(max_nodes_j, N, C_j + k)``.

@@ -26,17 +26,17 @@ class Formulation(Protocol):
 
     @property
     def needs_sos(self) -> bool:
-        """Whether the model holds special ordered sets, which not every solver takes."""
+        """True if the model holds special ordered sets, which not every solver takes."""
         ...
 
     @property
     def needs_continuous(self) -> bool:
-        """Whether the model has columns that are not integer, which solvers of pure integer models do not take."""
+        """True if the model has columns that are not integer, which solvers of pure integer models do not take."""
         ...
 
     @property
     def change_limited(self) -> bool:
-        """Whether its optimum is that of the problem with ``published_change_limit(capacity)`` added."""
+        """True if its optimum is that of the problem with ``published_change_limit(capacity)`` added."""
         ...
 
     def build(self, problem: AllocationProblem) -> LinearModel:

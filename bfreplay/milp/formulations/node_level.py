@@ -12,7 +12,7 @@ from bfreplay.milp.problem import AllocationProblem
 
 
 class NodeLevel:
-    """Which node goes to which job, with the true optimum and far fewer, tighter rows than ``published``.
+    """Formulation over single nodes, with the true optimum and far fewer, tighter rows than ``published``.
 
     It differs from the published program in this: there is a count variable; the nodes that change hands are
     counted from ``x`` and the map held now, without a binary for each; one pair of binaries says both whether a job

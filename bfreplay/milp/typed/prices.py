@@ -71,7 +71,7 @@ _NO_PIVOT = 1e-11
 
 @compiled
 def best_choices(choices: Choices, price: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """What every job chooses for itself with nodes at ``price (T,)``: ``(choice (J,), what it is worth (J,))``.
+    """Return the choice of every job by itself with nodes at ``price (T,)``: ``(choice (J,), what it is worth (J,))``.
 
     Among equals the first.
     """

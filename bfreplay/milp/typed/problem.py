@@ -143,7 +143,7 @@ class TypedSolution:
 
 
 def violation(problem: TypedProblem, types: NDArray[np.int64], counts: NDArray[np.int64]) -> str:
-    """What is wrong with an answer in one sentence, or an empty string when it is feasible.
+    """Return what is wrong with an answer in one sentence, or an empty string when it is feasible.
 
     Parameters
     ----------

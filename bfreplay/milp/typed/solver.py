@@ -27,7 +27,7 @@ from bfreplay.registry import one_line
 
 
 class Settled(NamedTuple):
-    """What HiGHS found.
+    """Answer of HiGHS.
 
     Parameters
     ----------

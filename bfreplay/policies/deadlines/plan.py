@@ -31,7 +31,7 @@ class Steps(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a job gets, and when it is done.
+    """Nodes of a job over time, and its finish.
 
     Parameters
     ----------
