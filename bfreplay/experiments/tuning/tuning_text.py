@@ -97,7 +97,7 @@ def answer_of(
     options = f"Use --t-fwd {t_fwd} --max-parallel {found.max_parallel}"
     return [
         f"{options}: {_worth(found, validation, surfaces[1])}.",
-        f"{_flatness(found)}{_number(grid, found)}.",
+        f"{_flatness(grid, found)}{_number(grid, found)}.",
     ]
 
 
@@ -124,7 +124,9 @@ def _beside(found: Recommendation, validation: Validation, measure: str) -> str:
     return f"as much as {would}" if validation.loss < _NOTHING else f"{lost} less than {would}"
 
 
-def _flatness(found: Recommendation) -> str:
+def _flatness(grid: Grid, found: Recommendation) -> str:
+    if len(grid.t_fwd) == 1:
+        return f"No T_fwd but {seconds(grid.t_fwd[0])} was tried, so nothing is known about other values"
     column = next(each for each in found.columns if each.max_parallel == found.max_parallel)
     flat = column.flat[0]
     near = f"{100 * FLAT[0]:g}"
