@@ -250,8 +250,9 @@ def _read_run(folder: Path, below: Path) -> ListedRun:
     except FileNotFoundError as error:
         return ListedRun(name or str(folder.resolve()), folder, None, f"{Path(error.filename).name} is missing")
     except (BfreplayError, OSError) as error:
-        file = Path(getattr(error, "file", None) or folder)
-        text = f"{'' if file == folder else f'{file.name}: '}{str(error).splitlines()[0]}"
+        place = Path(getattr(error, "file", None) or folder)
+        where = "" if place == folder else f"{place.name}: "
+        text = f"{where}{str(error).splitlines()[0]}"
         return ListedRun(name or str(folder.resolve()), folder, None, text)
 
 
