@@ -10,7 +10,7 @@ import numpy as np
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, by_run, join_text, sentence, tag
+from bfreplay.report.figures.marks import by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
 from bfreplay.runs.explain.saved_tables import higher_is_better
@@ -70,20 +70,15 @@ def draw(found: Mapping[str, BestScore]) -> Figure:
 
 def page(found: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
-    traces: list[Trace] = [
-        {
-            "type": "scatter", "mode": "lines", "name": tag(label, "best score"),
-            "steps": {
-                "series": tag(label, "best score"),
-                "statistic": "most" if each.higher_is_better else "least",
-            },
-            "line": mark.page_line | {"shape": "hv"},
-            "hovertemplate": f"{tag(label, 'best score')}: %{{y:.6~g}}<extra></extra>",
-        }
+    names = {label: tag(label, "best score") for label in found}
+    traces = [
+        mark.steps(
+            names[label], f"{names[label]}: %{{y:.6~g}}", names[label], "most" if each.higher_is_better else "least"
+        )
         for mark, label, each in by_run(found)
-    ]  # fmt: skip
+    ]
     layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(found, "<br>")}}}
-    series = {tag(label, "best score"): each.best.coarse() for label, each in found.items()}
+    series = {names[label]: each.best.coarse() for label, each in found.items()}
     return PageFigure(traces, layout, series, height=320)
 
 

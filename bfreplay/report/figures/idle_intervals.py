@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, line_on_page, sentence, tag
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import amount, count, duration, percent
@@ -161,21 +161,18 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
         for mark, label, data in by_run(found):
             held = [None if math.isnan(share) else 100 * share for share in data.held_share.tolist()]
             where, hover = _bins(data), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
-            line = {**mark.page_line, "shape": "hv"}
-            name, steps = tag(label, _HELD), [*held, held[-1]]
-            x = data.edge_s.tolist()
-            traces.append(line_on_page(name, x, steps, hover, line=line, customdata=[*where, where[-1]]))
+            points = {"x": data.edge_s.tolist(), "y": [*held, held[-1]], "customdata": [*where, where[-1]]}
+            traces.append(mark.curve(tag(label, _HELD), hover, {"shape": "hv"}, **points))
     for words, mark, x, longer in _curves(found):
         hover = f"{words}, longer than %{{customdata}}: %{{y:.3~r}} %"
-        lengths = [*map(duration, x)]
-        traces.append(line_on_page(words, x, longer, hover, yaxis="y2", line=mark.page_line, customdata=lengths))
-    above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
+        traces.append(mark.curve(words, hover, x=x, y=longer, yaxis="y2", customdata=[*map(duration, x)]))
+    above = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
     if len(found) > 1:
         above = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
     layout = {
         "barmode": "stack",
         "bargap": 0,
-        "xaxis": {**page_axis(low_s, high_s), "title": {"text": _LENGTH}, "anchor": "y2"},
+        "xaxis": {"title": {"text": _LENGTH}, **page_axis(low_s, high_s), "anchor": "y2"},
         "yaxis": {**above, "domain": [0.5, 1.0]},
         "yaxis2": {"title": {"text": "in longer idle intervals, %"}, "domain": [0.0, 0.42], "range": [-2, 102]},
         "hovermode": "closest",
@@ -249,29 +246,22 @@ def _draw_node_hours(axes: Axes, data: IdleIntervals) -> None:
     axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **Mark("unallocated", 1).paper_fill)
 
 
-def _page_node_hours(data: IdleIntervals) -> list[Trace]:
-    edge = data.edge_s
+def _page_node_hours(data: IdleIntervals) -> Iterable[Trace]:
+    edge, bins, numbers = (
+        data.edge_s,
+        _bins(data),
+        zip(data.n_intervals.tolist(), data.n_allocated.tolist(), strict=True),
+    )
+    counts = [f"{count(n, 'idle interval')}, {n_allocated:,} held" for n, n_allocated in numbers]
     held, rest = data.allocated_node_us, data.idle_node_us - data.allocated_node_us
-    return [
-        {
-            "type": "bar",
-            "name": name,
-            "x": ((edge[:-1] + edge[1:]) / 2).tolist(),
-            "width": np.diff(edge).tolist(),
-            "y": (values / NODE_US_PER_HOUR).tolist(),
-            "marker": mark.page_fill,
-            "customdata": [
-                [where, f"{amount(hours)} node-hours {name}", f"{count(n, 'idle interval')}, {n_allocated:,} held"]
-                for where, hours, n, n_allocated in zip(
-                    _bins(data), (values / NODE_US_PER_HOUR).tolist(), data.n_intervals.tolist(),
-                    data.n_allocated.tolist(),
-                    strict=True,
-                )
-            ],
-            "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
-        }
-        for name, values, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unallocated", 1)))
-    ]  # fmt: skip
+    for name, node_us, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unallocated", 1))):
+        hours = (node_us / NODE_US_PER_HOUR).tolist()
+        texts = [f"{amount(each)} node-hours {name}" for each in hours]
+        yield mark.bars(
+            name, ((edge[:-1] + edge[1:]) / 2).tolist(), hours,
+            "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}", width=np.diff(edge).tolist(),
+            customdata=[[*each] for each in zip(bins, texts, counts, strict=True)],
+        )  # fmt: skip
 
 
 def _bins(data: IdleIntervals) -> list[str]:

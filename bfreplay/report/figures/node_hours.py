@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, join_text, tag
+from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, join_text, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
@@ -106,28 +106,21 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
 
 def page(found: Mapping[str, NodeHours]) -> PageFigure:
     """The same for the page, with node-hours in the hover texts."""
-    traces: list[Trace] = []
+    traces = []
     for part in _parts(found):
         shares = [data.share(part.key) for data in found.values()]
+        texts = [
+            [tag(label, part.words), f"{amount(data.hours(part.key))} node-hours", percent(share)]
+            for (label, data), share in zip(found.items(), shares, strict=True)
+        ]
+        inside = [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares]
         traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": part.words,
-                "y": list(found),
-                "x": [100 * share for share in shares],
-                "text": [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares],
-                "textposition": "inside",
-                "insidetextanchor": "middle",
-                "textangle": 0,
-                "customdata": [
-                    [tag(label, part.words), f"{amount(data.hours(part.key))} node-hours", percent(share)]
-                    for (label, data), share in zip(found.items(), shares, strict=True)
-                ],
-                "hovertemplate": "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})<extra></extra>",
-                "marker": part.mark.page_fill,
-            }
-        )
+            part.mark.bars(
+                part.words, [100 * share for share in shares], list(found),
+                "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})", customdata=texts, orientation="h",
+                text=inside, textposition="inside", insidetextanchor="middle", textangle=0,
+            )
+        )  # fmt: skip
     layout = {
         "barmode": "stack",
         "bargap": 0.35,

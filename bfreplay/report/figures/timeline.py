@@ -129,28 +129,20 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
     for mark, label, data in by_run(_with_own_idle(found)):
         name = tag(label, "idle")
         series[name] = data.idle.coarse()
-        group = {"legendgroup": name}
-        edge = {"mode": "lines", "line": {"width": 0, "shape": "hv"}, **group}
+        own, hover = Mark("idle", mark.k), "idle nodes, {}: %{{y:,.4~g}}"
+        edge: Trace = {"line": {"width": 0}, "legendgroup": name}
+        range_name, band = tag(label, "idle, least to most"), {"fill": "tonexty", "fillcolor": "@idle-range"}
         traces += [
-            _steps(name, "least", "idle nodes, least", edge | {"showlegend": False}),
-            _steps(name, "most", "idle nodes, most", edge | {
-                "fill": "tonexty", "fillcolor": "@idle-range", "name": tag(label, "idle, least to most"),
-            }),
-            _steps(name, "mean", "idle nodes, mean", {
-                "mode": "lines", "line": Mark("idle", mark.k).page_line | {"width": 1.2, "shape": "hv"},
-                "name": tag(label, "idle, mean"),
-            }),
-        ]  # fmt: skip
+            own.steps(name, hover.format("least"), name, "least", **edge, showlegend=False),
+            own.steps(range_name, hover.format("most"), name, "most", **edge, **band),
+            own.steps(tag(label, "idle, mean"), hover.format("mean"), name, line={"width": 1.2}),
+        ]
     for mark, label, data in by_run(found):
         name = tag(label, "held")
         series[name] = data.held.coarse()
-        own: Trace = {
-            "mode": "lines", "line": mark.page_line | {"width": 1.4, "shape": "hv"},
-            "name": tag(label, "held by jobs, mean"),
-        }  # fmt: skip
-        if len(found) == 1:
-            own |= {"fill": "tozeroy"}
-        traces.append(_steps(name, "mean", tag(label, "nodes held by jobs, mean"), own))
+        fill = {"fill": "tozeroy"} if len(found) == 1 else {}
+        hover = f"{tag(label, 'nodes held by jobs, mean')}: %{{y:,.4~g}}"
+        traces.append(mark.steps(tag(label, "held by jobs, mean"), hover, name, line={"width": 1.4}, **fill))
     layout = {
         "xaxis": {"time": True},
         "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g", "fixedrange": True},
@@ -203,13 +195,6 @@ def _draw_idle(axes: Axes, data: Timeline, mark: Mark, label: str) -> None:
     line = mark.paper_line | {"linewidth": 1.0}
     words = tag(label, "idle" if shown.is_exact else "idle, mean")
     axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)
-
-
-def _steps(series: str, statistic: str, hover: str, trace: Trace) -> Trace:
-    return {
-        "type": "scatter", "steps": {"series": series, "statistic": statistic}, **trace,
-        "hovertemplate": f"{hover}: %{{y:,.4~g}}<extra></extra>",
-    }  # fmt: skip
 
 
 def _with_own_idle(found: Mapping[str, Timeline]) -> Mapping[str, Timeline]:

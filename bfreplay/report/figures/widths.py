@@ -19,7 +19,7 @@ from bfreplay.report.figures.axes import (
     settle,
 )
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, line_on_page, sentence, tag
+from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.figures.timeline import timeline
 from bfreplay.report.shown_values import Column, ShownTable
@@ -128,18 +128,20 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
     traces = []
     for words, mark, data in _curves(found):
         x, y = data.steps()
-        line = {**mark.page_line, "shape": "vh", "width": 2 if mark.k else 5}
+        line = {"shape": "vh", "width": 2 if mark.k else 5}
         hover = f"{words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
         nodes = [count(n, "node") for n in x]
-        traces.append(line_on_page(words, x, y, hover, line=line, opacity=1.0 if mark.k else 0.5, customdata=nodes))
+        traces.append(mark.curve(words, hover, line, x=x, y=y, opacity=1.0 if mark.k else 0.5, customdata=nodes))
     powers = powers_up_to(_largest(found), _TICKS)
-    layout: Trace = {
+    ends = [float(np.log10(0.85)), float(np.log10(max(2, _largest(found)) * 1.18))]
+    texts = [f"{n:,}" for n in powers]
+    layout = {
         "xaxis": {
-            "type": "log",
             "title": {"text": "nodes at once"},
-            "range": [float(np.log10(0.85)), float(np.log10(max(2, _largest(found)) * 1.18))],
+            "type": "log",
+            "range": ends,
             "tickvals": powers,
-            "ticktext": [f"{n:,}" for n in powers],
+            "ticktext": texts,
         },
         "yaxis": {"title": {"text": "% of the time with at least this number"}, "range": [-2, 102]},
         "hovermode": "closest",
