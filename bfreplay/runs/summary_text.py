@@ -277,7 +277,7 @@ def _session(result: RunResult) -> Iterator[_Labelled]:
     )
     if result.summary.efficiency is not None:
         parts += f"; dedicated nodes {seconds.dedicated_s:.2f}"
-    if seconds.isolated_s:
+    if result.summary.scheduling.finish_time_fairness is not None:
         parts += f"; isolated policy {seconds.isolated_s:.2f}"
     yield "Seconds", parts
     if result.folder is not None:

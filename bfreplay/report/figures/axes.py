@@ -113,8 +113,7 @@ def dress(
     axes.grid(visible=True, which="major", color="#E4E4E4", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=9)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:

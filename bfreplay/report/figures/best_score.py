@@ -10,7 +10,7 @@ import numpy as np
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import by_run, join_text, sentence, tag
+from bfreplay.report.figures.marks import by_run, of_each, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
 from bfreplay.runs.explain.saved_tables import higher_is_better
@@ -82,12 +82,8 @@ def page(found: Mapping[str, BestScore]) -> PageFigure:
     return PageFigure(traces, layout, series, height=320)
 
 
-def words(found: Mapping[str, BestScore]) -> str:
+def _words(each: BestScore) -> str:
     """Time of the best score, number of improvements, and time left."""
-    return join_text(found, (sentence(label, _words_of(each)) for label, each in found.items()))
-
-
-def _words_of(each: BestScore) -> str:
     edge_us, score = each.best.edge_us, each.best.mean
     after = duration((int(edge_us[-2]) - each.span.start_us) / 1e6)
     text = f"the best score, {value_text(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
@@ -99,4 +95,6 @@ def _title(found: Mapping[str, BestScore], line_break: str = "\n") -> str:
     return f"best score so far{line_break}({' or '.join(sorted(better))} is better)"
 
 
-BEST_SCORE: RunFigure[BestScore] = RunFigure("best-score", "Best score over time", best_score, draw, page, words)
+BEST_SCORE: RunFigure[BestScore] = RunFigure(
+    "best-score", "Best score over time", best_score, draw, page, of_each(_words)
+)

@@ -149,8 +149,7 @@ def draw_outcomes(found: OutcomeShares) -> Drawing:
     axes.set_xlabel(f"share of {n_decisions} decisions", fontsize=10)
     axes.set_title("What became of the answers", fontsize=11, loc="left")
     axes.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
     figure.legend(loc="outside right center", fontsize=9, frameon=False)
     return figure
 

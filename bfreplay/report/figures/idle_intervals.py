@@ -166,7 +166,7 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
     for words, mark, x, longer in _curves(found):
         hover = f"{words}, longer than %{{customdata}}: %{{y:.3~r}} %"
         traces.append(mark.curve(words, hover, x=x, y=longer, yaxis="y2", customdata=[*map(duration, x)]))
-    above = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
+    above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
     if len(found) > 1:
         above = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
     layout = {

@@ -184,6 +184,11 @@ def join_text(runs: Sized, sentences: Iterable[str]) -> str:
     return ("\n" if len(runs) > 1 else " ").join(sentences)
 
 
+def of_each(words: Callable[[D], str]) -> Callable[[Mapping[str, D]], str]:
+    """Words of a figure about its runs: a sentence each."""
+    return lambda found: join_text(found, (sentence(label, words(data)) for label, data in found.items()))
+
+
 def amount_of(value: float, word: str) -> str:
     """Return ``12.5 nodes``, or ``1 node``."""
     text = amount(value)

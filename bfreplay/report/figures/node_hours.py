@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, join_text, tag
+from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, of_each, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
@@ -131,11 +131,6 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
     return PageFigure(traces, layout, height=190 + 42 * len(found))
 
 
-def words(found: Mapping[str, NodeHours]) -> str:
-    """Shares of the labels, run by run."""
-    return join_text(found, (_sentence(label, data) for label, data in found.items()))
-
-
 def table(found: Mapping[str, NodeHours]) -> ShownTable:
     """A row a label, node-hours and share of each run; then what was idle."""
     columns = [Column("part", "Idle node-hours")]
@@ -161,7 +156,8 @@ def _left(data: NodeHours, part: _Part) -> float:
     return 100 * sum(data.share(before.key) for before in PARTS[: PARTS.index(part)])
 
 
-def _sentence(label: str, data: NodeHours) -> str:
+def _words(data: NodeHours) -> str:
+    """Shares of the labels."""
     share = {part.key: percent(data.share(part.key)) for part in PARTS}
     when = " during the search," if data.is_search else ""
     text = (
@@ -171,9 +167,9 @@ def _sentence(label: str, data: NodeHours) -> str:
     )
     if data.part["stalled_node_us"]:
         text += f", {share['stalled_node_us']} stalled ({HELD_NOTHING_MADE})"
-    return f"{tag(label, text)}."
+    return text
 
 
 NODE_HOURS: RunFigure[NodeHours] = RunFigure(
-    "node-hours", "Where the idle node-hours went", node_hours, draw, page, words, table
+    "node-hours", "Where the idle node-hours went", node_hours, draw, page, of_each(_words), table
 )

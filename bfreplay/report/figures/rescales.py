@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, join_text, layout_axis, tag
+from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.wording import amount, count, percent
 
@@ -171,11 +171,6 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
     return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
 
 
-def words(found: Mapping[str, Rescales]) -> str:
-    """Numbers of rescales and preemptions, their cost, and the costliest cause."""
-    return join_text(found, (_sentence(label, data) for label, data in found.items()))
-
-
 def table(found: Mapping[str, Rescales]) -> ShownTable:
     """A row a cause that occurred, and one for all of them."""
     with_samples = len(found) == 1  # of several runs there are columns enough
@@ -282,7 +277,8 @@ def _cells(data: Rescales, cause: int | None, *, with_samples: bool) -> Iterator
             yield value / data.gross_samples if data.gross_samples else None
 
 
-def _sentence(label: str, data: Rescales) -> str:
+def _words(data: Rescales) -> str:
+    """Numbers of rescales and preemptions, their cost, and the costliest cause."""
     preemptions = count(data.total("preempted"), "preemption")
     text = f"{count(data.total('scaled_up'), 'rescale')} up, {data.total('scaled_down'):,} down, {preemptions}"
     rescale, preempt = data.total("rescale_cost"), data.total("preemption_cost")
@@ -297,9 +293,9 @@ def _sentence(label: str, data: Rescales) -> str:
         if open_share > 1e-9:
             when = "when the job left or the window ended"
             text += f"; {percent(open_share)} of the charges had not been worked off {when}"
-    return f"{tag(label, text)}."
+    return text
 
 
 RESCALES: RunFigure[Rescales] = RunFigure(
-    "rescales", "Rescales and preemptions, and what they cost", rescales, draw, page, words, table
+    "rescales", "Rescales and preemptions, and what they cost", rescales, draw, page, of_each(_words), table
 )
