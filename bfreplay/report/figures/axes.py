@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC
 from itertools import chain
 from math import log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from bfreplay.report.figures.calendar_ticks import calendar_ticks
@@ -72,14 +72,7 @@ def legend_below(figure: Figure) -> None:
 
 def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
     """At right the same heights times ``factor``."""
-
-    def forward(y: Any) -> Any:
-        return y * factor
-
-    def backward(y: Any) -> Any:
-        return y / factor
-
-    right = axes.secondary_yaxis("right", functions=(forward, backward))
+    right = axes.secondary_yaxis("right", functions=(lambda y: y * factor, lambda y: y / factor))
     right.yaxis.set_major_formatter(formatter)
     right.set_ylabel(label, fontsize=10)
     right.tick_params(labelsize=9)

@@ -36,14 +36,8 @@ _OF_JOBS = (
     Column("held_node_hours", "held, node-hours", "amount"),
     Column("held_share", "held, share", "percent"),
 )
-_SUMS = {
-    "n_intervals": np.int64,
-    "n_censored": np.int64,
-    "n_allocated": np.int64,
-    "idle_node_us": np.float64,
-    "allocated_node_us": np.float64,
-}
-"""Columns that are added up, and what holds their sums."""
+_SUMS = ("n_intervals", "n_censored", "n_allocated", "idle_node_us", "allocated_node_us")
+"""Columns that are added up."""
 _Edges = tuple[float, float | None]
 
 
@@ -105,24 +99,16 @@ def idle_intervals(run: RunResult) -> IdleIntervals:
     Raises
     ------
     NothingToShowError
-        The run was made before idle intervals were recorded, or no node was idle at any time.
+        No node was idle at any time.
     """
-    if not run.has_table("idle_intervals"):
-        raise NothingToShowError(
-            "the run was made before the idle intervals were recorded",
-            file=run.folder,
-            fix="replay it again with this version of bfreplay",
-        )
     table = run.table("idle_intervals")
     if not table.num_rows:
         raise NothingToShowError("no node was idle at any time of the window, so there are no idle intervals")
     # more node time than 64 bits hold is in several rows of one bin
-    over_s, first, bins = np.unique(np.asarray(table["over_s"]), return_index=True, return_inverse=True)
-    up_to_s = np.asarray(table["up_to_s"].fill_null(math.inf), dtype=np.float64)[first]
-    sums = {name: np.zeros(over_s.size, dtype=kind) for name, kind in _SUMS.items()}
-    for name, of_bin in sums.items():
-        np.add.at(of_bin, bins, np.asarray(table[name]))
-    return IdleIntervals(over_s, up_to_s, **sums)
+    frame = table.to_pandas().astype({"idle_node_us": np.float64, "allocated_node_us": np.float64})
+    by_bin = frame.groupby("over_s")
+    sums, up_to_s = by_bin[list(_SUMS)].sum(), by_bin["up_to_s"].first().fillna(math.inf)
+    return IdleIntervals(up_to_s.index.to_numpy(), up_to_s.to_numpy(), *(sums[name].to_numpy() for name in _SUMS))
 
 
 def draw(found: Mapping[str, IdleIntervals]) -> Figure:

@@ -88,7 +88,7 @@ def trials(run: RunResult) -> Trials:
         No trial has both hyper-parameters and a score.
     """
     frame = jobs_frame(run)
-    if not run.record.inputs.jobs.of_source or "params" not in frame:
+    if not run.record.inputs.jobs.of_source:
         raise NotForThisRunError("the run is not of a campaign with hyper-parameters")
     known = frame.dropna(subset=["params", "best_score"])
     higher = higher_is_better(run) is not False

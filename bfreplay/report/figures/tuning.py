@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,10 +140,9 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
     numbers = record.grid.max_parallel
     for line in lines:
         k = numbers.index(line.max_parallel)
-        look: Trace = {
-            "color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5,
-            "markerfacecolor": OKABE_ITO[k % len(OKABE_ITO)] if line.part == "tuning" else "white", "clip_on": False,
-        }  # fmt: skip
+        fill = {} if line.part == "tuning" else {"markerfacecolor": "white"}
+        look: Trace = {"color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKERS[k % len(MARKERS)], **fill}
+        look |= {"markersize": 4.5, "clip_on": False}
         is_mine = line.max_parallel == recommended.max_parallel
         label = f"{count(line.max_parallel, 'job')} at once" if line.part == "tuning" else None
         axes.plot(line.t_fwd_s, line.share, linestyle=_PARTS[line.part][1], linewidth=2.0 if is_mine else 1.2,
@@ -182,14 +181,8 @@ def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
 
 def _stretch(axes: Axes, low: float) -> None:
     """Heights by the root of the distance from 100 %, which enlarges tenths of a percent at the top."""
-
-    def forward(y: Any) -> Any:
-        return -np.sqrt(np.maximum(100.0 - np.asarray(y, dtype=np.float64), 0.0))
-
-    def backward(root: Any) -> Any:
-        return 100.0 - np.asarray(root, dtype=np.float64) ** 2
-
-    axes.set_yscale("function", functions=(forward, backward))
+    functions = (lambda y: -np.sqrt(np.maximum(100.0 - y, 0.0)), lambda root: 100.0 - root**2)
+    axes.set_yscale("function", functions=functions)
     ticks = [each for each in _TICKS if each >= low]
     axes.set_yticks(ticks or [100.0], labels=[f"{each:g}" for each in ticks or [100.0]])
     axes.set_ylim(low - 0.05 * (100.0 - low) - 0.01, 100.0)

@@ -94,14 +94,8 @@ def widths(run: RunResult) -> Widths:
     Raises
     ------
     NothingToShowError
-        The run was made before the number of idle nodes was recorded, or no node was idle at any time.
+        No node was idle at any time.
     """
-    if not run.has_table("pool"):
-        raise NothingToShowError(
-            "the run was made before the number of idle nodes was recorded at all times",
-            file=run.folder,
-            fix="replay it again with this version of bfreplay",
-        )
     nodes = timeline(run)
     if not nodes.idle.most.any():
         raise NothingToShowError("no node was idle at any time of the window")

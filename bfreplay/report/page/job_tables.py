@@ -111,7 +111,7 @@ def jobs_table(run: RunResult) -> ShownTable:
     if run.record.inputs.jobs.of_source:
         columns += _SCORES
     frame = jobs_frame(run)
-    if "deadline" in frame and frame["deadline"].notna().any():
+    if frame["deadline"].notna().any():
         answers["deadline"] = frame["deadline"]
         answers["deadline_met"] = frame["deadline_met"].map({True: "yes", False: "no"}, na_action="ignore")
         columns += _DEADLINE
