@@ -9,13 +9,7 @@ from bfreplay.runs.metrics import share_at_least
 from bfreplay.runs.run_record import Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.runs.scheduling_metrics import (
-    cluster_of,
-    instant_words,
-    is_about_scheduling,
-    scheduling_lines,
-    window_words,
-)
+from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, scheduling_lines, window_words
 from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, percent, signed_amount
 
 _Labelled = tuple[str, str]
@@ -168,10 +162,7 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
     yield "Jobs", _statuses(summary.jobs) or "none submitted in the window"
     yield from _job_times(summary)
     yield from _scores(summary, start_us)
-    if is_about_scheduling(record):
-        yield from scheduling_lines(record)
-    elif summary.scheduling.finish_time_fairness is not None:
-        yield from (each for each in scheduling_lines(record) if each[0] == "Fairness")
+    yield from scheduling_lines(record)
     rescales = (
         f"{summary.n_scale_ups:,} up, {summary.n_scale_downs:,} down, {count(summary.n_preemptions, 'preemption')}"
     )

@@ -9,6 +9,8 @@ from math import log10
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from bfreplay.report.figures.calendar_ticks import calendar_ticks
 from bfreplay.report.figures.marks import Trace
 
@@ -72,7 +74,7 @@ def legend_below(figure: Figure) -> None:
 
 def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
     """At right the same heights times ``factor``."""
-    right = axes.secondary_yaxis("right", functions=(lambda y: y * factor, lambda y: y / factor))
+    right = axes.secondary_yaxis("right", functions=(lambda y: np.multiply(y, factor), lambda y: np.divide(y, factor)))
     right.yaxis.set_major_formatter(formatter)
     right.set_ylabel(label, fontsize=10)
     right.tick_params(labelsize=9)
@@ -153,6 +155,13 @@ def powers_of_two(axes: Axes, largest: int, room_for: int) -> None:
     axes.set_xticks(powers, labels=[f"{n:,}" for n in powers])
     axes.set_xticks([], minor=True)
     axes.set_xlim(0.85, max(2, largest) * 1.18)
+
+
+def page_powers(largest: int, room_for: int) -> Trace:
+    """The same axis for Plotly."""
+    powers = powers_up_to(largest, room_for)
+    ends = [log10(0.85), log10(max(2, largest) * 1.18)]
+    return {"type": "log", "range": ends, "tickvals": powers, "ticktext": [f"{n:,}" for n in powers]}
 
 
 def plain_tick(value: float, _position: float) -> str:

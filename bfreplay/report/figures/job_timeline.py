@@ -13,15 +13,7 @@ from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, s
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
 from bfreplay.report.figures.marks import LIGHT, Trace, of_each
-from bfreplay.report.figures.over_time import (
-    Part,
-    StepSeries,
-    draw_time_axis,
-    even_columns,
-    named_rows,
-    outer_part,
-    rows_page,
-)
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, named_rows, outer_part, rows_page
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.wording import amount, count
 
@@ -129,7 +121,7 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     scale = Normalize(0.0, max(data.most for data in found.values()))
     panels = panels_below(figure, heights)
     for axes, height, (label, data) in zip(panels, heights, found.items(), strict=True):
-        edges = even_columns(data.span.start_us, data.span.end_us, _COLUMNS)
+        edges = data.span.columns(_COLUMNS)
         start, end = (float(day) for day in span.days(edges[[0, -1]]))
         heat = np.array([row.nodes.in_columns(edges).mean for row in data.rows])
         axes.imshow(

@@ -148,6 +148,10 @@ class Part:
         """Days since 1970-01-01 UTC, or since the start of the window where times are relative."""
         return np.asarray(time_us - (self.start_us if self.is_relative else 0), dtype=np.float64) / DAY_US
 
+    def columns(self, most: int) -> NDArray[np.int64]:
+        """Edges of its ``even_columns``."""
+        return even_columns(self.start_us, self.end_us, most)
+
     def inside(self, start_us: int, end_us: int) -> Part:
         """The part between two times.
 

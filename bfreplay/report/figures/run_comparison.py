@@ -12,18 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, new_figure, panels_below, settle
 from bfreplay.report.figures.figure import Figure, PageFigure
-from bfreplay.report.figures.marks import (
-    BLUE,
-    LINES,
-    PALE_BLUE,
-    ROWS,
-    Mark,
-    Trace,
-    axis,
-    in_lines,
-    layout_axis,
-    run_number,
-)
+from bfreplay.report.figures.marks import BLUE, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis, run_number
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS
@@ -309,7 +298,7 @@ def _draw_cumulative(axes: Axes, data: Differences) -> None:
     line, low, high = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
     if np.isfinite(data.low).all():
         axes.fill_between(days, low, high, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then")
-    axes.plot(days, line, color=BLUE, linewidth=1.8, linestyle=LINES[0], label="sum up to then")
+    axes.plot(days, line, color=BLUE, linewidth=1.8, label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
 
 

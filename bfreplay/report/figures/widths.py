@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import (
-    dress,
-    legend_below,
-    new_figure,
-    plain_tick,
-    powers_of_two,
-    powers_up_to,
-    settle,
-)
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_powers, plain_tick, powers_of_two, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import StepSeries
@@ -126,17 +118,8 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
         hover = f"{words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
         nodes = [count(n, "node") for n in x]
         traces.append(mark.curve(words, hover, line, x=x, y=y, opacity=1.0 if mark.k else 0.5, customdata=nodes))
-    powers = powers_up_to(_largest(found), _TICKS)
-    ends = [float(np.log10(0.85)), float(np.log10(max(2, _largest(found)) * 1.18))]
-    texts = [f"{n:,}" for n in powers]
     layout = {
-        "xaxis": {
-            "title": {"text": "nodes at once"},
-            "type": "log",
-            "range": ends,
-            "tickvals": powers,
-            "ticktext": texts,
-        },
+        "xaxis": {"title": {"text": "nodes at once"}, **page_powers(_largest(found), _TICKS)},
         "yaxis": {"title": {"text": "% of the time with at least this number"}, "range": [-2, 102]},
         "hovermode": "closest",
     }

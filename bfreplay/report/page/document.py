@@ -17,15 +17,7 @@ from bfreplay.report.figures.marks import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cards import Card, comparison_cards, have_same_jobs, run_cards, shown_until_s, warnings_card
 from bfreplay.report.page.cautions import cautions, ledger_check
-from bfreplay.report.page.sections import (
-    FIRST_ROWS,
-    Cell,
-    PageTable,
-    Section,
-    figure_sections,
-    job_sections,
-    packed_steps,
-)
+from bfreplay.report.page.sections import FIRST_ROWS, Cell, PageTable, Section, figure_sections, job_sections
 from bfreplay.report.page.templates import HERE, template
 from bfreplay.report.shown_values import Column, exact
 from bfreplay.result_folders.records import JsonObject
@@ -200,17 +192,7 @@ def html_of(page: Page) -> str:
     """Return the whole file."""
     from plotly.offline import get_plotlyjs
 
-    start_us = page.window["start_us"]
-    figures = {
-        section.name: {
-            "traces": section.figure.traces,
-            "layout": section.figure.layout,
-            "height": section.figure.height,
-            "series": {name: packed_steps(series, start_us) for name, series in section.figure.series.items()},
-        }
-        for section in page.sections
-        if section.figure is not None
-    }
+    figures = {section.name: section.packed(page.window["start_us"]) for section in page.sections}
     return template("page.html.j2").render(
         page=page,
         first_rows=FIRST_ROWS,
@@ -221,7 +203,7 @@ def html_of(page: Page) -> str:
         plotly=Markup(_inside_script(get_plotlyjs())),
         scripts=[script(name) for name in _SCRIPTS],
         last_script=script(_AFTER_PLOTLY),
-        figures=_json(figures),
+        figures=_json({name: figure for name, figure in figures.items() if figure is not None}),
         window=_json({key: value for key, value in page.window.items() if key != "start_us"}),
         **page_parts(),
     )
