@@ -68,7 +68,9 @@ def _pages(folder: Path):
 
     def compared(file: Path) -> Path:
         compare(*runs, out=folder / "comparison")
-        return write_comparison_report(runs, RunComparison.load(folder / "comparison"), file)
+        return write_comparison_report(
+            dict(zip("ABC", runs, strict=True)), file, RunComparison.load(folder / "comparison")
+        )
 
     yield "three compared", compared
 

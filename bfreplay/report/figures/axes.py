@@ -9,8 +9,6 @@ from math import log10
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-import numpy as np
-
 from bfreplay.report.figures.calendar_ticks import calendar_ticks
 from bfreplay.report.figures.marks import Trace
 
@@ -70,15 +68,6 @@ def legend_below(figure: Figure) -> None:
             break
         legend.remove()
     figure.set_figheight(figure.get_figheight() + max(0.0, size.height / figure.dpi - _LEGEND_ROW))
-
-
-def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
-    """At right the same heights times ``factor``."""
-    right = axes.secondary_yaxis("right", functions=(lambda y: np.multiply(y, factor), lambda y: np.divide(y, factor)))
-    right.yaxis.set_major_formatter(formatter)
-    right.set_ylabel(label, fontsize=10)
-    right.tick_params(labelsize=9)
-    right.spines["right"].set_visible(False)
 
 
 def dress(
@@ -172,12 +161,6 @@ def plain_tick(value: float, _position: float) -> str:
 def log_tick(value: float, _position: float) -> str:
     """``0.05``, ``1``, ``2,000``: numbers on a logarithmic axis."""
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
-
-
-def percent_tick(value: float, _position: float) -> str:
-    """``5%``, ``2.5%``."""
-    percent = value * 100
-    return f"{percent:.0f}%" if abs(percent - round(percent)) < 1e-9 else f"{percent:.1f}%"
 
 
 SPANS = (

@@ -77,7 +77,9 @@ def page(run, comparison, tmp_path_factory):
     def made(name):
         file = folder / f"{name}.html"
         if name == "three":
-            write_comparison_report([run(each) for each in _THREE], comparison(), file)
+            write_comparison_report(
+                {label: run(each) for label, each in zip("ABC", _THREE, strict=True)}, file, comparison()
+            )
         else:
             write_report(run(name), file)
         return file
