@@ -177,9 +177,9 @@ def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_
     u = efficiency.u
     undefined = f"undefined: the same jobs process nothing on {nodes}"
     yield "U", undefined if u is None else f"{amount(u)} of the samples that {nodes} would process in this window"
-    mine, theirs = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
-    if mine is not None and theirs is not None:
-        here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
+    own_us, other_us = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
+    if own_us is not None and other_us is not None:
+        here, there = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
         yield "", f"all jobs are done in both: after {here} here, {there} there"
 
 
@@ -215,10 +215,10 @@ def _learning(learning: LearningCost, start_us: int) -> str:
     if lost is None:
         return "nothing is processed with known curves either"
     share = f"{percent(abs(lost))} {'fewer' if lost >= 0 else 'more'} samples than with known curves"
-    mine, theirs = learning.last_finish_us, learning.known_last_finish_us
-    if mine is None or theirs is None:
+    own_us, other_us = learning.last_finish_us, learning.known_last_finish_us
+    if own_us is None or other_us is None:
         return share
-    here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
+    here, there = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
     return f"{share}; all jobs are done after {here}, with known curves after {there}"
 
 

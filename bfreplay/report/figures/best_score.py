@@ -13,7 +13,6 @@ from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowErro
 from bfreplay.report.figures.marks import by_run, of_each, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
-from bfreplay.runs.explain.saved_tables import higher_is_better
 from bfreplay.runs.metrics import value_text
 from bfreplay.wording import count, duration
 
@@ -44,7 +43,7 @@ def best_score(run: RunResult) -> BestScore:
     """Best score so far; NothingToShowError without scores."""
     if not (run.record.inputs.jobs.of_source and run.has_table("reports")):
         raise NotForThisRunError("the run is not of a campaign")
-    higher = higher_is_better(run) is not False
+    higher = run.record.inputs.jobs.higher_is_better
     time_us, score, job = best_so_far(run, higher)
     span = Part.of_record(run.record)
     is_last = np.append(time_us[1:], span.end_us) > time_us  # of several at one instant, and none at the very end

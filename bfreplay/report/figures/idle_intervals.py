@@ -18,6 +18,7 @@ from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import amount, count, duration, percent
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -38,7 +39,6 @@ _OF_JOBS = (
 )
 _SUMS = ("n_intervals", "n_censored", "n_allocated", "idle_node_us", "allocated_node_us")
 """Columns that are added up."""
-_Edges = tuple[float, float | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,18 +179,20 @@ def words(found: Mapping[str, IdleIntervals]) -> str:
 
 def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
     """A row a bin; bins of runs on different logs are side by side."""
+    import pandas as pd
+
     is_one_log = _is_one_log(found)
     columns = [Column("over_s", "Longer than", "seconds"), Column("up_to_s", "Up to", "seconds")]
-    values: list[dict[_Edges, Any]] = []  # of each column after these, by bin
+    cells: list[pd.Series[Any]] = []  # of each column after these, by bin
     for k, (label, data) in enumerate(found.items()):
         shown = [(column, label) for column in _OF_JOBS]
         if k == 0 or not is_one_log:
             shown = [*((column, "" if is_one_log else label) for column in _OF_LOG), *shown]
         columns += [column.of_run(name) for column, name in shown]
-        cells = _cells(data)
-        values += [cells[column.key] for column, _ in shown]
-    edges = sorted({each for of_bin in values for each in of_bin}, key=lambda each: (each[0], each[1] or math.inf))
-    rows = [[*each, *(of_bin.get(each) for of_bin in values)] for each in edges]
+        of_run = _cells(data)
+        cells += [of_run[column.key] for column, _ in shown]
+    bins = pd.concat(cells, axis=1).sort_index().reset_index()
+    rows = bins.astype(object).where(bins.notna() & (bins != math.inf), None).to_numpy().tolist()
     caption = "Idle intervals by length; of one cut by an edge of the window the length seen, a lower bound"
     return ShownTable(caption, tuple(columns), rows)
 
@@ -260,20 +262,19 @@ def _bins(data: IdleIntervals) -> list[str]:
     ]
 
 
-def _cells(data: IdleIntervals) -> dict[str, dict[_Edges, Any]]:
-    """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by the column's key and by bin."""
-    by_key = {
+def _cells(data: IdleIntervals) -> pd.DataFrame:
+    """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by bin; ``object`` keeps counts whole beside bins of another log."""
+    import pandas as pd
+
+    cells = {
         "n_intervals": data.n_intervals,
         "n_censored": data.n_censored,
         "idle_node_hours": data.idle_node_us / NODE_US_PER_HOUR,
         "n_allocated": data.n_allocated,
         "held_node_hours": data.allocated_node_us / NODE_US_PER_HOUR,
         "held_share": data.held_share,
-        "up_to_s": data.up_to_s,
     }
-    known = {key: [each if math.isfinite(each) else None for each in values.tolist()] for key, values in by_key.items()}
-    edges = list(zip(data.over_s.tolist(), known["up_to_s"], strict=True))
-    return {key: dict(zip(edges, values, strict=True)) for key, values in known.items()}
+    return pd.DataFrame(cells, index=pd.MultiIndex.from_arrays([data.over_s, data.up_to_s]), dtype=object)
 
 
 def _log_sentence(label: str, data: IdleIntervals) -> str:

@@ -70,9 +70,9 @@ class NodeGantt:
 
     def series_of(self, node: int) -> StepSeries:
         """Number of the job that held the node, from 1 on, at any time of the window; 0 for none."""
-        mine = self.node == node
-        edges = np.column_stack([self.from_us[mine], self.to_us[mine]]).ravel()
-        heights = np.column_stack([self.job[mine] + 1, np.zeros(int(mine.sum()), dtype=np.int64)]).ravel()
+        is_node = self.node == node
+        edges = np.column_stack([self.from_us[is_node], self.to_us[is_node]]).ravel()
+        heights = np.column_stack([self.job[is_node] + 1, np.zeros(int(is_node.sum()), dtype=np.int64)]).ravel()
         edges = np.concatenate([[self.span.start_us], edges, [self.span.end_us]])
         heights = np.concatenate([[0], heights])
         there = np.diff(edges) > 0

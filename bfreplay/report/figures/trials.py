@@ -16,7 +16,7 @@ from bfreplay.report.figures.axes import legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, of_each, tag
 from bfreplay.report.figures.over_time import domains
-from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame
+from bfreplay.runs.explain.saved_tables import jobs_frame
 from bfreplay.runs.metrics import value_text
 from bfreplay.wording import amount, count
 
@@ -91,7 +91,7 @@ def trials(run: RunResult) -> Trials:
     if not run.record.inputs.jobs.of_source:
         raise NotForThisRunError("the run is not of a campaign with hyper-parameters")
     known = frame.dropna(subset=["params", "best_score"])
-    higher = higher_is_better(run) is not False
+    higher = run.record.inputs.jobs.higher_is_better
     known = known.sort_values("best_score", ascending=higher, kind="stable").tail(_MOST_TRIALS)
     params = [json.loads(text) for text in known["params"]]
     names = sorted({name for each in params for name in each})

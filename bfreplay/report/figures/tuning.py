@@ -99,8 +99,8 @@ def number_lines(record: TuningRecord) -> list[NumberLine]:
 
 def flat_range(record: TuningRecord) -> tuple[float, float] | None:
     """Fixed times that are nearly as good as the best one, for the recommended max_parallel."""
-    mine = next(each for each in record.columns if each.max_parallel == record.recommended.max_parallel)
-    flat = mine.flat[0]
+    column = next(each for each in record.columns if each.max_parallel == record.recommended.max_parallel)
+    flat = column.flat[0]
     return None if flat is None else (float(flat[0]), float(flat[1]))
 
 
@@ -143,10 +143,10 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
         fill = {} if line.part == "tuning" else {"markerfacecolor": "white"}
         look: Trace = {"color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKERS[k % len(MARKERS)], **fill}
         look |= {"markersize": 4.5, "clip_on": False}
-        is_mine = line.max_parallel == recommended.max_parallel
+        is_recommended = line.max_parallel == recommended.max_parallel
         label = f"{count(line.max_parallel, 'job')} at once" if line.part == "tuning" else None
-        axes.plot(line.t_fwd_s, line.share, linestyle=_PARTS[line.part][1], linewidth=2.0 if is_mine else 1.2,
-                  label=label, zorder=4 if is_mine else 3, **look)  # fmt: skip
+        axes.plot(line.t_fwd_s, line.share, linestyle=_PARTS[line.part][1], linewidth=2.0 if is_recommended else 1.2,
+                  label=label, zorder=4 if is_recommended else 3, **look)  # fmt: skip
         if line.auto is not None:
             axes.plot([auto_at], [line.auto], linestyle="none", zorder=3, label=None if fixed.size else label, **look)
     column = numbers.index(recommended.max_parallel)
