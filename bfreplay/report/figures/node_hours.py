@@ -86,7 +86,7 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
     axes = figure.subplots()
     for part in _parts(found):
         shares = [data.share(part.key) for data in found.values()]
-        lefts = [_left(data, part) for data in found.values()]
+        lefts = [_left_edge(data, part) for data in found.values()]
         axes.barh(range(len(found)), [100 * share for share in shares], left=lefts, height=0.62, label=part.words,
                   **part.mark.paper_fill)  # fmt: skip
         for row, (share, left) in enumerate(zip(shares, lefts, strict=True)):
@@ -152,7 +152,7 @@ def _parts(found: Mapping[str, NodeHours]) -> list[_Part]:
     return [part for part in PARTS if any(data.part[part.key] for data in found.values())]
 
 
-def _left(data: NodeHours, part: _Part) -> float:
+def _left_edge(data: NodeHours, part: _Part) -> float:
     return 100 * sum(data.share(before.key) for before in PARTS[: PARTS.index(part)])
 
 

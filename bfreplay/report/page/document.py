@@ -173,7 +173,7 @@ def html_of(page: Page) -> str:
     """Return the whole file."""
     from plotly.offline import get_plotlyjs
 
-    figures = {section.name: section.packed(page.window["start_us"]) for section in page.sections}
+    figures = {section.name: section.pack(page.window["start_us"]) for section in page.sections}
     return template("page.html.j2").render(
         page=page,
         first_rows=FIRST_ROWS,

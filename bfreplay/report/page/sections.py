@@ -138,7 +138,7 @@ class Section:
     tables: list[PageTable] = field(default_factory=list)
     folded: bool = True
 
-    def packed(self, start_us: int) -> JsonObject | None:
+    def pack(self, start_us: int) -> JsonObject | None:
         """Figure as a JSON document, with its series packed; ``start_us`` as for ``packed_steps``."""
         if self.figure is None:
             return None
