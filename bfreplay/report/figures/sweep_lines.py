@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -167,7 +166,7 @@ def _lines(
 def _cells(table: pd.DataFrame, name: str) -> list[Any]:
     """Values of a column, or of a parameter in its texts; ``None`` where there is none."""
     if name in table:
-        return [None if _is_missing(cell) else cell for cell in table[name].tolist()]
+        return list(table[name].astype(object).where(table[name].notna(), None))
     column, dot, parameter = name.partition(".")
     if not dot or column not in table:
         raise _no_column(table, name)
@@ -179,12 +178,6 @@ def _cells(table: pd.DataFrame, name: str) -> list[Any]:
             fix="name a parameter that is in them, or the column",
         )  # fmt: skip
     return found
-
-
-def _is_missing(cell: object) -> bool:
-    return (
-        cell is None or (isinstance(cell, float) and math.isnan(cell)) or type(cell).__name__ in ("NAType", "NaTType")
-    )
 
 
 def _parameter(cell: object, name: str) -> Any:
