@@ -51,10 +51,10 @@ from bfreplay.result_folders.comparison import (
     Estimate,
     HourMeasure,
     JobDifferences,
-    RunComparison,
     RunDifference,
     SamplesDifference,
 )
+from bfreplay.result_folders.comparison import RunComparison as RunComparison
 from bfreplay.result_folders.records import COMPARISON, JsonObject, table_by
 from bfreplay.result_folders.writing import new_folder, write_result
 from bfreplay.runs.comparison_words import TOTALS
