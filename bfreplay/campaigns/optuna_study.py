@@ -148,7 +148,7 @@ class OptunaStudy:
         trial = self._trials[number]
         trial.report(score, step=epoch)
         self._has_reported.add(number)
-        return Advice.PRUNE if trial.should_prune() else Advice.GO_ON
+        return Advice.PRUNE if trial.should_prune() else Advice.CONTINUE
 
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
         """Tell the study how a trial ended."""

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from bfreplay.documents import Json
+from bfreplay.result_folders.former_names import note_former
 from bfreplay.workload import Ending
 
 
@@ -72,10 +73,19 @@ class TrialState(StrEnum):
     STOPPED = Ending.STOPPED.value
 
 
+class _FormerAdvice:
+    """``Advice.GO_ON``: former name of ``Advice.CONTINUE``, accepted for one release."""
+
+    def __get__(self, _: object, advice: type[Advice]) -> Advice:
+        note_former("'Advice.GO_ON' is called 'Advice.CONTINUE' now")
+        return advice.CONTINUE
+
+
 class Advice(StrEnum):
     """A pruner's answer for a trial that has reported."""
 
-    GO_ON = "go on"
+    GO_ON = _FormerAdvice()
+    CONTINUE = "continue"
     PRUNE = "prune"
     WAIT = "wait"  # give up the nodes until the pruner promotes or prunes it
 

@@ -156,7 +156,7 @@ class CampaignSource:
             return Verdict(ending=Ending.FAILED)
         epoch = int(mark.epochs)
         score = self._score(trial, epoch)
-        advice = self._pruner.advise(trial.number, epoch, score) if mark.for_pruner else Advice.GO_ON
+        advice = self._pruner.advise(trial.number, epoch, score) if mark.for_pruner else Advice.CONTINUE
         if not isinstance(advice, Advice):
             raise BfreplayError(f"the pruner's advice is {advice!r}, not one of {', '.join(Advice.__members__)}")
         if advice is Advice.PRUNE:

@@ -28,7 +28,7 @@ class NoPruner:
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
         """Go on."""
-        return Advice.GO_ON
+        return Advice.CONTINUE
 
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
         """Nothing to remember."""
@@ -132,7 +132,7 @@ class Asha(Rungs):
         cost = self._sign * score
         insort(costs, cost)
         n_better = bisect_left(costs, cost)
-        return Advice.GO_ON if n_better < n_best(len(costs), self.eta) else Advice.PRUNE
+        return Advice.CONTINUE if n_better < n_best(len(costs), self.eta) else Advice.PRUNE
 
 
 class SuccessiveHalving(Rungs):
@@ -232,7 +232,7 @@ class Median(NoPruner):
         others = self._costs.setdefault(epoch, [])
         is_worse = len(others) >= self.warmup_trials and epoch >= self.warmup_epochs and cost > median(others)
         insort(others, cost)
-        return Advice.PRUNE if is_worse else Advice.GO_ON
+        return Advice.PRUNE if is_worse else Advice.CONTINUE
 
     def describe(self) -> dict[str, object]:
         """Its parameters."""
