@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merged
+from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merge_classes
 from bfreplay.bounds.linear_program import dual_values
 from bfreplay.milp.exact.relaxation import hull_counts, relaxed_optima
 from bfreplay.workload import ElasticJob
@@ -148,15 +148,15 @@ _ALL = 1 - 1e-9
 
 def most_samples(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon) -> float:
     """Return an upper bound on the samples by the end of ``horizon``: ``max_parallel`` jobs, free rescaling."""
-    submitted = _submitted(classes, horizon)
+    submitted = _submitted_samples(classes, horizon)
     if horizon.most_idle == 0 or submitted == 0.0:
         return 0.0
-    few = merged(classes, _MOST_CLASSES)
+    few = merge_classes(classes, _MOST_CLASSES)
     cells = Cells.of(horizon, *_FINE)
     return min(submitted, _dual_value(few, max_parallel, horizon, cells, fluid_prices(few, max_parallel, cells)))
 
 
-def _submitted(classes: tuple[JobClass, ...], horizon: Horizon) -> float:
+def _submitted_samples(classes: tuple[JobClass, ...], horizon: Horizon) -> float:
     return sum(float(each.work_samples[each.submit_us < horizon.end_us].sum()) for each in classes)
 
 
@@ -168,13 +168,13 @@ class _Reach:
 
     def __init__(self, classes: tuple[JobClass, ...], max_parallel: int) -> None:
         self._classes = classes
-        self._few = merged(classes, _MOST_CLASSES)
+        self._few = merge_classes(classes, _MOST_CLASSES)
         self._max_parallel = max_parallel
         self._last: tuple[NDArray[np.int64], Prices] | None = None
 
     def includes(self, samples: float, horizon: Horizon) -> bool:
         """Return whether the upper bound on the samples by the end of ``horizon`` is at least ``samples``."""
-        submitted = _submitted(self._classes, horizon)
+        submitted = _submitted_samples(self._classes, horizon)
         if horizon.most_idle == 0 or submitted == 0.0:
             return samples <= 0.0
         if submitted < samples:
@@ -193,7 +193,7 @@ class _Reach:
         return False
 
 
-def most_admitted(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizon, *, n_known: int = 0) -> int:
+def admission_limit(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizon, *, n_known: int = 0) -> int:
     """Return the most of ``jobs`` that can be admitted, first come first served, by the end of ``horizon``.
 
     When A jobs have been admitted, all but ``max_parallel`` of them are done. So what is missing of their work is no

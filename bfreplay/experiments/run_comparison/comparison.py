@@ -275,7 +275,7 @@ def _cumulative_table(bands: Sequence[Band], labels: Sequence[str], edges: np.nd
 
 
 def causes_of(baseline: RunResult, other: RunResult) -> Causes:
-    """Decompose ``other - baseline``.
+    """Return the parts of ``other - baseline``.
 
     A run without used node-hours gets the rate of the other run: the whole difference is due to node-hours.
     """
