@@ -9,11 +9,13 @@ import numpy as np
 
 from bfreplay.datasets import load_events, read_published_jobs
 from bfreplay.experiments.parity.check import Check, check_runs
-from bfreplay.experiments.parity.recorded.bftrainer_decisions import Record, decision_records, problem_of
-from bfreplay.experiments.parity.recorded.bftrainer_replays import (
+from bfreplay.experiments.parity.recorded.bftrainer import (
     RUNS,
     PublishedReplay,
+    Record,
+    decision_records,
     objectives,
+    recorded_problem,
     recorded_questions,
     under_limit,
 )
@@ -84,13 +86,13 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
 
 def _decisions(data: Path) -> Iterator[Check]:
     def optimum(record: Record) -> float:
-        return ExactSolver().solve(problem_of(record)).objective
+        return ExactSolver().solve(recorded_problem(record)).objective
 
     def limited_optimum(record: Record) -> float:
-        return ExactSolver().solve(under_limit(problem_of(record))).objective
+        return ExactSolver().solve(under_limit(recorded_problem(record))).objective
 
     def published_answer(record: Record) -> float:
-        return objective_of(problem_of(record), np.array(record["published_counts"]))
+        return objective_of(recorded_problem(record), np.array(record["published_counts"]))
 
     for what, tolerance, ours, key, notes in (
         ("optimal objective", 1e-9, optimum, "optimal_objective", [LIMIT, TOO_LARGE]),

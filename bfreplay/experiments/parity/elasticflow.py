@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bfreplay.experiments.parity.check import Check, check_runs
-from bfreplay.experiments.parity.recorded.elasticflow_runs import (
+from bfreplay.experiments.parity.recorded.elasticflow import (
     FILES,
     ChronusRecord,
     RecordedRun,

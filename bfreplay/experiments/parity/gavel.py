@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 
 from bfreplay.experiments.parity.check import Check, check_runs, difference
-from bfreplay.experiments.parity.recorded.gavel_instances import Call, Instance, figure_11, instances, levels
-from bfreplay.experiments.parity.recorded.gavel_simulations import (
+from bfreplay.experiments.parity.recorded.gavel import (
     SCENARIOS,
+    Call,
+    Instance,
     RecordedPolicy,
     RecordedShares,
     completion_s,
+    figure_11,
+    instances,
+    levels,
     record_of,
     recorded_rounds,
     replay_scenario,

@@ -9,24 +9,27 @@ from typing import Any
 import numpy as np
 
 from bfreplay.experiments.parity.check import Check, check_runs
-from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS as PLANNED
-from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
-from bfreplay.experiments.parity.recorded.shockwave_schedules import (
+from bfreplay.experiments.parity.recorded.shockwave import (
     NAMES,
+    RECORDED,
     RERUNS,
     SIMULATED,
     TRACES,
     RecordedSchedule,
     golden,
+    level_of,
     placements,
     published_run,
     recorded_profiles,
+    recorded_shares,
     replay_jobs,
     rerun,
+    themis_rho,
     totals,
     trace_jobs,
 )
-from bfreplay.experiments.parity.recorded.shockwave_shares import RECORDED, level_of, recorded_shares, themis_rho
+from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS as PLANNED
+from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.shockwave.options import PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.experiments.parity.recorded.records import read_record
-from bfreplay.experiments.parity.recorded.shockwave_schedules import TRACES, golden, replay_jobs, trace_jobs
+from bfreplay.experiments.parity.recorded.shockwave import TRACES, golden, replay_jobs, trace_jobs
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.rounds.state import RoundState
 from bfreplay.systems.shockwave.options import PlannedOptions
