@@ -70,9 +70,7 @@ def load_workload(
     return load(path, curves, allow_code=allow_code)
 
 
-def workload_of(
-    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str], curves: str | PathLike[str] | None = None
-) -> JobSet | JobSource:
+def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str]) -> JobSet | JobSource:
     """Return jobs in whatever form they come: a set, a source, a list, or what ``load_workload`` takes.
 
     Raises
@@ -81,7 +79,7 @@ def workload_of(
         As ``load_workload``; or an object has only a part of what a job source needs.
     """
     if isinstance(jobs, str | PathLike):
-        return load_workload(jobs, curves)
+        return load_workload(jobs)
     if isinstance(jobs, type):
         raise InputError(
             f"{jobs.__name__} is a class",

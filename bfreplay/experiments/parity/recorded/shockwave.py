@@ -125,12 +125,12 @@ def placements(schedule: list[list[list[Any]]]) -> list[dict[int, list[int]]]:
     return [{job: sorted(gpus) for job, gpus in tasks} for tasks in schedule]
 
 
-def replay_jobs(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy, **settings: Any) -> RunResult:
+def replay_jobs(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy) -> RunResult:
     """Replay all jobs on this number of GPUs; the policy keeps its metrics."""
     policy.close = lambda: None  # type: ignore[method-assign]  # it would forget them
     return run_replay(
         fixed_cluster(f"v100={n_gpus}"), jobs, policy,
-        ReplaySettings(max_parallel=len(jobs), until_done=True, **settings),
+        ReplaySettings(max_parallel=len(jobs), until_done=True),
         RunSettings(efficiency=False, bound=False),
     )  # fmt: skip
 
