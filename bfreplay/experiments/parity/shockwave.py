@@ -72,8 +72,7 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     yield from _simulations(data, QUICK_SIMULATED if quick else SIMULATED)
     yield _reruns(data, QUICK_RERUNS if quick else RERUNS)
     yield _closed_loops(data)
-    yield _unique_shares(data)
-    yield _objectives(data)
+    yield from _shares(data)
     yield from _plans(data)
     if not quick:
         yield _own_plans(data)
@@ -156,25 +155,21 @@ def _closed_loops(data: Path) -> Check:
     return check_runs(what, {name: name for name in RULES}, "job", jct_s, 1e-9)
 
 
-def _unique_shares(data: Path) -> Check:
-    check = Check("calls of Gandiva-Fair and AlloX: every share", tolerance=1e-12)
+def _shares(data: Path) -> Iterator[Check]:
+    """Yield the checks of recorded shares: those that are unique, and objectives of the others."""
+    unique = Check("calls of Gandiva-Fair and AlloX: every share", tolerance=1e-12)
+    objectives = Check(
+        "calls of OSSP, Themis, Gavel, MST: objective of the recorded shares", tolerance=1e-4, notes=[OTHER_OPTIMA]
+    )
     for which in RECORDED:
         for name in RULES:
             policy = BASELINES[name]()
             for k, (problem, given) in enumerate(recorded_shares(data, which, name)):
-                check.compare(f"{which}, {name}, call {k}", policy.shares(problem).share[:, 0], given)
-    return check
-
-
-def _objectives(data: Path) -> Check:
-    check = Check(
-        "calls of OSSP, Themis, Gavel, MST: objective of the recorded shares", tolerance=1e-4, notes=[OTHER_OPTIMA]
-    )
-    for which in RECORDED:
+                unique.compare(f"{which}, {name}, call {k}", policy.shares(problem).share[:, 0], given)
         for name in OPTIMISED:
             for k, (ratio, known) in enumerate(_ratios(data, which, name)):
-                check.compare(f"{which}, {name}, call {k}", ratio, 1.0, known if ratio > 1 else None)
-    return check
+                objectives.compare(f"{which}, {name}, call {k}", ratio, 1.0, known if ratio > 1 else None)
+    yield from (unique, objectives)
 
 
 def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | None]]:
