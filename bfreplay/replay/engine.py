@@ -34,7 +34,7 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 
 
 _NO_ROUND = Round()
-_GO_ON, _PAUSED, _FINISHED = "go_on", "paused", "finished"
+_CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
 
 
 class Engine:
@@ -211,7 +211,7 @@ class Engine:
             done = np.flatnonzero(is_done | (records["finish_us"] <= now_us))
             for row in done.tolist():
                 changed |= self._reach_batch_sizes(row)
-        leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _GO_ON]
+        leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _CONTINUE]
         for row, how in reversed(leaving):
             self._leave(row, how, now_us)
         if done.size and not leaving:  # no decision follows that would look ahead again
@@ -239,11 +239,11 @@ class Engine:
         if self.feed.source is None or not (is_finished or samples in job.report_at_samples):
             if not is_finished:  # it has only changed its batch size
                 record["target"] = self.active.next_target(job, samples)
-            return _FINISHED if is_finished else _GO_ON
+            return _FINISHED if is_finished else _CONTINUE
         node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
         verdict = self.feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
         self.outcomes.reported(index, verdict.score, now_us)
-        how = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _GO_ON)
+        how = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
         if not is_finished:
             record["target"] = self.active.next_target(job, samples)
         self._record_report(now_us, job.name, samples, verdict.score, how)

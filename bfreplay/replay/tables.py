@@ -136,7 +136,7 @@ REPORT_COLUMNS = (
     Column("score", pa.float64(), "the trial's metric there; empty where the source gave none"),
     Column(
         "verdict", WORD,
-        "`go_on`; `paused` (gives its nodes up, keeps its progress); `finished`; `pruned`, `failed`, `stopped`",
+        "`continue`; `paused` (gives its nodes up, keeps its progress); `finished`; `pruned`, `failed`, `stopped`",
     ),
 )  # fmt: skip
 DECISIONS = schema_from(DECISION_COLUMNS)

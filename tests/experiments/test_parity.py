@@ -16,9 +16,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.parity.check import (
     SYSTEMS,
     Check,
-    Difference,
     SystemParity,
-    Tally,
     data_folder,
     difference,
     parity,
@@ -239,20 +237,19 @@ def test_a_difference_is_relative_and_infinite_where_it_is_not_one_of_numbers(ou
 
 
 def test_items_agree_differ_for_a_reason_or_without_one():
-    tally = Tally("things", 1e-6, ["Some are not recorded."])
-    tally.compare_all("thing", [1.0, 2.0, 3.0], [1.0 + 1e-7, 2.5, 3.5], {"thing 1": "Half is missing."})
-    tally.compare_all("late", {"a": 1}, {"b": 1})
-    with tally.attempt("broken"):
+    check = Check("things", tolerance=1e-6, notes=["Some are not recorded."])
+    check.compare_all("thing", [1.0, 2.0, 3.0], [1.0 + 1e-7, 2.5, 3.5], {"thing 1": "Half is missing."})
+    check.compare_all("late", {"a": 1}, {"b": 1})
+    with check.attempt("broken"):
         raise InputError("no such node")
-    check = tally.check()
     assert (check.n, check.n_equal, check.n_named, check.has_failed) == (6, 1, 1, True)
-    assert check.differences == (Difference("Some are not recorded."), Difference("Half is missing.", 1))
+    assert check.differences == {"Some are not recorded.": 0, "Half is missing.": 1}
     assert [each.partition(":")[0] for each in check.unexplained] == ["thing 2", "late b", "late a", "broken"]
     assert check.digits == 7
 
 
 def test_a_check_that_compares_nothing_has_failed():
-    assert Tally("nothing").check().has_failed
+    assert Check("nothing").has_failed
 
 
 @pytest.mark.parametrize(("largest", "digits"), [(0.0, None), (1e-9, 9), (9.9e-10, 9), (1.01e-9, 8), (0.5, 0)])
@@ -261,9 +258,9 @@ def test_digits_are_those_to_which_all_agree(largest, digits):
 
 
 def test_texts_show_what_agrees_what_differs_and_why():
-    odd = tuple(f"job {k}: not the same" for k in range(7))
+    odd = [f"job {k}: not the same" for k in range(7)]
     checks = (
-        Check("jobs: ends", 1200, 1190, 1e-6, 1e-7, (Difference("They round.", 3),), odd),
+        Check("jobs: ends", 1200, 1190, 1e-6, 1e-7, {"They round.": 3}, odd),
         Check("rounds", 5, 5, seconds=1.25),
     )
     systems = [SystemParity("gavel", checks), SystemParity("shockwave", absent="golden/shockwave")]

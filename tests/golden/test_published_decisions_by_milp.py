@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.experiments.parity.recorded.bftrainer_decisions import decision_records, problem_of
+from bfreplay.experiments.parity.recorded.bftrainer import decision_records, recorded_problem
 from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
@@ -58,7 +58,9 @@ def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, 
     records = decision_records(shared)
     if formulation == "published":
         records = [
-            each for each in records if problem_of(each).n_jobs * problem_of(each).capacity <= EASY_FOR_PUBLISHED
+            each
+            for each in records
+            if recorded_problem(each).n_jobs * recorded_problem(each).capacity <= EASY_FOR_PUBLISHED
         ]
         records = records[::step]
     else:
@@ -75,7 +77,7 @@ def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, 
     wanted = "published_objective" if made.change_limited else "optimal_objective"
     proven = 0
     for record in records:
-        solution = solver.solve(problem_of(record))
+        solution = solver.solve(recorded_problem(record))
         told = solution.rejected or solution
         if told.process_status is ProcessStatus.REFUSED:
             assert backend == "gurobi", told.message  # too large for the licence that comes with pip

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.experiments.parity.check import difference
-from bfreplay.experiments.parity.recorded import shockwave_schedules as recorded
-from bfreplay.experiments.parity.recorded.shockwave_shares import RECORDED, level_of, recorded_shares, themis_rho
+from bfreplay.experiments.parity.recorded import shockwave as recorded
+from bfreplay.experiments.parity.recorded.shockwave import RECORDED, level_of, recorded_shares, themis_rho
 from bfreplay.experiments.parity.shockwave import profile_of_job, profile_of_record
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness

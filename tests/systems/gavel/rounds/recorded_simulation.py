@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.experiments.parity.recorded.gavel_simulations import SCENARIOS as SCENARIOS
+from bfreplay.experiments.parity.recorded.gavel import SCENARIOS as SCENARIOS
 from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.next_round import next_round
 from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due

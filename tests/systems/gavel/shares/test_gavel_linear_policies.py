@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel_instances import instances, instances_of
+from bfreplay.experiments.parity.recorded.gavel import instances, instances_of
 from bfreplay.systems.gavel.shares.linear_policies import Makespan, MaxMinFairness, MaxSumThroughput
 from bfreplay.systems.gavel.shares.linear_program import METHODS
 from bfreplay.systems.gavel.shares.rule_shares import Isolated, Proportional, proportional_throughput

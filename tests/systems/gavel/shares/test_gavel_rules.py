@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel_instances import instances_of, problem_of, shares_of
+from bfreplay.experiments.parity.recorded.gavel import instances_of, problem_of, shares_of
 from bfreplay.systems.gavel.shares.allox import AlloX, first_on_each_node
 from bfreplay.systems.gavel.shares.fifo import Fifo, FifoPacked, FifoPerf
 from bfreplay.systems.gavel.shares.gandiva import Gandiva
