@@ -1,4 +1,4 @@
-"""Runs a back end in one worker process, reused from decision to decision, so that its failures are statuses."""
+"""Back ends in a worker process, reused from decision to decision, so that failures are statuses; or in this one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ import threading
 import time
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from bfreplay.milp.backends import BACKENDS, BackendAnswer, SolveOptions
+import numpy as np
+
+from bfreplay.errors import SolverUnavailableError
+from bfreplay.milp.backends import BACKENDS, Backend, BackendAnswer, SolveOptions, attempted, backend_of, why_not
+from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.model import LinearModel
-from bfreplay.milp.solution import ProcessStatus
+from bfreplay.milp.solution import ProcessStatus, SolverStatus
 from bfreplay.outputs import scratch_prefix
 
 START_TIMEOUT_S = 120.0
@@ -62,6 +66,22 @@ class IsolatedAnswer:
         if kind == "answer":
             return cls(ProcessStatus.OK, content, "", elapsed_s)
         return cls(ProcessStatus.REFUSED if kind == "refused" else ProcessStatus.OK, None, str(content), elapsed_s)
+
+
+@dataclass(frozen=True, slots=True)
+class InProcessBackend:
+    """Back end in this process, where a crash is a crash; otherwise as ``IsolatedBackend``."""
+
+    backend: Backend
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
+        """Solve here; exceptions of the back end become the message."""
+        started = time.perf_counter()
+        kind, content = attempted(self.backend, model, options)
+        return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
 
 
 class IsolatedBackend:
@@ -172,6 +192,50 @@ class IsolatedBackend:
                 raise
             self._worker = worker
         return self._worker
+
+
+class ModelSolver:
+    """Solver of linear models other than decisions, such as those of published programs.
+
+    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process.
+
+    Parameters
+    ----------
+    name
+        Registered name of the back end, or ``package.module:Class``.
+    user
+        What the models are for, for the error.
+
+    Raises
+    ------
+    SolverUnavailableError
+        The back end does not work here.
+    """
+
+    def __init__(self, name: str, user: str) -> None:
+        self.backend = backend_of(name)
+        if reason := why_not(self.backend):
+            raise SolverUnavailableError(f"{user} cannot use {self.backend.name}: {reason}")
+        self._name = name
+        self._worker: IsolatedBackend | None = None
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
+        """Solve; an answer without finite numbers for all columns counts as none."""
+        if not self.backend.capabilities.warm_start:
+            model = replace(model, start=None)
+        if self._worker is None and (self.backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
+            self._worker = IsolatedBackend(self._name)
+        ran = (self._worker or InProcessBackend(self.backend)).solve(model, options)
+        if ran.answer is None:
+            return BackendAnswer(SolverStatus.ERROR, message=ran.message)
+        x, has_answer = ran.answer.x, ran.answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+        usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
+        return ran.answer if usable else replace(ran.answer, x=None)
+
+    def close(self) -> None:
+        """End the worker process, if any."""
+        if self._worker is not None:
+            self._worker.close()
 
 
 def _search_path(*, foreign: bool) -> list[str]:

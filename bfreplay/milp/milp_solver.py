@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,12 +13,12 @@ import numpy as np
 from bfreplay import defaults
 from bfreplay.documents import pick
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, attempted, backend_of, why_not
+from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, backend_of, why_not
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.formulation import FormulationError, built
 from bfreplay.milp.formulations.without_sets import without_sets
-from bfreplay.milp.isolation import GRACE_S, IsolatedAnswer, IsolatedBackend
+from bfreplay.milp.isolation import GRACE_S, InProcessBackend, IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, judge, refereed
 from bfreplay.milp.model import LinearModel, ModelSize
 from bfreplay.milp.pairing import check_options, location_of, refused
@@ -130,7 +130,7 @@ class MilpSolver:
         self._reformulates = reformulate_sets
         self._memory_limit_bytes = memory_limit_bytes
         self._own_worker = worker is None
-        self._runner: IsolatedBackend | _InProcess
+        self._runner: IsolatedBackend | InProcessBackend
         if worker is not None or isolated:
             location = BACKENDS.location(backend) if isinstance(backend, str) else location_of(backend)
         if worker is not None:
@@ -140,7 +140,7 @@ class MilpSolver:
         elif isolated:
             self._runner = IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
         else:
-            self._runner = _InProcess(made)
+            self._runner = InProcessBackend(made)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}, fallback {self._fallback}>"
@@ -317,18 +317,3 @@ def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float
         nodes=verdict.nodes,
         size=size,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _InProcess:
-    """The same as ``IsolatedBackend`` without a process: a crash is a crash."""
-
-    backend: Backend
-
-    def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
-        started = time.perf_counter()
-        kind, content = attempted(self.backend, model, options)
-        return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
-
-    def close(self) -> None:
-        """Nothing to release."""

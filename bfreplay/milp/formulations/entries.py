@@ -124,25 +124,22 @@ class Rows:
         self.column.append(column[there].astype(np.int64))
         self.value.append(value[there])
 
-    def model(
+    def model_of(
         self,
+        columns: Columns,
         *,
-        objective: NDArray[np.float64],
-        column_upper: NDArray[np.float64],
-        is_integer: NDArray[np.bool_],
-        column_names: list[str],
         objective_constant: float = 0.0,
         sets: tuple[SpecialOrderedSet, ...] = (),
         start: NDArray[np.float64] | None = None,
     ) -> LinearModel:
-        """Close the collection, with columns given as arrays; every column's lower bound is 0."""
+        """Return the model of these rows and ``columns``, whose lower bounds are 0."""
         return LinearModel(
-            objective=objective,
+            objective=np.concatenate(columns.objective),
             objective_constant=objective_constant,
-            column_lower=np.zeros_like(objective),
-            column_upper=column_upper,
-            is_integer=is_integer,
-            column_names=tuple(column_names),
+            column_lower=np.zeros(len(columns.names)),
+            column_upper=np.concatenate(columns.upper),
+            is_integer=np.concatenate(columns.integer),
+            column_names=tuple(columns.names),
             row_lower=_joined(self.lower, np.float64),
             row_upper=_joined(self.upper, np.float64),
             row_names=tuple(self.names),
@@ -151,16 +148,6 @@ class Rows:
             entry_value=_joined(self.value, np.float64),
             sets=sets,
             start=start,
-        )
-
-    def model_of(self, columns: Columns, **more: Any) -> LinearModel:
-        """Close both collections; ``more`` as in ``model``: ``objective_constant``, ``sets``, ``start``."""
-        return self.model(
-            objective=np.concatenate(columns.objective),
-            column_upper=np.concatenate(columns.upper),
-            is_integer=np.concatenate(columns.integer),
-            column_names=columns.names,
-            **more,
         )
 
 

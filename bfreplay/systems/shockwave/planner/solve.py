@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import SolverUnavailableError
-from bfreplay.milp.backends import BackendAnswer, SolveOptions, attempted, backend_of, why_not
-from bfreplay.milp.backends.backend import OR_TOOLS
-from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.milp.backends import BackendAnswer, SolveOptions
+from bfreplay.milp.isolation import ModelSolver
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
@@ -101,8 +99,7 @@ class _Solved:
 class PlanSolver:
     """Solver of plans with a back end of ``bfreplay.milp``.
 
-    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process. The same
-    problem gives the same plan, unless a time limit ends a solve.
+    The same problem gives the same plan, unless a time limit ends a solve.
 
     Parameters
     ----------
@@ -116,21 +113,18 @@ class PlanSolver:
     """
 
     def __init__(self, options: PlannerOptions) -> None:
-        backend = backend_of(options.backend)
-        reason = why_not(backend)
-        if not reason and options.k > 0 and not backend.capabilities.continuous:
-            reason = "it supports no continuous columns, and the longest remaining time is one; use another, or k=0"
-        if reason:
-            raise SolverUnavailableError(f"Shockwave's planner cannot use {backend.name}: {reason}")
+        self._models = ModelSolver(options.backend, "Shockwave's planner")
+        if options.k > 0 and not self._models.backend.capabilities.continuous:
+            raise SolverUnavailableError(
+                f"Shockwave's planner cannot use {self._models.backend.name}: it supports no continuous columns, and "
+                "the longest remaining time is one; use another, or k=0"
+            )
         self._options = options
         self._limits = SolveOptions(options.time_limit_s, options.relative_gap, threads=1, seed=0)
-        self._backend = backend
-        self._worker: IsolatedBackend | None = None
 
     def close(self) -> None:
         """End the worker process, if any."""
-        if self._worker is not None:
-            self._worker.close()
+        self._models.close()
 
     def plan(self, problem: PlanProblem) -> Plan:
         """Plan the window.
@@ -275,22 +269,7 @@ class PlanSolver:
         return runs, CallReport("order", status, cost, bound, gap, seconds=seconds)
 
     def _answer(self, model: LinearModel) -> BackendAnswer:
-        """Solve with the back end; an answer without finite numbers counts as none."""
-        if not self._backend.capabilities.warm_start:
-            model = replace(model, start=None)
-        if self._worker is None and (self._backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
-            self._worker = IsolatedBackend(self._options.backend)
-        if self._worker is not None:
-            isolated = self._worker.solve(model, self._limits)
-            answer, message = isolated.answer, isolated.message
-        else:
-            kind, content = attempted(self._backend, model, self._limits)
-            answer, message = (content, "") if kind == "answer" else (None, str(content))
-        if answer is None:
-            return BackendAnswer(SolverStatus.ERROR, message=message)
-        x, has_answer = answer.x, answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
-        usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
-        return answer if usable else replace(answer, x=None)
+        return self._models.solve(model, self._limits)
 
 
 ROUNDING = 1e-9
