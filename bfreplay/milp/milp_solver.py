@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from bfreplay import defaults
+from bfreplay import checks, defaults
 from bfreplay.documents import pick
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, backend_of, why_not
@@ -103,8 +103,7 @@ class MilpSolver:
         reformulate_sets: bool = False,
         worker: IsolatedBackend | None = None,
     ) -> None:
-        if fallback not in FALLBACKS:
-            raise InputError("unknown fallback", value=fallback, expected=", ".join(FALLBACKS))
+        checks.one_of("fallback", fallback, FALLBACKS)
         if fallback == "exact" and referee is None:
             raise InputError(
                 "fallback 'exact' needs a solver to fall back to",

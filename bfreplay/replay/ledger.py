@@ -57,15 +57,8 @@ class Ledger(Part, frozen=True, kw_only=True):
     node_hours: NodeHours = _NONE
 
     def __post_init__(self) -> None:
-        node_us = {
-            "idle": self.idle_node_us,
-            "useful": self.useful_node_us,
-            "rescaling": self.rescaling_node_us,
-            "preempted": self.preempted_node_us,
-            "unallocated": self.unallocated_node_us,
-            "stalled": self.stalled_node_us,
-        }
-        hours = NodeHours(**{name: each / US_PER_NODE_HOUR for name, each in node_us.items()})
+        names = NodeHours.__struct_fields__
+        hours = NodeHours(**{name: getattr(self, f"{name}_node_us") / US_PER_NODE_HOUR for name in names})
         msgspec.structs.force_setattr(self, "node_hours", hours)
 
     def close(self) -> None:

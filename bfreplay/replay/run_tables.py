@@ -17,7 +17,6 @@ from bfreplay.replay.tables import (
     REPORTS,
     TIMINGS,
     MemorySink,
-    NoSink,
     ParquetSink,
     RowTable,
     TableSink,
@@ -69,7 +68,7 @@ class RunTables:
     @classmethod
     def nowhere(cls, type_names: Sequence[str] = (ANY_TYPE,)) -> RunTables:
         """Keeps the totals that the ledger needs and no row; ``type_names`` are those of the log."""
-        return cls._with(lambda name, schema: NoSink(), type_names)
+        return cls._with(lambda name, schema: TableSink(), type_names)
 
     @classmethod
     def _with(

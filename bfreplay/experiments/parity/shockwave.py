@@ -30,7 +30,7 @@ from bfreplay.experiments.parity.recorded.shockwave_shares import RECORDED, leve
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.shockwave.options import PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
-from bfreplay.systems.shockwave.policies import BASELINES, shockwave_policy
+from bfreplay.systems.shockwave.policies import baseline_shares, shockwave_policy
 from bfreplay.systems.shockwave.profile import profile_of
 from bfreplay.workload import ElasticJob
 
@@ -155,7 +155,7 @@ def _unique_shares(data: Path) -> Check:
     tally = Tally("calls of Gandiva-Fair and AlloX: every share", 1e-12)
     for which in RECORDED:
         for name in RULES:
-            policy = BASELINES[name]()
+            policy = baseline_shares(name)
             for k, (problem, given) in enumerate(recorded_shares(data, which, name)):
                 tally.compare(f"{which}, {name}, call {k}", policy.shares(problem).share[:, 0], given)
     return tally.check()
@@ -172,7 +172,7 @@ def _objectives(data: Path) -> Check:
 
 def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | None]]:
     """Yield our objective over the recorded one of each call, and a known reason for the difference."""
-    policy, known = BASELINES[name](), None
+    policy, known = baseline_shares(name), None
     for problem, given in recorded_shares(data, which, NAMES[name]):
         found = policy.shares(problem)
         if isinstance(policy, FinishTimeFairness):

@@ -54,28 +54,13 @@ class LearningPolicy(Policy):
     def __init__(
         self, inner: Policy, share: str = Share.JOB, noise: float = 0.0, seed: int = 0, measure_s: float = 30.0
     ) -> None:
-        try:
-            self.share = Share(share)
-        except ValueError as error:
-            words = " or ".join(repr(word.value) for word in Share)
-            raise InputError("unknown way to learn", column="share", value=share, expected=words) from error
-        if not 0 <= noise <= 1:
-            raise InputError(
-                "the noise of a measurement is out of range",
-                column="noise", value=noise, expected="0 to 1, relative to the rate", fix="0.05 is 5 %",
-            )  # fmt: skip
-        if not (math.isfinite(measure_s) and measure_s >= 1e-6):
-            raise InputError(
-                "the time that a measurement takes is not positive",
-                column="measure_s", value=measure_s, expected="seconds > 0", fix="30 s is the default",
-            )  # fmt: skip
-        checks.whole("seed", seed, 0, math.inf)
+        self.share = Share(checks.one_of("share", share, [word.value for word in Share]))
+        self.noise = checks.number("noise", noise, least=0, most=1)
+        self.measure_s = checks.number("measure_s", measure_s, least=1e-6)
+        self.seed = checks.whole("seed", seed, 0, math.inf)
         self.inner = inner
         self.name, self.wakes_on, self.objective = inner.name, inner.wakes_on, inner.objective
         self.capabilities = replace(inner.capabilities, node_types=False)
-        self.noise = float(noise)
-        self.seed = seed
-        self.measure_s = float(measure_s)
         self._forget()
 
     def _forget(self) -> None:

@@ -163,12 +163,12 @@ def test_it_is_made_again_from_the_record_of_a_run():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"share": "site"}, "unknown way to learn"),
-        ({"noise": -0.1}, "noise of a measurement"),
-        ({"noise": float("nan")}, "noise of a measurement"),
-        ({"noise": 5.0}, "noise of a measurement"),
-        ({"measure_s": 0.0}, "time that a measurement takes"),
-        ({"measure_s": float("inf")}, "time that a measurement takes"),
+        ({"share": "site"}, "share is unknown"),
+        ({"noise": -0.1}, "noise is out of range"),
+        ({"noise": float("nan")}, "noise is not finite"),
+        ({"noise": 5.0}, "noise is out of range"),
+        ({"measure_s": 0.0}, "measure_s is out of range"),
+        ({"measure_s": float("inf")}, "measure_s is not finite"),
         ({"seed": -1}, "seed"),
     ],
 )

@@ -7,6 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+import numpy as np
+
+from bfreplay.policies.deadlines.plan import Steps
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Running, Servers, TraceJob
 from bfreplay.systems.elasticflow.published.slots import is_restart, overhead_s
@@ -14,7 +17,7 @@ from bfreplay.systems.elasticflow.published.timetable import Timetable
 
 
 class LiveJob:
-    """Job of the simulator.
+    """Job of the simulator, with its plan.
 
     Attributes
     ----------
@@ -26,6 +29,8 @@ class LiveJob:
         Expected end in the simulator, including overheads and whole slots.
     finish_s
         Expected end of its work; ``None`` where the scheduler has only ``end_s``.
+    planned_s
+        End of its work by the last plan.
     """
 
     def __init__(self, trace: TraceJob) -> None:
@@ -36,13 +41,23 @@ class LiveJob:
         self.end_s = 0.0
         self.finish_s: float | None = None
         self.overhead_s = 0.0
+        self.planned_s = 0.0
+
+    @property
+    def deadline_s(self) -> int:
+        """Deadline in the trace."""
+        return self.trace.deadline_s
+
+    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+        """Replan it on the free GPUs, of ``total``, and return those that are free then; the default needs none."""
+        return free
 
 
 JobT = TypeVar("JobT", bound=LiveJob)
 
 
 class PublishedLoop(ABC, Generic[JobT]):
-    """Event loop of the published schedulers of elastic jobs.
+    """Event loop of the published schedulers of elastic jobs; ``admits``: jobs may be declined.
 
     Attributes
     ----------
@@ -51,10 +66,12 @@ class PublishedLoop(ABC, Generic[JobT]):
         published program.
     """
 
-    def __init__(self, jobs: Sequence[JobT], servers: Servers, slot_s: int) -> None:
+    def __init__(self, jobs: Sequence[JobT], servers: Servers, slot_s: int, *, admits: bool = False) -> None:
         self.servers = servers
         self.slot_s = float(slot_s)
+        self.admits = admits
         self.timetable = Timetable(((float(job.trace.submit_s), job) for job in jobs), slot_s)
+        self.free = Steps(np.zeros(0), np.zeros(0))
         self.runnable: list[JobT] = []
         self.pending: list[JobT] = []
         self.running: list[JobT] = []
@@ -95,6 +112,14 @@ class PublishedLoop(ABC, Generic[JobT]):
                 job.end_s = now_s - dt_s + math.ceil(job.left / rate)
             job.left -= done
             job.overhead_s = 0.0
+
+    def plan_all(self, jobs: Sequence[JobT], now_s: float) -> bool:
+        """Plan jobs in the order of their deadlines; return whether all will be in time."""
+        total = float(self.servers.n_gpus)
+        self.free = Steps(np.array([float(now_s)]), np.array([total]))
+        for job in sorted(jobs, key=lambda job: job.deadline_s):
+            self.free = job.plan(self.free, self.slot_s, total)
+        return all(job.planned_s <= job.deadline_s for job in jobs)
 
     def wait(self, job: JobT) -> None:
         """Add a job that waits for its first GPUs."""

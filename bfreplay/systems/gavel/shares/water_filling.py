@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
@@ -43,10 +44,8 @@ class Entity:
     inner: Literal["fairness", "fifo"] = "fairness"
 
     def __post_init__(self) -> None:
-        if not 0 < self.weight < np.inf:
-            raise InputError("the weight of an entity is not positive", value=self.weight, expected="a number > 0")
-        if self.inner not in INNER:
-            raise InputError("unknown policy inside an entity", value=self.inner, expected=f"one of {', '.join(INNER)}")
+        checks.number("weight", self.weight, above=0)
+        checks.one_of("inner", self.inner, INNER)
 
 
 class Hierarchy:
