@@ -92,11 +92,8 @@ class ReplaySettings:
             )  # fmt: skip
         for name, price in self.prices.items():
             checks.number(f"price of {name}", price, above=0)
-        try:
-            object.__setattr__(self, "semantics", Semantics(self.semantics))
-        except ValueError as error:
-            words = " or ".join(repr(word.value) for word in Semantics)
-            raise InputError("unknown semantics", column="semantics", value=self.semantics, expected=words) from error
+        semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
+        object.__setattr__(self, "semantics", Semantics(semantics))
 
     def price_of(self, node_type: str) -> float | None:
         """Dollars of a node-hour; ``None`` where nobody said."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -12,8 +12,7 @@ import numpy as np
 from bfreplay.policies.deadlines.plan import Steps
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import is_restart, overhead_s
-from bfreplay.systems.elasticflow.published.timetable import Timetable
+from bfreplay.systems.elasticflow.published.slots import Event, is_restart, merge_within_slot, overhead_s
 
 
 class LiveJob:
@@ -54,6 +53,68 @@ class LiveJob:
 
 
 JobT = TypeVar("JobT", bound=LiveJob)
+
+
+class Timetable(Generic[JobT]):
+    """Events by their times.
+
+    Parameters
+    ----------
+    arrivals
+        Submit time and job; jobs of one time are handled in this order.
+    slot_s
+        Events within a slot of one another are handled together.
+    """
+
+    def __init__(self, arrivals: Iterable[tuple[float, JobT]], slot_s: float) -> None:
+        self._slot_s = slot_s
+        self._events: dict[float, Event[JobT]] = {}
+        for time_s, job in arrivals:
+            self.at(time_s).arrivals.append(job)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @property
+    def next_s(self) -> float:
+        """Time of the first event; inf for none."""
+        return min(self._events, default=math.inf)
+
+    def at(self, time_s: float) -> Event[JobT]:
+        """Return the event at a time, a new one if there is none."""
+        return self._events.setdefault(time_s, Event(time_s))
+
+    def pop(self, time_s: float) -> Event[JobT]:
+        """Remove and return the event at a time; an empty one if there is none."""
+        return self._events.pop(time_s, Event(time_s))
+
+    def add_end(self, job: JobT, time_s: float) -> None:
+        """Add the end of a job."""
+        event = self.at(time_s)
+        if job not in event.ends:
+            event.ends.append(job)
+
+    def move_end(self, job: JobT, before_s: float, time_s: float) -> None:
+        """Move the end of a job to another time."""
+        if before_s == time_s:
+            return
+        event = self._events.get(before_s)
+        if event is not None:
+            if job in event.ends:
+                event.ends.remove(job)
+            if not event.ends and not event.arrivals:
+                del self._events[before_s]
+        self.add_end(job, time_s)
+
+    def next_after(self, now_s: float) -> float:
+        """Merge all events within a slot from now into one at its end, and return the time of the next event.
+
+        The last event of all stays where it is.
+        """
+        events = list(self._events.values())
+        merge_within_slot(events, now_s, self._slot_s)
+        self._events = {event.time_s: event for event in events}
+        return self.next_s
 
 
 class PublishedLoop(ABC, Generic[JobT]):
