@@ -42,7 +42,7 @@ class FailureFolder:
             return
         self._kept[kind] += 1
         self._folder.mkdir(parents=True, exist_ok=True)
-        decision = self._claimed(file_stem(solver))
+        decision = self._claim_file(file_stem(solver))
         try:
             if model is not None:
                 write_mps(model, decision.with_suffix(".mps"))
@@ -51,7 +51,7 @@ class FailureFolder:
             decision.unlink()
             raise
 
-    def _claimed(self, stem: str) -> Path:
+    def _claim_file(self, stem: str) -> Path:
         """The first file that is not there, made empty at once: other processes may keep their failures here too."""
         while True:
             number = self._next.get(stem, 0)

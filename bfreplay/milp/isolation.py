@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from bfreplay.errors import SolverUnavailableError
-from bfreplay.milp.backends import BACKENDS, Backend, BackendAnswer, SolveOptions, attempted, backend_of, why_not
+from bfreplay.milp.backends import BACKENDS, Backend, BackendAnswer, SolveOptions, backend_of, try_to_solve, why_not
 from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus, SolverStatus
@@ -62,7 +62,7 @@ class IsolatedAnswer:
 
     @classmethod
     def of(cls, kind: str, content: Any, elapsed_s: float) -> IsolatedAnswer:
-        """What ``attempted`` says."""
+        """What ``try_to_solve`` says."""
         if kind == "answer":
             return cls(ProcessStatus.OK, content, "", elapsed_s)
         return cls(ProcessStatus.REFUSED if kind == "refused" else ProcessStatus.OK, None, str(content), elapsed_s)
@@ -77,7 +77,7 @@ class InProcessBackend:
     def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
         """Solve here; exceptions of the back end become the message."""
         started = time.perf_counter()
-        kind, content = attempted(self.backend, model, options)
+        kind, content = try_to_solve(self.backend, model, options)
         return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
 
     def close(self) -> None:

@@ -16,12 +16,12 @@ from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, backend_of, why_not
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
-from bfreplay.milp.formulations.formulation import FormulationError, built
+from bfreplay.milp.formulations.formulation import FormulationError, build_model
 from bfreplay.milp.formulations.without_sets import without_sets
 from bfreplay.milp.isolation import GRACE_S, InProcessBackend, IsolatedAnswer, IsolatedBackend
-from bfreplay.milp.judgement import Judgement, judge, refereed
+from bfreplay.milp.judgement import Judgement, apply_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
-from bfreplay.milp.pairing import check_options, location_of, refused
+from bfreplay.milp.pairing import check_options, location_of, pairing_fault
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver
@@ -115,7 +115,7 @@ class MilpSolver:
         reason = why_not(made) if worker is None else ""  # a given worker may have packages that are not here
         if reason:
             raise SolverUnavailableError(f"{made.name} does not work here: {reason}")
-        refusal = refused(self._formulation, made, reformulate_sets=reformulate_sets)
+        refusal = pairing_fault(self._formulation, made, reformulate_sets=reformulate_sets)
         if refusal:
             raise SolverUnavailableError(refusal)
         self.name = f"{self._formulation.name} on {made.name}"
@@ -160,8 +160,8 @@ class MilpSolver:
         posed = problem.held_to_published_limit() if self._formulation.change_limited else problem
         started = time.perf_counter()
         try:
-            model = built(self._formulation, problem)
-            solved = self._adapted(model)
+            model = build_model(self._formulation, problem)
+            solved = self._adapt(model)
         except FormulationError as error:
             build_s = time.perf_counter() - started
             failed = Solution.without_answer(self.name, SolverStatus.ERROR, str(error), build_s)
@@ -170,7 +170,7 @@ class MilpSolver:
         built_s = time.perf_counter() - started
         ran = _cut_back(self._runner.solve(solved, self._options), model, solved)
         try:
-            verdict, exact = self._judged(problem, posed, model, ran)
+            verdict, exact = self._judge(problem, posed, model, ran)
         except FormulationError as error:
             verdict, exact = Judgement(Quality.NONE, message=str(error)), None
             ran = replace(ran, answer=None)  # nothing can be read from it: an error, whatever the back end says
@@ -200,7 +200,7 @@ class MilpSolver:
         if self._own_worker:
             self._runner.close()
 
-    def _adapted(self, model: LinearModel) -> LinearModel:
+    def _adapt(self, model: LinearModel) -> LinearModel:
         """The model as this back end takes it: without a start or sets that it could not use."""
         if model.start is not None and not self._warm_start:
             model = replace(model, start=None)
@@ -213,7 +213,7 @@ class MilpSolver:
                 ) from error
         return model
 
-    def _judged(
+    def _judge(
         self, problem: AllocationProblem, posed: AllocationProblem, model: LinearModel, ran: IsolatedAnswer
     ) -> tuple[Judgement, Solution | None]:
         """Return the verdict, and the referee's answer to ``posed`` where it was asked."""
@@ -227,7 +227,7 @@ class MilpSolver:
             return verdict, None
         exact = self._referee.solve(posed)
         called_optimal = ran.answer.solver_status is SolverStatus.OPTIMAL
-        return refereed(posed, verdict, exact, gap if called_optimal else None), exact
+        return apply_referee(posed, verdict, exact, gap if called_optimal else None), exact
 
     def _instead(
         self, problem: AllocationProblem, posed: AllocationProblem, failed: Solution, exact: Solution | None
@@ -239,7 +239,7 @@ class MilpSolver:
             message = why if not answer.message else f"{answer.message}; {why}"
             return replace(answer, rejected=failed, message=message)
         if self._fallback == "keep":
-            return _kept(problem, failed, why)
+            return _keep_current(problem, failed, why)
         return replace(
             failed,
             counts=None,
@@ -274,7 +274,7 @@ def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> I
     return replace(ran, answer=replace(answer, x=answer.x[: model.n_columns]))
 
 
-def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
+def _keep_current(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
     """Let every job keep what it holds. A job that may not run on that (below its minimum, say) is worth nothing."""
     counts = problem.current.astype(np.int64, copy=True)
     fault = violation(problem, counts)

@@ -53,7 +53,7 @@ class Expression:
             one.builder.check_own(two)
         shape, width = np.broadcast_shapes(one.shape, two.shape), max(one.factors.shape[1], two.factors.shape[1])
         one, two = (each._at(np.broadcast_to(each._places, shape)) for each in (one, two))
-        factors = widened(one.factors, width) + widened(two.factors, width)
+        factors = widen(one.factors, width) + widen(two.factors, width)
         return Expression(factors, one.constant + two.constant, self.builder)
 
     def __mul__(self, numbers: ArrayLike) -> Expression:
@@ -146,7 +146,7 @@ def constant(numbers: ArrayLike) -> Expression:
     return Expression(csr_array((np.size(numbers), 0)), _finite(numbers))
 
 
-def widened(factors: Any, width: int) -> Any:
+def widen(factors: Any, width: int) -> Any:
     """Return sparse factors with ``width`` columns, of which the last ones are 0."""
     return csr_array((factors.data, factors.indices, factors.indptr), (factors.shape[0], width))
 
@@ -215,7 +215,7 @@ class ModelBuilder:
             raise InputError(
                 "the model has no objective", fix="call maximise; maximise(0) if any feasible point will do"
             )
-        self._columns.objective = [widened(total.factors, len(self._columns.names)).toarray().ravel()]
+        self._columns.objective = [widen(total.factors, len(self._columns.names)).toarray().ravel()]
         model = self._rows.model_of(self._columns, objective_constant=float(total.constant))
         return replace(model, column_lower=np.concatenate([*self._lower.values()]))
 

@@ -14,7 +14,7 @@ MAX_TIME_LIMIT_S = 1e6
 """Eleven days: waiting times are counted in 32-bit milliseconds."""
 
 
-def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
+def pairing_fault(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
     """Return why ``backend`` cannot take the models of ``formulation``; empty when it can."""
     able = backend.capabilities
     if formulation.needs_sos and not able.sos and not reformulate_sets:

@@ -32,13 +32,13 @@ def main(arguments: list[str]) -> int:
         except BaseException as error:  # whatever a stranger's module raises on import, the parent shall read it
             connection.send(("failed", f"{type(error).__name__}: {error}"))
             return 1
-        from bfreplay.milp.backends import attempted
+        from bfreplay.milp.backends import try_to_solve
 
         if backend.capabilities.crash_isolated:
             _ask_kernel(0)
         connection.send(("ready",))
         while (request := connection.recv()) is not None:
-            connection.send(attempted(backend, *request))
+            connection.send(try_to_solve(backend, *request))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         shutil.rmtree(arguments[3], ignore_errors=True)
     return 0

@@ -26,7 +26,7 @@ class ForwardTime(Protocol):
         """Forward-looking time of the decision on ``state``: seconds, finite and > 0."""
         ...
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
         """The jobs of ``state``, which ``seconds`` was asked about, hold ``counts`` (J,) from now on."""
         ...
 
@@ -80,7 +80,7 @@ class FixedForwardTime:
         """The one it is."""
         return self.t_fwd_s
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
         """Nothing to learn."""
 
     def describe(self) -> dict[str, object]:
@@ -196,9 +196,9 @@ class AutoForwardTime:
             self._gained *= 1.0 - 1.0 / self.memory
             self._gained += gained
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
         """What the jobs hold tells, at the next decision, what they have lost since."""
-        self._shadows.decided(counts)
+        self._shadows.note_decision(counts)
 
     def describe(self) -> dict[str, object]:
         """Name and parameters."""

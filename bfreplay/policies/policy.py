@@ -223,7 +223,7 @@ class Policy(ABC):
         return job.seconds_alone(n_nodes)
 
     def __repr__(self) -> str:
-        words = [f"{key} {_shown(value)}" for key, value in self.describe().items() if key != "name"]
+        words = [f"{key} {_short_text(value)}" for key, value in self.describe().items() if key != "name"]
         return f"<{type(self).__name__}{': ' if words else ''}{', '.join(words)}>"
 
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
@@ -249,7 +249,7 @@ class Policy(ABC):
         """Release what the policy holds (worker processes); harmless when called twice."""
 
 
-def _shown(value: object) -> object:
+def _short_text(value: object) -> object:
     """Return what stands for a part of a policy's description: of a mapping its ``spec`` or ``name``."""
     if not isinstance(value, Mapping):
         return value

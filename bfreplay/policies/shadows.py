@@ -150,7 +150,7 @@ class Shadows:
         step(self._counts, self._candidates_s, self._held, lost, state.n_idle, jobs, self._charged, self._made)
         return gained - self._charged
 
-    def decided(self, counts: NDArray[np.int64]) -> None:
+    def note_decision(self, counts: NDArray[np.int64]) -> None:
         """The real jobs hold ``counts`` (J,) from now on."""
         self._held = np.array(counts, dtype=np.int64)
 

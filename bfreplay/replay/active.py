@@ -223,14 +223,14 @@ class ActiveJobs:
         if rows > have_rows or width > have_width:
             rows = have_rows if rows <= have_rows else min(self.limit, 2 * have_rows)
             width = max(width, have_width)
-            self.records = _grown(self.records, (rows,), 0)
-            self.throughput = _grown(self.throughput, (rows, width), 0.0)
-            self.objective = _grown(self.objective, (rows, width), 0.0)
+            self.records = _enlarge(self.records, (rows,), 0)
+            self.throughput = _enlarge(self.throughput, (rows, width), 0.0)
+            self.objective = _enlarge(self.objective, (rows, width), 0.0)
             if self.is_placed:
-                self.by_type = _grown(self.by_type, (rows, len(self.type_names), width), 0.0)
-            self.held = _grown(self.held, (rows, width), -1)
+                self.by_type = _enlarge(self.by_type, (rows, len(self.type_names), width), 0.0)
+            self.held = _enlarge(self.held, (rows, width), -1)
         if n_jobs > self.row_of_job.size:
-            self.row_of_job = _grown(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
+            self.row_of_job = _enlarge(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
 
     def remove(self, row: int) -> None:
         """Take out the job in ``row``; those after it move up. Its nodes must have been freed before."""
@@ -261,7 +261,7 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
     return record
 
 
-def _grown(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:
+def _enlarge(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:
     grown = np.full(shape, fill, dtype=array.dtype) if array.dtype.names is None else np.zeros(shape, array.dtype)
     grown[tuple(slice(0, size) for size in array.shape)] = array
     return grown

@@ -66,7 +66,7 @@ def why_infeasible(decision: Decision, state: PolicyState) -> str:
     nodes, placement = state.nodes, decision.placement
     assert nodes is not None
     problem = _why_not_these_counts(decision, state)
-    if not problem and placement is None and (len(nodes.type_names) > 1 or _is_shared(state, nodes)):
+    if not problem and placement is None and (len(nodes.type_names) > 1 or _share_nodes(state, nodes)):
         problem = "counts without nodes, where nodes are of several types or shared"
     if not problem and decision.round is not None:
         problem = _why_not_until_then(decision.round, decision.counts, state)
@@ -95,7 +95,7 @@ def _why_not_these_counts(decision: Decision, state: PolicyState) -> str:
     return ""
 
 
-def _is_shared(state: PolicyState, nodes: NodesSeen) -> bool:
+def _share_nodes(state: PolicyState, nodes: NodesSeen) -> bool:
     """Whether two jobs hold the same nodes now."""
     if state.colocation is None:
         return False

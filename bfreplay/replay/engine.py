@@ -242,7 +242,7 @@ class Engine:
             return _FINISHED if is_finished else _GO_ON
         node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
         verdict = self.feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
-        self.outcomes.reported(index, verdict.score, now_us)
+        self.outcomes.note_report(index, verdict.score, now_us)
         how = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _GO_ON)
         if not is_finished:
             record["target"] = self.active.next_target(job, samples)
@@ -273,7 +273,7 @@ class Engine:
             self.feed.pause(record.copy())
         else:
             self.outcomes.leave(record, how, now_us)
-            self.feed.left(int(record["job"]))
+            self.feed.note_departure(int(record["job"]))
             if self._tell_left is not None:
                 self._tell_left(int(record["job"]))
         active.remove(row)
@@ -316,7 +316,7 @@ class Engine:
         before = records["count"][: active.n].copy()
         decision: Decision | None = None
         decide_s = 0.0
-        if active.n and self.pool.n_idle and (is_seeding or self._is_asked(trigger)):
+        if active.n and self.pool.n_idle and (is_seeding or self._asks_policy(trigger)):
             started = perf_counter()
             state = self._state(now_us)
             if is_seeding:
@@ -354,7 +354,7 @@ class Engine:
                 self.outcomes.declined[self.feed.names[int(self.active.records[row]["job"])]] = reason
             self._leave(row, ending, now_us)
 
-    def _is_asked(self, trigger: Trigger) -> bool:
+    def _asks_policy(self, trigger: Trigger) -> bool:
         wakes_on = self.policy.wakes_on
         between_rounds = Trigger.ROUND in wakes_on and self._round_us == NEVER_US
         return bool(trigger & wakes_on) or between_rounds

@@ -77,7 +77,7 @@ class Feed:
             return None
         index = heapq.heappop(self._queue)[2]
         self._queued.discard(index)
-        self._drop_gone()
+        self._skip_departures()
         return index, self._paused.pop(index, None)
 
     def model_of(self, index: int) -> int:
@@ -103,7 +103,7 @@ class Feed:
         """Keep a job's record until the source resumes it."""
         self._paused[int(record["job"])] = record
 
-    def left(self, index: int) -> None:
+    def note_departure(self, index: int) -> None:
         """A job has left for good."""
         self._gone.add(index)
 
@@ -119,7 +119,7 @@ class Feed:
         self._n_queued += 1
         self._queued.add(index)
 
-    def _drop_gone(self) -> None:
+    def _skip_departures(self) -> None:
         while self._queue and self._queue[0][2] in self._gone:
             heapq.heappop(self._queue)
 
@@ -128,7 +128,7 @@ class Feed:
     def begin(self, window_start_us: int, window_end_us: int) -> None:
         """Tell the source that a replay begins; it is asked at the window's start."""
         if self.source is not None:
-            self._guarded("begin", window_start_us, window_start_us, window_end_us)
+            self._call_source("begin", window_start_us, window_start_us, window_end_us)
             self.ask_us = window_start_us
 
     def tell(self, report: JobReport) -> Verdict:
@@ -139,7 +139,7 @@ class Feed:
         InputError
             It raises an error, or answers something else than a verdict with a finite score.
         """
-        verdict = self._guarded("tell", report.time_us, report)
+        verdict = self._call_source("tell", report.time_us, report)
         self.ask_us = report.time_us  # it is asked once all reports of this instant are in
         if not isinstance(verdict, Verdict):
             raise self._bad(f"answered {type(verdict).__name__} to a report of job {report.job!r}", "a Verdict")
@@ -167,7 +167,7 @@ class Feed:
         InputError
             It raises an error, or gives orders that cannot be carried out.
         """
-        orders = self._guarded("ask", now_us, now_us)
+        orders = self._call_source("ask", now_us, now_us)
         if not isinstance(orders, Orders):
             raise self._bad(f"answered {type(orders).__name__} when asked", "Orders")
         for field, kind in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
@@ -181,9 +181,9 @@ class Feed:
             )
         self.ask_us = NEVER_US if again_us is None else int(again_us)
         stops = [self._stop(name, ending) for name, ending in orders.stop.items()]
-        self._drop_gone()
+        self._skip_departures()
         for name in orders.resume:
-            index = self._known(name, "resumes")
+            index = self._find_job(name, "resumes")
             if index not in self._paused or index in self._queued:
                 raise self._bad("resumes a job that is not paused", "the name of a paused job", name)
             self._enqueue(now_us, index)
@@ -193,7 +193,7 @@ class Feed:
         return stops
 
     def _stop(self, name: str, ending: Any) -> Stop:
-        index = self._known(name, "stops")
+        index = self._find_job(name, "stops")
         if not isinstance(ending, Ending):
             raise self._bad(f"stops job {name!r} in an unknown way", "an Ending", ending)
         is_active = index not in self._queued and index not in self._paused
@@ -202,7 +202,7 @@ class Feed:
             self._queued.discard(index)
         return Stop(index, ending, is_active, self._paused.pop(index, None))
 
-    def _known(self, name: str, verb: str) -> int:
+    def _find_job(self, name: str, verb: str) -> int:
         index = self._index_of.get(name)
         if index is None or index in self._gone:
             state = "does not know" if index is None else "is told has left"
@@ -220,7 +220,7 @@ class Feed:
             )
         refuse_other_types((job,), self._type_names)
 
-    def _guarded(self, method: str, now_us: int, *arguments: Any) -> Any:
+    def _call_source(self, method: str, now_us: int, *arguments: Any) -> Any:
         try:
             return getattr(self.source, method)(*arguments)
         except BfreplayError:

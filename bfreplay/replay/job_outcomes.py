@@ -115,7 +115,7 @@ class JobOutcomes:
         all_left = sum(self.by_status[how] for how in ENDED if how != Ending.DECLINED) == len(self._jobs)
         return self._last_end_us if all_left and self.is_over else None
 
-    def reported(self, index: int, score: float | None, now_us: int) -> None:
+    def note_report(self, index: int, score: float | None, now_us: int) -> None:
         """A job has reported to its source, which gave it a score or none."""
         number, last, best = self._scores.get(index, (0, None, None))
         if score is not None:
@@ -157,7 +157,7 @@ class JobOutcomes:
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, None, None, None, None if ending is None else now_us,
-            job.deadline_us, _deadline_met(job, None, now_us), job.weight, job.work_samples, *nothing,
+            job.deadline_us, _meets_deadline(job, None, now_us), job.weight, job.work_samples, *nothing,
             *self._of_reports(index), _params_text(job),
         )  # fmt: skip
 
@@ -182,7 +182,7 @@ class JobOutcomes:
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, int(record["admitted_us"]),
             None if started == NEVER_US else started, finished_us, ended_us, job.deadline_us,
-            _deadline_met(job, finished_us, now_us), job.weight, job.work_samples, float(record["progress"]),
+            _meets_deadline(job, finished_us, now_us), job.weight, job.work_samples, float(record["progress"]),
             *node_time, float(record["rescale_paid"]), float(record["preempt_paid"]),
             *(int(record[name]) for name in ("n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions")),
             *self._of_reports(index), _params_text(job),
@@ -194,7 +194,7 @@ class JobOutcomes:
     def _count_deadline(self, index: int, finished_us: int | None, now_us: int, status: str) -> None:
         job = self._jobs[index]
         if job.deadline_us is not None and (self._measured is None or index in self._measured):
-            met = _deadline_met(job, finished_us, now_us)
+            met = _meets_deadline(job, finished_us, now_us)
             undecided = "void" if status in ENDED else "open"
             known = undecided if met is None else "met" if met else "missed"
             self.deadlines["declined" if status == Ending.DECLINED else known] += 1
@@ -235,7 +235,7 @@ def _params_text(job: ElasticJob) -> str | None:
     return json.dumps(dict(job.params), sort_keys=True, allow_nan=False) if job.params else None
 
 
-def _deadline_met(job: ElasticJob, finished_us: int | None, now_us: int) -> bool | None:
+def _meets_deadline(job: ElasticJob, finished_us: int | None, now_us: int) -> bool | None:
     if job.deadline_us is None:
         return None
     if finished_us is None:

@@ -30,8 +30,8 @@ __all__ = [
     "Capabilities",
     "ModelRefusedError",
     "SolveOptions",
-    "attempted",
     "backend_of",
+    "try_to_solve",
     "version_of",
     "why_not",
 ]
@@ -48,7 +48,7 @@ def backend_of(name: str) -> Backend:
     return cast(Backend, BACKENDS.make(name, allow_code=True))
 
 
-def attempted(backend: Backend, model: LinearModel, options: SolveOptions) -> tuple[str, Any]:
+def try_to_solve(backend: Backend, model: LinearModel, options: SolveOptions) -> tuple[str, Any]:
     """``("answer", BackendAnswer)``, or ``"refused"`` or ``"failed"`` and why: no exception of a stranger's passes."""
     try:
         answer = backend.solve(model, options)

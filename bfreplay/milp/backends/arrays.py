@@ -72,7 +72,7 @@ def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str
     return split, sense
 
 
-def settled(model: LinearModel) -> BackendAnswer | None:
+def trivial_answer(model: LinearModel) -> BackendAnswer | None:
     """The answer where none needs a solver, and solvers differ in what they say: contradictions, no columns at all.
 
     ``None`` where there is something to solve.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, trivial_answer, undone
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -115,10 +115,10 @@ class CbcMip:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in CBC and maximise."""
         stopwatch = Stopwatch()
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         scale = objective_scale(model)
-        cbc = _built(model, scale)
+        cbc = _build(model, scale)
         cbc.max_mip_gap = options.relative_gap
         cbc.max_mip_gap_abs = 0.0
         cbc.seed = options.seed + 1  # 0 would mean the time of day
@@ -140,7 +140,7 @@ class CbcMip:
         return stopwatch.answer(status, x, objective, bound, f"CBC says {said.name}")
 
 
-def _built(model: LinearModel, scale: float) -> Any:
+def _build(model: LinearModel, scale: float) -> Any:
     """Build the model in one call of CBC's C interface, inside a python-mip model that knows how to solve it."""
     cbc_module = _cbc_module()
     import mip

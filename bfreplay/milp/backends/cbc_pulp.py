@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, trivial_answer
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.backends.cbc_mip import INCREMENT
 from bfreplay.milp.files.models import mps_text
@@ -63,9 +63,9 @@ class CbcPulp:
         """Write the model, have CBC maximise it, read the answer."""
         stopwatch = Stopwatch()
         refuse_sets(model, self.name)
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
-        posed = _posed(model)
+        posed = _pose(model)
         command = _command(options)
         stopwatch.start_solving()
         # PuLP leaves its files after a failure
@@ -155,7 +155,7 @@ class _Posed:
         return np.array([self.values[column] for column in self.columns], dtype=np.float64)
 
 
-def _posed(model: LinearModel) -> _Posed:
+def _pose(model: LinearModel) -> _Posed:
     """Return the model as MPS with short names and the scaled objective."""
     columns = [f"c{i}" for i in range(model.n_columns)]
     short = replace(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, trivial_answer
 from bfreplay.milp.backends.backend import (
     BackendAnswer,
     Capabilities,
@@ -63,7 +63,7 @@ class CpSat:
         stopwatch = Stopwatch()
         refuse_beside("OR-Tools", ("mip.cbc", "highspy"))
         refuse_sets(model, self.name)
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         _refuse_what_is_not_whole(model)
         lower, upper = _whole_sides(model.column_lower, model.column_upper)
@@ -72,7 +72,7 @@ class CpSat:
             return BackendAnswer(SolverStatus.INFEASIBLE, message="no whole number between two bounds, or two sides")
         step = _step(model, lower, upper)
         worth = np.rint(model.objective / step).astype(np.int64)
-        posed = _built(model, (lower, upper), rows, worth)
+        posed = _build(model, (lower, upper), rows, worth)
 
         from ortools.sat.python import cp_model
 
@@ -98,7 +98,7 @@ class CpSat:
 Sides = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def _built(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.int64]) -> Any:
+def _build(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.int64]) -> Any:
     """Fill CP-SAT's own message, row by row in bulk."""
     from ortools.sat.python import cp_model
 

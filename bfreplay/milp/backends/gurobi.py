@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, told_apart, undone, with_one_sided_rows
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, told_apart, trivial_answer, undone, with_one_sided_rows
 from bfreplay.milp.backends.backend import (
     BackendAnswer,
     Capabilities,
@@ -57,7 +57,7 @@ class Gurobi:
             return wrong
         try:
             if os.getpid() not in _environments:
-                _started().dispose()  # no token of a floating licence is held by a process that only asks
+                _start_environment().dispose()  # no token of a floating licence is held by a process that only asks
         except Exception as error:  # gurobipy's own error, or a broken native library
             return f"Gurobi does not start: {error}"
         return ""
@@ -70,13 +70,13 @@ class Gurobi:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in Gurobi and maximise."""
         stopwatch = Stopwatch()
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         import gurobipy
 
         scale = objective_scale(model)
         try:
-            gurobi = _built(model, scale, options)
+            gurobi = _build(model, scale, options)
             stopwatch.start_solving()
             gurobi.optimize()
         except gurobipy.GurobiError as error:
@@ -104,7 +104,7 @@ class Gurobi:
         return stopwatch.answer(status, x, objective, bound, f"Gurobi says {said}")
 
 
-def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
+def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     """Load the whole model from arrays."""
     import gurobipy
 
@@ -147,11 +147,11 @@ def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
 def _environment() -> Any:
     """Return this process's environment, started when first needed."""
     if os.getpid() not in _environments:
-        _environments[os.getpid()] = _started()
+        _environments[os.getpid()] = _start_environment()
     return _environments[os.getpid()]
 
 
-def _started() -> Any:
+def _start_environment() -> Any:
     """Start an environment that says nothing: no banner, no log."""
     import gurobipy
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled, told_apart, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, told_apart, trivial_answer, undone
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -67,11 +67,11 @@ class Highs:
         stopwatch = Stopwatch()
         refuse_beside("highspy", OR_TOOLS)
         refuse_sets(model, self.name)
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         scale = objective_scale(model)
         start_threads(options.threads)
-        highs = _built(model, scale, options)
+        highs = _build(model, scale, options)
         stopwatch.start_solving()
         highs.run()
         said = highs.getModelStatus().name
@@ -107,7 +107,7 @@ def start_threads(threads: int) -> None:
     _threads[:] = [threads]
 
 
-def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
+def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     """Pass the whole model on as arrays."""
     import highspy
 

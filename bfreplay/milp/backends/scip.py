@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, told_apart, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, told_apart, trivial_answer, undone
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
@@ -53,10 +53,10 @@ class Scip:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in SCIP and maximise."""
         stopwatch = Stopwatch()
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         scale = objective_scale(model)
-        scip, variables = _built(model, scale, options)
+        scip, variables = _build(model, scale, options)
         stopwatch.start_solving()
         scip.optimize()
         said = scip.getStatus()
@@ -75,7 +75,7 @@ class Scip:
         return stopwatch.answer(status, x, objective, bound, f"SCIP says {said}")
 
 
-def _built(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:
+def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:
     """Build variable by variable and row by row: PySCIPOpt takes no sparse matrix."""
     from pyscipopt import Model
     from pyscipopt.scip import Expr, ExprCons, Term

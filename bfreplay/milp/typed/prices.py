@@ -161,7 +161,7 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
 
 
 @compiled
-def mended(
+def mend(
     choices: Choices, loss: NDArray[np.float64], chosen: NDArray[np.int64], capacity: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Choices ``(J,)`` within the capacities, from ``chosen (J,)`` by steps that change one job.

@@ -94,7 +94,7 @@ def _completion(
 
 
 @compiled
-def _merged(
+def _merge(
     states: NDArray[np.int64],
     lost: NDArray[np.float64],
     n_states: int,
@@ -179,7 +179,7 @@ def _least_loss(
                 return TOO_MANY
             both = np.empty((n_found + n_reached, 3), np.int64)
             both_lost = np.empty(n_found + n_reached)
-            n_found = _merged(found, found_lost, n_found, reached, reached_lost, n_reached, both, both_lost)
+            n_found = _merge(found, found_lost, n_found, reached, reached_lost, n_reached, both, both_lost)
             found = both
             found_lost = both_lost
         lost = np.empty(n_found)

@@ -19,7 +19,7 @@ from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, too_large
 from bfreplay.milp.formulations.entries import Columns, Rows
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mended, node_prices
+from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mend, node_prices
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, TypedSolution, objective_of, violation
 from bfreplay.milp.typed.search import NOTHING, TOO_MANY, Relaxed, better_answer, stiffest_last
 from bfreplay.milp.verify import agrees, magnitude
@@ -148,7 +148,7 @@ def optimum_of(
     job = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
     loss = np.maximum(worth[job] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
     relaxed = Relaxed(choices, loss, base, capacity, price)
-    chosen = mended(choices, loss, base, capacity)
+    chosen = mend(choices, loss, base, capacity)
     slack = PROOF_TOLERANCE * (value.shape[0] + capacity.size + 1) * magnitude
     allowance = relaxation - _worth(choices, chosen) - slack
     outcome, message, bound = NOTHING, "", relaxation

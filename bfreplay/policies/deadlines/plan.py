@@ -145,7 +145,7 @@ class _Draft(NamedTuple):
 
 
 @compiled
-def _done(plan: _Draft, m: int, left: _Draft, k: int, end_s: float, finish_s: float) -> Plan:
+def _finish_plan(plan: _Draft, m: int, left: _Draft, k: int, end_s: float, finish_s: float) -> Plan:
     nodes = _without_repeats(plan.time, plan.value, m)
     return Plan(nodes, end_s, finish_s, _without_repeats(left.time, left.value, k))
 
@@ -209,7 +209,7 @@ def minimum_share(
         if following >= end_s and deadline_s >= finish_s:
             is_new = free.time.size == 1 or free.time[1] != end_s
             k = _put(left.time, left.value, k, end_s, free.value[0], is_new)
-            return _done(plan, m, left, k, end_s, finish_s)
+            return _finish_plan(plan, m, left, k, end_s, finish_s)
         work -= ((deadline_s if following == due else following) - now) * rate
         begin = following
         m = _put(plan.time, plan.value, m, begin, 0.0, True)
@@ -287,7 +287,7 @@ def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level
         is_step = is_step or free.time[i] == end_s
     if not is_step:
         k = _put(left.time, left.value, k, end_s, was_free, True)
-    return _done(plan, m, left, k, end_s, finish_s)
+    return _finish_plan(plan, m, left, k, end_s, finish_s)
 
 
 @compiled
@@ -323,7 +323,7 @@ def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_lev
                 was_free = _value_at(free.time, free.value, since, total)
                 left.value[last] = was_free - count
                 k = _put(left.time, left.value, k, end_s, was_free, False)
-                return _done(plan, m, left, k, end_s, finish_s)
+                return _finish_plan(plan, m, left, k, end_s, finish_s)
             work -= does
             if i > last:
                 left.value[last] -= count
@@ -334,4 +334,4 @@ def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_lev
     end_s = now + _slots_up(finish_s - now, window.slot_s)
     left.value[last] = total - count
     k = _put(left.time, left.value, k, end_s, total, True)
-    return _done(plan, m, left, k, end_s, finish_s)
+    return _finish_plan(plan, m, left, k, end_s, finish_s)

@@ -108,7 +108,7 @@ class _Jobs(NamedTuple):
 
 
 @compiled
-def _grown(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
+def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
     """The plan of a job with the next higher count for now."""
     m = jobs.n_steps[j]
     nodes = Steps(jobs.time[j][:m], jobs.value[j][:m])
@@ -121,7 +121,7 @@ def _grown(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Pla
 
 
 @compiled
-def _added(jobs: _Jobs, j: int) -> float:
+def _n_added(jobs: _Jobs, j: int) -> float:
     """Nodes that a job gains with its next higher count; inf where there is none."""
     at = jobs.offset[j] + jobs.level[j] + 1
     if at >= jobs.offset[j + 1]:
@@ -133,12 +133,12 @@ def _added(jobs: _Jobs, j: int) -> float:
 @compiled
 def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth_first: bool) -> float:
     """What decides who is next: the largest first."""
-    added = _added(jobs, j)
+    added = _n_added(jobs, j)
     if added > free.value[0]:
         return -np.inf
     if jobs.level[j] < 0:
         return np.inf
-    plan = _grown(jobs, j, free, slot_s, total)
+    plan = _plan_with_more(jobs, j, free, slot_s, total)
     m = jobs.n_steps[j]
     grows = node_time(plan.nodes, plan.end_s) - node_time(Steps(jobs.time[j][:m], jobs.value[j][:m]), jobs.end_s[j])
     if growth_first:
@@ -149,7 +149,7 @@ def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth
 
 
 @compiled
-def _widened(jobs: _Jobs, width: int) -> _Jobs:
+def _with_room(jobs: _Jobs, width: int) -> _Jobs:
     """The jobs with room for plans of ``width`` steps."""
     n, before = jobs.time.shape
     time, value = np.zeros((n, width)), np.zeros((n, width))
@@ -174,21 +174,21 @@ def _share_spare(
     n_gained = 0
     while free.value[0] > 0:
         for j in range(n):
-            if _added(jobs, j) < np.inf:
+            if _n_added(jobs, j) < np.inf:
                 scores[j] = _score(jobs, j, free, slot_s, total, growth_first)
         order = order[np.argsort(-scores[order], kind="mergesort")]
         best = -1
         for k in range(n):
-            if _added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
+            if _n_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
                 best = order[k]
                 break
         if best < 0:
             break
-        plan = _grown(jobs, best, free, slot_s, total)
+        plan = _plan_with_more(jobs, best, free, slot_s, total)
         jobs.level[best] += 1
         m = plan.nodes.time.size
         if m > jobs.time.shape[1]:
-            jobs = _widened(jobs, 2 * m)
+            jobs = _with_room(jobs, 2 * m)
         jobs.time[best][:m] = plan.nodes.time
         jobs.value[best][:m] = plan.nodes.value
         jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = m, plan.end_s, plan.finish_s
@@ -198,7 +198,7 @@ def _share_spare(
     else:
         # the published program sorts once more when nothing is left
         for j in range(n):
-            if n_gained > 0 and _added(jobs, j) < np.inf:
+            if n_gained > 0 and _n_added(jobs, j) < np.inf:
                 scores[j] = -np.inf
         order = order[np.argsort(-scores[order], kind="mergesort")]
     return jobs, order, gained[:n_gained], ends[:n_gained], free

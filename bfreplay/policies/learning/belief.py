@@ -96,12 +96,12 @@ class Belief:
         """Rate and objective, for a weight of 1, at 0 to ``width - 1`` nodes."""
         is_known = self._tables is not None and (self.shape is not None or assumed == self._drawn_with)
         if self._tables is None or not is_known or self._tables[0].size < width:
-            self._tables = self._drawn(width, assumed)
+            self._tables = self._draw_tables(width, assumed)
             self._drawn_with = assumed
         rate, worth = self._tables
         return rate[:width], worth[:width]
 
-    def _drawn(self, width: int, assumed: Assumed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _draw_tables(self, width: int, assumed: Assumed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         relative = (self.shape or assumed.shape).relative
         nodes = np.arange(width, dtype=np.float64)
         counts = sorted(self._points)

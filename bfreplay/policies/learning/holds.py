@@ -102,7 +102,7 @@ class Holds:
             for j in measured.tolist()
         ]
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
         """``counts`` (J,) are what the jobs of ``state``, which was observed before, hold from now on."""
         current, kept, before = state.current, self._kept, self._held
         # as in the ledger: a job that runs pauses when it gains or loses nodes, and a start from zero is free

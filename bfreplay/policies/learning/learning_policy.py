@@ -68,7 +68,7 @@ class LearningPolicy(Policy):
         self._beliefs = BelievedTables(self.share, self.noise, self.seed)
         self._last_us = LONG_AGO_US
 
-    def believed(self, state: PolicyState) -> PolicyState:
+    def believed_state(self, state: PolicyState) -> PolicyState:
         """``state`` with the tables of throughput and objective as they are believed now; learns from it first."""
         if state.time_us < self._last_us:
             self._forget()
@@ -77,15 +77,15 @@ class LearningPolicy(Policy):
         throughput, objective = self._beliefs.tables(state)
         return replace(state, throughput=throughput, objective=objective)
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """The jobs of ``state``, which ``believed`` was asked about, hold ``counts`` (J,) from now on."""
-        self._holds.decided(state, np.asarray(counts))
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """The jobs of ``state``, which ``believed_state`` was asked about, hold ``counts`` (J,) from now on."""
+        self._holds.note_decision(state, np.asarray(counts))
 
     def decide(self, state: PolicyState) -> Decision:
         """What the inner policy decides on the believed state."""
-        decision = self.inner.decide(self.believed(state))
-        if _can_be_held(decision, state):
-            self.decided(state, decision.counts)
+        decision = self.inner.decide(self.believed_state(state))
+        if _can_hold(decision, state):
+            self.note_decision(state, decision.counts)
         return decision
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
@@ -130,7 +130,7 @@ class LearningPolicy(Policy):
         self._forget()
 
 
-def _can_be_held(decision: Decision, state: PolicyState) -> bool:
+def _can_hold(decision: Decision, state: PolicyState) -> bool:
     """Whether the counts can be looked up; if not, the replay refuses the decision, and says why."""
     if not isinstance(decision, Decision):
         return False
@@ -144,7 +144,7 @@ def learning_from_record(policy: Mapping[str, Any]) -> dict[str, Any] | None:
     """Options of ``LearningPolicy`` with which a run was made; ``None`` for one with known curves.
 
     To pose its decisions again, make a ``LearningPolicy`` with them. At each decision that the policy of the run was
-    asked for call ``believed`` with the state, and ``decided`` with the counts that were recorded.
+    asked for call ``believed_state`` with the state, and ``note_decision`` with the counts that were recorded.
 
     Parameters
     ----------

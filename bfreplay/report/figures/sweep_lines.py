@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
 from bfreplay.errors import InputError
-from bfreplay.policies.spec import parsed_alone
+from bfreplay.policies.spec import parse_one
 from bfreplay.runs.metrics import BY_COLUMN
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _is_missing(cell: object) -> bool:
 
 def _parameter(cell: object, name: str) -> Any:
     try:
-        return dict(parsed_alone(str(cell), "value", "NAME(key=value)").parameters).get(name)
+        return dict(parse_one(str(cell), "value", "NAME(key=value)").parameters).get(name)
     except InputError:
         return None
 

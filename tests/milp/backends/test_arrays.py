@@ -11,8 +11,8 @@ import pytest
 from bfreplay.milp.backends import BackendAnswer, ModelRefusedError, SolveOptions
 from bfreplay.milp.backends.arrays import (
     refuse_sets,
-    settled,
     told_apart,
+    trivial_answer,
     undone,
     with_one_sided_rows,
 )
@@ -49,7 +49,7 @@ def test_one_sided_rows_of_no_rows():
 
 
 def test_a_model_with_something_to_solve_is_not_settled():
-    assert settled(linear([1], [(0, {0: 1}, 4), (-1, {}, 1)])) is None
+    assert trivial_answer(linear([1], [(0, {0: 1}, 4), (-1, {}, 1)])) is None
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_a_model_with_something_to_solve_is_not_settled():
     ],
 )
 def test_contradictions_are_infeasible_and_named(model, said):
-    answer = settled(model)
+    answer = trivial_answer(model)
     assert (answer.solver_status, answer.message, answer.x) == (SolverStatus.INFEASIBLE, said, None)
 
 
 def test_a_model_without_columns_is_worth_its_constant():
-    answer = settled(linear([], constant=3))
+    answer = trivial_answer(linear([], constant=3))
     assert (answer.solver_status, answer.objective, answer.bound) == (SolverStatus.OPTIMAL, 3.0, 3.0)
 
 

@@ -12,8 +12,8 @@ from bfreplay.policies.deadlines.plan import (
     Floats,
     Plan,
     Steps,
-    _done,
     _Draft,
+    _finish_plan,
     _level_within,
     _put,
     _slots_up,
@@ -50,7 +50,7 @@ def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: 
             end_s = now + _slots_up(finish_s - now, slot_s)
             if until != finish_s:
                 k = _put(left.time, left.value, k, end_s, was_free, True)
-            return _done(plan, m, left, k, end_s, finish_s)
+            return _finish_plan(plan, m, left, k, end_s, finish_s)
         work -= (until - since) * rates[has]
     last = free.time[-1]
     m = _put(plan.time, plan.value, m, last, counts[top], True)
@@ -58,7 +58,7 @@ def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: 
     end_s = now + _slots_up(finish_s - now, slot_s)
     k = _put(left.time, left.value, k, last, total - counts[top], True)
     k = _put(left.time, left.value, k, end_s, total, True)
-    return _done(plan, m, left, k, end_s, finish_s)
+    return _finish_plan(plan, m, left, k, end_s, finish_s)
 
 
 class _EdfJob(LiveJob):

@@ -70,7 +70,7 @@ class LeaseProblem:
         """Return the cuts of later leases: 1, then the distinct deadlines, ascending."""
         return np.union1d([1], self.available)
 
-    def is_kept(self, plan: NDArray[np.bool_]) -> bool:
+    def allows(self, plan: NDArray[np.bool_]) -> bool:
         """Return whether a plan (N, L) gives each job its leases before its deadline, and no lease too many GPUs."""
         is_late = np.arange(plan.shape[1]) >= self.available[:, None]
         has_all = (plan.sum(axis=1) == self.needed).all()
@@ -172,7 +172,7 @@ class LeaseMilp:
                 return None
             first, later = posed.counts(answer.x, cuts.size - 1)
             plan, finer = _single_leases(problem, cuts, first, later)
-            if finer.size == cuts.size and problem.is_kept(plan):
+            if finer.size == cuts.size and problem.allows(plan):
                 return [row[: each.available].copy() for row, each in zip(plan, requests, strict=True)]
             if finer.size == cuts.size:  # the answer breaks a rule
                 return None
