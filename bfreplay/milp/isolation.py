@@ -62,7 +62,7 @@ class IsolatedAnswer:
 
     @classmethod
     def of(cls, kind: str, content: Any, elapsed_s: float) -> IsolatedAnswer:
-        """What ``try_to_solve`` says."""
+        """Return the result of ``try_to_solve``."""
         if kind == "answer":
             return cls(ProcessStatus.OK, content, "", elapsed_s)
         return cls(ProcessStatus.REFUSED if kind == "refused" else ProcessStatus.OK, None, str(content), elapsed_s)

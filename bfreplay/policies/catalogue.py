@@ -158,7 +158,7 @@ def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
 
 
 def _has_from_options(factory: type[Policy]) -> bool:
-    """Whether the policy is made by a ``from_options`` of its own, instead of by ``__init__`` with its parameters."""
+    """Return whether the policy has a ``from_options`` of its own; otherwise ``__init__`` takes its parameters."""
     return getattr(factory.from_options, "__func__", None) is not getattr(Policy.from_options, "__func__", None)
 
 

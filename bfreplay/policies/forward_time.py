@@ -1,4 +1,4 @@
-"""How long a decision is expected to last: a fixed time, or one that is learnt from the events as they come."""
+"""Expected duration of a decision: a fixed time, or one that is learnt from the events as they come."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ForwardTime(Protocol):
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number of Python or numpy, and not a truth value."""
+    """Return whether it is a number of Python or numpy, and not a truth value."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
@@ -197,7 +197,7 @@ class AutoForwardTime:
             self._gained += gained
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """What the jobs hold tells, at the next decision, what they have lost since."""
+        """Note the counts, from which the next decision tells the nodes that were reclaimed in between."""
         self._shadows.note_decision(counts)
 
     def describe(self) -> dict[str, object]:

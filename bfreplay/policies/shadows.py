@@ -13,7 +13,7 @@ from bfreplay.policies.state import JobTables, PolicyState
 
 @compiled
 def _given_up(jobs: JobTables, counts: NDArray[np.int64], j: int) -> float:
-    """What job ``j`` makes now, and gives up per second while it rescales; 0 below its minimum."""
+    """Return the rate of job ``j`` now, which it gives up while it rescales; 0 below its minimum."""
     return charged_rate(jobs.rate[j, counts[j]], counts[j], jobs.min_nodes[j])
 
 

@@ -1,4 +1,4 @@
-"""How objectives, policies and generated workloads are written: ``0.7*throughput + 0.3*cost(price=0.4)``."""
+"""Syntax of objectives, policies and generated workloads: ``0.7*throughput + 0.3*cost(price=0.4)``."""
 
 from __future__ import annotations
 

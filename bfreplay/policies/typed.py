@@ -224,7 +224,7 @@ def typed_decision(state: PolicyState, forward_time: ForwardTime, objective: Obj
 def _restart_s(
     state: PolicyState, before: NDArray[np.int64], types: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """What is still to be charged to jobs that move, in seconds of work at their new rates.
+    """Return the remaining charge to jobs that move, in seconds of work at their new rates.
 
     A move costs a scale-down and a scale-up at the rate before (``TypedProblem``); the replay itself charges what the
     count tells: one of the two, or none where it stays the same.

@@ -84,7 +84,7 @@ _FIRST_ROWS = 64
 
 @compiled
 def charged_us(sharing: int, since_us: int, until_us: int) -> int:
-    """How much of a span of time a job is charged for each of its nodes.
+    """Return the part of a span of time that a job is charged for each of its nodes.
 
     Of two that share, the first is charged the even microseconds and the second the odd ones: exact in whole numbers,
     and the same however a span is cut.
@@ -143,12 +143,12 @@ class ActiveJobs:
 
     @property
     def has_types(self) -> bool:
-        """Whether nodes are of several types."""
+        """True if nodes are of several types."""
         return len(self.type_names) > 1
 
     @property
     def is_full(self) -> bool:
-        """Whether no further job may be admitted."""
+        """True if no further job may be admitted."""
         return self.n >= self.limit
 
     def admit(self, index: int, job: ElasticJob, model: int, now_us: int, paused: np.void | None = None) -> None:

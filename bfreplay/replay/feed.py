@@ -1,4 +1,4 @@
-"""Where jobs come from: a set that is known from the start, or a source that is asked as time goes on."""
+"""Supply of jobs: from a set that is known at the start, or from a source that is asked as time goes on."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Feed:
 
     @property
     def next_us(self) -> int:
-        """When the first job in the queue was or will be submitted, or ``NEVER_US``."""
+        """Submit time of the first job in the queue, past or future; ``NEVER_US`` without one."""
         return self._queue[0][0] if self._queue else NEVER_US
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a job waits, or the source wants to be asked again."""
+        """True if a job waits, or the source wants to be asked again."""
         return bool(self._queue) or self.ask_us != NEVER_US
 
     def pop_due(self, now_us: int) -> tuple[int, np.void | None] | None:
@@ -132,7 +132,7 @@ class Feed:
             self.ask_us = window_start_us
 
     def tell(self, report: JobReport) -> Verdict:
-        """What the source says to a report.
+        """Report to the source and return its verdict.
 
         Raises
         ------

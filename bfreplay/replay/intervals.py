@@ -82,12 +82,12 @@ def charged_spans_us(
 
 
 def allocations_schema(shared: bool) -> pa.Schema:
-    """Of the table of a run; ``shared``: its jobs may share nodes."""
+    """Return the schema of a run's table; ``shared``: its jobs may share nodes."""
     return ALLOCATIONS.append(SHARED) if shared else ALLOCATIONS
 
 
 class AllocationTable:
-    """Who held how many nodes from when to when: a row when an interval of constant count ends.
+    """Allocations of jobs over time: a row when an interval of constant count ends.
 
     Node time is added up as jobs are charged for it: two that share nodes pay half of it each.
     """
@@ -152,7 +152,7 @@ class AllocationTable:
 
 
 class NodeTable:
-    """Who held which node from when to when; optional, for pictures and checks."""
+    """Holders of each node over time; optional, for pictures and checks."""
 
     def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
         self._nodes = as_arrow(nodes, pa.string())

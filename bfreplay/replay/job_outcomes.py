@@ -1,4 +1,4 @@
-"""What became of every job of the set, whether it ran or not."""
+"""Outcome of every job of the set, whether it ran or not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Times(Part, frozen=True, kw_only=True):
 
 
 class JobTimes(Part, frozen=True, kw_only=True):
-    """How long jobs waited and took."""
+    """Waiting and completion times of jobs."""
 
     submit_to_start: Times
     submit_to_finish: Times
@@ -108,7 +108,7 @@ class JobOutcomes:
 
     @property
     def last_finish_us(self) -> int | None:
-        """When the last job left, finished or ended by its source.
+        """Time at which the last job left, finished or ended by its source.
 
         ``None`` while one is there or to come, and where one was declined: its work was not done.
         """

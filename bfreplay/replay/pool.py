@@ -301,7 +301,7 @@ class NodePool:
 
 
 class PoolView:
-    """What a policy may see of a pool (``policies.NodesSeen``), and nothing that it could change."""
+    """Read-only view of a pool for policies (``policies.NodesSeen``)."""
 
     __slots__ = ("_pool",)
 

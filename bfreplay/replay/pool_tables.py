@@ -1,4 +1,4 @@
-"""What became of the pool of idle nodes: how many there were over time, and the idle intervals by their length."""
+"""Tables of the pool: number of idle nodes over time, and idle intervals by their length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How node time becomes samples: progress, what rescaling and preemption cost, and when a job is done.
+"""Progress of jobs from node time: samples, rescale and preemption costs, completion.
 
 Both semantics charge the same samples, by the rule in ``milp/charge_rule.py``. They differ in when: the continuous one
 keeps the charge as a debt that the job works off before its progress goes on, so progress never falls and every
@@ -20,7 +20,7 @@ from bfreplay.replay.active import NEVER_US, SECOND, charged_us
 
 
 class Semantics(StrEnum):
-    """Which clock the replay follows."""
+    """Clock of a replay."""
 
     CONTINUOUS = "continuous"  # jobs complete at their exact instant; arrivals and completions are decision points
     PUBLISHED = "published"  # the published program's: everything is noticed at the next pool event

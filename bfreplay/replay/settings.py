@@ -1,4 +1,4 @@
-"""What a replay needs to know beside its log, its jobs and its policy."""
+"""Settings of a replay besides its log, jobs and policy."""
 
 from __future__ import annotations
 

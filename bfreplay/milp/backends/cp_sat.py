@@ -165,7 +165,7 @@ def _whole_sides(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Side
 
 
 def _step(model: LinearModel, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> float:
-    """What one unit of CP-SAT's objective is worth: the largest coefficient over a power of two."""
+    """Return the worth of one unit of CP-SAT's objective: the largest coefficient over a power of two."""
     scale = objective_scale(model)
     reach = np.maximum(np.abs(lower), np.abs(upper)).astype(np.float64)
     total = float(np.abs(model.objective / scale) @ reach)

@@ -1,4 +1,4 @@
-"""What a formulation is, how one that may be a stranger's is called, and which abstract nodes jobs hold."""
+"""Interface of formulations, checked calls of formulations of other packages, and the abstract nodes of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which jobs are taken when they come: those that can be done in time without making others late."""
+"""Admission of jobs on arrival: those that can be done in time without making others late."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class DeadlinePlans:
         return free
 
     def _why_not(self, jobs: list[PlannedJob], taken: list[int], row: int, now_s: float, total: float) -> str:
-        """Why the job in ``row`` is declined; empty if it is not. Plans of those taken are as before, or made anew."""
+        """Return why the job in ``row`` is declined; empty if it is not. Plans of admitted jobs stay, or are remade."""
         job = jobs[row]
         in_time = [other for other in taken if jobs[other].is_in_time]
         self._plan_in_order([jobs[other] for other in [*taken, row]], now_s, total)

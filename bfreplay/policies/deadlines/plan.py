@@ -111,7 +111,7 @@ def _without_repeats(time: Floats, value: Floats, n: int) -> Steps:
 
 
 class _Window(NamedTuple):
-    """When a job may be planned."""
+    """Times between which a job may be planned."""
 
     begin: float  # s; before it the plan is settled
     due: float  # the end of the slot that its deadline is in

@@ -1,4 +1,4 @@
-"""Who gets the nodes that no plan needs: ElasticFlow's second step (ASPLOS'23, section 4.2).
+"""Allocation of the nodes that no plan needs: ElasticFlow's second step (ASPLOS'23, section 4.2).
 
 One job after the other is given the next higher of its counts until the next change of any plan, and planned anew from
 there on, for as long as nodes are left. Which job comes first is a matter of how much its node time changes by that.
@@ -53,7 +53,7 @@ class PlannedJob:
 
     @property
     def is_in_time(self) -> bool:
-        """Whether its plan meets its deadline."""
+        """True if its plan meets its deadline."""
         return self.plan.finish_s <= self.deadline_s
 
     def follow(self, plan: Plan) -> None:
@@ -132,7 +132,7 @@ def _n_added(jobs: _Jobs, j: int) -> float:
 
 @compiled
 def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth_first: bool) -> float:
-    """What decides who is next: the largest first."""
+    """Return the score of a job; the job with the largest one is next."""
     added = _n_added(jobs, j)
     if added > free.value[0]:
         return -np.inf

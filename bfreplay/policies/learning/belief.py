@@ -1,4 +1,4 @@
-"""What is believed of scalability curves: one belief a job, or one a model."""
+"""Beliefs about scalability curves: one for each job, or for each model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINEAR = Shape(0.0, 0.0)
 
 
 class Assumed(NamedTuple):
-    """What a job is taken to be like of which nothing, or too little, has been measured."""
+    """Assumptions about a job of which nothing, or too little, has been measured."""
 
     rate: float  # samples/s on one node
     worth: float  # objective per second on one node, for a weight of 1
@@ -77,7 +77,7 @@ class Belief:
 
     @property
     def is_telling(self) -> bool:
-        """Whether enough counts are measured to tell others what shape a curve has."""
+        """True if enough counts are measured to know the shape of the curve."""
         return sum(rate > 0 for _, rate, _ in self._points.values()) >= _COUNTS_FOR_A_SHAPE
 
     @property
@@ -127,7 +127,7 @@ _HOPE = 2.0
 
 
 class Share(StrEnum):
-    """Who learns from whom."""
+    """Jobs that share their measurements."""
 
     JOB = "job"  # every job from itself alone
     MODEL = "model"  # jobs that train the same model from one another; a job without one from itself alone

@@ -1,4 +1,4 @@
-"""Which job has run on how many nodes since when, as a policy can know it."""
+"""Counts that jobs keep, and since when, as far as a policy can know it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bfreplay.policies.state import PolicyState
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a job made on a count that it kept for long enough.
+    """Rate of a job on a count that it kept for long enough.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Measurement:
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """What was decided last; all (J,)."""
+    """Last decision; all (J,)."""
 
     job: NDArray[np.int64]
     model: NDArray[np.int64]
@@ -77,7 +77,7 @@ class Holds:
         self._kept: NDArray[np.intp] = np.zeros(0, np.intp)  # (J,) row of the hold that each job still has, or -1
 
     def observe(self, state: PolicyState) -> list[Measurement]:
-        """What has been learnt since the last decision, in the order of the jobs at that time."""
+        """Return the measurements since the last decision, in the order of the jobs at that time."""
         held = self._held
         self._kept = np.full(state.n_jobs, -1)
         if held is None:
@@ -133,7 +133,7 @@ class Holds:
 
 
 def _rows_of(job: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each element of ``job`` is in ``among``, -1 for nowhere."""
+    """Return the position of each element of ``job`` in ``among``, -1 if it is missing."""
     if np.array_equal(job, among):
         return np.arange(job.size)
     row = {number: k for k, number in enumerate(among.tolist())}

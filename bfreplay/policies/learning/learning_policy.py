@@ -82,7 +82,7 @@ class LearningPolicy(Policy):
         self._holds.note_decision(state, np.asarray(counts))
 
     def decide(self, state: PolicyState) -> Decision:
-        """What the inner policy decides on the believed state."""
+        """Return the inner policy's decision on the believed state."""
         decision = self.inner.decide(self.believed_state(state))
         if _can_hold(decision, state):
             self.note_decision(state, decision.counts)
@@ -112,7 +112,7 @@ class LearningPolicy(Policy):
         return self.inner
 
     def summary(self) -> Mapping[str, object] | None:
-        """What the inner policy has counted."""
+        """Return the counts of the inner policy."""
         return self.inner.summary()
 
     def describe(self) -> dict[str, object]:
@@ -131,7 +131,7 @@ class LearningPolicy(Policy):
 
 
 def _can_hold(decision: Decision, state: PolicyState) -> bool:
-    """Whether the counts can be looked up; if not, the replay refuses the decision, and says why."""
+    """Return whether the counts can be looked up; if not, the replay refuses the decision with the reason."""
     if not isinstance(decision, Decision):
         return False
     counts = np.asarray(decision.counts)

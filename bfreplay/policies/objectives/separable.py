@@ -47,7 +47,7 @@ class Term:
         return 1.0 if self.part.weight is None else float(self.part.weight)
 
     def rates(self, state: PolicyState, counts: NDArray[np.int64], t_fwd_s: float) -> Rates:
-        """What the function says, checked. ``given_up`` may be the same array as ``value``.
+        """Return the result of the function, checked. ``given_up`` may be the same array as ``value``.
 
         Raises
         ------
