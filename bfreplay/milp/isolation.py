@@ -85,7 +85,7 @@ class InProcessBackend:
 
 
 class IsolatedBackend:
-    """A back end in a worker process; the worker is started when first needed and replaced after a failure.
+    """Back end in a worker process; the worker is started when first needed and replaced after a failure.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class ModelSolver:
 def _search_path(*, foreign: bool) -> list[str]:
     """Return the module search path of the worker: that of this process, but a foreign interpreter keeps its packages.
 
-    It is told of our folders outside this interpreter's installation: those of the project and of the user.
+    It gets our folders outside this interpreter's installation: those of the project and of the user.
     """
     ours = [entry or str(Path.cwd()) for entry in sys.path]
     if not foreign:
@@ -350,7 +350,7 @@ def _signal_name(number: int) -> str:
 def _end(
     process: subprocess.Popen[bytes], connection: Connection, complaints: IO[bytes], scratch: Path, owner: int
 ) -> None:
-    """Kill and reap. A worker holds nothing worth a farewell; a forked child only lets go of its copies.
+    """Kill and reap the worker; a forked child only closes its copies.
 
     The worker leads a process group, and a solver may have started processes of its own: all of it goes.
     """

@@ -107,7 +107,7 @@ def judge(
 def apply_referee(
     problem: AllocationProblem, judgement: Judgement, referee: Solution, relative_gap: float | None
 ) -> Judgement:
-    """Check whatever was claimed against what an exact solver found on the same problem.
+    """Check a claim against an exact solver's answer to the same problem.
 
     A denial (no best answer: infeasible, unbounded) is wrong where the referee has one. A claimed optimum goes to
     ``against_referee``. Of an unproven answer the bound is checked, and where it was called optimal within
@@ -137,7 +137,7 @@ def apply_referee(
 
 
 def against_referee(problem: AllocationProblem, judgement: Judgement, referee: Solution) -> Judgement:
-    """Check that a claimed optimum is not worse than what an exact solver found on the same problem.
+    """Check that a claimed optimum is not worse than an exact solver's answer to the same problem.
 
     One that is worse by no more than MILP solvers' own tolerance stays proven; its bound then is the referee's, so that
     its gap tells how much worse.
@@ -175,7 +175,7 @@ def _map_fault(problem: AllocationProblem, counts: NDArray[np.int64], nodes: Nod
 
 
 def _type_fault(answer: BackendAnswer) -> str:
-    """Say what is no number in what a stranger's back end returned; empty when all is of the right type."""
+    """Return which part of a back end's answer has the wrong type; empty if none has."""
     if not isinstance(answer.solver_status, SolverStatus):
         return f"the back end's solver_status is {answer.solver_status!r}, not a SolverStatus"
     for name in ("objective", "bound", "build_s", "solve_s"):

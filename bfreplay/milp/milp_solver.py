@@ -35,7 +35,7 @@ FALLBACKS: tuple[Fallback, ...] = ("exact", "keep", "none")
 
 
 class MilpSolver:
-    """Answers decisions by a MILP; what its back end says is never believed unchecked.
+    """Solver of decisions by a MILP; every answer of its back end is checked.
 
     Parameters
     ----------
@@ -196,12 +196,12 @@ class MilpSolver:
         }
 
     def close(self) -> None:
-        """End the worker. The referee, and a worker that was given, belong to whoever made them."""
+        """End the worker, unless it was given; the referee stays open."""
         if self._own_worker:
             self._runner.close()
 
     def _adapt(self, model: LinearModel) -> LinearModel:
-        """The model as this back end takes it: without a start or sets that it could not use."""
+        """Return the model as this back end takes it: without a start or sets that it cannot use."""
         if model.start is not None and not self._warm_start:
             model = replace(model, start=None)
         if model.sets and self._without_sets:
@@ -252,7 +252,7 @@ class MilpSolver:
         )
 
     def _keep(self, problem: AllocationProblem, model: LinearModel | None, failed: Solution) -> None:
-        """Save what failed, where the user asked for it."""
+        """Save a failure, if the user asked for it."""
         if self._failures is not None:
             statuses = {
                 "process_status": failed.process_status.value,
@@ -265,7 +265,7 @@ class MilpSolver:
 
 
 def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> IsolatedAnswer:
-    """The answer to ``solved`` as one to ``model``: columns that were added to reformulate sets are left out."""
+    """Return the answer to ``solved`` as one to ``model``, without the columns added to reformulate sets."""
     answer = ran.answer
     if solved.n_columns == model.n_columns or answer is None or not isinstance(answer.x, np.ndarray):
         return ran
@@ -275,7 +275,7 @@ def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> I
 
 
 def _keep_current(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
-    """Let every job keep what it holds. A job that may not run on that (below its minimum, say) is worth nothing."""
+    """Return the answer that keeps all counts. A job that may not run on its own is worth nothing."""
     counts = problem.current.astype(np.int64, copy=True)
     fault = violation(problem, counts)
     width = problem.gain.shape[1]

@@ -155,12 +155,12 @@ class Compressed:
 
 
 def by_column(model: LinearModel) -> Compressed:
-    """``A`` column after column."""
+    """Return ``A`` column after column."""
     return _compress(model.entry_column, model.entry_row, model.entry_value, model.n_columns)
 
 
 def by_row(model: LinearModel) -> Compressed:
-    """``A`` row after row."""
+    """Return ``A`` row after row."""
     return _compress(model.entry_row, model.entry_column, model.entry_value, model.n_rows)
 
 

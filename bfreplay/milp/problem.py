@@ -77,7 +77,7 @@ class AllocationProblem:
         return self._value[0]
 
     def held_to_published_limit(self) -> AllocationProblem:
-        """The same decision under the published model's limit on changes as well; see ``published_change_limit``."""
+        """Return the same decision under the published model's limit as well; see ``published_change_limit``."""
         limit = published_change_limit(self.capacity)
         return replace(self, change_limit=limit if self.change_limit is None else min(limit, self.change_limit))
 

@@ -92,7 +92,7 @@ class BFTrainerPolicy(Policy):
         objective: Objective | str | None = None,
         admission: bool = False,
     ) -> BFTrainerPolicy:
-        """All options matter."""
+        """Return the policy; all options matter."""
         return cls(t_fwd_s, solver, OWN if objective is None else objective, admission=admission)
 
     def check_types(self, type_names: Sequence[str]) -> None:
@@ -112,7 +112,7 @@ class BFTrainerPolicy(Policy):
         return self.forward_time.t_fwd_s if isinstance(self.forward_time, FixedForwardTime) else None
 
     def decide(self, state: PolicyState) -> Decision:
-        """Counts of the solver, or the current ones where it has none; 0 for jobs that are declined."""
+        """Return the counts of the solver, or the current ones if it has none; 0 for declined jobs."""
         if self._plans is None:
             return self._decide_on_all(state)
         declined = self._plans.plan_jobs(state, admits=True)[1]

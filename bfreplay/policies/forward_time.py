@@ -27,7 +27,7 @@ class ForwardTime(Protocol):
         ...
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """The jobs of ``state``, which ``seconds`` was asked about, hold ``counts`` (J,) from now on."""
+        """Note that the jobs of ``state``, the argument of ``seconds``, hold ``counts`` (J,) from now on."""
         ...
 
     def describe(self) -> dict[str, object]:
@@ -45,7 +45,7 @@ def is_number(value: object) -> bool:
 
 
 def positive_seconds(t_fwd_s: float | str, expected: str, fix: str) -> float:
-    """A forward-looking time as a float; ``InputError``, which says what is ``expected``, for no positive number."""
+    """Return a forward-looking time as a float; ``InputError`` with ``expected`` unless it is a positive number."""
     seconds = float(t_fwd_s) if is_number(t_fwd_s) else math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise InputError(
@@ -56,7 +56,7 @@ def positive_seconds(t_fwd_s: float | str, expected: str, fix: str) -> float:
 
 
 class FixedForwardTime:
-    """The same for every decision.
+    """The same time for every decision.
 
     Parameters
     ----------
@@ -77,18 +77,18 @@ class FixedForwardTime:
         )  # fmt: skip
 
     def seconds(self, state: PolicyState) -> float:
-        """The one it is."""
+        """Return the fixed time."""
         return self.t_fwd_s
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """Nothing to learn."""
+        """Do nothing: there is nothing to learn."""
 
     def describe(self) -> dict[str, object]:
         """Its name and the seconds."""
         return {"name": "fixed", "t_fwd_s": self.t_fwd_s}
 
     def close(self) -> None:
-        """Nothing to forget."""
+        """Do nothing: there is nothing to forget."""
 
 
 AUTO = "auto"
@@ -216,7 +216,7 @@ class AutoForwardTime:
 
 
 def forward_time_of(given: float | str | ForwardTime) -> ForwardTime:
-    """``given`` as a ``ForwardTime``: a number of seconds, the word 'auto', or an object that says.
+    """Return ``given`` as a ``ForwardTime``: a number of seconds, the word 'auto', or such an object.
 
     Raises
     ------

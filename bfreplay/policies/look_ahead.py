@@ -53,7 +53,7 @@ class Futures:
 
 
 def last_pool_s(policy: str, t_fwd_s: float | str) -> float:
-    """``t_fwd_s`` of the policy of this name, checked.
+    """Return ``t_fwd_s`` of the policy of this name, checked.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
 
 @compiled
 def _twin(jobs: JobTables, job: int) -> int:
-    """The first job that is like ``job`` in all that matters: in a campaign all jobs are."""
+    """Return the first job with the same curve, bounds and costs as ``job``: in a campaign all jobs have."""
     rate, min_nodes, max_nodes, scale_up_s, scale_down_s = jobs
     for j in range(job):
         is_like = (
@@ -192,7 +192,7 @@ class _AheadPolicy(Policy):
 
 
 class ForesightPolicy(_AheadPolicy):
-    """Knows when the next ``events`` pool events come, and how many nodes are idle after each; not which nodes.
+    """Policy that knows the times of the next ``events`` pool events and the number of idle nodes after each.
 
     It is no policy for a machine: it measures what a perfect forecast of so many events would be worth. After the last
     event that it sees it expects the pool to stay as it is for ``t_fwd_s``, or to the end of the window when no other
@@ -249,7 +249,7 @@ class ForesightPolicy(_AheadPolicy):
 
 
 class LookAheadPolicy(_AheadPolicy):
-    """Looks ahead along what followed earlier pools of about the present size.
+    """Policy that expects what followed earlier pools of about the present size.
 
     Parameters
     ----------

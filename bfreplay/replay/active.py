@@ -192,14 +192,14 @@ class ActiveJobs:
             self.records[row]["change_at"] = job.adaptation.next_change(float(self.records[row]["progress"]))
 
     def reach_batch_size(self, row: int, job: ElasticJob, samples: float) -> bool:
-        """Let the job in ``row`` train with the batch size at this progress; returns whether it is another one."""
+        """Let the job in ``row`` train with the batch size at this progress, and return whether that changes it."""
         if job.adaptation is None or self._keeps_batch_sizes:
             return False
         self.records[row]["change_at"] = job.adaptation.next_change(samples)
         return self.set_batch_size(row, job, job.adaptation.batch_size_at(samples))
 
     def set_batch_size(self, row: int, job: ElasticJob, batch_size: int) -> bool:
-        """Let the job in ``row`` train with another batch size from now on; returns whether it is another one."""
+        """Let the job in ``row`` train with this batch size from now on, and return whether that changes it."""
         if batch_size == self.records[row]["batch_size"]:
             return False
         self.records[row]["batch_size"] = batch_size
@@ -233,7 +233,7 @@ class ActiveJobs:
             self.row_of_job = _enlarge(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
 
     def remove(self, row: int) -> None:
-        """Take out the job in ``row``; those after it move up. Its nodes must have been freed before."""
+        """Remove the job in ``row``; later rows move up. Its nodes must have been freed before."""
         self.row_of_job[self.records[row]["job"]] = -1
         for array in (self.records, self.throughput, self.objective, self.held, self.by_type):
             array[row : self.n - 1] = array[row + 1 : self.n]

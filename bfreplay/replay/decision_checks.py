@@ -40,7 +40,7 @@ def answer_of(policy: Policy, state: PolicyState) -> Decision:
 
 
 def checked_answer(policy: Policy, answer: object) -> Decision:
-    """``answer``, if it is a decision and its parts are what they should be.
+    """Return ``answer`` if it is a decision with parts of the right types.
 
     Raises
     ------

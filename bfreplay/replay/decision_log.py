@@ -1,4 +1,4 @@
-"""One row a decision, and the tally of what stands behind each."""
+"""Decision table, a row for each decision, and counts of decisions by kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRIGGER_WORDS = [
 
 
 class SlowestDecision(Part, frozen=True, kw_only=True):
-    """The decision that took longest, and on what it was made."""
+    """Slowest decision, with its time, pool and jobs."""
 
     decide_s: Amount
     time_us: TimeUs
@@ -87,7 +87,7 @@ class DecisionLog:
     def write(
         self, at: Situation, happened: Happened, decision: Decision | None, decide_s: float, outcome: Outcome
     ) -> None:
-        """One decision; ``decision`` is ``None`` when the policy was not asked."""
+        """Write one decision; ``decision`` is ``None`` when the policy was not asked."""
         solution = None if decision is None else decision.solution
         if solution is None:
             verdict = self._without_solution(at, decision)

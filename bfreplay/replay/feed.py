@@ -19,7 +19,7 @@ from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, 
 
 
 class Stop(NamedTuple):
-    """A job that its source wants to leave now."""
+    """Order of a source to stop a job."""
 
     job: int
     ending: Ending
@@ -28,7 +28,7 @@ class Stop(NamedTuple):
 
 
 class Feed:
-    """All jobs so far, in order of submission, and which of them wait to be admitted.
+    """All jobs so far, in order of submission, and the queue of waiting ones.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Feed:
         return bool(self._queue) or self.ask_us != NEVER_US
 
     def pop_due(self, now_us: int) -> tuple[int, np.void | None] | None:
-        """The next job to admit with the record it was paused with; ``None`` when none is due."""
+        """Return the next job to admit, with its record if it was paused; ``None`` when none is due."""
         if self.next_us > now_us:
             return None
         index = heapq.heappop(self._queue)[2]
@@ -91,12 +91,12 @@ class Feed:
         return self._models[model]
 
     def never_admitted(self) -> list[int]:
-        """Jobs that still wait for the first time."""
+        """Return the jobs that were never admitted."""
         return sorted(self._queued - self._paused.keys())
 
     @property
     def paused(self) -> dict[int, np.void]:
-        """Records of the jobs that are paused, or wait to go on."""
+        """Records of the jobs that are paused, or wait to be admitted again."""
         return self._paused
 
     def pause(self, record: np.void) -> None:
@@ -104,7 +104,7 @@ class Feed:
         self._paused[int(record["job"])] = record
 
     def note_departure(self, index: int) -> None:
-        """A job has left for good."""
+        """Note that a job has left for good."""
         self._gone.add(index)
 
     def _submit(self, job: ElasticJob) -> None:

@@ -1,4 +1,4 @@
-"""Allocation intervals: who held how many nodes, and which, from when to when."""
+"""Allocation intervals of jobs and of nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Rows(NamedTuple):
 
     @classmethod
     def of(cls, n: int) -> _Rows:
-        """Room for ``n`` rows."""
+        """Return room for ``n`` rows."""
         return cls(
             np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64),
             np.empty(n, np.int16), np.empty(n, np.int8),
@@ -76,7 +76,7 @@ def _close_intervals(
 def charged_spans_us(
     sharing: NDArray[np.int64], since_us: NDArray[np.int64], until_us: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(A,) how much of each interval its job is charged for each of its nodes; ``active.charged_us`` of arrays."""
+    """Return the part of each interval that its job is charged for each node, (A,); ``active.charged_us`` of arrays."""
     first, second = until_us // 2 - since_us // 2, (until_us + 1) // 2 - (since_us + 1) // 2
     return np.where(sharing == FIRST, first, np.where(sharing == SECOND, second, until_us - since_us))
 
@@ -124,7 +124,7 @@ class AllocationTable:
         return dict(zip(self._type_names.to_pylist(), self._node_us.tolist(), strict=True))
 
     def _reserve(self, n_active: int) -> None:
-        """Room for a chunk and the rows of one more instant."""
+        """Make room for a chunk and the rows of one more instant."""
         if self._used:
             self._flush()
         self._rows = _Rows.of(CHUNK_ROWS + 2 * n_active)

@@ -31,7 +31,7 @@ class Times(Part, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Times:
-        """Median and 95 % quantile, by linear interpolation; ``None`` of nothing."""
+        """Return median and 95 % quantile, by linear interpolation; ``None`` without values."""
         median, late = (float(np.percentile(seconds, share)) if seconds else None for share in (50, 95))
         return cls(n_jobs=len(seconds), median_s=median, p95_s=late)
 
@@ -116,7 +116,7 @@ class JobOutcomes:
         return self._last_end_us if all_left and self.is_over else None
 
     def note_report(self, index: int, score: float | None, now_us: int) -> None:
-        """A job has reported to its source, which gave it a score or none."""
+        """Note the report of a job, with the score that its source gave it, if any."""
         number, last, best = self._scores.get(index, (0, None, None))
         if score is not None:
             last = float(score)
@@ -129,7 +129,7 @@ class JobOutcomes:
         return score != than and self._better(score, than) == score
 
     def leave(self, record: np.void, status: str, now_us: int) -> None:
-        """A job has done its work (``"finished"``), or its source has ended it (an ``Ending``)."""
+        """Note that a job has done its work (``"finished"``), or that its source has ended it (an ``Ending``)."""
         self._last_end_us = now_us
         self._enter(record, str(status), now_us)
         index = int(record["job"])
@@ -141,11 +141,11 @@ class JobOutcomes:
                 self._best_finished = (last, index)
 
     def interrupt(self, record: np.void, end_us: int, *, is_paused: bool = False) -> None:
-        """The window ends while a job is active, or paused."""
+        """Note that the window ends while a job is active, or paused."""
         self._enter(record, "paused" if is_paused else "running" if record["rate"] > 0 else "waiting", end_us)
 
     def never_admitted(self, index: int, now_us: int, ending: Ending | None = None) -> None:
-        """The window ends, or the source takes the job back, before it was admitted."""
+        """Note that the window ends, or the source withdraws the job, before it was admitted."""
         job = self._jobs[index]
         waiting = "queued" if job.submit_us <= now_us else "not_submitted"
         status = waiting if ending is None else ending.value
@@ -200,7 +200,7 @@ class JobOutcomes:
             self.deadlines["declined" if status == Ending.DECLINED else known] += 1
 
     def times(self) -> JobTimes:
-        """From submission to first start and to finish, of the jobs that got there."""
+        """Return the times from submission to first start and to finish, of the jobs that got there."""
         return JobTimes(
             submit_to_start=Times.of(self._to_start_s), submit_to_finish=Times.of(list(self.jct_s.values()))
         )
@@ -224,7 +224,7 @@ class JobOutcomes:
         )
 
     def write(self, isolated_jct_s: Mapping[int, float] | None = None) -> None:
-        """Hand all rows to the table, with how long each job took under the isolated policy, where that is known."""
+        """Write all rows to the table, with the completion time of each job under the isolated policy, if known."""
         isolated_jct_s = isolated_jct_s or {}
         for index in range(len(self._jobs)):
             row = self._rows[index]  # every job has left, is interrupted, or was never admitted

@@ -62,7 +62,7 @@ class Ledger(Part, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "node_hours", hours)
 
     def close(self) -> None:
-        """Compare the sides.
+        """Check that the ledger closes.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Ledger(Part, frozen=True, kw_only=True):
                 raise LedgerError(f"{name} do not close: {one!r} against {other!r}; {self}")
 
     def close_idle_intervals(self, idle_node_us: int, held_node_us: int) -> None:
-        """Compare with all idle intervals together: their idle node time, and what jobs held of it.
+        """Check that it agrees with the idle intervals: their idle node time, and the part that jobs held.
 
         Raises
         ------

@@ -216,7 +216,7 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
 
 
 def trim(record: np.void, is_published: bool) -> float:
-    """Cut the progress of a finished job down to its work; returns the samples cut.
+    """Cut the progress of a finished job down to its work, and return the samples cut.
 
     In continuous time a job completes on the microsecond at or after its last sample, so that less than a
     microsecond's samples are cut. Under the published clock it ended some time before it was noticed: that node time

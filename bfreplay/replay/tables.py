@@ -26,7 +26,7 @@ class Column(NamedTuple):
 
 
 def schema_from(columns: Sequence[Column]) -> pa.Schema:
-    """The schema of a table with these columns."""
+    """Return the schema of a table with these columns."""
     return pa.schema([(column.name, column.type) for column in columns])
 
 
@@ -199,7 +199,7 @@ class RowTable:
         self._columns: list[list[Any]] = [[] for _ in schema]
 
     def append(self, row: Sequence[Any]) -> None:
-        """One row, in the order of the schema."""
+        """Append a row, in the order of the schema."""
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
         self.n_rows += 1

@@ -37,7 +37,7 @@ MACHINES = ("x86_64", "amd64", "aarch64", "arm64")
 
 
 class CbcPulp:
-    """The CBC that comes with PuLP, run by PuLP as a command: its crash is an error, and its files are gone afterwards.
+    """CBC of PuLP, run by PuLP as a command: a crash is an error, and its files are removed.
 
     PuLP drops special ordered sets silently, so models with sets are refused. PuLP runs the command and reads its
     answer; the model is written from the arrays, as PuLP's own classes take several times as long. CBC's file has 8
@@ -48,7 +48,7 @@ class CbcPulp:
     capabilities = Capabilities(sos=False, continuous=True, warm_start=False, crash_isolated=True, licence="EPL-2.0")
 
     def available(self) -> str:
-        """Empty, or what is missing: PuLP, or a CBC for this machine."""
+        """Return what is missing, empty for nothing: PuLP, or a CBC for this machine."""
         if wrong := unmet("pulp", ">=3.3,<4", why="PuLP 4 brings no CBC", fix="pip install 'pulp>=3.3,<4'"):
             return wrong
         if platform.machine().lower() not in MACHINES:
@@ -56,7 +56,7 @@ class CbcPulp:
         return ""
 
     def version(self) -> str:
-        """As ``"CBC (PuLP 3.3.2)"``."""
+        """Return the version, as ``"CBC (PuLP 3.3.2)"``."""
         return f"CBC (PuLP {version('pulp')})"
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
@@ -85,7 +85,7 @@ class CbcPulp:
 
 
 def _command(options: SolveOptions) -> Any:
-    """PuLP's solver with the settings of ``cbc_mip``; PuLP announces on every use that version 4 will drop it."""
+    """Return PuLP's solver with the settings of ``cbc_mip``; PuLP warns on every use that version 4 drops it."""
     import pulp
 
     settings = [
@@ -110,7 +110,7 @@ def _command(options: SolveOptions) -> Any:
 
 @dataclass
 class _Posed:
-    """A model as PuLP's commands ask for one: they write it, and hand the answer over, through these methods."""
+    """Model with the methods by which PuLP's commands write it and hand the answer over."""
 
     columns: list[str]
     text: str

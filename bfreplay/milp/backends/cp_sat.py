@@ -51,11 +51,11 @@ class CpSat:
     capabilities = Capabilities(sos=False, continuous=False, warm_start=True, licence="Apache-2.0")
 
     def available(self) -> str:
-        """Empty, or which OR-Tools to install."""
+        """Return which OR-Tools to install; empty for none."""
         return unmet("ortools", ">=9.12.4544,<10", why="others are untried", fix="pip install 'bfreplay[cp-sat]'")
 
     def version(self) -> str:
-        """As ``"CP-SAT (ortools 9.15.6755)"``."""
+        """Return the version, as ``"CP-SAT (ortools 9.15.6755)"``."""
         return f"CP-SAT (ortools {version('ortools')})"
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
@@ -129,7 +129,7 @@ def _build(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.in
 
 
 def _refuse_what_is_not_whole(model: LinearModel) -> None:
-    """Raise ``ModelRefusedError`` for a model that CP-SAT cannot be told of."""
+    """Raise ``ModelRefusedError`` for a model that CP-SAT cannot express."""
     advice = "take a formulation of whole numbers (choices_reduced), or another back end (highs, cbc)"
     if not model.is_integer.all():
         name = model.column_names[int(np.argmin(model.is_integer))]

@@ -31,7 +31,7 @@ class Choices(NamedTuple):
 
 
 def choices_of(value: NDArray[np.float64]) -> Choices:
-    """Choices with the values ``value (J, T, K + 1)``; ``-inf`` is what a job may not have.
+    """Return the choices with the values ``value (J, T, K + 1)``; ``-inf`` is what a job may not have.
 
     A count that is worth no more than fewer nodes of the same type, or than none, is left out: nodes that nobody uses
     cost nothing, so some best answer does without it.

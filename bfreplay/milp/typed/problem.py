@@ -81,7 +81,7 @@ class TypedProblem:
         return self._value[0]
 
     def of_type(self, t: int) -> AllocationProblem:
-        """The decision on the nodes of type ``t`` alone: to a job that is elsewhere its nodes there are a start.
+        """Return the decision on the nodes of type ``t`` alone: to a job that is elsewhere its nodes there are a start.
 
         With one type this is the decision itself.
         """

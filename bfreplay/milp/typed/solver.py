@@ -102,7 +102,7 @@ _LARGEST_CODE = 2**62
 
 
 class Optimum(NamedTuple):
-    """An answer, and how good it is at most.
+    """Answer with its bound.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class TypedExactSolver:
         return self._of_one_type.name
 
     def solve(self, problem: TypedProblem) -> TypedSolution:
-        """Optimal types and counts; ``SolverStatus.ERROR`` when the problem's numbers or their sums are not finite."""
+        """Return optimal types and counts; ``SolverStatus.ERROR`` when numbers or their sums are not finite."""
         if problem.n_types == 1:
             solution = self._of_one_type.solve(problem.of_type(0))
             types = None if solution.counts is None else (solution.counts > 0) - 1

@@ -38,7 +38,7 @@ class Levels:
 
     @classmethod
     def of(cls, curve: NDArray[np.float64], least: int) -> Levels:
-        """The levels of a job with ``curve (K + 1,)`` that runs on ``least`` nodes or more.
+        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``least`` nodes or more.
 
         A count on which it makes nothing, as where only powers of two can be used, is none.
         """
@@ -71,7 +71,7 @@ class DeadlinePlans:
         self._known.clear()
 
     def plan_jobs(self, state: PolicyState, *, admits: bool) -> tuple[list[PlannedJob], dict[int, str], Steps]:
-        """Plans of all jobs at this time, in the order of their deadlines.
+        """Plan all jobs at this time, in the order of their deadlines.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class DeadlinePlans:
         return PlannedJob(deadline_s, work, levels.counts, levels.rates, _nothing(now_s))
 
     def _plan_in_order(self, jobs: Sequence[PlannedJob], now_s: float, total: float) -> Steps:
-        """Plan jobs in the order of their deadlines; returns what is free then."""
+        """Plan jobs in the order of their deadlines, and return the nodes that stay free."""
         free = Steps(np.array([now_s]), np.array([total]))
         for job in sorted(jobs, key=lambda job: job.deadline_s):
             job.plan = _nothing(now_s)
@@ -153,6 +153,6 @@ class DeadlinePlans:
 
 
 def _nothing(now_s: float) -> Plan:
-    """The plan of a job that has no nodes and never ends."""
+    """Return the plan of a job that has no nodes and never ends."""
     nobody = Steps(np.array([now_s]), np.zeros(1))
     return Plan(nobody, math.inf, math.inf, nobody)

@@ -57,7 +57,7 @@ class PlannedJob:
         return self.plan.finish_s <= self.deadline_s
 
     def follow(self, plan: Plan) -> None:
-        """Take a plan over, and what it says of now."""
+        """Adopt a plan and its present count."""
         self.plan = plan
         self.level = int(np.searchsorted(self.counts, plan.nodes.value[0], side="right")) - 1
 
@@ -73,7 +73,7 @@ def node_time(nodes: Steps, end_s: float) -> float:
 
 @compiled
 def free_without(free: Steps, nodes: Steps, end_s: float, total: float) -> Steps:
-    """Free nodes once a plan is given back."""
+    """Return the free nodes without a plan."""
     room = free.time.size + nodes.time.size + 1
     t, f = np.empty(room), np.empty(room)
     k = free.time.size
@@ -109,7 +109,7 @@ class _Jobs(NamedTuple):
 
 @compiled
 def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
-    """The plan of a job with the next higher count for now."""
+    """Return the plan of a job with the next higher count for now."""
     m = jobs.n_steps[j]
     nodes = Steps(jobs.time[j][:m], jobs.value[j][:m])
     without = free_without(free, nodes, jobs.end_s[j], total)
@@ -122,7 +122,7 @@ def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: floa
 
 @compiled
 def _n_added(jobs: _Jobs, j: int) -> float:
-    """Nodes that a job gains with its next higher count; inf where there is none."""
+    """Return the nodes that a job gains with its next higher count; inf if it has none."""
     at = jobs.offset[j] + jobs.level[j] + 1
     if at >= jobs.offset[j + 1]:
         return np.inf
@@ -150,7 +150,7 @@ def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth
 
 @compiled
 def _with_room(jobs: _Jobs, width: int) -> _Jobs:
-    """The jobs with room for plans of ``width`` steps."""
+    """Return the jobs with room for plans of ``width`` steps."""
     n, before = jobs.time.shape
     time, value = np.zeros((n, width)), np.zeros((n, width))
     time[:, :before] = jobs.time
@@ -165,7 +165,7 @@ def _with_room(jobs: _Jobs, width: int) -> _Jobs:
 def _share_spare(
     jobs: _Jobs, free: Steps, slot_s: float, total: float, growth_first: bool
 ) -> tuple[_Jobs, NDArray[np.int64], NDArray[np.int64], Floats, Steps]:
-    """``share_spare`` on arrays: the jobs, their order, who gained each time and the ends then, and what is free."""
+    """Apply ``share_spare`` to arrays; return jobs, order, the job that gained each time and its ends, free nodes."""
     n = jobs.level.size
     order = np.arange(n)
     scores = np.full(n, -np.inf)

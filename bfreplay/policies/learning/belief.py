@@ -59,7 +59,7 @@ class Belief:
         self._drawn_with: Assumed | None = None
 
     def learn(self, count: int, rate: float, worth: float) -> None:
-        """One measurement on ``count`` >= 1 nodes: samples/s, and the objective per second for a weight of 1."""
+        """Add a measurement on ``count`` >= 1 nodes: samples/s, and the objective per second for a weight of 1."""
         n, mean_rate, mean_worth = self._points.get(count, (0, 0.0, 0.0))
         known = (mean_rate, mean_worth)
         n += 1
@@ -165,7 +165,7 @@ class BelievedTables:
         self._tables = (np.zeros((0, 0)), np.zeros((0, 0)))
 
     def learn(self, measurements: list[Measurement]) -> None:
-        """Take in what has been measured."""
+        """Add measurements."""
         for one in measurements:
             factor = 1.0
             if self._sigma:

@@ -52,7 +52,7 @@ class _Held:
 
 
 class Holds:
-    """Follows the counts from decision to decision and gives a measurement for each hold that lasts.
+    """Counts from decision to decision, with a measurement for each that a job keeps long enough.
 
     A hold is the time for which a job keeps the same nodes. It counts from the end of the pause for rescaling. It is
     measured once, at the first decision that finds it ``measure_s`` old or older.
@@ -103,7 +103,7 @@ class Holds:
         ]
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """``counts`` (J,) are what the jobs of ``state``, which was observed before, hold from now on."""
+        """Note that the jobs of ``state``, which was observed before, hold ``counts`` (J,) from now on."""
         current, kept, before = state.current, self._kept, self._held
         # as in the ledger: a job that runs pauses when it gains or loses nodes, and a start from zero is free
         one_a_second = np.ones(state.n_jobs)  # so that costs are seconds

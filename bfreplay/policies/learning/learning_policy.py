@@ -1,4 +1,4 @@
-"""A policy that is told no scalability curve: it learns them while the jobs run."""
+"""Policy without scalability curves, which it learns while the jobs run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bfreplay.workload import ElasticJob
 
 
 class LearningPolicy(Policy):
-    """Lets any policy decide on what has been measured instead of on the true curves.
+    """Policy that lets another decide on measured instead of true curves.
 
     The state of a replay holds the true rate of each job at each count. This one shows its inner policy what can be
     known: the rate at counts on which the job (or one of its model) has run for ``measure_s`` without a change, and
@@ -69,7 +69,7 @@ class LearningPolicy(Policy):
         self._last_us = LONG_AGO_US
 
     def believed_state(self, state: PolicyState) -> PolicyState:
-        """``state`` with the tables of throughput and objective as they are believed now; learns from it first."""
+        """Learn from ``state``, and return it with the believed tables of throughput and objective."""
         if state.time_us < self._last_us:
             self._forget()
         self._last_us = state.time_us
@@ -78,7 +78,7 @@ class LearningPolicy(Policy):
         return replace(state, throughput=throughput, objective=objective)
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """The jobs of ``state``, which ``believed_state`` was asked about, hold ``counts`` (J,) from now on."""
+        """Note that the jobs of ``state``, the argument of ``believed_state``, hold ``counts`` (J,) from now on."""
         self._holds.note_decision(state, np.asarray(counts))
 
     def decide(self, state: PolicyState) -> Decision:

@@ -11,9 +11,9 @@ import pytest
 from bfreplay.milp.backends import BackendAnswer, ModelRefusedError, SolveOptions
 from bfreplay.milp.backends.arrays import (
     refuse_sets,
-    told_apart,
+    resolve_unbounded,
     trivial_answer,
-    undone,
+    unscale,
     with_one_sided_rows,
 )
 from bfreplay.milp.backends.backend import objective_scale
@@ -74,12 +74,12 @@ def test_a_model_without_columns_is_worth_its_constant():
 def test_the_scale_is_the_largest_coefficient_and_is_undone():
     model = linear([-4, 2], constant=1)
     assert objective_scale(model) == 4.0
-    assert undone(0.5, model, 4.0, math.nan) == 3.0
+    assert unscale(0.5, model, 4.0, math.nan) == 3.0
 
 
 @pytest.mark.parametrize("reported", [None, math.nan, math.inf, -math.inf, 1e20, -1e30, 1e50, 1.8e308])
 def test_what_is_no_number_is_absent(reported):
-    assert undone(reported, linear([1]), 1.0, math.inf) == math.inf
+    assert unscale(reported, linear([1]), 1.0, math.inf) == math.inf
 
 
 def test_an_objective_of_zeros_has_scale_one():
@@ -111,4 +111,4 @@ def test_unbounded_or_infeasible_is_told_apart_by_solving_for_nothing(found, sta
         assert replace(nothing, objective=model.objective).column_upper is model.column_upper
         return found
 
-    assert told_apart(solve, model, options) is status
+    assert resolve_unbounded(solve, model, options) is status
