@@ -16,7 +16,7 @@ from bfreplay.policies.state import LONG_AGO_US, PolicyState
 
 
 class ForwardTime(Protocol):
-    """Says at each decision how long it is expected to last; it may learn from what it has seen so far.
+    """Expected duration of each decision, perhaps learnt from earlier ones.
 
     The same states and decisions give the same times. When the clock goes back another replay has begun: what was
     learnt is forgotten.

@@ -1,4 +1,4 @@
-"""The log as a sequence of instants, and the pool of idle nodes: who holds which, and how nodes are placed.
+"""Log as a sequence of instants, and pool of idle nodes: their holders, and their placement.
 
 A job keeps the nodes it has. It gives back the ones it gained last first. Free nodes are taken lowest node order
 first, jobs in order of admission.

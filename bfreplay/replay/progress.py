@@ -32,7 +32,7 @@ _ROUNDING = 1e-11
 
 @compiled
 def _work_off(owed: float, made: float, rate: float, most_us: int) -> tuple[float, int]:
-    """Samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
+    """Return the samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
 
     ``rate`` is per microsecond that is charged: two jobs on the same nodes are charged half of the time each.
     """

@@ -128,7 +128,7 @@ class TypedProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedSolution:
-    """Counts with all that is known of them, and the types.
+    """Counts with their statuses, and the types.
 
     Parameters
     ----------
