@@ -9,7 +9,7 @@ from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.isolation import IsolatedBackend
-from bfreplay.milp.pairing import refused
+from bfreplay.milp.pairing import pairing_fault
 from tests.milp.backends.present import present
 
 EASY_FOR_PUBLISHED = 60
@@ -20,11 +20,11 @@ def _cases():
     """Every pair with the step between the records that it gets: of most pairs another one in `make test-all`."""
     for formulation in FORMULATIONS.built_in:
         for backend in BACKENDS.built_in:
-            if refused(formulation_of(formulation), backend_of(backend), reformulate_sets=True):
+            if pairing_fault(formulation_of(formulation), backend_of(backend), reformulate_sets=True):
                 continue
             if formulation == "published":
                 some, all_ = 16, 4 if backend == "cbc" else 16
-            elif backend != "cbc" or refused(formulation_of(formulation), backend_of(backend)):
+            elif backend != "cbc" or pairing_fault(formulation_of(formulation), backend_of(backend)):
                 some, all_ = 32, 8
             else:
                 some, all_ = 16, 1
@@ -54,7 +54,7 @@ def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, 
     In `make test-all` CBC gets all records, the others every eighth.
     """
     made, back_end = formulation_of(formulation), present(backend)
-    posed_by_binaries = bool(refused(made, back_end))
+    posed_by_binaries = bool(pairing_fault(made, back_end))
     records = decision_records(shared)
     if formulation == "published":
         records = [

@@ -33,7 +33,7 @@ from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.shockwave.options import PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
-from bfreplay.systems.shockwave.policies import BASELINES, shockwave_policy
+from bfreplay.systems.shockwave.policies import baseline_shares, shockwave_policy
 from bfreplay.systems.shockwave.profile import profile_of
 from bfreplay.workload import ElasticJob
 
@@ -163,7 +163,7 @@ def _shares(data: Path) -> Iterator[Check]:
     )
     for which in RECORDED:
         for name in RULES:
-            policy = BASELINES[name]()
+            policy = baseline_shares(name)
             for k, (problem, given) in enumerate(recorded_shares(data, which, name)):
                 unique.compare(f"{which}, {name}, call {k}", policy.shares(problem).share[:, 0], given)
         for name in OPTIMISED:
@@ -174,7 +174,7 @@ def _shares(data: Path) -> Iterator[Check]:
 
 def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | None]]:
     """Yield our objective over the recorded one of each call, and a known reason for the difference."""
-    policy, known = BASELINES[name](), None
+    policy, known = baseline_shares(name), None
     for problem, given in recorded_shares(data, which, NAMES[name]):
         found = policy.shares(problem)
         if isinstance(policy, FinishTimeFairness):

@@ -260,7 +260,7 @@ def test_throughput_by_cost_asks_for_prices():
 
 
 def test_a_variant_that_is_not_one_is_refused():
-    with pytest.raises(InputError, match="agnostic, perf, packed"):
+    with pytest.raises(InputError, match="'agnostic', 'perf', 'packed'"):
         MaxMinFairness("greedy")
 
 
