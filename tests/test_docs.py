@@ -61,7 +61,7 @@ THOROUGH = (
     "tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "shockwave.md", "elasticflow.md",
     "algorithm-developers.md", "pictures.md",
     "forward-time.md-1", "learning-curves.md-0", "campaigns.md", "sweeps.md", "python.md-0", "comparing-runs.md-2",
-    "formulation-lab.md-0", "runs.md-0", "runs.md-4", "policies.md-0", "explain.md",
+    "formulation-lab.md-0", "runs.md-0", "policies.md-0", "explain.md",
 )  # fmt: skip
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
