@@ -100,8 +100,13 @@ def test_commands_run(text, tmp_path, request):
 
 @pytest.mark.parametrize("page", [_param(page, page.name) for page in TO_FOLLOW])
 def test_a_page_can_be_followed_from_top_to_bottom(page, tmp_path):
-    """Blocks under a file's name become that file, commands are run, and what is shown of their output is said."""
+    """Blocks under a file's name become that file, commands are run, and what is shown of their output is said.
+
+    Examples that the page links to lie in the reader's folder.
+    """
     ran = []
+    for name in set(re.findall(r"\]\(\.\./examples/([\w.-]+)\)", page.read_text())):
+        (tmp_path / name).write_bytes((ROOT / "examples" / name).read_bytes())
     for file, kind, text in _STEP.findall(page.read_text()):
         if file:
             (tmp_path / file).write_text(text)
