@@ -83,4 +83,4 @@ if __name__ == "__main__":
     x = m.variable("x", 2, integer=True)
     m.add((x * np.array([2, 3])).sum() <= 12, "capacity")
     m.maximise(x * np.array([3.0, 5.0]))
-    print(MySolver().solve(m.build(), SolveOptions()))
+    print(MySolver().solve(m.build(), SolveOptions(time_limit_s=10.0)))
