@@ -21,7 +21,7 @@ class HillClimbing:
         """Make the proposer of a campaign; ``options`` are the keys of ``[proposer]``."""
         return cls(setting, **options)
 
-    def begin(self, higher_is_better: bool) -> None:  # noqa: FBT001
+    def begin(self, higher_is_better: bool) -> None:
         """A replay begins: forget everything."""
         self.sign = 1 if higher_is_better else -1
         self.proposed, self.best, self.best_score = {}, None, None
