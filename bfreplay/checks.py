@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import SupportsIndex
@@ -172,8 +173,14 @@ def belongs(key: str, value: object, setting: str, *, wanted: bool) -> None:
 
 
 def near_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to a misspelt one, ignoring case and surrounding spaces."""
+    """Return the known name nearest to a misspelt one, ignoring case and surrounding spaces; ``a-007`` for ``a-7``."""
     if len(name) > LONGEST_NAME:
         return None
-    near = difflib.get_close_matches(name.strip().lower(), list(known), n=1)
+    names, wanted = list(known), name.strip().lower()
+    same = [each for each in names if _without_leading_zeros(each) == _without_leading_zeros(wanted)]
+    near = same or difflib.get_close_matches(wanted, names, n=1)
     return near[0] if near else None
+
+
+def _without_leading_zeros(name: str) -> str:
+    return re.sub(r"\d+", lambda number: str(int(number[0])), name)

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from bfreplay.errors import BfreplayError, InputError
 
-_HOW_TO_IMPORT = "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
 _HOUSE = Path(__file__).parent
 _SYSTEMS = ("bfreplay.systems.gavel", "bfreplay.systems.shockwave", "bfreplay.systems.elasticflow")
 _Made = TypeVar("_Made")
@@ -233,9 +232,19 @@ def _import_location(location: str, what: str, form: str, column: str | None = N
             column=column,
             value=location,
             expected=f"{form}, importable from here",
-            fix=_HOW_TO_IMPORT,
+            fix=_fix_of_import(module_name),
         ) from error
     return found
+
+
+def _fix_of_import(module_name: str) -> str:
+    """Return how to make a module importable or, if it was imported, the classes and functions of its own."""
+    module = sys.modules.get(module_name)
+    if module is None:
+        return "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
+    own = [name for name, each in vars(module).items()
+           if callable(each) and name[:1] != "_" and getattr(each, "__module__", "") == module_name]  # fmt: skip
+    return f"choose one of its classes and functions: {', '.join(own)}" if own else "the module has no such name"
 
 
 def make_from_code(make: Callable[[], _Made], what: str, **details: Any) -> _Made:

@@ -35,6 +35,20 @@ def percent(share: float) -> str:
     return "99.9 %" if 0.9995 <= share < 1 else f"{amount(share * 100)} %"
 
 
+def parts_of_whole(values: Sequence[float]) -> list[str]:
+    """Return the parts of a whole with one decimal (three below 10), rounded so that their sum is the rounded whole.
+
+    The exception to the three digits of `amount`: a reader adds a ledger up. By largest remainders.
+    """
+    decimals = 1 if sum(values) >= 10 else 3
+    scaled = [value * 10**decimals for value in values]
+    units = [math.floor(each) for each in scaled]
+    largest_remainders = sorted(range(len(values)), key=lambda k: units[k] - scaled[k])
+    for k in largest_remainders[: round(sum(scaled)) - sum(units)]:
+        units[k] += 1
+    return [f"{unit / 10**decimals:,.{decimals}f}" for unit in units]
+
+
 def duration(seconds: float) -> str:
     """Return a length of time: ``45 s``, ``7.9 min``, ``3.4 h``, ``14.9 days``."""
     for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):

@@ -68,6 +68,7 @@ def test_a_misspelt_key_is_answered_with_the_nearest():
         checks.known_keys(["eta", "eat"], ("eta", "first_epochs"), "the pruner")
     assert checks.near_name(" Bset", ("best", "last")) == "best"
     assert checks.near_name("zzz", ("best", "last")) is None
+    assert checks.near_name("trial-6", ("trial-0056", "trial-0006")) == "trial-0006"
 
 
 @pytest.mark.parametrize("value", ["two\nlines", "a\ttab", "a\x1b[31mcolour"])

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bfreplay.wording import amount, count, duration, percent
+from bfreplay.wording import amount, count, duration, parts_of_whole, percent
 
 
 def test_one_is_singular():
@@ -28,6 +28,12 @@ def test_amounts_have_three_significant_digits_and_counts_all(value, text):
 )
 def test_shares_are_percent_and_less_than_all_is_never_told_as_all(share, text):
     assert percent(share) == text
+
+
+def test_printed_parts_add_up_to_the_printed_whole():
+    assert parts_of_whole([1664.56, 22.07, 36.45, 747.22]) == ["1,664.6", "22.1", "36.4", "747.2"]  # 2,470.3
+    assert parts_of_whole([1 / 3] * 3) == ["0.334", "0.333", "0.333"]
+    assert parts_of_whole([0.0, 0.0]) == ["0.000", "0.000"]
 
 
 @pytest.mark.parametrize(

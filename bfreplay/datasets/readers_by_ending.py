@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from bfreplay.checks import near_name
 from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
 from bfreplay.registry import built_in
@@ -105,7 +107,7 @@ def check_is_file(path: Path) -> None:
         with path.open("rb"):
             pass
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputError("there is no such file", file=path, expected="a file", fix="check the path") from error
+        raise InputError("there is no such file", file=path, expected="a file", fix=_near_file(path)) from error
     except PermissionError as error:
         raise InputError(
             "the file may not be read",
@@ -118,6 +120,14 @@ def check_is_file(path: Path) -> None:
         raise InputError(
             f"the file cannot be opened: {reason}", file=path, expected="a file", fix="check the path"
         ) from error
+
+
+def _near_file(path: Path) -> str:
+    with suppress(OSError):
+        near = near_name(path.name, (each.name for each in path.parent.iterdir() if not each.name.startswith(".")))
+        if near is not None:
+            return f"did you mean {str(path.with_name(near))!r}?"
+    return "check the path"
 
 
 def ending_of(path: Path, endings: Iterable[str]) -> str | None:

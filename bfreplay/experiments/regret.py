@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.bounds import Effort, UpperBound, upper_bound
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _UP = Context(prec=3, rounding=ROUND_CEILING)
+_ROUNDING = 1e-5
 
 RegretProgress = Callable[[int, int, int, int], None]
 """Called with (bounds found, bounds to find, evaluations of the present search, most evaluations)."""
@@ -39,7 +41,7 @@ class Regret:
     Parameters
     ----------
     run
-        Name of its folder.
+        Name of its folder; its path if another run's folder has the same name.
     policy
         Policy in words.
     max_parallel
@@ -143,17 +145,26 @@ def regret(
             search: dict[str, Any] = {"effort": chosen, "evaluations": evaluations, "with_finish": key in over}
             search["progress"] = None if progress is None else partial(progress, len(found), n_bounds)
             found[key] = _bound_of(run, log, workload, **search)
+    names = _names(loaded)
     return Regrets(
         Regret(
-            run="in memory" if run.folder is None else run.folder.name,
+            run=name,
             policy=policy_words(run.record.config),
             max_parallel=run.record.config.max_parallel,
             samples=run.summary.ledger.samples,
             bound=found[key],
             warnings=tuple(run.warnings),
         )
-        for run, key in zip(loaded, keys, strict=True)
+        for name, run, key in zip(names, loaded, keys, strict=True)
     )
+
+
+def _names(runs: Sequence[RunResult]) -> list[str]:
+    """Return the names of the runs' folders; the paths as given where two folders have the same name."""
+    names = ["in memory" if run.folder is None else run.folder.name for run in runs]
+    repeated = {name for name, n in Counter(names).items() if n > 1}
+    return [name if run.folder is None or name not in repeated else str(run.folder)
+            for name, run in zip(names, runs, strict=True)]  # fmt: skip
 
 
 def _key(run: RunResult) -> str:
@@ -213,15 +224,21 @@ def render(found: Sequence[Regret]) -> str:
     for each in ordered:
         share = "-" if each.share is None else share_at_least(each.share)
         # rounded up, so that the statement holds
-        left = "-" if each.regret is None else f"<= {percent(float(_UP.create_decimal(max(round(each.regret, 9), 0))))}"
+        left = "-" if each.regret is None else _at_most(each.regret)
         numbers = f"{amount(each.samples):>10}  {share:>12}  {left:>12}"
         lines.append(f"{each.run:<{width}}  {numbers}  {each.max_parallel}, {each.policy}")
-    bounds = []
-    for bound in dict.fromkeys(each.bound for each in found):
-        text = f"Bound: {amount(bound.samples)} samples ({_KINDS[bound.kind]})"
+    bounds, kinds = [], dict.fromkeys(each.bound for each in ordered)
+    for bound in kinds:
+        of = "" if len(kinds) == 1 else f" of {', '.join(each.run for each in ordered if each.bound == bound)}"
+        text = f"Bound{of}: {amount(bound.samples)} samples ({_KINDS[bound.kind]})"
         if bound.free_rescaling_samples is not None and bound.kind == "priced":
             text += f"; {amount(bound.free_rescaling_samples)} with free rescaling"
         if bound.earliest_finish_us is not None:
-            text += f"; no policy can finish before {iso_utc(bound.earliest_finish_us)}"
+            text += f"; no policy can finish before {iso_utc(bound.earliest_finish_us // US * US)}"
         bounds.append(text)
     return paragraphs([warnings, lines, bounds])
+
+
+def _at_most(share: float) -> str:
+    """Return a share rounded up, so that the statement holds; above 0 at least 0.001 %: bounds have rounding errors."""
+    return f"<= {percent(max(float(_UP.create_decimal(round(share, 9))), _ROUNDING) if share > 0 else 0)}"

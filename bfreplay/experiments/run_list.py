@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.run_comparison.pairing import log_name, options_of
+from bfreplay.result_folders.reading import check_digest
 from bfreplay.result_folders.records import RUN, JsonObject
 from bfreplay.runs.comparison_words import option_text
 from bfreplay.runs.metrics import COLUMNS, texts_in_sweep, title_in_sweep, without_constants
@@ -242,9 +243,17 @@ def _run_folders(folder: Path) -> Iterator[Path]:
 def _read_run(folder: Path, below: Path) -> ListedRun:
     name = folder.name if folder == below else str(folder.relative_to(below))
     try:
-        return ListedRun(name or str(folder.resolve()), folder, RunResult.load(folder))
+        run = RunResult.load(folder)
+        for file, expected in run.digests.items():
+            check_digest(folder / file, expected, RUN)
+        return ListedRun(name or str(folder.resolve()), folder, run)
+    except FileNotFoundError as error:
+        return ListedRun(name or str(folder.resolve()), folder, None, f"{Path(error.filename).name} is missing")
     except (BfreplayError, OSError) as error:
-        return ListedRun(name or str(folder.resolve()), folder, None, str(error).splitlines()[0])
+        place = Path(getattr(error, "file", None) or folder)
+        where = "" if place == folder else f"{place.name}: "
+        text = f"{where}{str(error).splitlines()[0]}"
+        return ListedRun(name or str(folder.resolve()), folder, None, text)
 
 
 def _is_different(name: str, flat: Sequence[JsonObject]) -> bool:

@@ -16,7 +16,7 @@ from bfreplay.runs.scheduling_metrics import (
     scheduling_lines,
     window_words,
 )
-from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, percent, signed_amount
+from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, parts_of_whole, percent, signed_amount
 
 _Labelled = tuple[str, str]
 """Label and text of a line."""
@@ -36,13 +36,7 @@ DECISION_WORDS = {
 _OWN_PARAMETERS = ("events", "futures", "memory")
 """Parameters of the policies that look ahead."""
 _DEADLINE_WORDS = {"void": "ended before by the source", "declined": "declined by the policy"}
-_NODE_HOURS = (
-    ("useful", "useful"),
-    ("rescaling", "rescaling"),
-    ("preempted", "preempted"),
-    ("unallocated", "unallocated"),
-    ("stalled", "stalled"),
-)
+_NODE_HOURS = ("useful", "rescaling", "preempted", "unallocated", "stalled")
 
 
 def render(result: RunResult) -> str:
@@ -89,7 +83,7 @@ def _header(record: RunRecord) -> Iterator[_Labelled]:
         yield "Jobs from", source["name"]
     seen = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
     n_nodes = count(record.inputs.events.n_nodes, "node") + seen
-    idle = amount(summary.ledger.node_hours.idle)
+    idle = parts_of_whole([summary.ledger.node_hours.idle])[0]
     if (cluster := cluster_of(record)) is None:
         yield "Window", f"{window_words(record)} ({duration(summary.duration_s)}), {n_nodes}"
         yield "Idle", f"{idle} node-hours, equivalent to {amount(summary.equivalent_nodes)} dedicated nodes"
@@ -99,9 +93,12 @@ def _header(record: RunRecord) -> Iterator[_Labelled]:
 
 def _job_times(summary: Summary) -> Iterator[_Labelled]:
     found = summary.job_times
+    n_submitted = sum(summary.jobs.values()) - summary.jobs["not_submitted"]
     for times, words in ((found.submit_to_start, "first start"), (found.submit_to_finish, "finish")):
         if times.median_s is not None and times.p95_s is not None:
-            yield "", f"from submit to {words}: median {duration(times.median_s)}, 95 % within {duration(times.p95_s)}"
+            of = "" if times.n_jobs == n_submitted else f"{times.n_jobs:,} of {count(n_submitted, 'job')}, "
+            quantiles = f"median {duration(times.median_s)}, 95 % within {duration(times.p95_s)}"
+            yield "", f"from submit to {words}: {of}{quantiles}"
     if any(summary.deadlines.values()):
         deadlines = summary.deadlines.items()
         yield "Deadlines", ", ".join(f"{n:,} {_DEADLINE_WORDS.get(word, word)}" for word, n in deadlines if n)
@@ -124,11 +121,12 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
     summary, start_us = record.summary, record.config.window_start_us
     hours = summary.ledger.node_hours
     yield "Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"
-    for key, label in _NODE_HOURS:
-        if key == "stalled" and not hours.stalled:
-            continue
-        share = hours[key] / hours.idle if hours.idle else 0.0
-        yield f"  {label:<20}{amount(hours[key]):>14}  {percent(share):>7}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
+    shares = [hours[label] / hours.idle if hours.idle else 0.0 for label in _NODE_HOURS]
+    texts = parts_of_whole([hours[label] for label in _NODE_HOURS]), parts_of_whole([100 * each for each in shares])
+    for label, share, amount_text, percent_text in zip(_NODE_HOURS, shares, *texts, strict=True):
+        if label != "stalled" or hours.stalled:
+            yield f"  {label:<20}{amount_text:>14}  {percent_text:>5} %  {'#' * round(share * _BAR_WIDTH)}".rstrip()
+    yield f"  {'together':<20}{parts_of_whole([hours.idle])[0]:>14}"
     done_us, duration_s = summary.last_finish_us, summary.duration_s
     if done_us is not None:
         done_s = (done_us - start_us) / 1e6
@@ -189,7 +187,7 @@ def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_
     mine, theirs = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
     if mine is not None and theirs is not None:
         here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
-        yield "", f"all jobs are done in both: after {here} here, {there} there"
+        yield "", f"all jobs are done in both: after {here} on the idle nodes, {there} on dedicated ones"
 
 
 BOUND_WORDS = {
@@ -207,7 +205,7 @@ def _bound(bound: Bound | None, start_us: int, done_us: int | None) -> Iterator[
         yield "Bound", f"at least {share_at_least(bound.share)} of {BOUND_WORDS[bound.kind]}"
     else:
         done, earliest = (duration((time_us - start_us) / 1e6) for time_us in (done_us, bound.earliest_finish_us))
-        yield "Bound", f"all jobs are done after {done}; lower bound: no policy can finish before {earliest}"
+        yield "Bound", f"all jobs are done after {done}; no policy can finish before {earliest} (lower bound)"
 
 
 def _elsewhere(where: str, samples: float, jobs: Mapping[str, int], best: float | None, over_s: float | None) -> str:

@@ -1,5 +1,6 @@
 """Files that ``bfreplay jobs make`` writes say what was asked for."""
 
+import re
 import tomllib
 
 import numpy as np
@@ -60,6 +61,16 @@ def test_an_hpo_file_read_back_is_what_was_asked_for(tmp_path):
     )  # fmt: skip
     assert job.throughput.table(32).tolist() == CURVES["plain"].table(32).tolist()
     assert made.describe()["pruner"] == {"kind": "asha", "eta": 4, "first_epochs": 1}
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_tables_that_are_commented_out_can_be_used(tmp_path, higher_is_better):
+    given = {**tables(higher_is_better=higher_is_better, proposer="optuna"), "pruner": {"kind": "optuna"}}
+    text = hpo_text(given, "plain", CURVES, tmp_path / "made.toml")
+    head, *unused = re.split(r"^# \[(?=retries|scores|optuna)", text, flags=re.MULTILINE)
+    assert len(unused) == 3
+    used = re.sub(r"^# (?=\w+ = )", "", "".join(f"\n[{each}" for each in unused), flags=re.MULTILINE)
+    assert read_back(tmp_path, head + used).describe()["retries"]["most"] == 2
 
 
 def test_names_and_numbers_survive_whatever_they_are(tmp_path):

@@ -58,6 +58,12 @@ def test_whether_there_is_a_file_is_asked_before_its_ending(tmp_path, monkeypatc
 def test_a_file_taken_for_a_folder_and_impossible_names_are_refused(tmp_path):
     file = file_of(tmp_path, HEAD)
     assert "no such file" in refused(load_events, file / "log.csv").problem
+
+
+def test_a_misspelt_file_is_answered_with_the_nearest(tmp_path):
+    (tmp_path / "search.toml").write_text("")
+    assert refused(load_jobs, tmp_path / "serach.toml").fix == f"did you mean {str(tmp_path / 'search.toml')!r}?"
+    assert refused(load_jobs, tmp_path / "other.csv").fix == "check the path"
     assert "cannot be opened" in refused(load_events, "a\0b.csv").problem
     assert "cannot be opened" in refused(load_events, "a" * 5_000).problem
 

@@ -49,6 +49,18 @@ def test_runs_are_found_at_any_depth_and_damaged_ones_are_not_hidden(listed, fol
     assert repr(listed[2]) == "<ListedRun: cut, damaged: this is not a run folder: it has no session.json>"
 
 
+def test_a_run_without_a_table_or_with_a_changed_one_is_damaged(folder, tmp_path):
+    for name in ("cut-off", "missing"):
+        shutil.copytree(folder / "a", tmp_path / name)
+    jobs = tmp_path / "cut-off" / "jobs.parquet"
+    jobs.write_bytes(jobs.read_bytes()[:-1])
+    (tmp_path / "missing" / "pool.parquet").unlink()
+    assert {each.name: each.error for each in bfreplay.list_runs(tmp_path)} == {
+        "cut-off": "jobs.parquet: the file is damaged, was changed, or belongs to another run",
+        "missing": "pool.parquet is missing",
+    }
+
+
 def test_an_option_that_another_policy_does_not_have_is_no_difference(listed):
     assert listed.options == {
         "policy.name": ["bftrainer", "bftrainer", "equal-share", "bftrainer"],

@@ -49,16 +49,23 @@ _TRIAL: Sequence[Line] = (
     ("model_choice", "in-turn, by-seed, or searched (by a hyper-parameter called model)", None),
 )
 _RETRIES: Sequence[Line] = (
-    ("failures_per_epoch", "mean number of crashes in an epoch", None),
-    ("most", "retries of a trial; then it has failed", None),
-    ("from", "checkpoint: the last whole epoch; or start", None),
+    ("failures_per_epoch", "mean number of crashes in an epoch", 0.01),
+    ("most", "retries of a trial; then it has failed", 2),
+    ("from", "checkpoint: the last whole epoch; or start", "checkpoint"),
 )
 _SCORES: Sequence[Line] = (
-    ("start", "score before training", None),
-    ("worst", "score that the worst trial would reach", None),
-    ("best", "score that the best trial would reach", None),
-    ("noise", "standard deviation of what is added to each score", None),
+    ("start", "score before training", 0.1),
+    ("worst", "score that the worst trial would reach", 0.5),
+    ("best", "score that the best trial would reach", 0.95),
+    ("noise", "standard deviation of what is added to each score", 0.005),
     ("report_every_epochs", "scores also for the record, whatever the pruner wants", 1),
+)
+_LOSSES = {"start": 2.3, "worst": 1.5, "best": 0.3}
+"""Examples of ``_SCORES`` where lower is better."""
+_OPTUNA: Sequence[Line] = (
+    ("sampler", "tpe, random, qmc, or package.module:factory", "tpe"),
+    ("pruner", "median, percentile, asha, hyperband, none; only if [pruner] kind is optuna", "median"),
+    ("report_every", "epochs from one report to the pruner to the next", 1),
 )
 _PRUNER: Sequence[Line] = (("kind", "none, asha, successive-halving, median; optuna; package.module:Class", None),)
 _KNOWN: Mapping[str, Sequence[Line]] = {
@@ -67,11 +74,16 @@ _KNOWN: Mapping[str, Sequence[Line]] = {
     "trial": _TRIAL,
     "retries": _RETRIES,
     "scores": _SCORES,
+    "optuna": _OPTUNA,
     "pruner": _PRUNER,
 }
+_UNUSED = ("retries", "scores", "optuna")
+"""Tables that a file shows commented out where it has none."""
 _ABOVE = {
     "campaign.budget": "When one of these is used up, all unfinished trials are stopped and no more are made.",
     "scores": "Scores are simulated: made-up learning curves, drawn from the seed.",
+    "retries": "Crashes of trials, drawn from the seed.",
+    "optuna": 'Asked with proposer = "optuna".',
 }
 
 
@@ -115,6 +127,8 @@ class CampaignFile:
         for name, cells in self.curves.items():
             origin = f"# {self.origins[name]}\n" if name in self.origins else ""
             parts.append(origin + _table(f"curves.{_key(name)}", cells))
+        is_loss = campaign.get("higher_is_better") is False
+        parts += [_unused_table(name, _LOSSES if is_loss else {}) for name in _UNUSED if name not in tables]
         return "\n".join(parts)
 
 
@@ -136,6 +150,13 @@ def _key(name: str) -> str:
 def _table(name: str, cells: Table) -> str:
     above = f"# {_ABOVE[name]}\n" if name in _ABOVE else ""
     return f"{above}[{name}]\n{_lines(cells, _KNOWN.get(name, ()))}"
+
+
+def _unused_table(name: str, examples: Mapping[str, float]) -> str:
+    """Return a table as comments, with ``examples`` in place of those of ``_KNOWN``."""
+    known = _KNOWN[name]
+    lines = [_line(f"# {key} = {toml_value(examples.get(key, value))}", comment) for key, comment, value in known]
+    return f"# {_ABOVE[name]}\n# [{name}]\n{''.join(lines)}"
 
 
 def _lines(cells: Table, known: Sequence[Line]) -> str:

@@ -9,7 +9,7 @@ from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import LabRecord, LabResult
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.wording import aligned_lines, count, duration, labelled_lines, paragraphs
+from bfreplay.wording import aligned_lines, count, duration, labelled_lines, paragraphs, percent
 
 _OUTCOMES = (
     ("wrong", "wrong"),
@@ -85,7 +85,9 @@ def _winner(record: LabRecord) -> str:
     best = record.winner
     if best is None:
         return "none: no pair proved an optimum"
-    text = f"fastest proof on {best.fastest / best.decisions:.0%} of the decisions: {best.pair}"
+    text = f"fastest proof on {percent(best.fastest / best.decisions)} of the decisions: {best.pair}"
+    if len(record.pairs) == 1:
+        text = f"{best.pair}, the only pair"
     ratio = best.times_exact
     if ratio is None:
         return text
@@ -100,7 +102,7 @@ def _times(ratio: float) -> str:
 
 def _failures(record: LabRecord) -> Iterator[tuple[str, str]]:
     if not any(row.wrong for row in record.summary):
-        yield "Wrong", "no answer"
+        yield "Wrong", "none"
     words = {
         "wrong": "wrong (infeasible, a wrong objective, or falsely called optimal)",
         "crashed": "crashed",

@@ -68,7 +68,7 @@ def _runs(record: ComparisonRecord) -> list[str]:
 
 def _hours(pair: RunDifference, bin_s: int) -> list[str]:
     b, a = pair.run, pair.baseline
-    cells = [["", a, b, f"{b} - {a}", "relative", "95 % interval", "blocks"]]
+    cells = [["", a, b, f"{b} - {a}", "relative", f"95 % interval of {b} - {a}", "blocks"]]
     for row in pair.hours:
         total = row.total
         difference = but_rounding(total.value or 0.0, row.baseline)
@@ -153,8 +153,8 @@ def _jobs(pair: RunDifference) -> list[str]:
 def _shares(row: JobShares) -> list[str]:
     n = row.n_both + row.only_in_baseline + row.only_in_other
     if row.n_better is None:
-        return [f"{row.n_both:,}", "", f"{row.n_equal / n:.0%}", ""]
-    return [f"{row.n_both:,}", *(f"{row[key] / n:.0%}" for key in ("n_better", "n_equal", "n_worse"))]
+        return [f"{row.n_both:,}", "", f"{row.n_equal / n * 100:.0f} %", ""]
+    return [f"{row.n_both:,}", *(f"{row[key] / n * 100:.0f} %" for key in ("n_better", "n_equal", "n_worse"))]
 
 
 def _models(pair: RunDifference) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, seconds
-from bfreplay.experiments.tuning.recommendation import FLAT, Recommendation
+from bfreplay.experiments.tuning.recommendation import AS_GOOD, FLAT, Recommendation
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
 from bfreplay.wording import aligned_lines, amount, count, duration, paragraphs, percent
 
@@ -97,7 +97,7 @@ def answer_of(
     options = f"Use --t-fwd {t_fwd} --max-parallel {found.max_parallel}"
     return [
         f"{options}: {_worth(found, validation, surfaces[1])}.",
-        f"{_flatness(found)}{_number(grid, found)}.",
+        f"{_flatness(grid, found)}{_number(grid, found)}.{_fewer_rescales(found)}",
     ]
 
 
@@ -124,7 +124,9 @@ def _beside(found: Recommendation, validation: Validation, measure: str) -> str:
     return f"as much as {would}" if validation.loss < _NOTHING else f"{lost} less than {would}"
 
 
-def _flatness(found: Recommendation) -> str:
+def _flatness(grid: Grid, found: Recommendation) -> str:
+    if len(grid.t_fwd) == 1:
+        return f"No T_fwd but {seconds(grid.t_fwd[0])} was tried, so nothing is known about other values"
     column = next(each for each in found.columns if each.max_parallel == found.max_parallel)
     flat = column.flat[0]
     near = f"{100 * FLAT[0]:g}"
@@ -133,6 +135,15 @@ def _flatness(found: Recommendation) -> str:
     if flat[0] == flat[1]:
         return f"T_fwd matters: of the fixed values only {flat[0]:g} s is within {near} % of the best"
     return f"Any T_fwd from {flat[0]:g} to {flat[1]:g} s is within {near} % of the best fixed value"
+
+
+def _fewer_rescales(found: Recommendation) -> str:
+    """Return why the T_fwd is not the best of the part tuned on; empty if it is."""
+    best = next(each.best_t_fwd for each in found.columns if each.max_parallel == found.max_parallel)
+    if best == found.t_fwd:
+        return ""
+    chosen, lead = seconds(found.t_fwd), f"{100 * AS_GOOD:g} %"
+    return f" In the part tuned on {seconds(best)} is better by less than {lead}, but {chosen} rescales less."
 
 
 def _number(grid: Grid, found: Recommendation) -> str:

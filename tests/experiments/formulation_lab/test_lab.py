@@ -129,7 +129,7 @@ def test_the_text_says_who_wins_and_that_nothing_was_wrong(lab):
     text = render(lab)
     assert "fastest proof on" in text
     assert f"the decisions: {lab.record['winner']['pair']}; exact is" in text
-    assert "Wrong       no answer" in text
+    assert "Wrong       none" in text
     assert str(lab.folder) in text
 
 

@@ -49,6 +49,12 @@ def test_a_tie_on_the_other_part_is_no_regret():
     assert (worth.loss, worth.best_t_fwd) == (0.0, 300.0)
 
 
+def test_one_value_of_t_fwd_says_nothing_about_others():
+    grid = Grid((60.0,), (10, 70))
+    second = _answer(_surface([[80, 90]]), _surface([[97, 100]]), grid)[1]
+    assert second.startswith("No T_fwd but 60 s was tried, so nothing is known about other values")
+
+
 def test_where_nothing_is_processed_nothing_is_told():
     other = _surface([[0, 0]] * 3, bound=np.nan)
     assert validate(GRID, _found(_surface(TUNED)), other) is None

@@ -101,7 +101,7 @@ def test_a_card_leads_to_the_warnings(opened):
     cards.last.get_by_role("link").click()
     assert opened.page.evaluate("location.hash") == "#cautions-title"
     n = int(cards.last.locator("data").inner_text())
-    assert opened.page.locator(".cautions li:not(.sound)").count() == n > 0
+    assert opened.page.locator(".cautions li").count() == n > 0
 
 
 def test_the_gantt_chart_names_the_job_of_each_node_and_time(opened, search):
