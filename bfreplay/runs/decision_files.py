@@ -9,7 +9,7 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.files.decision_json import write_decision
 from bfreplay.milp.files.models import file_stem, write_lp, write_mps
 from bfreplay.milp.formulations import Formulation, formulation_of
-from bfreplay.milp.formulations.formulation import FormulationError, built
+from bfreplay.milp.formulations.formulation import FormulationError, build_model
 from bfreplay.outputs import make_folder, remove_empty, written_whole
 from bfreplay.result_folders.writing import existing
 from bfreplay.runs.saved_decisions import RecordedDecision
@@ -99,7 +99,7 @@ def export_decisions(
                 write_decision(decision.problem, next(places), decision.about)
                 for formulation in made:
                     try:
-                        model = built(formulation, decision.problem)
+                        model = build_model(formulation, decision.problem)
                     except FormulationError as error:
                         raise BfreplayError(f"{error}\n  decision: {decision.index}") from error
                     write_mps(model, next(places))

@@ -160,7 +160,7 @@ def _useful_share_until_done(run: RunResult) -> float | None:
     return None if idle_us is None else _over(run.summary.ledger.useful_node_us, idle_us)
 
 
-def _of_jobs(hours: NodeHours) -> float:
+def _held_hours(hours: NodeHours) -> float:
     return hours.idle - hours.unallocated
 
 
@@ -259,8 +259,10 @@ METRICS: tuple[Metric, ...] = (
         "share.until_done", "share of the node-hours idle until all jobs were done, useful", "percent",
         _useful_share_until_done,
     ),
-    Metric("node_hours.held", "node-hours held by jobs", "amount", lambda run: _of_jobs(run.summary.ledger.node_hours)),
-    Metric("share.held", "share of the idle node-hours held by jobs", "percent", _of_idle(_of_jobs)),
+    Metric(
+        "node_hours.held", "node-hours held by jobs", "amount", lambda run: _held_hours(run.summary.ledger.node_hours)
+    ),
+    Metric("share.held", "share of the idle node-hours held by jobs", "percent", _of_idle(_held_hours)),
     Metric(
         "", "samples that the allocated nodes could have made", "samples",
         lambda run: _over(run.summary.ledger.gross_samples, run.summary.ledger.node_hours.used) or 0.0,

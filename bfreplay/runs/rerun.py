@@ -19,7 +19,7 @@ from bfreplay.policies import Decision, Policy, PolicyState
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, random_seed_map
-from bfreplay.replay.tables import DECISIONS, NoSink, RowTable
+from bfreplay.replay.tables import DECISIONS, RowTable, TableSink
 from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_inputs import GivenInputs, inputs_of
@@ -56,7 +56,7 @@ class ComparedDecisions(RowTable):
     """
 
     def __init__(self, run: RunResult, last: int) -> None:
-        super().__init__(DECISIONS, NoSink())
+        super().__init__(DECISIONS, TableSink())
         table = run.table("decisions")
         check_decision(run, last)
         self.last = last

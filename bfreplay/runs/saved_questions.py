@@ -89,9 +89,9 @@ class Poser:
         state = moment.state
         if self._learner is not None and (is_asked or is_wanted):
             learner = self._learner if is_asked else deepcopy(self._learner)
-            state = learner.believed(moment.state)
+            state = learner.believed_state(moment.state)
             if is_asked:
-                learner.decided(moment.state, moment.counts)
+                learner.note_decision(moment.state, moment.counts)
         if is_checked:
             asked = self._objective.problem(state, self._of_run(moment))
             worth = _worth(asked, moment.counts)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
 from bfreplay.errors import InputError
-from bfreplay.policies.spec import parsed_alone
+from bfreplay.policies.spec import parse_one
 from bfreplay.runs.metrics import BY_COLUMN
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _cells(table: pd.DataFrame, name: str) -> list[Any]:
 
 def _parameter(cell: object, name: str) -> Any:
     try:
-        return dict(parsed_alone(str(cell), "value", "NAME(key=value)").parameters).get(name)
+        return dict(parse_one(str(cell), "value", "NAME(key=value)").parameters).get(name)
     except InputError:
         return None
 
