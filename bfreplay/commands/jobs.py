@@ -67,11 +67,11 @@ def fit(
     """
     from bfreplay.datasets.jobs.curve_points import write_curves
     from bfreplay.datasets.jobs.measurements import load_measurements
-    from bfreplay.scalability import Scaling, choose, fit_law, law_named, laws_for
+    from bfreplay.scalability import Scaling, choose, find_law, fit_law, laws_for
     from bfreplay.scalability.fit_text import of_outliers, remarks, render, warnings
 
     measured_as = Scaling(scaling or Scaling.EITHER)
-    laws = laws_for(measured_as) if law is None else [law_named(law)]
+    laws = laws_for(measured_as) if law is None else [find_law(law)]
     if law is not None:
         _check_scaling(law, laws[0].scaling, measured_as)
     if out is not None:  # refuse before the fit, not after

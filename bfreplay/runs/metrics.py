@@ -259,7 +259,9 @@ METRICS: tuple[Metric, ...] = (
         "share.until_done", "share of the node-hours idle until all jobs were done, useful", "percent",
         _useful_share_until_done,
     ),
-    Metric("node_hours.held", "node-hours held by jobs", "amount", lambda run: _held_hours(run.summary.ledger.node_hours)),
+    Metric(
+        "node_hours.held", "node-hours held by jobs", "amount", lambda run: _held_hours(run.summary.ledger.node_hours)
+    ),
     Metric("share.held", "share of the idle node-hours held by jobs", "percent", _of_idle(_held_hours)),
     Metric(
         "", "samples that the allocated nodes could have made", "samples",

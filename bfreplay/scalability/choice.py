@@ -1,4 +1,4 @@
-"""Which law fits measurements best, which others do as well, and what to measure to tell them apart."""
+"""Choice of a law: the best fit to measurements, others as good, and the measurements that would tell them apart."""
 
 from __future__ import annotations
 

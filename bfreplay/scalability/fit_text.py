@@ -55,7 +55,7 @@ def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
 
 
 def headline(choice: Choice) -> str:
-    """What was measured, and what to use, in a sentence."""
+    """Return the measurements and the recommended law in a sentence."""
     counts = choice.measurements.counts
     number = count(len(choice.measurements.nodes), "measurement")
     measured = f"{number} at {count(len(counts), 'node count')} from {counts[0]:,} to {counts[-1]:,}"
@@ -68,7 +68,7 @@ def headline(choice: Choice) -> str:
 
 
 def remarks(choice: Choice) -> list[str]:
-    """What a file of curves says about one: where it comes from, its intervals, and the warnings."""
+    """Return the comments on a curve in a file of curves: origin, intervals and warnings."""
     lines = [headline(choice)]
     if choice.best is not None:
         law = choice.best.curve
@@ -81,7 +81,7 @@ def remarks(choice: Choice) -> list[str]:
 
 
 def of_outliers(choice: Choice) -> list[str]:
-    """What a reader has to know before a law is chosen: measurements far from their repeats, count by count."""
+    """Return warnings of measurements far from their repeats, count by count, before a law is chosen."""
     said = []
     for nodes in dict.fromkeys(each.nodes for each in choice.outliers):
         bad = [each for each in choice.outliers if each.nodes == nodes]
@@ -107,7 +107,7 @@ def of_outliers(choice: Choice) -> list[str]:
 
 
 def warnings(choice: Choice) -> list[str]:
-    """What a reader has to know before the curve is used, each in a sentence or two; none if all is well.
+    """Return warnings to read before the curve is used, each in a sentence or two; empty if all is well.
 
     Without what `of_outliers` says, which comes before.
     """

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bfreplay.errors import InputError
-from bfreplay.scalability.law import Floats, Law, law_named, name_of
+from bfreplay.scalability.law import Floats, Law, find_law, name_of
 from bfreplay.scalability.measurements import Measurements
-from bfreplay.scalability.region import Region, snapped, spread
+from bfreplay.scalability.region import Region, snap_to_bounds, spread
 
 CONFIDENCE = 0.95
 LACK_OF_FIT_LEVEL = 0.01
@@ -31,7 +31,7 @@ class FittedLaw:
     curve
         The law with its fitted parameters.
     measurements
-        What it was fitted to.
+        Measurements of the fit.
     intervals
         Simultaneous 95 % interval of each parameter, in the order of ``curve.parameters``: see `fit`.
     scatter
@@ -53,7 +53,7 @@ class FittedLaw:
 
     @property
     def fits(self) -> bool:
-        """The measurements do not contradict the law."""
+        """True if the measurements do not contradict the law."""
         return self.lack_of_fit_p is None or self.lack_of_fit_p >= LACK_OF_FIT_LEVEL
 
     @property
@@ -63,7 +63,7 @@ class FittedLaw:
         return np.asarray(measured / self.curve.rates(self.measurements.nodes) - 1.0, dtype=np.float64)
 
     def band(self, nodes: Floats) -> tuple[Floats, Floats]:
-        """Least and largest rate at each of ``nodes``: the true curve lies within, at all of them, in 95 of 100 cases.
+        """Return the least and largest rate at each of ``nodes``: they hold the true curve in 95 of 100 cases.
 
         It is how far the curve reaches while its parameters stay in the region of the ``intervals``.
         """
@@ -106,22 +106,22 @@ def fit(nodes: Sequence[float] | Floats, rates: Sequence[float] | Floats, law: s
         Measurements out of range (see `Measurements`); too few for this law; rates that fall over the whole range; or
         rates that fall from some count on, and a law that cannot.
     """
-    return fit_law(Measurements(nodes, rates), law_named(law) if isinstance(law, str) else law)
+    return fit_law(Measurements(nodes, rates), find_law(law) if isinstance(law, str) else law)
 
 
 def needs(law: type[Law]) -> tuple[int, int]:
-    """Node counts and measurements that this law needs: as many as parameters, and one more."""
+    """Return the number of node counts (as many as parameters) and measurements (one more) that the law needs."""
     return len(law.parameters), len(law.parameters) + 1
 
 
 def too_few(measurements: Measurements, law: type[Law]) -> bool:
-    """Whether these are fewer node counts or measurements than the law needs."""
+    """Return whether there are fewer node counts or measurements than the law needs."""
     counts, number = needs(law)
     return len(measurements.counts) < counts or len(measurements.nodes) < number
 
 
 def why_not(measurements: Measurements, law: type[Law]) -> InputError | None:
-    """Why this law cannot be fitted to these measurements; ``None`` if it can.
+    """Return the error if this law cannot be fitted to these measurements; ``None`` if it can.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
         )  # fmt: skip
     found = min(results, key=lambda result: float(result.cost)).x
     unit = np.sqrt(np.diag(spread(jacobian(found)))) * _FINEST_SCATTER
-    best = snapped(found, unit, *ends)
+    best = snap_to_bounds(found, unit, *ends)
     n, p = len(nodes), len(best)
     squares = float(residuals(best) @ residuals(best))
     variance = max(squares / (n - p), _EXACT**2)
@@ -201,7 +201,7 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
 
 
 def _aicc(squares: float, n: int, k: int) -> float:
-    """Of ``k`` parameters, the scatter among them (C. M. Hurvich and C.-L. Tsai, Biometrika 76 (1989) 297)."""
+    """Corrected Akaike criterion of ``k`` parameters with the scatter (Hurvich and Tsai, Biometrika 76 (1989) 297)."""
     if n - k - 1 <= 0:
         return math.inf
     return n * math.log(max(squares / n, _EXACT**2)) + 2 * k + 2 * k * (k + 1) / (n - k - 1)

@@ -1,4 +1,4 @@
-"""What a scalability curve is, what a law is (a formula with named parameters), and laws by name."""
+"""Scalability curves, laws (formulas with named parameters), and laws by name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Curve(Protocol):
 
 
 def measured_counts(curve: Curve) -> tuple[int, int] | None:
-    """Smallest and largest node count that ``curve`` was measured at; ``None`` where that is not known."""
+    """Return the smallest and the largest node count at which ``curve`` was measured; ``None`` if not known."""
     counts: tuple[int, int] | None = getattr(curve, "measured", None)
     return counts
 
@@ -46,11 +46,11 @@ LAST_NODES = 1_000_000
 """Node counts above any machine's. A law holds beyond it; its table is not asked for."""
 
 LARGEST_RATE = 1e30
-"""Of samples, or of whatever a job is worth, per second: sums over jobs and times stay far from the end of floats."""
+"""Largest rate, in samples or objective per second: sums over jobs and times stay far from the end of floats."""
 
 
 class Scaling(StrEnum):
-    """What stays the same while nodes are added."""
+    """Quantity that stays the same while nodes are added."""
 
     STRONG = "strong"  # the global batch: each node gets a smaller part of it
     WEAK = "weak"  # the batch of each node: the global batch grows
@@ -64,11 +64,11 @@ class Parameter:
     Parameters
     ----------
     name
-        As it stands in files.
+        Name in files.
     low, high
         Least and largest value, both allowed (``rate_1`` alone has to be above its least).
     meaning
-        In a few words, with its unit.
+        Meaning in a few words, with the unit.
     """
 
     name: str
@@ -90,13 +90,13 @@ class Law(ABC):
     law
         Its name in files and on the command line.
     scaling
-        Which scaling it describes.
+        Scaling that it describes.
     can_fall
-        Whether the rate at many nodes can end below its peak, within the bounds of the parameters.
+        True if the rate at many nodes can end below its peak, within the bounds of the parameters.
     formula
-        In one line.
+        Formula in one line.
     parameters
-        What they are called and mean, and their bounds; ``RATE_1`` first.
+        Names, meanings and bounds of the parameters; ``RATE_1`` first.
 
     Raises
     ------
@@ -123,7 +123,7 @@ class Law(ABC):
     @staticmethod
     @abstractmethod
     def starts(nodes: Floats, rates: Floats) -> Sequence[Sequence[float]]:
-        """Where a fit shall start: values of all parameters but ``rate_1``, roughly those of these measurements."""
+        """Return starting points of a fit: values of all parameters but ``rate_1``, rough estimates."""
 
     def __post_init__(self) -> None:
         for parameter in self.parameters:
@@ -217,7 +217,7 @@ LAWS = Registry(
 )
 
 
-def law_named(name: str, *, allow_code: bool = True) -> type[Law]:
+def find_law(name: str, *, allow_code: bool = True) -> type[Law]:
     """Return the law called ``name``, or at ``package.module:Class``; the latter not from a file, with ``allow_code``.
 
     Raises
@@ -230,9 +230,9 @@ def law_named(name: str, *, allow_code: bool = True) -> type[Law]:
 
 @cache
 def name_of(law: type[Law]) -> str:
-    """Return the name that `law_named` finds this law by: its own where it is registered, else its place."""
+    """Return the name that `find_law` finds this law by: its own where it is registered, else its place."""
     try:
-        if law_named(law.law, allow_code=False) is law:
+        if find_law(law.law, allow_code=False) is law:
             return law.law
     except InputError:
         pass  # its name is not registered, or is that of a law which cannot be imported here
@@ -241,5 +241,5 @@ def name_of(law: type[Law]) -> str:
 
 def laws_for(scaling: Scaling) -> Sequence[type[Law]]:
     """Every registered law that describes this scaling; all of them for ``EITHER``."""
-    laws = [law_named(name) for name in LAWS.names()]
+    laws = [find_law(name) for name in LAWS.names()]
     return [law for law in laws if scaling in (Scaling.EITHER, law.scaling) or law.scaling is Scaling.EITHER]

@@ -1,4 +1,4 @@
-"""The laws of scalability, and where fits of them start.
+"""Laws of scalability, and the starting points of their fits.
 
 The communication laws are data-parallel training whose gradients are summed by a ring all-reduce: weak and strong
 scaling. A step is computing, then an all-reduce that nothing hides. On a ring of n nodes that takes 2 (n-1) messages of

@@ -29,11 +29,11 @@ class Measurements:
     nodes
         Node count of each measurement, whole numbers of at least 1; in any order, a count several times for repeats.
     rates
-        What was measured there, samples/s, above 0.
+        Measured rates, samples/s, above 0.
     name
-        Of the curve, for messages.
+        Name of the curve, for messages.
     rows
-        Where each measurement stands in its file, for messages; counted from 1 where left out.
+        Row of each measurement in its file, for messages; counted from 1 by default.
 
     Raises
     ------
@@ -134,7 +134,7 @@ class Measurements:
         return int(counts[peak])
 
     def _margins(self) -> NDArray[np.float64]:
-        """How far two means of logs must lie apart to count as different: shape ``(M, M)``."""
+        """Return the least significant difference of two means of logs: shape ``(M, M)``."""
         squares, freedom = self.pure_error
         m = len(self.counts)
         if freedom == 0:

@@ -1,4 +1,4 @@
-"""The joint likelihood region of a law's parameters, and how far things reach within it."""
+"""Joint likelihood region of a law's parameters, and the range of functions over it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Region:
     def _furthest(
         self, value: Callable[[Floats], float], gradient: Callable[[Floats], Floats], sign: float
     ) -> Floats | None:
-        """Where in the region ``sign * value`` is largest; ``None`` if that is not found, or lies at infinity."""
+        """Return the point of the region with the largest ``sign * value``; ``None`` if not found, or at infinity."""
         from scipy import optimize
 
         minimise: Any = optimize.minimize  # its stubs know no constraints as functions of arrays
@@ -97,13 +97,13 @@ class Region:
                     constraints=limit,
                     options={"ftol": 1e-9, "maxiter": _STEPS},
                 )
-                x = snapped(self.best + result.x * unit, unit, self.low, self.high)
+                x = snap_to_bounds(self.best + result.x * unit, unit, self.low, self.high)
                 if self._is_end(x, sign * gradient(x) * unit, unit):
                     return x
         return None
 
     def _profile_end(self, i: int, sign: float) -> float:
-        """Where the sum of squares, least over all other parameters, first meets the limit; a bound, if not before it.
+        """Return where the least sum of squares over the other parameters first meets the limit, or the bound before.
 
         Slower than `_furthest`, but it follows long, bent regions to their end.
         """
@@ -147,7 +147,7 @@ class Region:
         return (_squares(self.residuals(x)) - self.limit) / (self.limit - self.least)
 
     def _is_end(self, x: Floats, slope: Floats, unit: Floats) -> bool:
-        """Whether nothing in the region lies further up ``slope`` than ``x``, to first order (Karush, Kuhn, Tucker).
+        """Return whether ``x`` is the furthest point of the region up ``slope``, to first order (Karush, Kuhn, Tucker).
 
         ``slope`` has to be a sum, none of its factors negative, of the outward normals of what holds ``x`` back: the
         bounds that it lies on, and the limit where its sum of squares is that.
@@ -175,7 +175,7 @@ def spread(jacobian: Floats) -> Floats:
     return np.asarray(np.linalg.pinv(scaled.T @ scaled) / np.outer(size, size), dtype=np.float64)
 
 
-def snapped(x: Floats, unit: Floats, low: Floats, high: Floats) -> Floats:
+def snap_to_bounds(x: Floats, unit: Floats, low: Floats, high: Floats) -> Floats:
     """``x`` within its bounds, and on one where it is closer than a millionth of ``unit``: solvers stop just short."""
     x = np.where(np.abs(x - low) <= _CLOSE * unit, low, x)
     x = np.where(np.abs(x - high) <= _CLOSE * unit, high, x)

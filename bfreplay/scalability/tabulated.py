@@ -27,7 +27,7 @@ class TabulatedCurve:
     values
         Rate at each point (samples/s for throughput), finite and not negative, the first 0.
     name
-        What to call the curve in messages.
+        Name of the curve in messages.
 
     Raises
     ------
@@ -46,32 +46,32 @@ class TabulatedCurve:
 
     def __init__(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> None:
 
-        def refused(problem: str, expected: str, **more: Any) -> InputError:
+        def error(problem: str, expected: str, **more: Any) -> InputError:
             return InputError(f"{f'curve {name!r}' if name else 'curve'} {problem}", expected=expected, **more)
 
         if len(nodes) != len(values):
             problem, given = f"has {len(nodes)} node counts but {len(values)} values", (list(nodes), list(values))
-            raise refused(problem, "one value for each node count", value=given)
+            raise error(problem, "one value for each node count", value=given)
         if len(nodes) == 0:
-            raise refused("has no points", "at least the point (0, 0)", fix=_FIX_START)
+            raise error("has no points", "at least the point (0, 0)", fix=_FIX_START)
         counts = np.asarray(nodes, dtype=np.float64)
         rates = np.asarray(values, dtype=np.float64)
         for column, array in (("nodes", counts), ("values", rates)):
             bad = np.flatnonzero(~np.isfinite(array) | (array < 0))
             if bad.size:
                 problem = "has a point that is not a finite number of at least 0"
-                raise refused(problem, "finite numbers >= 0", column=column, value=float(array[bad[0]]))
+                raise error(problem, "finite numbers >= 0", column=column, value=float(array[bad[0]]))
         fractional = np.flatnonzero(counts != np.floor(counts))
         if fractional.size:
             problem, value = "has a point at a fraction of a node", float(counts[fractional[0]])
-            raise refused(problem, "whole numbers of nodes", column="nodes", value=value)
+            raise error(problem, "whole numbers of nodes", column="nodes", value=value)
         if counts[0] != 0 or rates[0] != 0:
             first = (float(counts[0]), float(rates[0]))
-            raise refused("does not start at zero", "first point (0 nodes, 0)", value=first, fix=_FIX_START)
+            raise error("does not start at zero", "first point (0 nodes, 0)", value=first, fix=_FIX_START)
         distinct, times = np.unique(counts, return_counts=True)
         if len(distinct) < len(counts):
             twice = int(distinct[times > 1][0])
-            raise refused(
+            raise error(
                 f"has two points at {twice} nodes",
                 "one point for each node count",
                 column="nodes",
@@ -80,7 +80,7 @@ class TabulatedCurve:
             )
         if np.any(np.diff(counts) <= 0):
             unsorted = {"column": "nodes", "value": [int(n) for n in counts], "fix": "sort the points"}
-            raise refused("is not sorted by nodes", "strictly increasing node counts", **unsorted)
+            raise error("is not sorted by nodes", "strictly increasing node counts", **unsorted)
         object.__setattr__(self, "nodes", tuple(int(n) for n in counts))
         object.__setattr__(self, "values", tuple(float(v) for v in rates))
         object.__setattr__(self, "name", name)
@@ -94,7 +94,7 @@ class TabulatedCurve:
     def measured(self) -> tuple[int, int] | None:
         """Smallest and largest count above 0 that has a point; ``None`` without one.
 
-        Below the smallest the curve is a straight line to (0, 0), which nobody measured.
+        Below the smallest the curve is a straight line to (0, 0), without a measurement.
         """
         return (self.nodes[1], self.nodes[-1]) if len(self.nodes) > 1 else None
 

@@ -21,9 +21,9 @@ from bfreplay.scalability import (
     Measurements,
     PowerLaw,
     UniversalScalability,
+    find_law,
     fit,
     fit_law,
-    law_named,
 )
 from tests.scalability.test_laws import Logarithm
 
@@ -182,7 +182,7 @@ def test_too_few_counts_for_a_law_are_refused_with_the_reason(nodes, law, says):
 @pytest.mark.parametrize("name", LAWS.names())
 def test_rates_that_fall_are_fitted_by_laws_that_can_and_refused_by_the_others(name):
     rates = noisy(UniversalScalability(100.0, 0.02, 2e-3), DESIGN, 0.03, np.random.default_rng(6))
-    if law_named(name).can_fall:
+    if find_law(name).can_fall:
         assert fit(DESIGN, rates, name).fits
     else:
         with pytest.raises(InputError, match=f"the rates fall from (16|32) nodes on, which {name} cannot"):

@@ -22,14 +22,14 @@ from bfreplay.scalability import (
     PowerLaw,
     Scaling,
     UniversalScalability,
-    law_named,
+    find_law,
     laws_for,
     name_of,
 )
 from bfreplay.scalability.law import Law
 from bfreplay.workload import ElasticJob
 
-EVERY_LAW = [law_named(name) for name in LAWS.names()]
+EVERY_LAW = [find_law(name) for name in LAWS.names()]
 
 
 @st.composite
@@ -131,7 +131,7 @@ def test_every_law_says_which_scaling_it_describes():
 
 def test_an_unknown_law_gets_a_suggestion():
     with pytest.raises(InputError, match="did you mean 'amdahl'"):
-        law_named("amdal")
+        find_law("amdal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +157,5 @@ class Logarithm(Law):
 
 def test_a_stranger_s_law_is_named_by_its_place():
     assert name_of(Logarithm) == f"{__name__}:Logarithm"
-    assert law_named(name_of(Logarithm)) is Logarithm
+    assert find_law(name_of(Logarithm)) is Logarithm
     assert [name_of(law) for law in EVERY_LAW] == LAWS.names()

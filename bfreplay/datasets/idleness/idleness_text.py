@@ -223,7 +223,7 @@ def _oversubscription(it: Idleness) -> list[str]:
     if least == most:
         return []
     return [
-        "Depending on how jobs that need more nodes than are free are treated (--over-capacity), "
+        "Depending on how jobs that need more nodes than are free are treated (--oversubscription), "
         f"{least} to {most} nodes are idle."
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bfreplay.checks import near_name
 from bfreplay.errors import InputError
-from bfreplay.scalability import Law, MeasuredLaw, law_named, name_of
+from bfreplay.scalability import Law, MeasuredLaw, find_law, name_of
 
 LAW_KEY = "law"
 MEASURED_KEY = "measured"
@@ -47,7 +47,7 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
             raise InputError("the name of the law is not text", column=LAW_KEY, value=name, expected='law = "amdahl"')
     else:
         name, given = _parts(cell)
-    law = law_named(name, allow_code=allow_code)
+    law = find_law(name, allow_code=allow_code)
     measured = given.pop(MEASURED_KEY, None)
     wanted = [parameter.name for parameter in law.parameters]
     for key in given:

@@ -134,7 +134,7 @@ def _idle_intervals(
     never = np.iinfo(np.int64).max // 2
     closed = (follows > begins) & (node[follows] == node[begins])
     since_s, until_s = seen_s[begins], np.where(closed, seen_s[follows], never)
-    shown = until_s - since_s >= model.least_hole_s
+    shown = until_s - since_s >= model.shortest_idle_interval_s
     return since_s[shown], until_s[shown], node[begins[shown]]
 
 

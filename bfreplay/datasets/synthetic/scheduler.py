@@ -71,8 +71,9 @@ class MachineModel:
         Share of a job's nodes that are cleaned up after its end, and the longest time that takes.
     down_share
         Nodes that are down for the whole log. (Summit: 54 of 4,734 were never idle.)
-    poll_s, least_hole_s
-        The log shows states at polls this far apart, without idle intervals shorter than ``least_hole_s``, as Summit's.
+    poll_s, shortest_idle_interval_s
+        The log shows states at polls this far apart, without idle intervals shorter than
+        ``shortest_idle_interval_s``, as Summit's.
 
     Raises
     ------
@@ -92,7 +93,7 @@ class MachineModel:
     straggle_s: float = 19.0
     down_share: float = 0.011
     poll_s: int = 10
-    least_hole_s: int = 70
+    shortest_idle_interval_s: int = 70
 
     def __post_init__(self) -> None:
         for column, value, least in (

@@ -78,7 +78,7 @@ class Terms(NamedTuple):
     empty_after_us: int
     empty_is_down: bool
     assignment: int
-    over_capacity: int
+    oversubscription: int
     release_us: int
 
 
@@ -265,11 +265,11 @@ def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
             continue
         lacks = count > state.n_free
         is_queue = state.queue_first < state.queue_end
-        if terms.over_capacity == DELAY and (lacks or is_queue) and count <= len(machine.shown):
+        if terms.oversubscription == DELAY and (lacks or is_queue) and count <= len(machine.shown):
             job = machine.queue[state.queue_end]
             state.queue_end += 1
             job.start_us, job.end_us, job.count = state.now, end_us, count
-        elif lacks and terms.over_capacity != CLIP:
+        elif lacks and terms.oversubscription != CLIP:
             is_refused = True
             inside_us = _inside_us(state.now, end_us, terms)
             if inside_us > 0:

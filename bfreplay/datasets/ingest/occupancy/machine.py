@@ -26,7 +26,7 @@ LOWEST_ID, MOST_RECENT, LEAST_RECENT, RANDOM = range(4)
 """Codes of ``rules.ASSIGNMENTS``."""
 
 CLIP, DROP, DELAY = range(3)
-"""Codes of ``rules.OVER_CAPACITY``."""
+"""Codes of ``rules.OVERSUBSCRIPTION``."""
 
 IN_USE, EMPTY_AND_IDLE, TAKEN_FOR_DOWN = range(3)
 """Use of the machine: jobs on it, or the assumed state without jobs."""

@@ -12,7 +12,7 @@ from bfreplay._compiled import compiled, zero_records
 from bfreplay.datasets.ingest.occupancy.ends_heap import pop_end, push_end
 from bfreplay.datasets.ingest.occupancy.inventory import HOUR_US, free_again_us
 from bfreplay.datasets.ingest.occupancy.machine import CLIP, DELAY, NEVER, DelayedJob, longer
-from bfreplay.datasets.ingest.occupancy.rules import OVER_CAPACITY, microseconds
+from bfreplay.datasets.ingest.occupancy.rules import OVERSUBSCRIPTION, microseconds
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan
 
@@ -37,7 +37,7 @@ class Demand(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Rule of ``OVER_CAPACITY``, size of the machine, and times as in ``advance.Terms``."""
+    """Rule of ``OVERSUBSCRIPTION``, size of the machine, and times as in ``advance.Terms``."""
 
     rule: int
     n_nodes: int
@@ -95,7 +95,7 @@ def _advance(
 
 
 def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) -> dict[str, float] | None:
-    """Return the idle node-hours of the window under each rule of ``OVER_CAPACITY``.
+    """Return the idle node-hours of the window under each rule of ``OVERSUBSCRIPTION``.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
         return None
     down_after_us = microseconds(plan.rules.empty_after_s) if plan.empty_is_down else NEVER
     times_us = plan.log_end_us, down_after_us, *plan.window_us
-    rules = [Terms(rule, plan.n_kept, *times_us) for rule in range(len(OVER_CAPACITY))]
+    rules = [Terms(rule, plan.n_kept, *times_us) for rule in range(len(OVERSUBSCRIPTION))]
     nothing = np.zeros(0, np.int64), np.zeros(0, np.int32), zero_records(DelayedJob, 0)
     demands = [Demand(zero_records(State, 1)[0], *nothing) for _ in rules]
     idle_us = [0.0 for _ in rules]
@@ -128,9 +128,9 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
         for rule, terms in enumerate(rules):
             demands[rule] = _with_room(demands[rule], len(jobs))
             idle_us[rule] += _advance(until_us, jobs.start_us, end_us, jobs.count, terms, demands[rule])
-    chosen = OVER_CAPACITY.index(plan.rules.over_capacity)
+    chosen = OVERSUBSCRIPTION.index(plan.rules.oversubscription)
     short_hours = idle_us[chosen] / HOUR_US - idle_hours
-    return {name: max(us / HOUR_US - short_hours, 0.0) for name, us in zip(OVER_CAPACITY, idle_us, strict=True)}
+    return {name: max(us / HOUR_US - short_hours, 0.0) for name, us in zip(OVERSUBSCRIPTION, idle_us, strict=True)}
 
 
 def _with_room(demand: Demand, n_jobs: int) -> Demand:

@@ -95,9 +95,8 @@ def _cut(fact: Mapping[str, float]) -> str:
 
 def _by_rule(fact: Mapping[str, float]) -> str:
     hours = ", ".join(f"{amount(value)} ({rule})" for rule, value in fact.items())
-    return (
-        f"idle node-hours depend on how jobs that need more nodes than are free are treated (--over-capacity): {hours}"
-    )
+    jobs = "jobs that need more nodes than are free"
+    return f"idle node-hours depend on how {jobs} are treated (--oversubscription): {hours}"
 
 
 _SENTENCES: Mapping[str, Callable[[Any], str]] = {

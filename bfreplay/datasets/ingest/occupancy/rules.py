@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass
 
 from bfreplay.datasets.times import US
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
+from bfreplay.result_folders.former_names import note_former
 
 ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random")
 """Rules of node assignment for logs of counts; the position in this tuple is the rule's code in the sweep."""
 
-OVER_CAPACITY = ("clip", "drop", "delay")
-IDLE_BY_RULE = "idle node-hours by --over-capacity"
-"""Fact of an import: idle node-hours of the window under each rule of ``OVER_CAPACITY``."""
+OVERSUBSCRIPTION = ("clip", "drop", "delay")
+IDLE_BY_RULE = "idle node-hours by --oversubscription"
+FORMER_IDLE_BY_RULE = "idle node-hours by --over-capacity"
+"""Fact of an import: idle node-hours of the window under each rule of ``OVERSUBSCRIPTION``."""
 
 SHARED_NODES = ("count", "refuse")
 EMPTY_MACHINE = ("auto", "down", "idle")
@@ -31,7 +33,7 @@ class OccupancyRules:
     assignment, seed
         If the log has only counts, a job gets the free nodes of lowest id (as in the inventory's order), the ones that
         became free last (``most-recently-used``) or first (``least-recently-used``), or ``random`` ones (by ``seed``).
-    over_capacity
+    oversubscription
         A job that needs more nodes than are free gets the free ones, and the others as they become free, in order of
         start (``clip``); or it is skipped (``drop``), or starts when enough are free, first come first served
         (``delay``).
@@ -54,11 +56,13 @@ class OccupancyRules:
     absent_after_s
         Without a full list of nodes, a node that no job used for this long before its first or after its last job was
         absent then: ``unknown``, not idle.
+    over_capacity
+        Former name of ``oversubscription``, accepted until bfreplay 0.3 with a ``FutureWarning``.
     """
 
     assignment: str = "lowest-id"
     seed: int = 0
-    over_capacity: str = "clip"
+    oversubscription: str = "clip"
     shared_nodes: str = "count"
     empty_machine: str = "auto"
     empty_after_s: float = 3_600.0
@@ -68,11 +72,15 @@ class OccupancyRules:
     log_end_us: int | None = None
     limit_grace_s: float = 3_600.0
     absent_after_s: float = 7 * DAY_S
+    over_capacity: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, over_capacity: str | None) -> None:
+        if over_capacity is not None:
+            note_former("over_capacity (--over-capacity) is called oversubscription (--oversubscription) now")
+            object.__setattr__(self, "oversubscription", over_capacity)
         for column, value, known in (
             ("assignment", self.assignment, ASSIGNMENTS),
-            ("over_capacity", self.over_capacity, OVER_CAPACITY),
+            ("oversubscription", self.oversubscription, OVERSUBSCRIPTION),
             ("shared_nodes", self.shared_nodes, SHARED_NODES),
             ("empty_machine", self.empty_machine, EMPTY_MACHINE),
         ):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.occupancy import machine
 from bfreplay.datasets.ingest.occupancy.advance import DONE, MACHINE_FULL, Jobs, Outages, Rows, Terms, advance
 from bfreplay.datasets.ingest.occupancy.inventory import free_again_us
-from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules, microseconds
+from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OVERSUBSCRIPTION, OccupancyRules, microseconds
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, no_jobs
 from bfreplay.datasets.log.states import NodeState
@@ -205,7 +205,7 @@ class Sweep:
         return self._rng.random(int(wanted + waiting + lacking))
 
     def _make_room_in_queue(self, more: int) -> None:
-        if self._terms.over_capacity == machine.DELAY:
+        if self._terms.oversubscription == machine.DELAY:
             delayed = self._delayed_jobs()
             self._machine = self._machine._replace(queue=machine.longer(delayed, len(delayed) + more))
             self._machine.state.queue_first, self._machine.state.queue_end = 0, len(delayed)
@@ -221,6 +221,6 @@ def _terms(plan: Plan) -> Terms:
         empty_after_us=microseconds(rules.empty_after_s),
         empty_is_down=plan.empty_is_down,
         assignment=ASSIGNMENTS.index(rules.assignment),
-        over_capacity=OVER_CAPACITY.index(rules.over_capacity),
+        oversubscription=OVERSUBSCRIPTION.index(rules.oversubscription),
         release_us=microseconds(rules.release_delay_s),
     )

@@ -203,7 +203,7 @@ def test_a_job_that_does_not_fit_is_treated_as_the_rule_says(rule, missing):
     record.add_job(1, 0, 10 * S, None, 3)
     record.add_job(2, 4 * S, 20 * S, None, 2)
     record.add_job(3, 0, 40 * S, None, 1)
-    rules = OccupancyRules(over_capacity=rule, window=(0, 40 * S), min_gap_s=0, empty_machine="idle")
+    rules = OccupancyRules(oversubscription=rule, window=(0, 40 * S), min_gap_s=0, empty_machine="idle")
     built = build_events(record, rules)
     idle = [sum(line[t] == NodeState.IDLE for line in events_by_the_second(built.events).values()) for t in range(40)]
     expected = {
@@ -215,13 +215,20 @@ def test_a_job_that_does_not_fit_is_treated_as_the_rule_says(rule, missing):
     assert any(missing in sentence for sentence in built.report.warnings)
 
 
+def test_the_former_name_of_oversubscription_is_accepted_with_a_warning():
+    with pytest.warns(FutureWarning, match="called oversubscription"):
+        rules = OccupancyRules(over_capacity="delay")
+    assert rules == OccupancyRules(oversubscription="delay")
+    assert "over_capacity" not in rules.to_json()
+
+
 def test_a_delayed_job_that_never_fits_is_left_out_and_said():
     record = ScheduleRecord()
     record.set_machine_size(4)
     record.add_job(1, 0, None, None, 3)
     record.add_job(2, 4 * S, 20 * S, None, 2)
     record.add_job(3, 30 * S, 40 * S, None, 1)
-    built = build_events(record, OccupancyRules(over_capacity="delay", window=(0, 40 * S), min_gap_s=0))
+    built = build_events(record, OccupancyRules(oversubscription="delay", window=(0, 40 * S), min_gap_s=0))
     assert any("never found enough nodes" in sentence for sentence in built.report.warnings)
 
 

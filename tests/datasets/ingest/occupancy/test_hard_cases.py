@@ -32,7 +32,7 @@ from tests.datasets.ingest.occupancy.test_window import T, logged, schedule, win
 
 def test_a_delayed_job_without_an_end_runs_to_the_end_of_the_log():
     record = counted([(0, 10 * S, 3), (4 * S, None, 2), (30 * S, 60 * S, 1)])
-    _, busy = busy_nodes(record, plain(over_capacity="delay", window=(0, 60 * S)))
+    _, busy = busy_nodes(record, plain(oversubscription="delay", window=(0, 60 * S)))
     assert busy == [3] * 10 + [2] * 20 + [3] * 30
 
 
@@ -111,19 +111,19 @@ def test_a_runaway_job_is_a_warning_about_all_of_the_window_after_its_assumed_en
 
 def test_jobs_that_wait_beyond_the_window_are_not_lost_without_a_word():
     jobs = [(0, 100 * S, 3), (4 * S, 20 * S, 2), (50 * S, 60 * S, 1)]
-    built = build_events(counted(jobs), plain(over_capacity="delay"))
+    built = build_events(counted(jobs), plain(oversubscription="delay"))
     assert sum(tally.count for tally in built.report.warnings.values()) == 2
 
 
 def test_a_job_delayed_before_the_window_is_no_warning_about_it():
     jobs = [(0, 5 * HOUR, 2), (HOUR, 2 * HOUR, 1), (50 * HOUR, 60 * HOUR, 1)]
-    built = build_events(counted(jobs, 2), plain(over_capacity="delay", window=(30 * HOUR, 60 * HOUR)))
+    built = build_events(counted(jobs, 2), plain(oversubscription="delay", window=(30 * HOUR, 60 * HOUR)))
     assert tally(built, "delayed") is None
 
 
 def test_only_waiting_within_the_window_is_a_warning_about_it():
     jobs = [(0, 21 * HOUR, 4), (HOUR, 30 * HOUR, 4)]
-    built = build_events(counted(jobs), plain(over_capacity="delay", window=(20 * HOUR, 30 * HOUR)))
+    built = build_events(counted(jobs), plain(oversubscription="delay", window=(20 * HOUR, 30 * HOUR)))
     assert tally(built, "they were delayed").node_hours == 4.0
 
 
@@ -174,14 +174,14 @@ def test_an_empty_time_before_the_first_job_is_counted():
 
 def test_a_job_left_out_does_not_shorten_the_time_without_jobs():
     record = counted([(0, HOUR, 1), (4 * HOUR, 5 * HOUR, 3), (8 * HOUR, 9 * HOUR, 1)], 2)
-    built = build_events(record, plain(over_capacity="drop", empty_machine="down"))
+    built = build_events(record, plain(oversubscription="drop", empty_machine="down"))
     assert built.report.facts["node_hours"]["down"] == 14.0
     assert built.report.facts[EMPTY_MACHINE]["assumed_down_hours"] == 7.0
 
 
 def test_the_time_after_a_job_that_was_left_out_is_looked_at_too():  # holds in eea77e4, fails in the tree of 17:54
     record = counted([(0, HOUR, 1), (HOUR + 30 * MIN, 5 * HOUR, 3), (11 * HOUR, 12 * HOUR, 1)], 2)
-    built = build_events(record, plain(over_capacity="drop", empty_machine="down"))
+    built = build_events(record, plain(oversubscription="drop", empty_machine="down"))
     assert built.report.facts["node_hours"].get("down", 0.0) >= 19.0
 
 

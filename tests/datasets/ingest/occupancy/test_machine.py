@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bfreplay.datasets.ingest.occupancy import machine, spool, state_changes
 from bfreplay.datasets.ingest.occupancy.build import build_events
 from bfreplay.datasets.ingest.occupancy.findings import EMPTY_MACHINE
-from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OVER_CAPACITY, OccupancyRules
+from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OVERSUBSCRIPTION, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobSpool
 from bfreplay.datasets.log.states import NodeState
@@ -32,13 +32,13 @@ from tests.datasets.ingest.occupancy.small_records import (
 
 def test_a_delayed_job_begins_when_exactly_enough_nodes_are_free():
     record = counted([(0, 10 * S, 2), (5 * S, 8 * S, 4), (20 * S, 21 * S, 1)])
-    _, busy = busy_nodes(record, plain(over_capacity="delay"))
+    _, busy = busy_nodes(record, plain(oversubscription="delay"))
     assert busy == [2] * 10 + [4] * 3 + [0] * 7 + [1]
 
 
 def test_nobody_overtakes_a_delayed_job():
     record = counted([(0, 10 * S, 3), (4 * S, 6 * S, 2), (5 * S, 9 * S, 1), (30 * S, 31 * S, 1)])
-    built, busy = busy_nodes(record, plain(over_capacity="delay"))
+    built, busy = busy_nodes(record, plain(oversubscription="delay"))
     assert busy == [3] * 10 + [3] * 2 + [1] * 2 + [0] * 16 + [1]
     warning = tally(built, "they were delayed")
     assert warning.count == 2
@@ -47,14 +47,14 @@ def test_nobody_overtakes_a_delayed_job():
 
 def test_the_delay_is_said_in_hours():
     record = counted([(0, 4 * HOUR, 4), (HOUR, 2 * HOUR, 4), (6 * HOUR, 7 * HOUR, 1)])
-    built = build_events(record, plain(over_capacity="delay"))
+    built = build_events(record, plain(oversubscription="delay"))
     assert tally(built, "they were delayed").examples[0].value == "3.00 hours on average"
 
 
 @pytest.mark.parametrize("rule", ["drop", "delay"])
 def test_a_job_wider_than_the_machine_is_left_out(rule):
     record = counted([(0, 10 * S, 5), (0, 20 * S, 4)])
-    built, busy = busy_nodes(record, plain(over_capacity=rule))
+    built, busy = busy_nodes(record, plain(oversubscription=rule))
     assert busy == [4] * 20
     assert tally(built, "they were skipped").count == 1
 
@@ -140,18 +140,18 @@ def test_a_job_counts_as_clipped_only_where_it_lacks_nodes_in_the_window():
 
 def test_a_skipped_job_is_missing_with_all_its_nodes():
     record = counted([(0, 10 * HOUR, 3), (HOUR, 6 * HOUR, 2)])
-    built = build_events(record, plain(over_capacity="drop"))
+    built = build_events(record, plain(oversubscription="drop"))
     warning = tally(built, "they were skipped")
     assert (warning.count, warning.examples[0].value) == (1, "10.0 node-hours missing")
 
 
-@pytest.mark.parametrize("rule", OVER_CAPACITY)
+@pytest.mark.parametrize("rule", OVERSUBSCRIPTION)
 def test_what_did_not_fit_counts_only_inside_the_window(rule):
     jobs = [(0, 10 * HOUR, 4), (20 * HOUR, 30 * HOUR, 4), (39 * HOUR, 40 * HOUR, 1)]
     late = (22 * HOUR, 23 * HOUR, 1)
-    whole = build_events(counted([*jobs, late]), plain(over_capacity=rule))
+    whole = build_events(counted([*jobs, late]), plain(oversubscription=rule))
     assert tally(whole, "jobs needed more nodes").count == 1
-    before = build_events(counted([*jobs, late]), plain(over_capacity=rule, window=(0, 15 * HOUR)))
+    before = build_events(counted([*jobs, late]), plain(oversubscription=rule, window=(0, 15 * HOUR)))
     assert tally(before, "jobs needed more nodes") is None
     if rule != "delay":
         after = build_events(counted([*jobs, (2 * HOUR, 3 * HOUR, 1)]), plain(window=(12 * HOUR, 25 * HOUR)))
@@ -160,7 +160,7 @@ def test_what_did_not_fit_counts_only_inside_the_window(rule):
 
 def test_node_hours_that_are_missing_are_those_inside_the_window():
     record = counted([(0, 20 * HOUR, 4), (0, 20 * HOUR, 2)])
-    built = build_events(record, plain(over_capacity="drop", window=(5 * HOUR, 10 * HOUR)))
+    built = build_events(record, plain(oversubscription="drop", window=(5 * HOUR, 10 * HOUR)))
     assert tally(built, "they were skipped").examples[0].value == "10.0 node-hours missing"
 
 
@@ -171,7 +171,7 @@ def test_jobs_wait_across_the_pieces_of_a_long_log(assignment, monkeypatch):
     def busy(run_rows, block):
         monkeypatch.setattr(spool, "BLOCK_ROWS", block)
         record = counted(jobs, run_rows=run_rows)
-        return busy_nodes(record, plain(assignment=assignment, over_capacity="delay", window=(0, 200 * S)))[1]
+        return busy_nodes(record, plain(assignment=assignment, oversubscription="delay", window=(0, 200 * S)))[1]
 
     whole = busy(10_000, 10_000)
     assert sum(whole) == sum(3 * count for _, _, count in jobs)
@@ -184,7 +184,7 @@ def test_a_job_that_lists_its_nodes_never_waits():
     record.add_job(1, 0, 10 * S, record.node_ids("a"))
     record.add_job(2, 0, 10 * S, record.node_ids("b"))
     record.add_job(3, 5 * S, 20 * S, record.node_ids("a"), 2)
-    built, busy = busy_nodes(record, plain(over_capacity="delay"))
+    built, busy = busy_nodes(record, plain(oversubscription="delay"))
     assert busy == [2] * 20  # it gets its second node when the first job on that one ends
     assert tally(built, "got the nodes that were free").count == 1
 
@@ -199,9 +199,9 @@ out = st.builds(lambda t, nodes: Held(t[0], t[0] + t[1], nodes, NodeState.DRAIN)
 
 @given(
     st.lists(held, max_size=20), st.lists(out, max_size=20), st.lists(st.tuples(times, st.integers(1, 6)), min_size=1),
-    st.sampled_from(ASSIGNMENTS), st.sampled_from(OVER_CAPACITY), st.sampled_from([0, 2, 30]),
+    st.sampled_from(ASSIGNMENTS), st.sampled_from(OVERSUBSCRIPTION), st.sampled_from([0, 2, 30]),
 )  # fmt: skip
-def test_rows_do_not_depend_on_how_much_room_there_was(jobs, outages, counts, assignment, over_capacity, min_gap):
+def test_rows_do_not_depend_on_how_much_room_there_was(jobs, outages, counts, assignment, oversubscription, min_gap):
     def rows(run_rows, room, block):
         record = ScheduleRecord(spool=JobSpool(run_rows))
         record.add_inventory("abcdef")
@@ -211,7 +211,7 @@ def test_rows_do_not_depend_on_how_much_room_there_was(jobs, outages, counts, as
             record.add_job(f"counted {i}", start * S, (start + length) * S, None, count)
         for outage in outages:
             record.add_outage(outage.state, outage.start * S, outage.end * S, record.node_ids(outage.nodes))
-        rules = plain(assignment=assignment, over_capacity=over_capacity, min_gap_s=min_gap)
+        rules = plain(assignment=assignment, oversubscription=oversubscription, min_gap_s=min_gap)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(machine, "FIRST_SLOTS", room)
             patched.setattr(state_changes, "ROWS", room)
@@ -329,7 +329,7 @@ def test_a_window_beyond_the_log_shows_a_machine_that_is_assumed_down():
 def test_a_machine_on_which_a_job_waits_is_not_empty():
     record = counted([(0, HOUR, 1), (4 * HOUR, 5 * HOUR, 1)], 2)
     record.add_outage(NodeState.DRAIN, 0, 3 * HOUR, None)
-    built = build_events(record, down_rules(over_capacity="delay"))
+    built = build_events(record, down_rules(oversubscription="delay"))
     assert built.report.facts["node_hours"] == {"drain": 6.0, "busy": 2.0, "idle": 2.0}
     assert built.report.facts[EMPTY_MACHINE]["assumed_down_periods"] == 0
     assert built.report.facts[EMPTY_MACHINE]["share_of_window"] == 0.0

@@ -8,7 +8,7 @@ from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.idleness.idleness_text import render
 from bfreplay.datasets.ingest.occupancy import spool
 from bfreplay.datasets.ingest.occupancy.build import build_events
-from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE, OVER_CAPACITY
+from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE, OVERSUBSCRIPTION
 from bfreplay.datasets.log.states import NodeState
 from tests.datasets.ingest.occupancy.small_records import HOUR, MIN, S, counted, listed, plain
 
@@ -17,7 +17,9 @@ jobs = st.lists(
 )
 
 
-@given(jobs, st.booleans(), st.integers(0, 100), st.integers(1, 200), st.sampled_from(OVER_CAPACITY), st.integers(0, 9))
+@given(
+    jobs, st.booleans(), st.integers(0, 100), st.integers(1, 200), st.sampled_from(OVERSUBSCRIPTION), st.integers(0, 9)
+)
 def test_the_idle_time_of_every_rule_is_that_of_an_import_under_it(job_list, is_down, first, length, chosen, delay):
     spans = [(start * MIN, None if n is None else (start + n) * MIN, count) for start, n, count in job_list]
     log_start = min(start for start, *_ in spans)
@@ -32,11 +34,11 @@ def test_the_idle_time_of_every_rule_is_that_of_an_import_under_it(job_list, is_
     def built(rule):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(spool, "BLOCK_ROWS", 2)
-            return build_events(counted(spans, run_rows=5), plain(over_capacity=rule, **changes)).report
+            return build_events(counted(spans, run_rows=5), plain(oversubscription=rule, **changes)).report
 
     by_rule = built(chosen).facts.get(IDLE_BY_RULE)
     if by_rule is not None:
-        for rule in OVER_CAPACITY:
+        for rule in OVERSUBSCRIPTION:
             hours = built(rule).facts["node_hours"].get("idle", 0.0)
             assert by_rule[rule] == pytest.approx(hours, abs=1e-6)
 
@@ -48,7 +50,7 @@ def test_describe_tells_the_range_and_only_of_the_window_it_is_about():
     # 40 node-hours; the job of 1 h holds 1 node (clip), none (drop), or 2 nodes from 4 h on (delay)
     assert idleness.to_dict()["idle_node_hours_by_oversubscription"] == {"clip": 22.0, "delay": 20.0, "drop": 24.0}
     text = " ".join(render(idleness).split())
-    assert "than are free are treated (--over-capacity), 2 to 2.40 nodes are idle." in text
+    assert "than are free are treated (--oversubscription), 2 to 2.40 nodes are idle." in text
     part = characterise(events.between(0, 5 * HOUR)).to_dict()
     assert part["idle_node_hours_by_oversubscription"] == {}
 

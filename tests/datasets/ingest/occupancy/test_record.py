@@ -174,7 +174,7 @@ def test_lengths_are_seconds_from_zero_on(column):
         assert caught.value.column == column
 
 
-@pytest.mark.parametrize("column", ["assignment", "over_capacity", "shared_nodes", "empty_machine", "window"])
+@pytest.mark.parametrize("column", ["assignment", "oversubscription", "shared_nodes", "empty_machine", "window"])
 def test_unknown_words_are_refused(column):
     with pytest.raises(InputError, match="unknown") as caught:
         OccupancyRules(**{column: "sometimes"})
