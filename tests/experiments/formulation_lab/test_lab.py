@@ -280,7 +280,7 @@ def test_pictures_that_fail_leave_no_folder(tmp_path):
     [
         ({"sample": 0}, "sample is below 1"),
         ({"seed": -1}, "seed is below 0"),
-        ({"time_limit_s": 0.0}, "time limit"),
+        ({"time_limit_s": 0.0}, "time_limit_s is out of range"),
         ({"t_fwd_s": -1.0}, "forward-looking time"),
         ({"max_parallel": 0}, "max_parallel"),
     ],
