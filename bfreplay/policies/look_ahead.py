@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from bfreplay import checks, defaults
 from bfreplay._compiled import compiled
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.observe import PoolSizes
+from bfreplay.datasets.idleness.observe import observe
+from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
@@ -202,7 +203,7 @@ class ForesightPolicy(Policy):
         self.t_fwd_s = last_pool_s(self.name, t_fwd_s)
         self.solver: Solver = ExactSolver() if solver is None else solver
         self._decider = Decider(self.solver)
-        self._known: PoolSizes | None = None
+        self._known: PoolSeries | None = None
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, events: int = 10) -> ForesightPolicy:
@@ -211,7 +212,7 @@ class ForesightPolicy(Policy):
 
     def foresee(self, events: NodeEvents) -> None:
         """Learn the log that is about to be replayed."""
-        self._known = PoolSizes.of(events)
+        self._known = observe(events).pool
 
     def decide(self, state: PolicyState) -> Decision:
         """Counts that are best for the events in sight."""
