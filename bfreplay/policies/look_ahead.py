@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from bfreplay import checks, defaults
 from bfreplay._compiled import compiled
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.observe import PoolSizes
+from bfreplay.datasets.idleness.observe import observe
+from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
@@ -223,7 +224,7 @@ class ForesightPolicy(_AheadPolicy):
 
     def _forget(self) -> None:
         super()._forget()
-        self._known: PoolSizes | None = None
+        self._known: PoolSeries | None = None
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, events: int = 10) -> ForesightPolicy:
@@ -232,7 +233,7 @@ class ForesightPolicy(_AheadPolicy):
 
     def foresee(self, events: NodeEvents) -> None:
         """Learn the log that is about to be replayed."""
-        self._known = PoolSizes.of(events)
+        self._known = observe(events).pool
 
     def futures_from(self, state: PolicyState) -> Futures:
         """Return the events in sight."""

@@ -29,14 +29,14 @@ class Outlier:
     Parameters
     ----------
     row
-        Where it stands, as `Measurements.rows` says.
+        Its row, as in `Measurements.rows`.
     nodes, rate
-        What was measured, samples/s.
+        Node count and measured rate, samples/s.
     siblings
-        The other rates measured at that count, in the order of the file. Of two that lie apart none is the bad one for
-        sure: both are told, each as the sibling of the other.
+        The other rates measured at that count, in the order of the file. Of two that lie apart either may be wrong:
+        both are reported, each as the sibling of the other.
     scatter
-        Of the repeats at all counts, as a standard deviation of log rates, robustly.
+        Scatter of the repeats at all counts: a robust standard deviation of log rates.
     """
 
     row: int | str
@@ -91,7 +91,7 @@ _COUNTS_TO_TRY = 4096
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A law that was not fitted, and why.
+    """A law that was not fitted, with the reason.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """Laws that the measurements do not tell from the best one.
+    """Laws that the measurements cannot tell from the best one.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Tie:
     apart
         Largest difference from the best law at ``max_nodes``, over its rate there.
     max_nodes
-        Where that is.
+        Node count of that difference.
     measure_at
         Node count, up to ``max_nodes``, whose measurement tells them apart best.
     apart_there
@@ -138,22 +138,22 @@ class Choice:
     Parameters
     ----------
     measurements
-        What they were fitted to.
+        Measurements of the fits.
     fits
-        By AICc, the least first; laws that have none behind, by the number of their parameters, then by their scatter.
+        Fitted laws by AICc, the least first; then laws without one, by number of parameters and by scatter.
     left_out
         Laws that were not fitted.
     best
-        The one to use: the least AICc among those that fit; ``None`` if none does.
+        Law to use: the least AICc among the laws that fit; ``None`` if none does.
     same_curve
-        Laws that are the same curve as the best one, to 0.1 % at every count up to ``max_nodes``: no measurement there
-        tells them apart, and none need.
+        Laws that are the same curve as the best one, to 0.1 % at every count up to ``max_nodes``: they need not be
+        told apart.
     tie
         Other laws that are as good; ``None`` if there are none.
     max_nodes
-        Up to where the curve is to be used.
+        Largest node count at which the curve is to be used.
     outliers
-        Measurements far from their repeats; the fits hold them all the same.
+        Measurements far from their repeats; the fits include them.
     """
 
     measurements: Measurements
@@ -188,7 +188,7 @@ class Choice:
         return int(self.measurements.counts[0])
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-ready; what is infinite or not tested is ``None``."""
+        """Return JSON-ready values; ``None`` for infinite values and for tests that were not possible."""
         return {
             "measurements": len(self.measurements.nodes),
             "counts": self.measurements.counts.tolist(),
@@ -218,9 +218,9 @@ def fit_all(
     nodes, rates
         One measurement each, in samples/s.
     scaling
-        How they were measured, ``weak`` or ``strong``: laws of the other scaling are not fitted.
+        Scaling of the measurements, ``weak`` or ``strong``: laws of the other scaling are not fitted.
     max_nodes
-        Up to where the curve is to be used; the largest measured count where left out.
+        Largest node count at which the curve is to be used; by default the largest measured count.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def choose(
 ) -> Choice:
     """Fit these laws and choose among them, as `fit_all` does; the first of laws that are one curve is preferred.
 
-    With ``insist`` a law that does not fit is chosen where none does.
+    With ``insist`` a law is chosen even if none fits.
     """
     last = int(measurements.counts[-1]) if max_nodes is None else max_nodes
     checks.whole("max_nodes", last, 1)
@@ -261,7 +261,7 @@ def choose(
 
 
 def means_as_points(measurements: Measurements) -> TabulatedCurve:
-    """The geometric mean at each count as points, with a straight line from (0, 0) to the first."""
+    """Return the geometric mean at each count as points, with a straight line from (0, 0) to the first."""
     return TabulatedCurve([0, *measurements.counts.tolist()], [0.0, *measurements.means.tolist()], measurements.name)
 
 
@@ -310,7 +310,7 @@ def _apart(one: FittedLaw, other: FittedLaw, counts: Floats) -> Floats:
 
 
 def _counts(last: int) -> Floats:
-    """Every count up to ``last``; beyond some thousands a few thousand of them, evenly over logarithms."""
+    """Return every count up to ``last``; beyond 4,096, as many of them evenly over logarithms."""
     if last <= _COUNTS_TO_TRY:
         return np.arange(1.0, last + 1)
     return np.unique(np.round(np.geomspace(1, last, _COUNTS_TO_TRY)))

@@ -31,16 +31,16 @@ _MEANING = {
 
 
 def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
-    """Lay out what was fitted to one curve, ending in a newline.
+    """Lay out the fits to one curve, ending in a newline.
 
     Parameters
     ----------
     name
-        Of the curve.
+        Name of the curve.
     choice
-        What was fitted.
+        The fits.
     scaling
-        How it was measured, where that is known.
+        Scaling of the measurements, if known.
     """
     blocks = [_warning(f"{name}: {each}") for each in of_outliers(choice)]
     blocks.append(_wrapped(f"{name}: {headline(choice)}"))
@@ -82,7 +82,7 @@ def remarks(choice: Choice) -> list[str]:
 
 def of_outliers(choice: Choice) -> list[str]:
     """Return warnings of measurements far from their repeats, count by count, before a law is chosen."""
-    said = []
+    sentences = []
     for nodes in dict.fromkeys(each.nodes for each in choice.outliers):
         bad = [each for each in choice.outliers if each.nodes == nodes]
         if len(bad[0].siblings) == 1:
@@ -99,26 +99,26 @@ def of_outliers(choice: Choice) -> list[str]:
                 for each in bad
             )
             again = "Measure there again"
-        said.append(
+        sentences.append(
             f"{what}; repeats scatter by {bad[0].scatter:.1%} here. {again}, or drop the row of a run that was "
             "disturbed: the fits hold it, and it sways the choice."
         )
-    return said
+    return sentences
 
 
 def warnings(choice: Choice) -> list[str]:
     """Return warnings to read before the curve is used, each in a sentence or two; empty if all is well.
 
-    Without what `of_outliers` says, which comes before.
+    Those of `of_outliers` come before and are not repeated.
     """
-    said = [_of_no_law(choice)] if choice.best is None else [*_of_best(choice, choice.best), *_of_tie(choice)]
-    said += _of_counts_below(choice)
+    sentences = [_of_no_law(choice)] if choice.best is None else [*_of_best(choice, choice.best), *_of_tie(choice)]
+    sentences += _of_counts_below(choice)
     if choice.measurements.pure_error[1] == 0:
-        said.append(
+        sentences.append(
             "no node count was measured twice, so nothing tests whether a law fits. Repeat the measurements, best on "
             "other days and nodes."
         )
-    return said
+    return sentences
 
 
 def _of_no_law(choice: Choice) -> str:
@@ -141,15 +141,15 @@ def _of_no_law(choice: Choice) -> str:
 
 
 def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
-    said = []
+    sentences = []
     name, last = name_of(type(best.curve)), int(choice.measurements.counts[-1])
     if not best.fits:
-        said.append(
+        sentences.append(
             f"{name} does not fit: it misses the means by more than the repeats scatter "
             f"(p = {best.lack_of_fit_p:.2g}). It is used because it was asked for; without --law the choice is free."
         )
     if best.lack_of_fit_p is None and best.scatter > _LARGE_SCATTER:
-        said.append(
+        sentences.append(
             f"the measurements scatter by {best.scatter:.0%} around {name}: it may not fit. Repeats would tell scatter "
             "from a lack of fit."
         )
@@ -159,19 +159,19 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
         if high >= each.high or (each.low == 0 and low == 0 and each.name == "rate_1")
     ]
     if loose:
-        said.append(
+        sentences.append(
             f"the measurements do not limit {' and '.join(loose)} of {name}: its interval ends at the parameter's own "
             "bound. Fewest nodes tell the rate of one node, most nodes the limits."
         )
     if choice.max_nodes > last:
         low, high = best.band(np.array([float(choice.max_nodes)]))
         rate = float(best.curve.rates([choice.max_nodes])[0])
-        said.append(
+        sentences.append(
             f"{choice.max_nodes:,} nodes lie beyond the {last:,} measured: {name} gives {digits(rate)} samples/s "
             f"there (95 % band {digits(float(low[0]))} to {digits(float(high[0]))}) if it holds that far. "
             f"Measure at {choice.max_nodes:,} nodes to know."
         )
-    return said
+    return sentences
 
 
 def _of_counts_below(choice: Choice) -> list[str]:

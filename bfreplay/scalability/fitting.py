@@ -98,7 +98,7 @@ def fit(nodes: Sequence[float] | Floats, rates: Sequence[float] | Floats, law: s
     nodes, rates
         One measurement each, in samples/s; repeats of a count are welcome: they test the law.
     law
-        Its name, or its class.
+        Name or class of the law.
 
     Raises
     ------
@@ -273,7 +273,7 @@ def quick_usl(nodes: ArrayLike, rates: ArrayLike, weights: ArrayLike | None = No
     rates
         Rate at each, above 0, shape ``(N,)``.
     weights
-        Weight of each, not negative and not all 0, shape ``(N,)``; all 1 where left out.
+        Weight of each, not negative and not all 0, shape ``(N,)``; by default all 1.
 
     Returns
     -------

@@ -150,7 +150,7 @@ class Measurements:
 
 
 def check_measurement(nodes: float, rate: float, row: int | None = None) -> None:
-    """Raise InputError for a node count or a rate that cannot be one."""
+    """Raise InputError for an invalid node count or rate."""
     if not (math.isfinite(nodes) and nodes == math.floor(nodes) and 1 <= nodes <= LAST_NODES):
         raise InputError(
             "this is no node count",

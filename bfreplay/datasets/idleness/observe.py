@@ -230,34 +230,6 @@ class LongestIdleInterval:
         return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "censored": self.censored}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PoolSizes:
-    """The pool at the start of the window, then after each of E pool events.
-
-    Parameters
-    ----------
-    time_us : (E + 1,) int64
-        Start of the window, then the events, ascending.
-    idle : (E + 1,) int64
-        Idle nodes from then on.
-    reclaimed : (E + 1,) int64
-        Nodes that left the pool then.
-    end_us
-        End of the window.
-    """
-
-    time_us: NDArray[np.int64]
-    idle: NDArray[np.int64]
-    reclaimed: NDArray[np.int64]
-    end_us: int
-
-    @classmethod
-    def of(cls, events: NodeEvents) -> PoolSizes:
-        """Read ``events`` once; memory grows with nodes, pool events and idle intervals."""
-        pool = observe(events).pool
-        return cls(pool.time_us, pool.idle, np.append(0, pool.reclaimed), pool.end_us)
-
-
 def longest_idle_intervals(nodes: Sequence[str], seen: Observed) -> tuple[LongestIdleInterval, ...]:
     """Return all nodes idle throughout the window, then the `LONGEST` nodes with the longest idle intervals.
 

@@ -198,9 +198,6 @@ class _Guarded:
     def read(self, size: int = -1) -> bytes:
         return self._file._guard(self._stream.read, size)
 
-    def readline(self, size: int = -1) -> bytes:
-        return self._file._guard(self._stream.readline, size)
-
     def close(self) -> None:
         self._stream.close()
 

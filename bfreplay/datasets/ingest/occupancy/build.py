@@ -21,7 +21,7 @@ from bfreplay.datasets.ingest.occupancy.window import Window, chosen_window, fir
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned_lines
 
@@ -141,9 +141,9 @@ def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, s
     begin_us, end_us = longest_gap_us(record, window)
     length_us = end_us - begin_us
     if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
-        hours = int(survey.node_us[NodeState.IDLE]) / inventory.HOUR_US
+        hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
         value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
-        report.warn(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / inventory.HOUR_US))
+        report.warn(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / HOUR_US))
 
 
 def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportReport) -> None:

@@ -17,6 +17,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, 
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
 from bfreplay.datasets.ingest.occupancy.window import Window
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 
@@ -47,7 +48,6 @@ ABSENT_WARNING = (
     "no job used this node for long at an edge of the window (--absent-after): it is assumed absent then, and would be "
     "idle if it was there (--inventory says which nodes there are)"
 )
-HOUR_US = 3_600 * 1_000_000
 
 
 class Absence(NamedTuple):
@@ -220,8 +220,9 @@ def absences(
             f"{count(int(is_absent.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
             f"of the window, such as {such}"
         )
-    late, early = _unused_at_edges(use, rules, window)
-    late, early = late & ~is_absent, early & ~is_absent
+    late = np.minimum(use.first_us, window.end_us) - window.start_us > after_us
+    early = window.end_us - np.maximum(use.last_us, window.start_us) > after_us
+    late, early = late & ~is_absent, early & ~is_absent  # unused nodes are absent throughout
     edge_us = min(window.start_us, record.first_start_us) - 1
     free_us = use.last_us + np.where(early, microseconds(rules.release_delay_s), 0)
     outages = [
@@ -250,16 +251,6 @@ def absences(
             }
             return outages, is_absent, Absence(len(found), hours, ", ".join(such_as))
     return outages, is_absent, None
-
-
-def _unused_at_edges(
-    use: NodeUse, rules: OccupancyRules, window: Window
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find the nodes unused for long after the start of the window, and for long before its end, ``(N,)`` each."""
-    after_us = microseconds(rules.absent_after_s)
-    late = use.is_used & (np.minimum(use.first_us, window.end_us) - window.start_us > after_us)
-    early = use.is_used & (window.end_us - np.maximum(use.last_us, window.start_us) > after_us)
-    return late, early
 
 
 def positions(names: Sequence[str], is_absent: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -311,9 +302,6 @@ def ends(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[
 
 def free_again_us(jobs: JobIntervals, rules: OccupancyRules, log_end_us: int) -> NDArray[np.int64]:
     """Return when the nodes of each job are free: after its end and the release delay, or its limit and grace."""
-    is_open = jobs.end_us == OPEN_END
-    end_us = jobs.end_us + np.where(is_open, 0, microseconds(rules.release_delay_s))
-    if is_open.any():
-        # without an end the job outlasts the log, and its nodes are never free
-        end_us[is_open] = ends(jobs, rules, log_end_us)[is_open]
-    return end_us
+    # a job without an end and a limit outlasts the log, and its nodes are never free
+    delay_us = np.where(jobs.end_us == OPEN_END, 0, microseconds(rules.release_delay_s))
+    return ends(jobs, rules, log_end_us) + delay_us

@@ -133,34 +133,25 @@ class ShortIntervals:
             shown.copy(), np.zeros(n_nodes, np.int8), np.full(n_nodes, NOT_OPEN, np.int64), np.zeros(n_nodes, np.int64)
         )
         self._first_row = 0
-        self._time = np.empty(0, np.int64)
-        self._node = np.empty(0, np.int32)
-        self._new_state = np.empty(0, np.int8)
-        self._keep = np.empty(0, np.bool_)
+        self._held = _Buffer(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8), np.empty(0, np.bool_))
 
     def settle(
         self, time_us: NDArray[np.int64], node: NDArray[np.int32], state: NDArray[np.int8], is_last: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
         """Add rows, ``(E,)`` each, in order of time; return the rows that are settled."""
-        held = len(self._time)
-        self._time = np.concatenate([self._time, time_us])
-        self._node = np.concatenate([self._node, node])
-        self._new_state = np.concatenate([self._new_state, state])
-        self._keep = np.concatenate([self._keep, np.ones(len(time_us), np.bool_)])
-        rows = _Buffer(self._time, self._node, self._new_state, self._keep)
-        closed, closed_us = _close_short(rows, held, self._first_row, self._nodes, self.min_gap_us, self._window_us)
+        new = time_us, node, state, np.ones(len(time_us), np.bool_)
+        rows = _Buffer(*(np.concatenate(pair) for pair in zip(self._held, new, strict=True)))
+        n_held, n_rows = len(self._held.time_us), len(rows.time_us)
+        closed, closed_us = _close_short(rows, n_held, self._first_row, self._nodes, self.min_gap_us, self._window_us)
         self.n_closed += closed
         self.closed_us += closed_us
-        if is_last or not len(self._time):
-            settled = len(self._time)
-        else:
-            settled = int(np.searchsorted(self._time, self._time[-1] - self.min_gap_us, side="right"))
-        kept = np.flatnonzero(self._keep[:settled])
-        passed = self._time[kept], self._node[kept], self._new_state[kept]
-        self._time, self._node = self._time[settled:], self._node[settled:]
-        self._new_state, self._keep = self._new_state[settled:], self._keep[settled:]
+        settled = n_rows
+        if n_rows and not is_last:
+            settled = int(np.searchsorted(rows.time_us, rows.time_us[-1] - self.min_gap_us, side="right"))
+        kept = np.flatnonzero(rows.keep[:settled])
+        self._held = _Buffer(*(column[settled:] for column in rows))
         self._first_row += settled
-        return passed
+        return rows.time_us[kept], rows.node[kept], rows.new_state[kept]
 
 
 class _Buffer(NamedTuple):

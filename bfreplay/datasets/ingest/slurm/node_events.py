@@ -14,6 +14,7 @@ from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import duration_us, has_strange_word, node_state
 from bfreplay.datasets.ingest.slurm.clock import RELATIVE, SKIPPED, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import DAY_US
 
 EVENT_COMMAND = (
     "TZ=UTC sacctmgr -P show event All_Time Start=2024-01-01 "
@@ -43,7 +44,6 @@ _NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
 _STARTS, _ENDS = ("timestart", "start", "starttime"), ("timeend", "end", "endtime")
 _STATES = ("state", "stateraw")
 _USED = (*_NODE, *_NODES, *_STARTS, *_ENDS, *_STATES, "flags")
-_DAY_US = 86_400_000_000
 _FLAGS = re.compile(r"[,+\s]+")
 
 
@@ -99,8 +99,8 @@ class NodeEvents:
         if self._n_known and self._nodes and min(self._nodes) >= self._n_known:
             shown = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
             record.report.warn(OTHER_NODES, self._where, None, shown)
-        recent_us = record.last_stamp_us - 2 * _DAY_US
-        if record.last_stamp_us - record.first_start_us <= 7 * _DAY_US or self._earliest_end_us <= recent_us:
+        recent_us = record.last_stamp_us - 2 * DAY_US
+        if record.last_stamp_us - record.first_start_us <= 7 * DAY_US or self._earliest_end_us <= recent_us:
             return
         if self._earliest_start_us > recent_us:
             record.report.warn(RECENT_ONLY, self._where)
