@@ -140,7 +140,8 @@ class ShortIntervals:
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
         """Add rows, ``(E,)`` each, in order of time; return the rows that are settled."""
         new: tuple[Any, ...] = time_us, node, state, np.ones(len(time_us), np.bool_)
-        rows = _Buffer._make(np.concatenate(pair) for pair in zip(self._held, new, strict=True))
+        held: tuple[Any, ...] = self._held
+        rows = _Buffer._make(np.concatenate(pair) for pair in zip(held, new, strict=True))
         n_held, n_rows = len(self._held.time_us), len(rows.time_us)
         closed, closed_us = _close_short(rows, n_held, self._first_row, self._nodes, self.min_gap_us, self._window_us)
         self.n_closed += closed
