@@ -20,7 +20,7 @@ from bfreplay import JobSet, NodeEvents, load_events, load_jobs, replay_log
 from bfreplay.milp import AllocationProblem, ExactSolver, MilpSolver, Quality, Solution
 from bfreplay.milp.backends import BACKENDS, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
-from bfreplay.milp.pairing import refused
+from bfreplay.milp.pairing import pairing_fault
 from bfreplay.milp.solver import Solver
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
@@ -100,7 +100,7 @@ def main(hours: float, time_limit_s: float, names: list[str]) -> None:
     for formulation in names or FORMULATIONS.built_in:
         for backend in BACKENDS.built_in:
             made = backend_of(backend)
-            if why_not(made) or refused(formulation_of(formulation), made):
+            if why_not(made) or pairing_fault(formulation_of(formulation), made):
                 continue
             published = formulation_of(formulation).change_limited
             solver = MilpSolver(formulation, backend, referee=ExactSolver(), time_limit_s=time_limit_s, grace_s=1.0)

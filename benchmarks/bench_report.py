@@ -22,6 +22,7 @@ from bfreplay import BFTrainerPolicy, EqualSharePolicy, ReplaySettings, load_eve
 from bfreplay.experiments import compare
 from bfreplay.report.page.document import write_comparison_report, write_report
 from bfreplay.result_folders.comparison import RunComparison
+from bfreplay.runs import RunResult
 
 REPEATS = 5
 _WATCH = """
@@ -68,7 +69,8 @@ def _pages(folder: Path):
 
     def compared(file: Path) -> Path:
         compare(*runs, out=folder / "comparison")
-        return write_comparison_report(runs, RunComparison.load(folder / "comparison"), file)
+        by_label = dict(zip("ABC", map(RunResult.load, runs), strict=True))
+        return write_comparison_report(by_label, file, RunComparison.load(folder / "comparison"))
 
     yield "three compared", compared
 

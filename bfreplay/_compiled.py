@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import pickle
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -68,18 +70,39 @@ def compiled(function: F, is_inlined: bool = False) -> F:
 _RUNTIME: Any = getattr(importlib.import_module("numba.core.runtime"), "rtsys", None) if IS_COMPILED else None
 
 
+_UNREADABLE = (
+    OSError, EOFError, pickle.UnpicklingError, ImportError, AttributeError, LookupError, TypeError, ValueError,
+    RuntimeError,
+)  # fmt: skip
+"""Failures to load machine code: a damaged file, a class that has moved, a symbol that only all of numba defines."""
+
+
 def _load_from_disk(load: Callable[..., Any], load_only: Callable[..., Any], signature: Any, target: Any) -> Any:
     """Load machine code. numba first imports all that it could compile, scipy's linear algebra included: 0.3 s.
 
-    To load needs none of it but the runtime; should it fail without, or should there be nothing to load, ``load`` does
-    as numba does.
+    Loading needs only the runtime. If that fails, or if there is nothing to load, ``load`` does as numba does; where
+    it cannot read the file either, the loop is compiled anew.
     """
     try:
         _RUNTIME.initialize(target)
         loaded = load_only(signature, target)
-    except Exception:  # of whatever kind: numba knows better
-        loaded = None
-    return load(signature, target) if loaded is None else loaded
+        return load(signature, target) if loaded is None else loaded
+    except _UNREADABLE as error:
+        _warn_unreadable(f"{type(error).__name__}: {error}")
+    try:
+        return load(signature, target)
+    except _UNREADABLE:
+        return None
+
+
+@cache  # once for each reason
+def _warn_unreadable(why: str) -> None:
+    warnings.warn(
+        f"a compiled loop on disk cannot be read ({why}); it is read by numba's own way, or compiled anew. "
+        "If this repeats, delete the folder NUMBA_CACHE_DIR, or the __pycache__ folders of bfreplay",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def compiled_inline(function: F) -> F:

@@ -79,7 +79,9 @@ def text(key: str, value: object) -> str:
             fix="remove it",
         )
     if not isinstance(value, str) or not value.strip():
-        fix = "put it in quotes" if not isinstance(value, str) else "write something between the quotes"
+        fix = "put it in quotes" if isinstance(value, int | float) else "give a name, or the path of a file, as text"
+        if isinstance(value, str):
+            fix = "write something between the quotes"
         raise InputError(f"{key} is no text", column=key, value=value, expected="text", fix=fix)
     return value
 
@@ -137,7 +139,7 @@ def truth(key: str, value: object) -> bool:
             column=key,
             value=value,
             expected="true or false",
-            fix="write true or false, in small letters and without quotes",
+            fix="write true or false without quotes (in Python True or False)",
         )
     return value
 

@@ -68,7 +68,7 @@ class _Group(click.RichGroup):
 @click.group(cls=_Group, context_settings=_CONTEXT)
 @click.version_option(__version__, prog_name="bfreplay")
 def main() -> None:
-    """Replay a batch-scheduler log into an exact allocator of elastic training jobs.
+    """Find out what elastic training could have run on the idle nodes of a cluster, from the log of its scheduler.
 
     \b
     A scheduler's log to events:  bfreplay ingest auto FILES... -o events.parquet
@@ -86,9 +86,12 @@ def main() -> None:
     Why did a job get its nodes?  bfreplay explain RUN --job JOB --at TIME
     Which solvers work here?      bfreplay solvers
     Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
-    Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 --out DIR
+    Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 ...
     Public logs to try:           bfreplay datasets list
     Like the published systems?   bfreplay parity
+
+    Exit codes: 0 done; 1 differences found (parity), wrong answers (compare formulations --strict); 2 bad input; 3 any
+    other error; 130 Ctrl-C. Words are explained in docs/glossary.md.
     """
 
 

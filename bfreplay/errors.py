@@ -28,7 +28,8 @@ class InputError(BfreplayError):
         The problem in one sentence.
     file, row, column, value
         Place of the problem. ``row`` counts data rows from 1 in tables (the header is not counted);
-        text formats may give a line instead, as ``"line 7"``.
+        text formats may give a line instead, as ``"line 7"``. ``column`` is also a key of a TOML or JSON file, or an
+        option.
     expected, fix
         Valid input, and what the reader can do.
     """
@@ -54,7 +55,8 @@ class InputError(BfreplayError):
         shown = None if value is _ABSENT else repr(value)
         if shown is not None and len(shown) > 200:
             shown = shown[:197] + "..."
-        parts = {"file": file, "row": row, "column": column, "value": shown, "expected": expected, "fix": fix}
+        place = {"file": file, "row": row, _column_word(column, file, row): column}
+        parts = {**place, "value": shown, "expected": expected, "fix": fix}
         lines = [f"  {name + ':':<10}{part}" for name, part in parts.items() if part is not None]
         super().__init__(printable("\n".join([problem, *lines])))
 
@@ -62,6 +64,14 @@ class InputError(BfreplayError):
         """Return the same error with other parts, such as ``file`` and ``row``; a value of ``None`` is not shown."""
         parts = {name: getattr(self, name) for name in ("file", "row", "column", "expected", "fix")}
         return InputError(self.problem, **parts | ({} if self.value is None else {"value": self.value}) | changes)
+
+
+def _column_word(column: str | None, file: str | Path | None, row: int | str | None) -> str:
+    if str(column).startswith("--"):
+        return "option"
+    if str(row).startswith("[") or str(file).endswith((".toml", ".json")):
+        return "key"
+    return "option" if file is None and row is None else "column"
 
 
 class OutputExistsError(BfreplayError):

@@ -125,3 +125,13 @@ def test_an_error_shows_nothing_that_a_terminal_obeys():
     ]
     assert error.problem == f"a{shown}\nb"
     assert error.value == red
+
+
+@pytest.mark.parametrize(
+    ("place", "word"), [
+        ({"file": "jobs.csv", "row": 3}, "column:"), ({"file": "search.toml"}, "key:"), ({"row": "[campaign]"}, "key:"),
+        ({}, "option:"), ({"file": "jobs.csv", "column": "--map"}, "option:"),
+    ],
+)  # fmt: skip
+def test_an_error_names_a_column_a_key_or_an_option(place, word):
+    assert f"\n  {word:<10}" in str(InputError("wrong", **{"column": "x", **place}))

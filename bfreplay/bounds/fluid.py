@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merged
-from bfreplay.bounds.linear_program import Rows, dual_values
+from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merge_classes
+from bfreplay.bounds.linear_program import dual_values
 from bfreplay.milp.exact.relaxation import hull_counts, relaxed_optima
 from bfreplay.workload import ElasticJob
 
@@ -84,91 +84,57 @@ class Prices(NamedTuple):
 def fluid_prices(
     classes: tuple[JobClass, ...], max_parallel: int, cells: Cells, *, primal_simplex: bool = False
 ) -> Prices:
-    """The prices at which the Lagrangian function of the fluid program is lowest.
+    """Return the prices at which the Lagrangian function of the fluid program is lowest.
 
     The program says how many jobs of each of G classes run on how many nodes in each cell (the vertices of their
     curve's concave hull), within the nodes, the jobs that may be active, the jobs submitted, and the work that has come
     by each block less what was done of it before. The prices are its dual values; should the solver fail, those with
     which all work that ends counts in full, and the bound is loose. ``primal_simplex``: see ``dual_values``.
     """
+    from scipy.sparse import coo_array
+
     n_cells, n_blocks = cells.seconds.size, cells.n_blocks
-    columns, limits, balances = _Columns(), _Rows(), _Rows()
-    node_rows = limits.add(cells.idle)
-    slot_rows = limits.add(np.full(n_cells, float(max_parallel)))
-    balance_rows: list[tuple[NDArray[np.int64], float] | None] = []
+    cell, block, first_work = np.arange(n_cells), np.arange(n_blocks), (2 + len(classes)) * n_cells
+    right = [cells.idle, np.full(n_cells, float(max_parallel))]  # rows: nodes, places, jobs by class, work by class
+    cost, new_work = [], []
+    scales: list[float] = []
+    entries: list[tuple[Any, Any, Any]] = []  # row, column, value
+    ends = np.zeros(len(classes), bool)
     unit = max(float(each.rate.max()) for each in classes)  # so that the solver's tolerances mean something
-    for each in classes:
+    n_columns = 0
+    for g, each in enumerate(classes):
         jobs_by, work_by = cells.arrivals(each)
-        job_rows = limits.add(jobs_by[cells.block].astype(np.float64))
-        balance = None
-        if np.isfinite(work_by[-1]):
-            most = float(each.rate.max() * cells.seconds.max())
-            scale = max(float(work_by[-1]), _LITTLE * most)  # of less work the entries would be out of all proportion
-            balance = balances.add(np.diff(work_by, prepend=0.0) / scale), scale
-            left = columns.add(np.zeros(n_blocks))
-            balances.put(balance[0], left, 1.0)
-            balances.put(balance[0][1:], left[:-1], -1.0)
-        balance_rows.append(balance)
+        right.append(jobs_by[cells.block].astype(np.float64))
         nodes = hull_counts(reachable(each))[1:, None]
         done = cells.seconds * each.rate[nodes]  # (hull vertices, C)
-        running = columns.add((-done / unit).ravel()).reshape(done.shape)
-        limits.put(node_rows, running, nodes.astype(np.float64))
-        limits.put(slot_rows, running, 1.0)
-        limits.put(job_rows, running, 1.0)
-        if balance is not None:
-            balances.put(balance[0][cells.block], running, done / balance[1])
-    entries = zip(limits.entries(0), balances.entries(limits.n), strict=True)
-    rows = Rows(np.concatenate([*limits.right, *balances.right]), limits.n, *(np.concatenate(each) for each in entries))
-    solved = dual_values(np.concatenate(columns.cost), rows, primal_simplex=primal_simplex)
+        ends[g] = np.isfinite(work_by[-1])
+        running = n_columns + n_blocks * int(ends[g]) + np.arange(done.size).reshape(done.shape)
+        if ends[g]:
+            most = float(each.rate.max() * cells.seconds.max())
+            scale = max(float(work_by[-1]), _LITTLE * most)  # of less work the entries would be out of all proportion
+            row, left = first_work + len(scales) * n_blocks, n_columns + block  # left: work at the end of each block
+            entries += [(row + block, left, 1.0), (row + block[1:], left[:-1], -1.0)]
+            entries.append((row + cells.block, running, done / scale))
+            new_work.append(np.diff(work_by, prepend=0.0) / scale)
+            scales.append(scale)
+            cost.append(np.zeros(n_blocks))
+        entries += [(cell, running, nodes), (n_cells + cell, running, 1.0), ((2 + g) * n_cells + cell, running, 1.0)]
+        cost.append((-done / unit).ravel())
+        n_columns = int(running[-1, -1]) + 1
+    parts = [[each.ravel() for each in np.broadcast_arrays(*entry)] for entry in entries]
+    rows, columns, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+    limits = np.concatenate(right + new_work)
+    matrix = coo_array((values, (rows, columns)), (limits.size, n_columns)).tocsc()
+    solved = dual_values(np.concatenate(cost), matrix, limits, first_work, primal_simplex=primal_simplex)
     sample = np.zeros((len(classes), n_blocks))
     if solved is None:  # any prices bound: with nodes and places free, work that ends counts in full
-        sample[[balance is not None for balance in balance_rows]] = 1.0
+        sample[ends] = 1.0
         return Prices(np.zeros(n_cells), np.zeros(n_cells), sample)
-    dual = -np.minimum(solved[: limits.n], 0.0) * unit
-    for g, balance in enumerate(balance_rows):
-        if balance is not None:
-            with np.errstate(over="ignore"):  # worth more than a sample is worth one
-                worth = np.clip(-solved[limits.n :][balance[0]] * unit / balance[1], 0.0, 1.0)
-            sample[g] = np.maximum.accumulate(worth[::-1])[::-1]  # work that is there earlier is worth no less
-    return Prices(dual[node_rows] / cells.seconds, dual[slot_rows] / cells.seconds, sample)
-
-
-class _Columns:
-    """Variables of a linear program, a block at a time."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.cost: list[NDArray[np.float64]] = []
-
-    def add(self, cost: NDArray[np.float64]) -> NDArray[np.int64]:
-        self.cost.append(cost)
-        self.n += cost.size
-        return np.arange(self.n - cost.size, self.n)
-
-
-class _Rows:
-    """Rows of a linear program, a block at a time."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.right: list[NDArray[np.float64]] = []
-        self._entries: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
-
-    def add(self, right: NDArray[np.float64]) -> NDArray[np.int64]:
-        self.right.append(right)
-        self.n += right.size
-        return np.arange(self.n - right.size, self.n)
-
-    def put(self, row: NDArray[np.int64], column: NDArray[np.int64], value: float | NDArray[np.float64]) -> None:
-        """Entries at ``column``; row and value are broadcast to its shape."""
-        at, values = np.broadcast_to(row, column.shape), np.broadcast_to(np.asarray(value, np.float64), column.shape)
-        self._entries.append((at.ravel(), column.ravel(), values.ravel()))
-
-    def entries(self, first: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Row, counted from ``first``, column and value of every entry."""
-        none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-        row, column, value = (np.concatenate(each) for each in zip(none, *self._entries, strict=True))
-        return row + first, column, value
+    node, slot = -np.minimum(solved[: 2 * n_cells], 0.0).reshape(2, n_cells) * unit
+    with np.errstate(over="ignore"):  # worth more than a sample is worth one
+        worth = np.clip(-solved[first_work:].reshape(-1, n_blocks) * unit / np.array(scales)[:, None], 0.0, 1.0)
+    sample[ends] = np.maximum.accumulate(worth[:, ::-1], axis=1)[:, ::-1]  # work that is there earlier is worth no less
+    return Prices(node / cells.seconds, slot / cells.seconds, sample)
 
 
 _FINE = (24, 4)
@@ -182,15 +148,15 @@ _ALL = 1 - 1e-9
 
 def most_samples(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon) -> float:
     """Return an upper bound on the samples by the end of ``horizon``: ``max_parallel`` jobs, free rescaling."""
-    submitted = _submitted(classes, horizon)
+    submitted = _submitted_samples(classes, horizon)
     if horizon.most_idle == 0 or submitted == 0.0:
         return 0.0
-    few = merged(classes, _MOST_CLASSES)
+    few = merge_classes(classes, _MOST_CLASSES)
     cells = Cells.of(horizon, *_FINE)
     return min(submitted, _dual_value(few, max_parallel, horizon, cells, fluid_prices(few, max_parallel, cells)))
 
 
-def _submitted(classes: tuple[JobClass, ...], horizon: Horizon) -> float:
+def _submitted_samples(classes: tuple[JobClass, ...], horizon: Horizon) -> float:
     return sum(float(each.work_samples[each.submit_us < horizon.end_us].sum()) for each in classes)
 
 
@@ -202,13 +168,13 @@ class _Reach:
 
     def __init__(self, classes: tuple[JobClass, ...], max_parallel: int) -> None:
         self._classes = classes
-        self._few = merged(classes, _MOST_CLASSES)
+        self._few = merge_classes(classes, _MOST_CLASSES)
         self._max_parallel = max_parallel
         self._last: tuple[NDArray[np.int64], Prices] | None = None
 
     def includes(self, samples: float, horizon: Horizon) -> bool:
         """Return whether the upper bound on the samples by the end of ``horizon`` is at least ``samples``."""
-        submitted = _submitted(self._classes, horizon)
+        submitted = _submitted_samples(self._classes, horizon)
         if horizon.most_idle == 0 or submitted == 0.0:
             return samples <= 0.0
         if submitted < samples:
@@ -227,7 +193,7 @@ class _Reach:
         return False
 
 
-def most_admitted(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizon, *, n_known: int = 0) -> int:
+def admission_limit(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Horizon, *, n_known: int = 0) -> int:
     """Return the most of ``jobs`` that can be admitted, first come first served, by the end of ``horizon``.
 
     When A jobs have been admitted, all but ``max_parallel`` of them are done. So what is missing of their work is no

@@ -125,7 +125,7 @@ def job_classes(jobs: Iterable[ElasticJob], most_nodes: int) -> tuple[JobClass, 
     return tuple(classes)
 
 
-def merged(classes: tuple[JobClass, ...], at_most: int) -> tuple[JobClass, ...]:
+def merge_classes(classes: tuple[JobClass, ...], at_most: int) -> tuple[JobClass, ...]:
     """Merge classes; each result is as good as the best of its parts at every count: bounds never fall."""
     if len(classes) <= at_most:
         return classes

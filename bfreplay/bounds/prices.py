@@ -257,7 +257,7 @@ def better_prices(
     nodes = np.empty(horizon.n_intervals)
     done = 0
 
-    def smoothed(variables: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def soft_bound(variables: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         nonlocal done
         done += 1
         if progress is not None:
@@ -273,7 +273,7 @@ def better_prices(
             spare -= each.n_jobs * nodes
         return value / unit, spare * seconds * scale / unit
 
-    found = _descend(smoothed, prices / scale, evaluations) * scale
+    found = _descend(soft_bound, prices / scale, evaluations) * scale
     return found if bound_at(found, classes, horizon) < bound_at(prices, classes, horizon) else prices
 
 
@@ -292,7 +292,7 @@ def _descend(
     x: NDArray[np.float64],
     evaluations: int,
 ) -> NDArray[np.float64]:
-    """Go down a smooth convex ``function``, which gives value and gradient, from ``x >= 0`` on, with x >= 0.
+    """Minimise a smooth convex ``function``, which returns value and gradient, from ``x`` on, with x >= 0.
 
     Projected L-BFGS (Nocedal 1980; Bertsekas 1982 on the bound). That of scipy has its sums from a library that starts
     threads for them, which cost more than the search, and whose digits depend on the machine.

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bfreplay.bounds.fluid import best_rates, earliest_end_us, most_admitted, most_samples
+from bfreplay.bounds.fluid import admission_limit, best_rates, earliest_end_us, most_samples
 from bfreplay.bounds.job_classes import Horizon, job_classes
 from bfreplay.bounds.prices import SearchProgress, better_prices, bound_at, simple_prices
 from bfreplay.datasets import NodeEvents
@@ -154,9 +154,9 @@ def upper_bound(
                 prices = better_prices(prices, classes, horizon, evaluations, progress)
             priced = bound_at(prices, classes, horizon)
             kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
-            return UpperBound(_raised(min(free, priced)), kind, _raised(free), None)
+            return UpperBound(_round_up(min(free, priced)), kind, _round_up(free), None)
     n_known = 0 if finished_us is None else len(jobs)
-    admitted = jobs.jobs if gives_jobs_up else jobs[: most_admitted(jobs, max_parallel, horizon, n_known=n_known)]
+    admitted = jobs.jobs if gives_jobs_up else jobs[: admission_limit(jobs, max_parallel, horizon, n_known=n_known)]
     samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
     can_all_end = len(admitted) == len(jobs) and sum(each.n_jobs for each in classes) == len(jobs) and not gives_jobs_up
     finish_us = None
@@ -165,10 +165,10 @@ def upper_bound(
     kind = Kind.WORK
     if free is not None and free < samples:
         samples, kind = free, Kind.FREE_RESCALING
-    return UpperBound(_raised(samples), kind, None if free is None else _raised(free), finish_us)
+    return UpperBound(_round_up(samples), kind, None if free is None else _round_up(free), finish_us)
 
 
-def _raised(samples: float) -> float:
+def _round_up(samples: float) -> float:
     return samples * (1 + _ROUNDING)
 
 

@@ -29,8 +29,8 @@ class TrialModel:
     Parameters
     ----------
     job
-        What each trial is: bounds, costs, curves, weight and model name count; the deadline, if any, counts from the
-        trial's submit time, in microseconds; name, submit time and work are set for each trial.
+        Template of the trials: bounds, costs, curves, weight and model name; a deadline counts from the trial's submit
+        time, in microseconds. Name, submit time and work are set for each trial.
     samples_per_epoch
         Samples of an epoch, > 0.
     """
@@ -44,7 +44,7 @@ class TrialModel:
         return self.job.model or self.job.name
 
     def describe(self) -> dict[str, object]:
-        """Every parameter with its value."""
+        """Return every parameter with its value."""
         job = self.job
         return {
             **pick(self, "name", "samples_per_epoch"),
@@ -63,34 +63,35 @@ class Campaign:
     Parameters
     ----------
     name
-        Label; trials are called NAME-0000, NAME-0001, ...
+        Name of the campaign; trials are called NAME-0000, NAME-0001, ...
     models
-        What is trained: one model for HPO, one or more for NAS.
+        Models: one for HPO, one or more for NAS.
     epochs
-        Epochs of a trial that is not ended before, >= 1.
+        Epochs of a trial that is not ended early, >= 1.
     trials
-        Trials at most, >= 1.
+        Maximum number of trials, >= 1.
     kind
         ``"hpo"`` or ``"nas"``.
     seed
-        Of everything that is drawn, >= 0.
+        Seed of all random numbers, >= 0.
     parallel
-        Trials in flight at most: queued, running or to be retried; one that waits for a pruner is not. ``None``: any.
+        Maximum number of trials that are queued, running or to be retried, without those that wait for a pruner.
+        ``None``: no limit.
     arrival
-        When trials come in.
+        Arrival times of trials.
     start_after_s
         Seconds from the window's start to the campaign's.
     higher_is_better
-        Whether a larger score is a better one.
+        True if a larger score is better.
     budget
-        What ends the campaign.
+        Limits that end the campaign.
     retries
-        How trials crash, and go on.
+        Crashes of trials, and their retries.
     model_choice
         Models take turns (``"in-turn"``), are drawn (``"by-seed"``), or are named by the hyper-parameter ``model``
         (``"searched"``).
     report_every_epochs
-        Trials also report after each so many epochs, whatever the pruner wants; ``None``: they do not.
+        Number of epochs between reports besides those for the pruner; ``None``: no such reports.
 
     Raises
     ------
@@ -147,12 +148,12 @@ class Campaign:
                 )
 
     def trial_name(self, number: int, attempt: int = 0) -> str:
-        """``NAME-0007``, ``NAME-0007-retry-1``."""
+        """Return the name of a trial, ``NAME-0007``, or of a retry, ``NAME-0007-retry-1``."""
         digits = max(4, len(str(self.trials - 1)))
         return f"{self.name}-{number:0{digits}d}" + (f"-retry-{attempt}" if attempt else "")
 
     def model_of(self, number: int, params: Params) -> TrialModel:
-        """Model that trial ``number`` trains.
+        """Return the model that trial ``number`` trains.
 
         Raises
         ------
@@ -176,7 +177,7 @@ class Campaign:
         return self.models[number % len(self.models)]
 
     def describe(self) -> dict[str, object]:
-        """Every parameter with its value, JSON-ready."""
+        """Return every parameter with its value, JSON-ready."""
         return {
             **pick(self, "name", "kind", "trials", "epochs", "seed", "parallel"),
             "arrival": asdict(self.arrival),
@@ -190,7 +191,7 @@ class Campaign:
 
 
 def _text(curve: Curve, max_nodes: int) -> str:
-    """The curve as it stands in files; one that has no such form as points up to ``max_nodes``."""
+    """Return the text of a curve in files; a class of curves without a text form as points up to ``max_nodes``."""
     if isinstance(curve, TabulatedCurve | Law | MeasuredLaw):
         return inline_text(curve)
     return inline_text(TabulatedCurve(range(max_nodes + 1), curve.table(max_nodes).tolist()))

@@ -57,12 +57,12 @@ def load_campaign(
     curves
         Named curves, as for ``load_jobs``; the file may hold its own in ``[curves.NAME]``.
     allow_code
-        Import code that the files name, ``package.module:thing``. Say so of files that you trust.
+        Import code that the files name, ``package.module:thing``; only for trusted files.
 
     Raises
     ------
     InputError
-        Something in the files cannot be used; the message names file, table, key and value.
+        A value in the files is invalid; the message names file, table, key and value.
     """
     file = Path(path)
     curves_file = None if curves is None else Path(curves)
@@ -93,7 +93,7 @@ def campaign_of(
     tables
         Name of a table to its keys.
     file
-        Where they come from, for messages.
+        File of the tables, for messages.
     known
         Curves besides those of the tables.
     shelf
@@ -164,7 +164,7 @@ class _Reader:
             self._known[name] = curve
 
     def _campaign(self) -> tuple[Campaign, str]:
-        """The campaign, and the name of its proposer."""
+        """Return the campaign, and the name of its proposer."""
         table = self._table("campaign", _CAMPAIGN_KEYS, required=True)
         trial = self._table("trial", TRIAL_KEYS, required=True)
         scores = self._table("scores", SCORE_KEYS)
@@ -176,14 +176,14 @@ class _Reader:
         )
         trials = table.whole("trials", 1)
         arrival = with_place(
-            table, lambda: Arrival(table.text("arrival", "at-once"), **table.given("every_s", "per_hour"))
+            table, lambda: Arrival(table.text("arrival", "at-once"), **table.arguments("every_s", "per_hour"))
         )
         limits = TomlTable.of(self._file, "[campaign.budget]", table.cells.get("budget", {}), _BUDGET_KEYS)
-        budget = with_place(limits, lambda: Budget(**limits.given(*_BUDGET_KEYS)))
+        budget = with_place(limits, lambda: Budget(**limits.arguments(*_BUDGET_KEYS)))
         retries = self._retries()
         report_every = scores.whole("report_every_epochs", 1) if scores.has("report_every_epochs") else None
         choice = trial.text("model_choice", IN_TURN)
-        others = table.given("seed", "parallel", "start_after_s", "higher_is_better")
+        others = table.arguments("seed", "parallel", "start_after_s", "higher_is_better")
         proposer = self._proposer_name(table)
         if proposer == OPTUNA and not table.has("parallel"):
             others["parallel"] = _OPTUNA_PARALLEL
@@ -213,7 +213,7 @@ class _Reader:
             table.take("failures_per_epoch")
         return with_place(
             table,
-            lambda: Retries(origin=table.text("from", CHECKPOINT), **table.given("failures_per_epoch", "most")),
+            lambda: Retries(origin=table.text("from", CHECKPOINT), **table.arguments("failures_per_epoch", "most")),
         )
 
     def _check_searched_models(self, campaign: Campaign, space: SearchSpace | None) -> None:

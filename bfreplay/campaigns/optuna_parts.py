@@ -59,7 +59,7 @@ SAMPLERS: Mapping[str, Part] = {
         {"warn_independent_sampling": False},
     ),
 }
-"""Those that need nothing beyond Optuna itself and can be seeded. Others: ``package.module:factory``."""
+"""Samplers that need only Optuna and can be seeded. Others: ``package.module:factory``."""
 
 _PERCENTILE: Mapping[str, Option] = {
     "n_startup_trials": (5, AtLeast(0)),
@@ -99,7 +99,7 @@ def load_optuna(file: Path) -> ModuleType:
     Raises
     ------
     InputError
-        It is not installed, or not in a version that is known to be good; the message says what to install.
+        It is not installed, or in a version that is not supported; the message says what to install.
     """
     fix = "pip install 'bfreplay[hpo]'"
     problem = unmet("optuna", ">=4.1,<6", why="others are untried", fix=fix)
@@ -114,7 +114,7 @@ def load_optuna(file: Path) -> ModuleType:
 def options_of(
     kind: str, name: str, known: Mapping[str, Part], given: Mapping[str, Cell], file: Path
 ) -> dict[str, object]:
-    """Every option of a sampler or pruner with its value; those of a stranger's (``package.module:factory``) as given.
+    """Return every option of a sampler or pruner with its value; for ``package.module:factory`` those that are given.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def make(
     Raises
     ------
     InputError
-        A stranger's factory cannot be imported, fails, or makes something else.
+        A factory of the user's cannot be imported, fails, or makes something else.
     """
     where: dict[str, Any] = {"file": file, "row": "[optuna]", "column": kind, "value": name}
     with warnings.catch_warnings():
@@ -165,7 +165,7 @@ def make(
 
 
 def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
-    """Optuna's distributions of a search space, in its order."""
+    """Return Optuna's distributions of a search space, in its order."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     found: dict[str, BaseDistribution] = {}

@@ -57,16 +57,16 @@ class OptunaStudy:
     seed
         Seed of the sampler, from 0 to 2^32 - 1.
     higher_is_better
-        Whether a larger score is a better one.
+        True if a larger score is better.
     epochs
         Epochs of a whole trial.
     file
-        The campaign, for messages.
+        File of the campaign, for messages.
 
     Raises
     ------
     InputError
-        Optuna is not installed; a key nobody knows; a name, an option or the seed that will not do.
+        Optuna is not installed, a key is unknown, or a name, an option or the seed is invalid.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class OptunaStudy:
         self.begin(higher_is_better)
 
     def begin(self, higher_is_better: bool) -> None:
-        """Forget everything: a replay begins."""
+        """Make study, sampler and pruner anew: a replay begins."""
         optuna, self._exhausted = self._optuna, False
         options = {**self._sampler_options, "seed": self._seed}
         sampler = make("sampler", self._sampler, SAMPLERS, options, optuna.samplers.BaseSampler, self._file)
@@ -123,12 +123,12 @@ class OptunaStudy:
         self._exhausted = True
 
     def propose(self, number: int) -> Params | None:
-        """Hyper-parameters of trial ``number``; ``None`` when the sampler has tried everything.
+        """Return the hyper-parameters of trial ``number``; ``None`` when the sampler has tried everything.
 
         Raises
         ------
         BfreplayError
-            The sampler fails: a stranger's, or one whose own requirements are missing.
+            The sampler fails.
         """
         if self._exhausted:
             return None
@@ -140,7 +140,7 @@ class OptunaStudy:
         return {name: trial.params[name] for name in self._distributions}
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
-        """Every ``report_every`` epochs, before the last."""
+        """Return every ``report_every``-th epoch before the last."""
         return range(self._report_every, epochs, self._report_every)
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
@@ -148,7 +148,7 @@ class OptunaStudy:
         trial = self._trials[number]
         trial.report(score, step=epoch)
         self._has_reported.add(number)
-        return Advice.PRUNE if trial.should_prune() else Advice.GO_ON
+        return Advice.PRUNE if trial.should_prune() else Advice.CONTINUE
 
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
         """Tell the study how a trial ended."""
@@ -164,11 +164,11 @@ class OptunaStudy:
             self._study.tell(trial, state=states.PRUNED)
 
     def released(self, n_under_way: int) -> Released:
-        """Nothing: no trial waits."""
+        """Return nothing: no trial waits."""
         return Released()
 
     def describe(self) -> dict[str, object]:
-        """Sampler and pruner with every option, the seed, and the version of Optuna, whose releases differ."""
+        """Return sampler and pruner with every option, the seed, and the version of Optuna."""
         return {
             "kind": "optuna",
             "version": version("optuna"),

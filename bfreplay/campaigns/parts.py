@@ -1,7 +1,7 @@
-"""The parts of a campaign that can be swapped: who proposes trials, who ends them early, what they score.
+"""Interfaces of the exchangeable parts of a campaign: proposer, pruner and score model.
 
-One object may be proposer and pruner at once, as a study of Optuna is: it is then begun once, and told once of each
-trial that has ended. Random numbers come in streams: one for each purpose and trial.
+One object may be proposer and pruner at once, like a study of Optuna; ``begin`` and ``ended`` are then called once.
+Random numbers come in streams: one for each purpose and trial.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from bfreplay.documents import Json
+from bfreplay.result_folders.former_names import note_former
 from bfreplay.workload import Ending
 
 
@@ -43,11 +44,11 @@ class CampaignPart(Protocol):
     """Base of proposers and pruners."""
 
     def begin(self, higher_is_better: bool) -> None:
-        """Forget everything: a replay begins."""
+        """Restart from nothing: a replay begins."""
         ...
 
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """A trial has ended, by a pruner's advice or otherwise, with its last score (``None`` if it never had one)."""
+        """Take note of the end of a trial, by advice or otherwise, and of its last score (``None`` without any)."""
         ...
 
     def describe(self) -> dict[str, object]:
@@ -56,15 +57,15 @@ class CampaignPart(Protocol):
 
 
 class Proposer(CampaignPart, Protocol):
-    """Says which trial comes next."""
+    """Chooses the hyper-parameters of trials."""
 
     def propose(self, number: int) -> Params | None:
-        """Hyper-parameters of trial ``number`` (0, 1, ...), asked when there is room for it; ``None``: no more."""
+        """Return the hyper-parameters of trial ``number`` (0, 1, ...) when there is room for it; ``None``: no more."""
         ...
 
 
 class TrialState(StrEnum):
-    """State of a trial at its end: its work is done, or why its last job left before."""
+    """State of a trial at its end: finished, or the reason for ending early."""
 
     FINISHED = "finished"
     PRUNED = Ending.PRUNED.value
@@ -72,38 +73,47 @@ class TrialState(StrEnum):
     STOPPED = Ending.STOPPED.value
 
 
+class _FormerAdvice:
+    """``Advice.GO_ON``: former name of ``Advice.CONTINUE``, accepted for one release."""
+
+    def __get__(self, _: object, advice: type[Advice]) -> Advice:
+        note_former("'Advice.GO_ON' is called 'Advice.CONTINUE' now")
+        return advice.CONTINUE
+
+
 class Advice(StrEnum):
     """A pruner's answer for a trial that has reported."""
 
-    GO_ON = "go on"
+    GO_ON = _FormerAdvice()
+    CONTINUE = "continue"
     PRUNE = "prune"
     WAIT = "wait"  # give up the nodes until the pruner promotes or prunes it
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Waiting trials on which a pruner has made up its mind."""
+    """Waiting trials that a pruner resumes or ends."""
 
     promoted: Sequence[int] = ()
     pruned: Sequence[int] = ()
 
 
 class Pruner(CampaignPart, Protocol):
-    """Ends trials that are not good enough. Scores are as the campaign has them: see ``higher_is_better``.
+    """Ends trials that are not good enough; ``higher_is_better`` says which scores are better.
 
-    A trial that crashed and goes on from a checkpoint, or from the start, does not report again what it has reported.
+    A trial that crashed and was retried does not repeat its reports.
     """
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
-        """Epochs after which a trial of ``epochs`` epochs reports: strictly increasing, from 1 to ``epochs - 1``."""
+        """Return the epochs after which a trial reports: strictly increasing, from 1 to ``epochs - 1``."""
         ...
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
-        """A trial has reported after ``epoch`` epochs."""
+        """Return the advice for a trial that has reported after ``epoch`` epochs."""
         ...
 
     def released(self, n_under_way: int) -> Released:
-        """Waiting trials that may go on or end now.
+        """Return the waiting trials that continue or end now.
 
         Parameters
         ----------
@@ -114,10 +124,10 @@ class Pruner(CampaignPart, Protocol):
 
 
 class ScoreModel(Protocol):
-    """Stands for the training itself: how good a trial is by then. Pure: the same question, the same answer."""
+    """Replaces training: gives the score of a trial. The same arguments give the same score."""
 
     def score(self, number: int, params: Params, epoch: float) -> float:
-        """Score of trial ``number`` with ``params`` after ``epoch`` epochs (a fraction is allowed)."""
+        """Return the score of trial ``number`` with ``params`` after ``epoch`` epochs, which may be a fraction."""
         ...
 
     def describe(self) -> dict[str, object]:

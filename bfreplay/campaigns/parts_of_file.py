@@ -29,11 +29,11 @@ class ProposerSetting:
     space
         Hyper-parameters to choose; ``None`` for a campaign without ``[search]``.
     seed
-        Of the campaign.
+        Seed of the campaign.
     trials, epochs
-        Trials of the campaign, at most, and epochs of each.
+        Maximum number of trials, and epochs of each.
     higher_is_better
-        Whether a larger score is a better one.
+        True if a larger score is better.
     """
 
     space: SearchSpace | None
@@ -51,9 +51,9 @@ class RandomSearch:
     Parameters
     ----------
     space
-        What to draw from; ``None``: trials have no hyper-parameters.
+        Hyper-parameters to draw; ``None``: trials have none.
     seed
-        Same seed, same trials.
+        The same seed gives the same trials.
     """
 
     def __init__(self, space: SearchSpace | None, seed: int) -> None:
@@ -67,17 +67,17 @@ class RandomSearch:
         return cls(setting.space, setting.seed)
 
     def begin(self, higher_is_better: bool) -> None:
-        """Nothing to forget."""
+        """Do nothing: draws depend on the seed and the number alone."""
 
     def propose(self, number: int) -> Params:
         """Draw them from the stream of this trial."""
         return {} if self._space is None else self._space.sample(stream(self._seed, Purpose.PARAMS, number))
 
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """It learns nothing."""
+        """Do nothing: random search does not learn."""
 
     def describe(self) -> dict[str, object]:
-        """Its parameters."""
+        """Return its parameters."""
         return {"kind": "random", "seed": self._seed}
 
 
@@ -95,7 +95,7 @@ def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Cell]
     Raises
     ------
     InputError
-        No such proposer, or one that may not be imported or cannot be made.
+        There is no such proposer, it may not be imported, or it cannot be made.
     """
     found = PROPOSERS.load(name, allow_code=allow_code)
     proposer: Proposer = make_from_code(
@@ -127,14 +127,14 @@ class PartsOfFile:
         campaign = self._campaign
         table = self._table("scores", SCORE_KEYS)
         if table.has("function"):
-            for key in table.given(*_CURVE_KEYS):
+            for key in table.arguments(*_CURVE_KEYS):
                 raise table.error(
                     f"{key} has no effect beside a function", key, "function, or made-up learning curves",
                     "drop one of the two",
                 )  # fmt: skip
             return with_place(table, lambda: ScoreFunction(table.text("function"), allow_code=self._allow_code))
         usual = ScoreRange.usual(campaign.higher_is_better)
-        scores = with_place(table, lambda: replace(usual, **table.given(*_CURVE_KEYS)))
+        scores = with_place(table, lambda: replace(usual, **table.arguments(*_CURVE_KEYS)))
         if scores.best != scores.worst and (scores.best > scores.worst) != campaign.higher_is_better:
             raise table.error(
                 f"best is worse than worst where higher_is_better is {str(campaign.higher_is_better).lower()}", "best",
@@ -181,7 +181,7 @@ class PartsOfFile:
 
     @property
     def _pruner_kind(self) -> str:
-        """Optuna prunes where its pruner is named and no other is."""
+        """Kind of the pruner: Optuna's if it is named and no other is."""
         usual = OPTUNA if "pruner" in self._table("optuna").cells else "none"
         return self._table("pruner").text("kind", usual)
 

@@ -30,7 +30,7 @@ class Arrival:
     Raises
     ------
     InputError
-        Another pattern, or a number that is missing or out of range.
+        The pattern is unknown, or a number is missing or out of range.
     """
 
     pattern: str = AT_ONCE
@@ -47,7 +47,7 @@ class Arrival:
             checks.number("per_hour", self.per_hour, least=1e-6, most=1e9)
 
     def after_us(self, trials: int, seed: int) -> list[int]:
-        """Arrivals of trials 0, 1, ... in microseconds after the start of the campaign, never decreasing."""
+        """Return the arrivals of trials 0, 1, ... in microseconds after the start of the campaign, never decreasing."""
         if self.every_s is not None:
             return [round(number * self.every_s * 1e6) for number in range(trials)]
         if self.per_hour is not None:
@@ -61,7 +61,7 @@ _HOUR_US = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of a campaign; ``None`` is none. When one is reached no trial is submitted any more, and all others end.
+    """Limits of a campaign; ``None`` for no limit. When one is reached, all trials end and no more are submitted.
 
     Node time and samples are known when trials report, so a campaign with such a limit has its trials report after
     each epoch: it overshoots by less than one epoch of each running trial.
@@ -80,7 +80,7 @@ class Budget:
     Raises
     ------
     InputError
-        A limit that is not positive.
+        A limit is not positive.
     """
 
     node_hours: float | None = None
@@ -98,7 +98,7 @@ class Budget:
 
     @property
     def needs_every_epoch(self) -> bool:
-        """True if it needs a report after each epoch."""
+        """True if a limit needs a report after each epoch."""
         return self.node_hours is not None or self.samples is not None
 
     def end_us(self, start_us: int) -> int | None:
@@ -106,7 +106,7 @@ class Budget:
         return None if self.hours is None else start_us + round(self.hours * _HOUR_US)
 
     def used_up(self, node_us: int, samples: float, wall_us: int, failed_trials: int) -> str | None:
-        """Name of the first limit that is reached by so much use; ``None`` if none is.
+        """Return the name of the first limit that is reached; ``None`` if none is.
 
         Parameters
         ----------
@@ -138,22 +138,22 @@ class Retries:
     """Crashes of attempts, and the point from which the next one continues.
 
     The rate is one per epoch of training, not per node-hour: a trial then crashes at the same progress under every
-    policy and on every log, so what differs between two replays is their doing. (That nodes are taken away, which
-    does depend on node-hours, is in the log already.) Time to a crash is exponential in epochs: no memory.
+    policy and on every log. (Reclaimed nodes, which do depend on node-hours, are in the log already.) The time to a
+    crash is exponential in epochs.
 
     Parameters
     ----------
     failures_per_epoch
         Mean number of crashes in an epoch, >= 0.
     most
-        Most retries of a trial, >= 0; when an attempt more crashes, the trial has failed.
+        Maximum number of retries of a trial, >= 0; the trial fails when one more attempt crashes.
     origin
-        ``"checkpoint"``: a retry goes on from the last epoch that was complete. ``"start"``: from nothing.
+        ``"checkpoint"``: a retry continues from the last complete epoch; ``"start"``: from nothing.
 
     Raises
     ------
     InputError
-        A rate or number out of range, or another origin.
+        A number is out of range, or the origin is unknown.
     """
 
     failures_per_epoch: float = 0.0
@@ -166,12 +166,12 @@ class Retries:
         checks.one_of("from", self.origin, (CHECKPOINT, START))
 
     def crash_epoch(self, seed: int, number: int, attempt: int, first_epoch: int) -> float | None:
-        """Progress in epochs at which attempt ``attempt`` (0, 1, ...) of a trial crashes; ``None``: never.
+        """Return the progress in epochs at which attempt ``attempt`` (0, 1, ...) of a trial crashes; ``None``: never.
 
         Parameters
         ----------
         seed, number, attempt
-            What it depends on, and on nothing else.
+            The result depends on these and ``first_epoch`` only.
         first_epoch
             Epochs that the attempt begins with.
         """
@@ -181,9 +181,9 @@ class Retries:
         return first_epoch + gap
 
     def first_epoch(self, crash_epoch: float) -> int:
-        """Epochs that a retry begins with after a crash at ``crash_epoch`` epochs."""
+        """Return the number of epochs that a retry begins with after a crash at ``crash_epoch`` epochs."""
         return int(crash_epoch) if self.origin == CHECKPOINT else 0
 
     def describe(self) -> dict[str, object]:
-        """Its parameters."""
+        """Return its parameters."""
         return {"failures_per_epoch": self.failures_per_epoch, "most": self.most, "from": self.origin}

@@ -1,4 +1,4 @@
-"""Scores of trials without training: made-up learning curves and answers, or a function of the user's own."""
+"""Scores of trials without training: made-up learning curves, or a function of the user's."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bfreplay.errors import InputError
 from bfreplay.registry import import_code, one_line
 
 _SHARPNESS = 3.0
-"""Random hyper-parameters then have a mean quality between a quarter and a half, however many there are."""
+"""Factor of the loss: random hyper-parameters have a mean quality between 1/4 and 1/2, however many there are."""
 _MARGIN = 0.25
-"""How far the optimum stays from the ends of each scale."""
+"""Least distance of the optimum from the ends of each scale."""
 _SHIFT = 0.15
-"""How far a choice moves the optimum of another hyper-parameter, at most."""
+"""Largest shift of the optimum of another hyper-parameter by a choice."""
 _COUPLING = 0.6
-"""Coupling of a pair, at most; below 1 the optimum stays the only one."""
+"""Largest coupling of a pair; below 1 the optimum is unique."""
 
 
 class ResponseSurface:
@@ -88,7 +88,7 @@ class ResponseSurface:
         ]
 
     def quality(self, params: Params) -> float:
-        """Quality of ``params``, in [0, 1]; deterministic."""
+        """Return the quality of ``params``, in [0, 1]; deterministic."""
         loss = 0.0
         optimum = dict(self._optimum)
         for name, choices in self._choices.items():
@@ -108,7 +108,7 @@ class ResponseSurface:
 
 _FORM = "package.module:function"
 _EPOCH_PARTS = 1_000_000
-"""Noise is drawn anew for each so small a part of an epoch."""
+"""Parts of an epoch; noise is drawn anew in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +118,14 @@ class ScoreRange:
     Parameters
     ----------
     start
-        Score of a model that was not trained.
+        Score before training.
     worst, best
         Scores that the worst and the best trial would reach with training without end; ``start`` is no better than
         ``worst``, and ``worst`` no better than ``best``.
     pace
         Exponents of the power law lie between these two, > 0: the larger, the sooner a trial is near its final score.
     noise
-        Standard deviation of what is added to each score, >= 0.
+        Standard deviation of the noise added to each score, >= 0.
 
     Raises
     ------
@@ -185,9 +185,9 @@ class LearningCurves:
     scores
         Range of the scores.
     seed
-        Same seed, same curves.
+        The same seed gives the same curves.
     surface
-        Gives the quality of hyper-parameters; without it a trial's quality is drawn, uniform from 0 to 1.
+        Quality of hyper-parameters; without it a trial's quality is random, uniform from 0 to 1.
     """
 
     def __init__(self, scores: ScoreRange, seed: int, surface: ResponseSurface | None = None) -> None:
@@ -196,7 +196,7 @@ class LearningCurves:
         self._surface = surface
 
     def score(self, number: int, params: Params, epoch: float) -> float:
-        """Score after ``epoch`` epochs."""
+        """Return the score after ``epoch`` epochs."""
         scores = self._scores
         if self._surface is None:
             quality = float(stream(self._seed, Purpose.QUALITY, number).random())
@@ -211,7 +211,7 @@ class LearningCurves:
         return float(score)
 
     def describe(self) -> dict[str, object]:
-        """Its parameters."""
+        """Return its parameters."""
         scores = self._scores
         return {
             "kind": "made-up learning curves",
@@ -229,12 +229,12 @@ class ScoreFunction:
     location
         ``"package.module:function"``.
     allow_code
-        Whether it may be imported; give false for a name that was read from a file.
+        True if it may be imported; false for a name from a file.
 
     Raises
     ------
     InputError
-        It may not or cannot be imported, or is not callable.
+        The function may not or cannot be imported, or is not callable.
     """
 
     def __init__(self, location: str, *, allow_code: bool = True) -> None:
@@ -246,17 +246,17 @@ class ScoreFunction:
             raise InputError("the score function is no function", column="function", value=location, expected=_FORM)
 
     def score(self, number: int, params: Params, epoch: float) -> float:
-        """Ask the function.
+        """Return the score that the function gives.
 
         Raises
         ------
         InputError
-            It fails, or gives no finite number.
+            The function fails, or gives no finite number.
         """
         given = {"number": number, "params": dict(params), "epoch": epoch}
         try:
             score = float(self._function(number, params, epoch))
-        except Exception as error:  # a stranger's code may raise anything
+        except Exception as error:  # the user's code may raise anything
             raise InputError(f"the score function {self._location!r} failed: {one_line(error)}", value=given) from error
         if not math.isfinite(score):
             raise InputError(
@@ -267,5 +267,5 @@ class ScoreFunction:
         return score
 
     def describe(self) -> dict[str, object]:
-        """Its name."""
+        """Return its name."""
         return {"kind": "function", "function": self._location}

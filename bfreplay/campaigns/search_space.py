@@ -26,14 +26,14 @@ class Real:
     log: bool = False
 
     def unit(self, value: Any) -> float:
-        """Place of ``value`` in [0, 1] on the scale."""
+        """Return the place of ``value`` in [0, 1] on the scale."""
         if self.log:
             # a difference of logarithms: the quotient may overflow
             return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         return float((value - self.low) / (self.high - self.low))
 
     def at(self, unit: float) -> float:
-        """Value at a place in [0, 1], the inverse of ``unit``."""
+        """Return the value at a place in [0, 1], the inverse of ``unit``."""
         value = self.low + (self.high - self.low) * unit
         if self.log:
             value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * unit)
@@ -57,13 +57,13 @@ class Whole:
     step: int = 1
 
     def unit(self, value: Any) -> float:
-        """Place of ``value`` in [0, 1] on the scale."""
+        """Return the place of ``value`` in [0, 1] on the scale."""
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return float((value - self.low) / (self.high - self.low))
 
     def at(self, unit: float) -> int:
-        """Value nearest to a place in [0, 1]."""
+        """Return the value nearest to a place in [0, 1]."""
         value = self.low + self.step * round((self.high - self.low) * unit / self.step)
         if self.log:
             value = round(math.exp(math.log(self.low) + math.log(self.high / self.low) * unit))
@@ -79,12 +79,12 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several values without an order."""
+    """A choice between values without an order."""
 
     choices: tuple[str | int | float | bool, ...]
 
     def sample(self, rng: np.random.Generator) -> str | int | float | bool:
-        """Draw one, each as likely as the others."""
+        """Draw a value, all with equal probability."""
         return self.choices[int(rng.integers(len(self.choices)))]
 
 
@@ -107,12 +107,12 @@ class SearchSpace:
             Name of a hyper-parameter to its table: ``low`` and ``high``, with ``log = true`` for a logarithmic scale,
             with ``whole = true`` (and ``step``) for whole numbers; or ``choices``.
         file
-            Where they come from, for messages.
+            File of the tables, for messages.
 
         Raises
         ------
         InputError
-            No hyper-parameter, a key nobody knows, or bounds or choices that make no sense.
+            There is no hyper-parameter, a key is unknown, or bounds or choices are invalid.
         """
         if not tables:
             raise InputError(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CampaignSource:
-    """Submits the trials of a campaign as there is room for them, ends those that a pruner gives up, retries crashes.
+    """Submits the trials of a campaign as there is room, ends those that the pruner rejects, retries crashed ones.
 
     A trial is one job; a retry is another job. Trials that a pruner lets wait are paused and hold no nodes. When a
     limit of the budget is reached, no trial is submitted any more and all others end (``Ending.STOPPED``).
@@ -27,15 +27,15 @@ class CampaignSource:
     Parameters
     ----------
     campaign
-        What it is.
+        Parameters of the campaign.
     proposer
-        Gives hyper-parameters.
+        Chooses hyper-parameters.
     pruner
         Ends trials; may be the same object as ``proposer``.
     scores
-        Stands for the training.
+        Gives scores in place of training.
     sources
-        Files that all this was read from, with their SHA-256.
+        Files of all these, with their SHA-256.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class CampaignSource:
         self._pruner = pruner
         self._parts: list[CampaignPart] = list({id(part): part for part in (proposer, pruner)}.values())
         self._scores = scores
-        self._pruner_epochs = _checked(pruner.report_epochs(campaign.epochs), campaign.epochs)
+        self._pruner_epochs = _check_epochs(pruner.report_epochs(campaign.epochs), campaign.epochs)
         every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
         self._other_epochs = () if every is None else range(every, campaign.epochs, every)
         self._forget(0)
@@ -73,7 +73,7 @@ class CampaignSource:
         return f"<CampaignSource {self.name}: {len(self._trials):,} of {self.campaign.trials:,} trials made>"
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a trial of the last replay, by number, with its hyper-parameters."""
+        """Return one row per trial of the last replay, by number, with its hyper-parameters."""
         import pandas as pd
 
         columns = "number", "name", "state", "epochs", "score", "best_score", "node_hours", "samples", "params"
@@ -82,7 +82,7 @@ class CampaignSource:
         )
 
     def describe(self) -> dict[str, object]:
-        """The campaign, its proposer, pruner and scores."""
+        """Return the parameters of the campaign, its proposer, pruner and scores."""
         return {
             "source": "campaign",
             **self.campaign.describe(),
@@ -91,10 +91,10 @@ class CampaignSource:
             "scores": self._scores.describe(),
         }
 
-    # -- the replay asks and tells ------------------------------------------------------------------------
+    # -- questions and reports of the replay --------------------------------------------------------------
 
     def begin(self, window_start_us: int, window_end_us: int) -> None:
-        """Forget everything: no trial was proposed yet."""
+        """Restart without any trial."""
         self._forget(window_start_us)
         for part in self._parts:
             part.begin(self.higher_is_better)
@@ -104,9 +104,9 @@ class CampaignSource:
         self._start_us = window_start_us + round(campaign.start_after_s * 1e6)
         self._arrivals_us = [self._start_us + us for us in campaign.arrival.after_us(campaign.trials, campaign.seed)]
         self._trials: list[Trial] = []
-        self._no_more = False  # the proposer has said so
-        self._trial_of_job: dict[str, Trial] = {}  # every job that has not left, a waiting one too
-        self._waiting: dict[int, Trial] = {}  # until the pruner has made up its mind
+        self._no_more = False  # no more trials from the proposer
+        self._trial_of_job: dict[str, Trial] = {}  # unfinished jobs, waiting ones included
+        self._waiting: dict[int, Trial] = {}  # for the pruner
         self._crashed: list[Trial] = []  # to be retried
         self._promoted: deque[Trial] = deque()  # to be resumed, when there is room
         self._n_unfinished = self._n_failed = 0
@@ -115,7 +115,7 @@ class CampaignSource:
         """Limit of the budget that ended the last replay's campaign; ``None`` if none did."""
 
     def ask(self, now_us: int) -> Orders:
-        """Retries, resumed and new trials, as far as there is room; or the end of everything."""
+        """Return retries, resumed and new trials as far as there is room, or the end of all trials."""
         if now_us < self._start_us:
             return Orders(ask_again_us=self._start_us)
         if self.used_up is None:
@@ -141,7 +141,7 @@ class CampaignSource:
         return Orders(tuple(submit), tuple(resume), stop, self._ask_again_us())
 
     def tell(self, report: JobReport) -> Verdict:
-        """Give the trial's score, and what the pruner says of it."""
+        """Return the trial's score, and its end or pause by the pruner's advice."""
         trial = self._trial_of_job[report.job]
         node_us, samples = trial.use(report.node_us, report.samples)
         self._node_us += node_us
@@ -156,7 +156,7 @@ class CampaignSource:
             return Verdict(ending=Ending.FAILED)
         epoch = int(mark.epochs)
         score = self._score(trial, epoch)
-        advice = self._pruner.advise(trial.number, epoch, score) if mark.for_pruner else Advice.GO_ON
+        advice = self._pruner.advise(trial.number, epoch, score) if mark.for_pruner else Advice.CONTINUE
         if not isinstance(advice, Advice):
             raise BfreplayError(f"the pruner's advice is {advice!r}, not one of {', '.join(Advice.__members__)}")
         if advice is Advice.PRUNE:
@@ -222,7 +222,7 @@ class CampaignSource:
     # -- trials wait --------------------------------------------------------------------------------------
 
     def _release(self) -> dict[str, Ending]:
-        """Hear which waiting trials go on; returns those that end."""
+        """Ask the pruner for waiting trials that continue, and return those that end."""
         to_come = self.campaign.trials - len(self._trials) if self._has_more else 0
         released = self._pruner.released(self._n_unfinished - len(self._waiting) + to_come)
         decided = [*released.promoted, *released.pruned]
@@ -281,7 +281,7 @@ class CampaignSource:
         return self.campaign.trial_name(trial.number, trial.attempt.index)
 
 
-def _checked(epochs: Iterable[int], end: int) -> tuple[int, ...]:
+def _check_epochs(epochs: Iterable[int], end: int) -> tuple[int, ...]:
     wanted = tuple(epochs)
     if wanted and not all(before < epoch for before, epoch in pairwise((0, *wanted, end))):
         raise BfreplayError(

@@ -17,7 +17,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class TomlTable:
-    """One table of a file. ``label`` is how messages call it, such as ``"[campaign.budget]"``."""
+    """One table of a file; ``label`` is its name in messages, such as ``"[campaign.budget]"``."""
 
     file: Path
     label: str
@@ -25,12 +25,12 @@ class TomlTable:
 
     @classmethod
     def of(cls, file: Path, label: str, cells: object, known: Sequence[str] | None = None) -> TomlTable:
-        """Take ``cells`` for a table with no other keys than ``known`` (``None``: any).
+        """Make a table of ``cells`` with no other keys than ``known`` (``None``: any).
 
         Raises
         ------
         InputError
-            They are no table, or have a key that is not known.
+            ``cells`` is no table, or has an unknown key.
         """
         if not isinstance(cells, Mapping):
             raise InputError(
@@ -51,12 +51,12 @@ class TomlTable:
         return key in self.cells
 
     def take(self, key: str) -> Any:
-        """The value of a key that has to be there.
+        """Return the value of a required key.
 
         Raises
         ------
         InputError
-            It is not.
+            The key is missing.
         """
         if key not in self.cells:
             raise InputError(
@@ -71,18 +71,18 @@ class TomlTable:
         return self.cells[key]
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Text; it has to be there without a default."""
-        return self._checked(key, checks.text, default)
+        """Return a text; the key is required without a default."""
+        return self._check(key, checks.text, default)
 
     def whole(self, key: str, least: int, default: int | None = None, most: int = checks.LARGEST) -> int:
-        """A whole number; it has to be there without a default."""
-        return self._checked(key, lambda name, value: checks.whole(name, value, least, most), default)
+        """Return a whole number; the key is required without a default."""
+        return self._check(key, lambda name, value: checks.whole(name, value, least, most), default)
 
     def number(self, key: str, default: float | None = None, *, above: float | None = None) -> float:
-        """A finite number; it has to be there without a default."""
-        return self._checked(key, lambda name, value: checks.number(name, value, above=above), default)
+        """Return a finite number; the key is required without a default."""
+        return self._check(key, lambda name, value: checks.number(name, value, above=above), default)
 
-    def given(self, *keys: str) -> dict[str, Any]:
+    def arguments(self, *keys: str) -> dict[str, Any]:
         """Return the keys that are present, as arguments for a class that checks them itself."""
         return {key: self.cells[key] for key in keys if key in self.cells}
 
@@ -98,7 +98,7 @@ class TomlTable:
             fix=fix,
         )
 
-    def _checked(self, key: str, check: Callable[[str, Any], _Made], default: _Made | None) -> _Made:
+    def _check(self, key: str, check: Callable[[str, Any], _Made], default: _Made | None) -> _Made:
         if default is not None and not self.has(key):
             return default
         value = self.take(key)
@@ -106,6 +106,6 @@ class TomlTable:
 
 
 def with_place(table: TomlTable, make: Callable[[], _Made]) -> _Made:
-    """Call ``make``; an error of it is told where in the file it happened."""
+    """Call ``make``, and add file and table to its errors."""
     with locate_errors(table.file, table.label):
         return make()

@@ -1,4 +1,4 @@
-"""One trial while a replay runs: its attempts, its reports, how it ended."""
+"""State of one trial during a replay: attempts, reports and end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bfreplay.campaigns.parts import Params, TrialState
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point of an attempt at which its source is told.
+    """Progress at which an attempt reports or crashes.
 
     Parameters
     ----------
@@ -20,9 +20,9 @@ class Mark:
     epochs
         Progress of the trial: whole, but for a crash.
     is_crash
-        The attempt ends here.
+        True if the attempt ends here.
     for_pruner
-        The pruner is asked.
+        True if the pruner is asked.
     """
 
     samples: float
@@ -42,7 +42,7 @@ class Attempt:
     first_epoch
         Epochs that it begins with.
     marks
-        Where it reports, in order.
+        Progress at which it reports, in order.
     """
 
     index: int
@@ -51,20 +51,20 @@ class Attempt:
 
 
 class Trial:
-    """One trial; ``CampaignSource`` changes it.
+    """One trial, changed by ``CampaignSource``.
 
     Attributes
     ----------
     number, name, model, params, deadline_us
-        Which it is.
+        Identity and parameters.
     attempt
         Its present or last job.
     state
-        How it ended; ``None``: it has not.
+        State at its end; ``None`` before.
     score, best_score
         Last and best score that it reported; ``None`` for none.
     epochs
-        Whole epochs for which it has reported.
+        Number of whole epochs in its last report.
     """
 
     def __init__(self, number: int, name: str, model: TrialModel, params: Params, deadline_us: int | None) -> None:
@@ -95,19 +95,19 @@ class Trial:
         self._samples.append(0.0)
 
     def use(self, node_us: int, samples: float) -> tuple[int, float]:
-        """Take down what the present attempt has used; returns what that adds to the last time."""
+        """Note the use of the present attempt, and return the increase since its last report."""
         more = node_us - self._node_us[-1], samples - self._samples[-1]
         self._node_us[-1], self._samples[-1] = node_us, samples
         return more
 
     def take_mark(self) -> Mark:
-        """Return the mark that it has reached, the first that was not reached before."""
+        """Return the next mark, which the attempt has reached."""
         mark = self.attempt.marks[self._next_mark]
         self._next_mark += 1
         return mark
 
     def report(self, epoch: int, score: float, higher_is_better: bool) -> None:
-        """Take down a score."""
+        """Note a score."""
         self.epochs, self.score = epoch, score
         best = self.best_score
         if best is None or (score > best if higher_is_better else score < best):
@@ -139,13 +139,13 @@ def marks_of(
     Parameters
     ----------
     epochs, samples_per_epoch
-        Of the trial.
+        Epochs of the trial, and samples of each.
     pruner_epochs, other_epochs
-        Epochs after which the pruner is asked, and others at which the trial reports all the same.
+        Epochs after which the pruner is asked, and others after which the trial reports.
     first_epoch
         Epochs that the attempt begins with.
     reported_epochs
-        Epochs for which the trial has reported before; it does not again.
+        Epochs that the trial has reported already, and does not repeat.
     crash_epoch
         Progress at which the attempt crashes; ``None``, or ``epochs`` and more: it does not.
     """
@@ -157,7 +157,7 @@ def marks_of(
     if end < epochs:
         crash = (end - first_epoch) * samples_per_epoch
         work = (epochs - first_epoch) * samples_per_epoch
-        # one that lies on a report, or on either end, for want of digits, cannot be told from it: it does not happen
+        # rounding may put the crash on a report or an end: it then does not happen
         if (marks[-1].samples if marks else 0.0) < crash < work:
             marks.append(Mark(crash, end, is_crash=True))
     return tuple(marks)

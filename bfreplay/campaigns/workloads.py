@@ -1,4 +1,4 @@
-"""Whatever a user names as jobs: a set, a generated one, a campaign, or a source of their own."""
+"""Jobs in any form that a user gives: a job set, a generated one, a campaign, or a job source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOB_SOURCES = Registry(
     needs=("name", "higher_is_better", "sources", "begin", "ask", "tell", "describe"),
     built_in={},
 )
-"""Sources that other packages announce. What is built in is written as a campaign file."""
+"""Job sources that other packages register; the built-in one is a campaign file."""
 
 
 def load_workload(
@@ -70,18 +70,16 @@ def load_workload(
     return load(path, curves, allow_code=allow_code)
 
 
-def workload_of(
-    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str], curves: str | PathLike[str] | None = None
-) -> JobSet | JobSource:
+def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str]) -> JobSet | JobSource:
     """Return jobs in whatever form they come: a set, a source, a list, or what ``load_workload`` takes.
 
     Raises
     ------
     InputError
-        As ``load_workload``, or an object is meant to be a job source and is none.
+        As ``load_workload``; or an object has only a part of what a job source needs.
     """
     if isinstance(jobs, str | PathLike):
-        return load_workload(jobs, curves)
+        return load_workload(jobs)
     if isinstance(jobs, type):
         raise InputError(
             f"{jobs.__name__} is a class",
@@ -111,8 +109,8 @@ def workload_of(
 def is_source_name(jobs: str | PathLike[str]) -> bool:
     """Return whether ``jobs`` is a name and not a file.
 
-    That of a job source (``package.module:Class``, or one that a package announces), or of a generated job set with
-    its parameters.
+    It is the name of a job source (``package.module:Class``, or a registered one), or of a generated job set with its
+    parameters.
     """
     text = str(jobs)
     if _is_there(text):
@@ -121,7 +119,7 @@ def is_source_name(jobs: str | PathLike[str]) -> bool:
 
 
 def _generator_of(jobs: str | PathLike[str]) -> str | None:
-    """The name in ``NAME(key=value, ...)``, or of a generator alone; ``None`` where it is something else, or a file."""
+    """Return the name in ``NAME(key=value, ...)``, or of a generator alone; ``None`` for other texts, and files."""
     text = str(jobs)
     match = _GENERATOR.fullmatch(text)
     if match is None or _is_there(text):

@@ -38,12 +38,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
       bfreplay report run -o summit.html --force
       bfreplay report exact equal-share published -o three-policies.html
     """
-    from bfreplay.report.page.document import (
-        check_report,
-        write_comparison_report,
-        write_report,
-        write_side_by_side_report,
-    )
+    from bfreplay.report.page.document import check_report, write_comparison_report, write_report
     from bfreplay.runs import RunResult
     from bfreplay.runs.scheduling_metrics import cluster_of
 
@@ -55,6 +50,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
         from bfreplay.experiments import RunComparison, compare
         from bfreplay.experiments.run_comparison.pairing import labels_of
 
+        by_label = dict(zip(labels_of(len(loaded)), loaded, strict=True))
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"
             try:
@@ -62,9 +58,8 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
             except InputError:
                 if len({cluster_of(run.record) for run in loaded}) == 1:
                     raise
-                by_label = dict(zip(labels_of(len(loaded)), loaded, strict=True))
-                write_side_by_side_report(by_label, out, overwrite=force)
+                write_comparison_report(by_label, out, overwrite=force)
             else:
-                write_comparison_report(loaded, RunComparison.load(comparison), out, overwrite=force)
+                write_comparison_report(by_label, out, RunComparison.load(comparison), overwrite=force)
     if not quiet:
         click.echo(f"wrote {out.resolve()}", err=True)

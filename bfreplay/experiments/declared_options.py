@@ -162,7 +162,7 @@ class DeclaredOptions:
         "like the published program.", no_effect=_OF_BACKENDS, passed_as="fallback",
     )  # fmt: skip
     time_limit: float = option(
-        defaults.TIME_LIMIT_S, option_checks.TimeLimit(above=0), SOLVER, "Time limit of a MILP back end for one "
+        defaults.TIME_LIMIT_S, Number(above=0), SOLVER, "Time limit of a MILP back end for one "
         "decision, in seconds.", no_effect=_OF_BACKENDS, passed_as="time_limit_s",
     )  # fmt: skip
     gap: float = option(

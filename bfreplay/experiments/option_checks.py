@@ -9,27 +9,11 @@ from os import PathLike, fspath
 
 from bfreplay import checks
 from bfreplay.errors import InputError
-from bfreplay.options import Number
 
 AUTO = "auto"
 """Value for a forward-looking time estimated from past events."""
 
 _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
-
-
-class TimeLimit(Number):
-    """Check of a time limit in seconds."""
-
-    __slots__ = ()
-
-    def __call__(self, name: str, value: object) -> float:
-        """Return the value; ``InputError`` for anything else."""
-        if value == math.inf:
-            raise InputError(
-                "the time limit of a decision is not finite", column=name, value=value, expected="seconds > 0, finite",
-                fix="give a large number, such as 3600",
-            )  # fmt: skip
-        return Number.__call__(self, name, value)
 
 
 def path(name: str, value: object) -> str:

@@ -27,7 +27,7 @@ from bfreplay.runs import RunResult, RunSettings, run_replay
 from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000
-REPLAY_OPTIONS = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - {"max_parallel", "prices"}
+REPLAY_OPTIONS: set[str] = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - {"max_parallel", "prices"}
 
 
 @dataclass(frozen=True, slots=True)

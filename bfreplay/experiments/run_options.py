@@ -155,13 +155,13 @@ def _refuse_code(options: RunOptions) -> None:
     from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
     from bfreplay.milp.backends import BACKENDS
     from bfreplay.milp.formulations import FORMULATIONS
-    from bfreplay.policies.catalogue import POLICIES, policy_named
+    from bfreplay.policies.catalogue import POLICIES, parse_policy
     from bfreplay.policies.objectives.catalogue import OBJECTIVES
-    from bfreplay.policies.spec import parsed
+    from bfreplay.policies.spec import parse
 
-    terms = [] if options.objective is None else parsed(options.objective)
+    terms = [] if options.objective is None else parse(options.objective)
     for name, registry, names in (
-        ("policy", POLICIES, [policy_named(options.policy).name]),
+        ("policy", POLICIES, [parse_policy(options.policy).name]),
         ("objective", OBJECTIVES, [term.name for term in terms]),
         ("solver", BACKENDS, [options.solver]),
         ("formulation", FORMULATIONS, [options.formulation or ""]),

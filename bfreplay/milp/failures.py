@@ -1,4 +1,4 @@
-"""Keeps what a solver failed on: the model, and the decision behind it."""
+"""Files of a solver's failures: the model, and the decision behind it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bfreplay.milp.problem import AllocationProblem
 
 
 class FailureFolder:
-    """A folder that gets a pair of files a failure: ``choices-on-cbc-00000.mps`` and ``.json`` beside it.
+    """Folder that gets two files for each failure: ``choices-on-cbc-00000.mps`` and ``.json`` beside it.
 
     The folder is made with the first failure. Files that are there stay; several processes may share it.
 
@@ -36,13 +36,13 @@ class FailureFolder:
     def keep(
         self, solver: str, problem: AllocationProblem, model: LinearModel | None, about: Mapping[str, object]
     ) -> None:
-        """Write the model (where there is one) and its decision; ``about`` tells what went wrong."""
+        """Write the model (if there is one) and its decision; ``about`` describes the failure."""
         kind = (solver, *(str(about.get(name)) for name in ("process_status", "solver_status", "quality")))
         if self._most is not None and self._kept[kind] >= self._most:
             return
         self._kept[kind] += 1
         self._folder.mkdir(parents=True, exist_ok=True)
-        decision = self._claimed(file_stem(solver))
+        decision = self._claim_file(file_stem(solver))
         try:
             if model is not None:
                 write_mps(model, decision.with_suffix(".mps"))
@@ -51,8 +51,8 @@ class FailureFolder:
             decision.unlink()
             raise
 
-    def _claimed(self, stem: str) -> Path:
-        """The first file that is not there, made empty at once: other processes may keep their failures here too."""
+    def _claim_file(self, stem: str) -> Path:
+        """Return the first free file name, made as an empty file at once: other processes may write here too."""
         while True:
             number = self._next.get(stem, 0)
             self._next[stem] = number + 1

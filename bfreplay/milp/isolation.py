@@ -1,4 +1,4 @@
-"""Runs a back end in one worker process, reused from decision to decision, so that its failures are statuses."""
+"""Back ends in a worker process, reused from decision to decision, so that failures are statuses; or in this one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ import threading
 import time
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from bfreplay.milp.backends import BACKENDS, BackendAnswer, SolveOptions
+import numpy as np
+
+from bfreplay.errors import SolverUnavailableError
+from bfreplay.milp.backends import BACKENDS, Backend, BackendAnswer, SolveOptions, backend_of, try_to_solve, why_not
+from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.model import LinearModel
-from bfreplay.milp.solution import ProcessStatus
+from bfreplay.milp.solution import ProcessStatus, SolverStatus
 from bfreplay.outputs import scratch_prefix
 
 START_TIMEOUT_S = 120.0
@@ -58,14 +62,30 @@ class IsolatedAnswer:
 
     @classmethod
     def of(cls, kind: str, content: Any, elapsed_s: float) -> IsolatedAnswer:
-        """What ``attempted`` says."""
+        """Return the result of ``try_to_solve``."""
         if kind == "answer":
             return cls(ProcessStatus.OK, content, "", elapsed_s)
         return cls(ProcessStatus.REFUSED if kind == "refused" else ProcessStatus.OK, None, str(content), elapsed_s)
 
 
+@dataclass(frozen=True, slots=True)
+class InProcessBackend:
+    """Back end in this process, where a crash is a crash; otherwise as ``IsolatedBackend``."""
+
+    backend: Backend
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
+        """Solve here; exceptions of the back end become the message."""
+        started = time.perf_counter()
+        kind, content = try_to_solve(self.backend, model, options)
+        return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+
 class IsolatedBackend:
-    """A back end in a worker process; the worker is started when first needed and replaced after a failure.
+    """Back end in a worker process; the worker is started when first needed and replaced after a failure.
 
     Parameters
     ----------
@@ -174,10 +194,54 @@ class IsolatedBackend:
         return self._worker
 
 
+class ModelSolver:
+    """Solver of linear models other than decisions, such as those of published programs.
+
+    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process.
+
+    Parameters
+    ----------
+    name
+        Registered name of the back end, or ``package.module:Class``.
+    user
+        What the models are for, for the error.
+
+    Raises
+    ------
+    SolverUnavailableError
+        The back end does not work here.
+    """
+
+    def __init__(self, name: str, user: str) -> None:
+        self.backend = backend_of(name)
+        if reason := why_not(self.backend):
+            raise SolverUnavailableError(f"{user} cannot use {self.backend.name}: {reason}")
+        self._name = name
+        self._worker: IsolatedBackend | None = None
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
+        """Solve; an answer without finite numbers for all columns counts as none."""
+        if not self.backend.capabilities.warm_start:
+            model = replace(model, start=None)
+        if self._worker is None and (self.backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
+            self._worker = IsolatedBackend(self._name)
+        ran = (self._worker or InProcessBackend(self.backend)).solve(model, options)
+        if ran.answer is None:
+            return BackendAnswer(SolverStatus.ERROR, message=ran.message)
+        x, has_answer = ran.answer.x, ran.answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+        usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
+        return ran.answer if usable else replace(ran.answer, x=None)
+
+    def close(self) -> None:
+        """End the worker process, if any."""
+        if self._worker is not None:
+            self._worker.close()
+
+
 def _search_path(*, foreign: bool) -> list[str]:
     """Return the module search path of the worker: that of this process, but a foreign interpreter keeps its packages.
 
-    It is told of our folders outside this interpreter's installation: those of the project and of the user.
+    It gets our folders outside this interpreter's installation: those of the project and of the user.
     """
     ours = [entry or str(Path.cwd()) for entry in sys.path]
     if not foreign:
@@ -286,7 +350,7 @@ def _signal_name(number: int) -> str:
 def _end(
     process: subprocess.Popen[bytes], connection: Connection, complaints: IO[bytes], scratch: Path, owner: int
 ) -> None:
-    """Kill and reap. A worker holds nothing worth a farewell; a forked child only lets go of its copies.
+    """Kill and reap the worker; a forked child only closes its copies.
 
     The worker leads a process group, and a solver may have started processes of its own: all of it goes.
     """

@@ -56,7 +56,7 @@ def judge(
 
     Right are: finite whole columns, feasible counts, a node map that gives no node twice and migrates nothing, an
     objective that is what was claimed (an unproven answer may be worth more than it claims), and for a claimed
-    optimum a bound that is not below it. Whether a claimed optimum is one is for ``refereed``. With
+    optimum a bound that is not below it. Whether a claimed optimum is one is for ``apply_referee``. With
     ``relative_gap`` above 0 what the solver calls optimal is no more than within that gap of it: feasible, not proven.
     ``built_from`` is the problem that the model was built from, where that is another one (without the limit): it is
     what the formulation reads the answer for.
@@ -67,7 +67,7 @@ def judge(
         The formulation cannot read the answer.
     """
     status = answer.solver_status
-    malformed = _malformed(answer)
+    malformed = _type_fault(answer)
     if malformed:
         return Judgement(Quality.WRONG, message=malformed)
     if status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
@@ -104,10 +104,10 @@ def judge(
     return Judgement(Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), why)
 
 
-def refereed(
+def apply_referee(
     problem: AllocationProblem, judgement: Judgement, referee: Solution, relative_gap: float | None
 ) -> Judgement:
-    """Check whatever was claimed against what an exact solver found on the same problem.
+    """Check a claim against an exact solver's answer to the same problem.
 
     A denial (no best answer: infeasible, unbounded) is wrong where the referee has one. A claimed optimum goes to
     ``against_referee``. Of an unproven answer the bound is checked, and where it was called optimal within
@@ -137,7 +137,7 @@ def refereed(
 
 
 def against_referee(problem: AllocationProblem, judgement: Judgement, referee: Solution) -> Judgement:
-    """Check that a claimed optimum is not worse than what an exact solver found on the same problem.
+    """Check that a claimed optimum is not worse than an exact solver's answer to the same problem.
 
     One that is worse by no more than MILP solvers' own tolerance stays proven; its bound then is the referee's, so that
     its gap tells how much worse.
@@ -174,8 +174,8 @@ def _map_fault(problem: AllocationProblem, counts: NDArray[np.int64], nodes: Nod
     return map_violation(problem, nodes)
 
 
-def _malformed(answer: BackendAnswer) -> str:
-    """Say what is no number in what a stranger's back end returned; empty when all is of the right type."""
+def _type_fault(answer: BackendAnswer) -> str:
+    """Return which part of a back end's answer has the wrong type; empty if none has."""
     if not isinstance(answer.solver_status, SolverStatus):
         return f"the back end's solver_status is {answer.solver_status!r}, not a SolverStatus"
     for name in ("objective", "bound", "build_s", "solve_s"):

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from bfreplay import defaults
+from bfreplay import checks, defaults
 from bfreplay.documents import pick
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, attempted, backend_of, why_not
+from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, backend_of, why_not
 from bfreplay.milp.failures import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
-from bfreplay.milp.formulations.formulation import FormulationError, built
+from bfreplay.milp.formulations.formulation import FormulationError, build_model
 from bfreplay.milp.formulations.without_sets import without_sets
-from bfreplay.milp.isolation import GRACE_S, IsolatedAnswer, IsolatedBackend
-from bfreplay.milp.judgement import Judgement, judge, refereed
+from bfreplay.milp.isolation import GRACE_S, InProcessBackend, IsolatedAnswer, IsolatedBackend
+from bfreplay.milp.judgement import Judgement, apply_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
-from bfreplay.milp.pairing import check_options, location_of, refused
+from bfreplay.milp.pairing import check_options, location_of, pairing_fault
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver
@@ -35,7 +35,7 @@ FALLBACKS: tuple[Fallback, ...] = ("exact", "keep", "none")
 
 
 class MilpSolver:
-    """Answers decisions by a MILP; what its back end says is never believed unchecked.
+    """Solver of decisions by a MILP; every answer of its back end is checked.
 
     Parameters
     ----------
@@ -103,8 +103,7 @@ class MilpSolver:
         reformulate_sets: bool = False,
         worker: IsolatedBackend | None = None,
     ) -> None:
-        if fallback not in FALLBACKS:
-            raise InputError("unknown fallback", value=fallback, expected=", ".join(FALLBACKS))
+        checks.one_of("fallback", fallback, FALLBACKS)
         if fallback == "exact" and referee is None:
             raise InputError(
                 "fallback 'exact' needs a solver to fall back to",
@@ -116,7 +115,7 @@ class MilpSolver:
         reason = why_not(made) if worker is None else ""  # a given worker may have packages that are not here
         if reason:
             raise SolverUnavailableError(f"{made.name} does not work here: {reason}")
-        refusal = refused(self._formulation, made, reformulate_sets=reformulate_sets)
+        refusal = pairing_fault(self._formulation, made, reformulate_sets=reformulate_sets)
         if refusal:
             raise SolverUnavailableError(refusal)
         self.name = f"{self._formulation.name} on {made.name}"
@@ -130,7 +129,7 @@ class MilpSolver:
         self._reformulates = reformulate_sets
         self._memory_limit_bytes = memory_limit_bytes
         self._own_worker = worker is None
-        self._runner: IsolatedBackend | _InProcess
+        self._runner: IsolatedBackend | InProcessBackend
         if worker is not None or isolated:
             location = BACKENDS.location(backend) if isinstance(backend, str) else location_of(backend)
         if worker is not None:
@@ -140,7 +139,7 @@ class MilpSolver:
         elif isolated:
             self._runner = IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
         else:
-            self._runner = _InProcess(made)
+            self._runner = InProcessBackend(made)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}, fallback {self._fallback}>"
@@ -161,8 +160,8 @@ class MilpSolver:
         posed = problem.held_to_published_limit() if self._formulation.change_limited else problem
         started = time.perf_counter()
         try:
-            model = built(self._formulation, problem)
-            solved = self._adapted(model)
+            model = build_model(self._formulation, problem)
+            solved = self._adapt(model)
         except FormulationError as error:
             build_s = time.perf_counter() - started
             failed = Solution.without_answer(self.name, SolverStatus.ERROR, str(error), build_s)
@@ -171,7 +170,7 @@ class MilpSolver:
         built_s = time.perf_counter() - started
         ran = _cut_back(self._runner.solve(solved, self._options), model, solved)
         try:
-            verdict, exact = self._judged(problem, posed, model, ran)
+            verdict, exact = self._judge(problem, posed, model, ran)
         except FormulationError as error:
             verdict, exact = Judgement(Quality.NONE, message=str(error)), None
             ran = replace(ran, answer=None)  # nothing can be read from it: an error, whatever the back end says
@@ -197,12 +196,12 @@ class MilpSolver:
         }
 
     def close(self) -> None:
-        """End the worker. The referee, and a worker that was given, belong to whoever made them."""
+        """End the worker, unless it was given; the referee stays open."""
         if self._own_worker:
             self._runner.close()
 
-    def _adapted(self, model: LinearModel) -> LinearModel:
-        """The model as this back end takes it: without a start or sets that it could not use."""
+    def _adapt(self, model: LinearModel) -> LinearModel:
+        """Return the model as this back end takes it: without a start or sets that it cannot use."""
         if model.start is not None and not self._warm_start:
             model = replace(model, start=None)
         if model.sets and self._without_sets:
@@ -214,7 +213,7 @@ class MilpSolver:
                 ) from error
         return model
 
-    def _judged(
+    def _judge(
         self, problem: AllocationProblem, posed: AllocationProblem, model: LinearModel, ran: IsolatedAnswer
     ) -> tuple[Judgement, Solution | None]:
         """Return the verdict, and the referee's answer to ``posed`` where it was asked."""
@@ -228,7 +227,7 @@ class MilpSolver:
             return verdict, None
         exact = self._referee.solve(posed)
         called_optimal = ran.answer.solver_status is SolverStatus.OPTIMAL
-        return refereed(posed, verdict, exact, gap if called_optimal else None), exact
+        return apply_referee(posed, verdict, exact, gap if called_optimal else None), exact
 
     def _instead(
         self, problem: AllocationProblem, posed: AllocationProblem, failed: Solution, exact: Solution | None
@@ -240,7 +239,7 @@ class MilpSolver:
             message = why if not answer.message else f"{answer.message}; {why}"
             return replace(answer, rejected=failed, message=message)
         if self._fallback == "keep":
-            return _kept(problem, failed, why)
+            return _keep_current(problem, failed, why)
         return replace(
             failed,
             counts=None,
@@ -253,7 +252,7 @@ class MilpSolver:
         )
 
     def _keep(self, problem: AllocationProblem, model: LinearModel | None, failed: Solution) -> None:
-        """Save what failed, where the user asked for it."""
+        """Save a failure, if the user asked for it."""
         if self._failures is not None:
             statuses = {
                 "process_status": failed.process_status.value,
@@ -266,7 +265,7 @@ class MilpSolver:
 
 
 def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> IsolatedAnswer:
-    """The answer to ``solved`` as one to ``model``: columns that were added to reformulate sets are left out."""
+    """Return the answer to ``solved`` as one to ``model``, without the columns added to reformulate sets."""
     answer = ran.answer
     if solved.n_columns == model.n_columns or answer is None or not isinstance(answer.x, np.ndarray):
         return ran
@@ -275,8 +274,8 @@ def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> I
     return replace(ran, answer=replace(answer, x=answer.x[: model.n_columns]))
 
 
-def _kept(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
-    """Let every job keep what it holds. A job that may not run on that (below its minimum, say) is worth nothing."""
+def _keep_current(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
+    """Return the answer that keeps all counts. A job that may not run on its own is worth nothing."""
     counts = problem.current.astype(np.int64, copy=True)
     fault = violation(problem, counts)
     width = problem.gain.shape[1]
@@ -317,18 +316,3 @@ def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float
         nodes=verdict.nodes,
         size=size,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _InProcess:
-    """The same as ``IsolatedBackend`` without a process: a crash is a crash."""
-
-    backend: Backend
-
-    def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
-        started = time.perf_counter()
-        kind, content = attempted(self.backend, model, options)
-        return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
-
-    def close(self) -> None:
-        """Nothing to release."""

@@ -155,18 +155,16 @@ class Compressed:
 
 
 def by_column(model: LinearModel) -> Compressed:
-    """``A`` column after column."""
-    return _compressed(model.entry_column, model.entry_row, model.entry_value, model.n_columns)
+    """Return ``A`` column after column."""
+    return _compress(model.entry_column, model.entry_row, model.entry_value, model.n_columns)
 
 
 def by_row(model: LinearModel) -> Compressed:
-    """``A`` row after row."""
-    return _compressed(model.entry_row, model.entry_column, model.entry_value, model.n_rows)
+    """Return ``A`` row after row."""
+    return _compress(model.entry_row, model.entry_column, model.entry_value, model.n_rows)
 
 
-def _compressed(
-    major: NDArray[np.int64], minor: NDArray[np.int64], value: NDArray[np.float64], size: int
-) -> Compressed:
+def _compress(major: NDArray[np.int64], minor: NDArray[np.int64], value: NDArray[np.float64], size: int) -> Compressed:
     order = np.argsort(major, kind="stable")
     start = np.zeros(size + 1, dtype=np.int32)
     np.cumsum(np.bincount(major, minlength=size), out=start[1:])

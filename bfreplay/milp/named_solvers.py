@@ -17,7 +17,7 @@ from bfreplay.milp.backends import BACKENDS, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
 from bfreplay.milp.milp_solver import Fallback, MilpSolver
-from bfreplay.milp.pairing import refused
+from bfreplay.milp.pairing import pairing_fault
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Solution
 from bfreplay.milp.solver import Solver
@@ -164,8 +164,10 @@ def _entry(formulations: Sequence[tuple[str, Formulation]], backend_name: str) -
     except BfreplayError as error:  # another package's may be broken: say so and list the others
         return SolverEntry(backend_name, problem=str(error).splitlines()[0])
     able = backend.capabilities
-    usable = [name for name, formulation in formulations if not refused(formulation, backend)]
-    more = [name for name, formulation in formulations if not refused(formulation, backend, reformulate_sets=True)]
+    usable = [name for name, formulation in formulations if not pairing_fault(formulation, backend)]
+    more = [
+        name for name, formulation in formulations if not pairing_fault(formulation, backend, reformulate_sets=True)
+    ]
     problem = why_not(backend) or (_failed_trial(backend_name, usable[-1]) if usable else "")
     return SolverEntry(
         name=backend_name,

@@ -14,7 +14,7 @@ MAX_TIME_LIMIT_S = 1e6
 """Eleven days: waiting times are counted in 32-bit milliseconds."""
 
 
-def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
+def pairing_fault(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
     """Return why ``backend`` cannot take the models of ``formulation``; empty when it can."""
     able = backend.capabilities
     if formulation.needs_sos and not able.sos and not reformulate_sets:
@@ -33,10 +33,7 @@ def refused(formulation: Formulation, backend: Backend, *, reformulate_sets: boo
 
 def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: int) -> None:
     """Raise ``InputError`` for an option of ``SolveOptions`` that is out of range."""
-    if not 0 < time_limit_s <= MAX_TIME_LIMIT_S:
-        raise InputError(
-            "the time limit is out of range", value=time_limit_s, expected=f"seconds > 0, up to {MAX_TIME_LIMIT_S:g}"
-        )
+    checks.number("time_limit_s", time_limit_s, above=0, most=MAX_TIME_LIMIT_S)
     if not 0 <= relative_gap < 1:
         raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
     checks.whole("threads", threads, 1)

@@ -77,7 +77,7 @@ class AllocationProblem:
         return self._value[0]
 
     def held_to_published_limit(self) -> AllocationProblem:
-        """The same decision under the published model's limit on changes as well; see ``published_change_limit``."""
+        """Return the same decision under the published model's limit as well; see ``published_change_limit``."""
         limit = published_change_limit(self.capacity)
         return replace(self, change_limit=limit if self.change_limit is None else min(limit, self.change_limit))
 
@@ -102,25 +102,19 @@ class AllocationProblem:
         if self.gain.ndim != 2 or self.gain.shape[0] != jobs:
             raise InputError("gain has the wrong shape", value=self.gain.shape, expected=f"({jobs}, K + 1)")
         checks = (
-            ("current", self.current < 0, self.current, ">= 0"),
-            ("min_nodes", self.min_nodes < 1, self.min_nodes, ">= 1"),
-            ("max_nodes", self.max_nodes < self.min_nodes, self.max_nodes, ">= min_nodes"),
-            ("max_nodes", self.max_nodes >= width, self.max_nodes, f"<= {width - 1}, the last column of gain"),
+            ("current", self.current < 0, ">= 0"),
+            ("min_nodes", self.min_nodes < 1, ">= 1"),
+            ("max_nodes", self.max_nodes < self.min_nodes, ">= min_nodes"),
+            ("max_nodes", self.max_nodes >= width, f"<= {width - 1}, the last column of gain"),
+            *(
+                (name, ~((loss >= 0) & np.isfinite(loss)), "a finite number >= 0")
+                for name, loss in (("scale_up_loss", self.scale_up_loss), ("scale_down_loss", self.scale_down_loss))
+            ),
         )
-        for name, bad, array, expected in checks:
+        for name, bad, expected in checks:
             if bad.any():
-                j = int(np.argmax(bad))
-                raise InputError(
-                    f"{name} of job {j} is out of range", column=name, value=int(array[j]), expected=expected
-                )
-        for name in ("scale_up_loss", "scale_down_loss"):
-            array = getattr(self, name)
-            bad = ~(np.isfinite(array) & (array >= 0))
-            if bad.any():
-                j = int(np.argmax(bad))
-                raise InputError(
-                    f"{name} of job {j} is negative or no number", column=name, value=float(array[j]), expected=">= 0"
-                )
+                j, value = int(np.argmax(bad)), getattr(self, name)[np.argmax(bad)].item()
+                raise InputError(f"{name} of job {j} is out of range", column=name, value=value, expected=expected)
         read = np.arange(width) <= self.max_nodes[:, None]
         if not np.isfinite(self.gain[read]).all():
             raise InputError("gain holds a number that is not finite", column="gain", expected="finite numbers")

@@ -94,7 +94,7 @@ class Solution:
     def without_answer(
         cls, solver: str, status: SolverStatus, message: str, build_s: float = 0.0, solve_s: float = 0.0
     ) -> Solution:
-        """There are no counts, for the reason in ``message``."""
+        """Return a solution without counts, for the reason in ``message``."""
         return cls(None, math.nan, math.inf, ProcessStatus.OK, status, Quality.NONE, solver, build_s, solve_s, message)
 
     @property

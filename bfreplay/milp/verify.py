@@ -45,7 +45,7 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
 
 
 def magnitude(problem: AllocationProblem) -> float:
-    """Largest amount that an allowed count is worth or loses: what answers are measured against.
+    """Return the largest amount that an allowed count is worth or loses, the scale of answers.
 
     Nothing that no answer can have counts: neither gains beyond the idle nodes nor losses of jobs that hold nothing.
     """
@@ -60,7 +60,7 @@ def magnitude(problem: AllocationProblem) -> float:
 
 
 def largest_coefficient(problem: AllocationProblem) -> float:
-    """Largest gain or loss of the problem, allowed or not: what a solver's own arithmetic is measured against.
+    """Return the largest gain or loss of the problem, allowed or not, the scale of a solver's arithmetic.
 
     A model may hold coefficients that no answer can use, and the objective that a solver reports is rounded like them.
     """

@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve requests until the end; return the exit code."""
     fd, parent = int(arguments[0]), int(arguments[1])
     _die_with_parent(fd, parent, by_kernel=arguments[2] == "1", scratch=arguments[3])
     connection = Connection(fd)
@@ -32,13 +32,13 @@ def main(arguments: list[str]) -> int:
         except BaseException as error:  # whatever a stranger's module raises on import, the parent shall read it
             connection.send(("failed", f"{type(error).__name__}: {error}"))
             return 1
-        from bfreplay.milp.backends import attempted
+        from bfreplay.milp.backends import try_to_solve
 
         if backend.capabilities.crash_isolated:
             _ask_kernel(0)
         connection.send(("ready",))
         while (request := connection.recv()) is not None:
-            connection.send(attempted(backend, *request))
+            connection.send(try_to_solve(backend, *request))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         shutil.rmtree(arguments[3], ignore_errors=True)
     return 0
@@ -62,7 +62,7 @@ def _backend(name: str, memory_limit_bytes: int | None) -> Any:
 
 
 def _die_with_parent(fd: int, parent: int, *, by_kernel: bool, scratch: str) -> None:
-    """Never outlive the parent, not even while a solver hangs, nor leave the folder of its temporary files.
+    """End this process with its parent, even while a solver hangs, and remove the folder of temporary files.
 
     A thread waits for the socket's other end to close and looks at the parent's id once a second (other children
     of the parent may keep the socket open). The kernel's own signal covers solvers that hold the interpreter lock,

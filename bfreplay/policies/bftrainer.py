@@ -92,7 +92,7 @@ class BFTrainerPolicy(Policy):
         objective: Objective | str | None = None,
         admission: bool = False,
     ) -> BFTrainerPolicy:
-        """All options matter."""
+        """Return the policy; all options matter."""
         return cls(t_fwd_s, solver, OWN if objective is None else objective, admission=admission)
 
     def check_types(self, type_names: Sequence[str]) -> None:
@@ -112,10 +112,10 @@ class BFTrainerPolicy(Policy):
         return self.forward_time.t_fwd_s if isinstance(self.forward_time, FixedForwardTime) else None
 
     def decide(self, state: PolicyState) -> Decision:
-        """Counts of the solver, or the current ones where it has none; 0 for jobs that are declined."""
+        """Return the counts of the solver, or the current ones if it has none; 0 for declined jobs."""
         if self._plans is None:
             return self._decide_on_all(state)
-        declined = self._plans.made(state, admits=True)[1]
+        declined = self._plans.plan_jobs(state, admits=True)[1]
         taken = np.setdiff1d(np.arange(state.n_jobs), list(declined))
         if not declined:
             return self._decide_on_all(state)
@@ -132,7 +132,7 @@ class BFTrainerPolicy(Policy):
         t_fwd_s = self.forward_time.seconds(state)
         solution = self.solver.solve(self.objective.problem(state, t_fwd_s))
         counts = state.current.copy() if solution.counts is None else solution.counts
-        self.forward_time.decided(state, counts)
+        self.forward_time.note_decision(state, counts)
         return Decision(counts, solution, t_fwd_s=t_fwd_s)
 
     def describe(self) -> dict[str, object]:

@@ -10,7 +10,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
-from bfreplay.policies.spec import TermSpec, parameters_of, parsed_alone, settings_of
+from bfreplay.policies.spec import TermSpec, parameters_of, parse_one, settings_of
 from bfreplay.registry import Registry, make_from_code, published_systems
 
 POLICIES = Registry(
@@ -57,7 +57,7 @@ def policy_of(
         There is no such policy; the message lists those there are. It has no such parameter. Or it takes no
         ``objective`` or ``round_s``, and one is given.
     """
-    part = policy_named(spec)
+    part = parse_policy(spec)
     factory = _class_of(part)
     chosen: Any = dict(_settings(part, factory))
     if objective is not None:
@@ -93,7 +93,7 @@ def capabilities_of(spec: str) -> PolicyCapabilities:
     InputError
         There is no such policy.
     """
-    return _class_of(policy_named(spec)).capabilities
+    return _class_of(parse_policy(spec)).capabilities
 
 
 def learns(spec: str) -> bool:
@@ -137,11 +137,11 @@ def policy_settings(spec: str) -> tuple[str, Mapping[str, object]]:
     InputError
         There is no such policy, or it has no such parameter.
     """
-    part = policy_named(spec)
+    part = parse_policy(spec)
     return part.name, _settings(part, _class_of(part))
 
 
-def policy_named(spec: str) -> TermSpec:
+def parse_policy(spec: str) -> TermSpec:
     """Name and parameters of a policy as a user wrote them.
 
     Raises
@@ -149,7 +149,7 @@ def policy_named(spec: str) -> TermSpec:
     InputError
         It is not ``NAME`` or ``NAME(key=value, ...)``.
     """
-    return parsed_alone(spec, "policy", _GRAMMAR, column="policy")
+    return parse_one(spec, "policy", _GRAMMAR, column="policy")
 
 
 def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
@@ -158,7 +158,7 @@ def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
 
 
 def _has_from_options(factory: type[Policy]) -> bool:
-    """Whether the policy is made by a ``from_options`` of its own, instead of by ``__init__`` with its parameters."""
+    """Return whether the policy has a ``from_options`` of its own; otherwise ``__init__`` takes its parameters."""
     return getattr(factory.from_options, "__func__", None) is not getattr(Policy.from_options, "__func__", None)
 
 

@@ -20,7 +20,7 @@ class EqualSharePolicy(Policy):
     capabilities = PolicyCapabilities(asks_solver=False)
 
     def decide(self, state: PolicyState) -> Decision:
-        """Shares, then the left-over."""
+        """Return the shares and the left-over nodes."""
         share = state.n_idle // state.n_jobs
         counts = np.where(share > state.min_nodes, np.minimum(share, state.max_nodes), 0).astype(np.int64)
         left = state.n_idle - int(counts.sum())

@@ -1,4 +1,4 @@
-"""How long a decision is expected to last: a fixed time, or one that is learnt from the events as they come."""
+"""Expected duration of a decision: a fixed time, or one that is learnt from the events as they come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bfreplay.policies.state import LONG_AGO_US, PolicyState
 
 
 class ForwardTime(Protocol):
-    """Says at each decision how long it is expected to last; it may learn from what it has seen so far.
+    """Expected duration of each decision, perhaps learnt from earlier ones.
 
     The same states and decisions give the same times. When the clock goes back another replay has begun: what was
     learnt is forgotten.
@@ -26,8 +26,8 @@ class ForwardTime(Protocol):
         """Forward-looking time of the decision on ``state``: seconds, finite and > 0."""
         ...
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """The jobs of ``state``, which ``seconds`` was asked about, hold ``counts`` (J,) from now on."""
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """Note that the jobs of ``state``, the argument of ``seconds``, hold ``counts`` (J,) from now on."""
         ...
 
     def describe(self) -> dict[str, object]:
@@ -40,12 +40,12 @@ class ForwardTime(Protocol):
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number of Python or numpy, and not a truth value."""
+    """Return whether it is a number of Python or numpy, and not a truth value."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def positive_seconds(t_fwd_s: float | str, expected: str, fix: str) -> float:
-    """A forward-looking time as a float; ``InputError``, which says what is ``expected``, for no positive number."""
+    """Return a forward-looking time as a float; ``InputError`` with ``expected`` unless it is a positive number."""
     seconds = float(t_fwd_s) if is_number(t_fwd_s) else math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise InputError(
@@ -56,7 +56,7 @@ def positive_seconds(t_fwd_s: float | str, expected: str, fix: str) -> float:
 
 
 class FixedForwardTime:
-    """The same for every decision.
+    """The same time for every decision.
 
     Parameters
     ----------
@@ -77,18 +77,18 @@ class FixedForwardTime:
         )  # fmt: skip
 
     def seconds(self, state: PolicyState) -> float:
-        """The one it is."""
+        """Return the fixed time."""
         return self.t_fwd_s
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """Nothing to learn."""
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """Do nothing: there is nothing to learn."""
 
     def describe(self) -> dict[str, object]:
         """Its name and the seconds."""
         return {"name": "fixed", "t_fwd_s": self.t_fwd_s}
 
     def close(self) -> None:
-        """Nothing to forget."""
+        """Do nothing: there is nothing to forget."""
 
 
 AUTO = "auto"
@@ -196,9 +196,9 @@ class AutoForwardTime:
             self._gained *= 1.0 - 1.0 / self.memory
             self._gained += gained
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """What the jobs hold tells, at the next decision, what they have lost since."""
-        self._shadows.decided(counts)
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """Note the counts, from which the next decision tells the nodes that were reclaimed in between."""
+        self._shadows.note_decision(counts)
 
     def describe(self) -> dict[str, object]:
         """Name and parameters."""
@@ -216,7 +216,7 @@ class AutoForwardTime:
 
 
 def forward_time_of(given: float | str | ForwardTime) -> ForwardTime:
-    """``given`` as a ``ForwardTime``: a number of seconds, the word 'auto', or an object that says.
+    """Return ``given`` as a ``ForwardTime``: a number of seconds, the word 'auto', or such an object.
 
     Raises
     ------

@@ -9,7 +9,9 @@ growing for.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +54,7 @@ class Futures:
 
 
 def last_pool_s(policy: str, t_fwd_s: float | str) -> float:
-    """``t_fwd_s`` of the policy of this name, checked.
+    """Return ``t_fwd_s`` of the policy of this name, checked.
 
     Raises
     ------
@@ -119,7 +121,7 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
 
 @compiled
 def _twin(jobs: JobTables, job: int) -> int:
-    """The first job that is like ``job`` in all that matters: in a campaign all jobs are."""
+    """Return the first job with the same curve, bounds and costs as ``job``: in a campaign all jobs have."""
     rate, min_nodes, max_nodes, scale_up_s, scale_down_s = jobs
     for j in range(job):
         is_like = (
@@ -137,21 +139,34 @@ def _twin(jobs: JobTables, job: int) -> int:
     return job
 
 
-class Decider:
-    """Decides by futures; keeps what a node is worth at each size of the pool as long as the jobs are the same."""
+class _AheadPolicy(Policy):
+    """Base of the two policies: it decides by what nodes are worth over the futures that it expects."""
 
-    def __init__(self, solver: Solver) -> None:
-        self._solver = solver
-        self._priced: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]] | None = None
+    capabilities = PolicyCapabilities(warm_up="look-ahead(events=1, futures=1)")
+    parameters: ClassVar[tuple[str, ...]]
+    """Parameters besides ``t_fwd_s`` and the solver."""
+
+    def __init__(self, t_fwd_s: float | str, solver: Solver | None) -> None:
+        self.t_fwd_s = last_pool_s(self.name, t_fwd_s)
+        self.solver: Solver = ExactSolver() if solver is None else solver
         self._prices = np.zeros(1)
+        self._forget()
 
-    def decide(self, state: PolicyState, futures: Futures) -> Decision:
-        """Counts of the solver, or the current ones where it has none."""
-        prices = self._prices_of(state)
+    def _forget(self) -> None:
+        """Forget the replay."""
+        self._priced: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    @abstractmethod
+    def futures_from(self, state: PolicyState) -> Futures:
+        """Return the futures to decide for."""
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Return the counts that are best on average over the expected futures."""
+        futures, prices = self.futures_from(state), self._prices_of(state)
         idle = np.minimum(futures.idle, prices.size - 1)  # more nodes than all jobs can use are free
         gain = values_ahead(state.tables, prices[idle], futures.seconds)
         rate_now = state.objective[np.arange(state.n_jobs), state.current]
-        solution = self._solver.solve(problem_from(state, gain, rate_now))
+        solution = self.solver.solve(problem_from(state, gain, rate_now))
         counts = solution.counts
         return Decision(state.current.copy() if counts is None else counts, solution)
 
@@ -166,14 +181,19 @@ class Decider:
             self._prices = node_prices(optima)
         return self._prices
 
+    def describe(self) -> dict[str, object]:
+        """Return parameters and solver."""
+        chosen = {name: getattr(self, name) for name in ("name", *self.parameters, "t_fwd_s")}
+        return {**chosen, "solver": self.solver.describe()}
+
     def close(self) -> None:
-        """Close the solver, forget the jobs."""
-        self._priced = None
-        self._solver.close()
+        """Close the solver, forget the replay."""
+        self._forget()
+        self.solver.close()
 
 
-class ForesightPolicy(Policy):
-    """Knows when the next ``events`` pool events come, and how many nodes are idle after each; not which nodes.
+class ForesightPolicy(_AheadPolicy):
+    """Policy that knows the times of the next ``events`` pool events and the number of idle nodes after each.
 
     It is no policy for a machine: it measures what a perfect forecast of so many events would be worth. After the last
     event that it sees it expects the pool to stay as it is for ``t_fwd_s``, or to the end of the window when no other
@@ -195,31 +215,29 @@ class ForesightPolicy(Policy):
     """
 
     name = "foresight"
-    capabilities = PolicyCapabilities(warm_up="look-ahead(events=1, futures=1)")
+    parameters = ("events",)
 
     def __init__(self, events: int = 10, t_fwd_s: float | str = defaults.T_FWD_S, solver: Solver | None = None) -> None:
         checks.whole("events", events, 0, 100_000)
         self.events = int(events)
-        self.t_fwd_s = last_pool_s(self.name, t_fwd_s)
-        self.solver: Solver = ExactSolver() if solver is None else solver
-        self._decider = Decider(self.solver)
+        super().__init__(t_fwd_s, solver)
+
+    def _forget(self) -> None:
+        super()._forget()
         self._known: PoolSeries | None = None
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, events: int = 10) -> ForesightPolicy:
-        """All options matter."""
+        """Return the policy; all options matter."""
         return cls(events, t_fwd_s, solver)
 
     def foresee(self, events: NodeEvents) -> None:
         """Learn the log that is about to be replayed."""
         self._known = observe(events).pool
 
-    def decide(self, state: PolicyState) -> Decision:
-        """Counts that are best for the events in sight."""
-        return self._decider.decide(state, self._in_sight(state.time_us))
-
-    def _in_sight(self, now_us: int) -> Futures:
-        known = self._known
+    def futures_from(self, state: PolicyState) -> Futures:
+        """Return the events in sight."""
+        known, now_us = self._known, state.time_us
         if known is None or self.events == 0:
             return Futures.none(self.t_fwd_s)
         first = int(np.searchsorted(known.time_us, now_us, side="right"))
@@ -230,20 +248,9 @@ class ForesightPolicy(Policy):
         idle = np.append(0, known.idle[first : first + self.events])
         return Futures(idle[None, :], seconds[None, :])
 
-    def describe(self) -> dict[str, object]:
-        """How far it sees, and its solver."""
-        return {
-            "name": self.name, "events": self.events, "t_fwd_s": self.t_fwd_s, "solver": self.solver.describe()
-        }  # fmt: skip
 
-    def close(self) -> None:
-        """Close the solver, forget the log."""
-        self._known = None
-        self._decider.close()
-
-
-class LookAheadPolicy(Policy):
-    """Looks ahead along what followed earlier pools of about the present size.
+class LookAheadPolicy(_AheadPolicy):
+    """Policy that expects what followed earlier pools of about the present size.
 
     Parameters
     ----------
@@ -266,7 +273,7 @@ class LookAheadPolicy(Policy):
     """
 
     name = "look-ahead"
-    capabilities = PolicyCapabilities(warm_up="look-ahead(events=1, futures=1)")
+    parameters = ("events", "futures", "memory")
 
     def __init__(
         self,
@@ -280,12 +287,10 @@ class LookAheadPolicy(Policy):
         checks.whole("futures", futures, 1, 1000)
         checks.whole("memory", memory, events + futures, 1_000_000)
         self.events, self.futures, self.memory = int(events), int(futures), int(memory)
-        self.t_fwd_s = last_pool_s(self.name, t_fwd_s)
-        self.solver: Solver = ExactSolver() if solver is None else solver
-        self._decider = Decider(self.solver)
-        self._forget()
+        super().__init__(t_fwd_s, solver)
 
     def _forget(self) -> None:
+        super()._forget()
         # twice the memory, so that old entries are moved out now and then instead of at every event
         self._time_us = np.zeros(2 * self.memory, np.int64)
         self._idle = np.zeros(2 * self.memory, np.int64)
@@ -296,13 +301,8 @@ class LookAheadPolicy(Policy):
     def from_options(
         cls, *, t_fwd_s: float | str, solver: Solver, events: int = 5, futures: int = 20, memory: int = 500
     ) -> LookAheadPolicy:
-        """All options matter."""
+        """Return the policy; all options matter."""
         return cls(events, futures, memory, t_fwd_s, solver)
-
-    def decide(self, state: PolicyState) -> Decision:
-        """Counts that are best on average over what followed before."""
-        self._remember(state)
-        return self._decider.decide(state, self._expected(state))
 
     def _remember(self, state: PolicyState) -> None:
         if state.time_us < self._last_us:
@@ -317,7 +317,9 @@ class LookAheadPolicy(Policy):
         self._time_us[self._n], self._idle[self._n] = state.time_us, state.n_idle
         self._n += 1
 
-    def _expected(self, state: PolicyState) -> Futures:
+    def futures_from(self, state: PolicyState) -> Futures:
+        """Return what followed earlier pools of about this size."""
+        self._remember(state)
         first = max(self._n - self.memory, 0)
         # a moment counts when all that follows it has been seen; the last entry is now
         last = self._n - 1 - self.events
@@ -331,15 +333,3 @@ class LookAheadPolicy(Policy):
         begins = self._time_us[path]
         tail = np.full((chosen.size, 1), self.t_fwd_s)
         return Futures(idle, np.concatenate([np.diff(begins, axis=1) * 1e-6, tail], axis=1))
-
-    def describe(self) -> dict[str, object]:
-        """Its parameters and solver."""
-        return {
-            "name": self.name, "events": self.events, "futures": self.futures, "memory": self.memory,
-            "t_fwd_s": self.t_fwd_s, "solver": self.solver.describe(),
-        }  # fmt: skip
-
-    def close(self) -> None:
-        """Close the solver, forget what was seen."""
-        self._forget()
-        self._decider.close()

@@ -1,4 +1,4 @@
-"""What a policy is, and what it answers."""
+"""Interface of policies, and their decisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Trigger(IntFlag):
-    """What happened at a decision point; several may happen at once."""
+    """Events at a decision point; several may happen at once."""
 
     NONE = 0
     POOL = 1  # nodes became idle or were reclaimed
@@ -62,7 +62,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What holds for the J jobs of a decision until the policy decides again.
+    """Rules for the J jobs of a decision until the policy decides again.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCapabilities:
-    """What a policy can do and what it needs, as data on its class: known before a policy is made.
+    """Abilities and needs of a policy, as data on its class: known before a policy is made.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class Policy(ABC):
         return job.seconds_alone(n_nodes)
 
     def __repr__(self) -> str:
-        words = [f"{key} {_shown(value)}" for key, value in self.describe().items() if key != "name"]
+        words = [f"{key} {_short_text(value)}" for key, value in self.describe().items() if key != "name"]
         return f"<{type(self).__name__}{': ' if words else ''}{', '.join(words)}>"
 
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
@@ -242,14 +242,14 @@ class Policy(ABC):
         return {"name": self.name}
 
     def summary(self) -> Mapping[str, object] | None:
-        """What the policy itself has counted, JSON-ready, for the run's record; ``None`` for nothing."""
+        """Return the policy's own counts, JSON-ready, for the run's record; ``None`` for nothing."""
         return None
 
     def close(self) -> None:  # noqa: B027
         """Release what the policy holds (worker processes); harmless when called twice."""
 
 
-def _shown(value: object) -> object:
+def _short_text(value: object) -> object:
     """Return what stands for a part of a policy's description: of a mapping its ``spec`` or ``name``."""
     if not isinstance(value, Mapping):
         return value

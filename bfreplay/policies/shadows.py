@@ -13,7 +13,7 @@ from bfreplay.policies.state import JobTables, PolicyState
 
 @compiled
 def _given_up(jobs: JobTables, counts: NDArray[np.int64], j: int) -> float:
-    """What job ``j`` makes now, and gives up per second while it rescales; 0 below its minimum."""
+    """Return the rate of job ``j`` now, which it gives up while it rescales; 0 below its minimum."""
     return charged_rate(jobs.rate[j, counts[j]], counts[j], jobs.min_nodes[j])
 
 
@@ -150,7 +150,7 @@ class Shadows:
         step(self._counts, self._candidates_s, self._held, lost, state.n_idle, jobs, self._charged, self._made)
         return gained - self._charged
 
-    def decided(self, counts: NDArray[np.int64]) -> None:
+    def note_decision(self, counts: NDArray[np.int64]) -> None:
         """The real jobs hold ``counts`` (J,) from now on."""
         self._held = np.array(counts, dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""How objectives, policies and generated workloads are written: ``0.7*throughput + 0.3*cost(price=0.4)``."""
+"""Syntax of objectives, policies and generated workloads: ``0.7*throughput + 0.3*cost(price=0.4)``."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class TermSpec:
         return text if self.weight is None else f"{_value_text(self.weight)}*{text}"
 
 
-def written(parts: tuple[TermSpec, ...]) -> str:
-    """The spec of ``parts``, which ``parsed`` reads back."""
+def write_spec(parts: tuple[TermSpec, ...]) -> str:
+    """The spec of ``parts``, which ``parse`` reads back."""
     return " + ".join(map(str, parts))
 
 
-def parsed(text: str) -> tuple[TermSpec, ...]:
+def parse(text: str) -> tuple[TermSpec, ...]:
     """Read the terms of an objective.
 
     Raises
@@ -65,7 +65,7 @@ def parsed(text: str) -> tuple[TermSpec, ...]:
     return _Reader(text).parts()
 
 
-def parsed_alone(text: str, kind: str, grammar: str, *, column: str | None = None, fix: str | None = None) -> TermSpec:
+def parse_one(text: str, kind: str, grammar: str, *, column: str | None = None, fix: str | None = None) -> TermSpec:
     """Read the one term, without a weight, that names a policy or the like.
 
     Parameters
@@ -85,7 +85,7 @@ def parsed_alone(text: str, kind: str, grammar: str, *, column: str | None = Non
     if not isinstance(text, str):
         raise InputError(f"a {kind} is named by a text", column=column, value=text, expected=grammar)
     try:
-        parts = parsed(text)
+        parts = parse(text)
     except InputError as error:  # the grammar is that of an objective, and so are its messages
         problem = error.problem.replace("the objective", f"the {kind}", 1)
         raise InputError(problem, column=error.column, value=text, expected=grammar, fix=fix) from error

@@ -1,4 +1,4 @@
-"""What a policy sees when it is asked."""
+"""State of a replay as a policy sees it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG_AGO_US: int = np.iinfo(np.int64).min
 
 
 class NodesSeen(Protocol):
-    """What a policy sees of the N nodes of the log and their T types."""
+    """The N nodes of the log and their T types, as a policy sees them."""
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -143,13 +143,13 @@ class PolicyState:
 
     @property
     def tables(self) -> JobTables:
-        """What compiled loops look up."""
+        """Tables for compiled loops."""
         costs = self.scale_up_cost_s, self.scale_down_cost_s
         return JobTables(self.objective, self.min_nodes, self.max_nodes, *costs)
 
 
 class JobTables(NamedTuple):
-    """What compiled loops look up of J jobs; as in a ``PolicyState``, whose ``objective`` the rate is."""
+    """Tables of J jobs for compiled loops; as in a ``PolicyState``, whose ``objective`` is the rate."""
 
     rate: NDArray[np.float64]  # (J, K + 1)
     min_nodes: NDArray[np.int64]  # (J,)

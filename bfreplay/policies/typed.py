@@ -29,7 +29,7 @@ from bfreplay.policies.policy import Decision, Placement
 from bfreplay.policies.state import NodesSeen, PolicyState
 
 
-def placed(nodes: NodesSeen, types: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def place_jobs(nodes: NodesSeen, types: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """Nodes of each job, last gained last.
 
     A job that stays on its type keeps the nodes it has, and gives back the ones it gained last first; one that moves
@@ -137,10 +137,10 @@ def check_objective(objective: Objective) -> None:
     if isinstance(objective, OwnObjective):
         return
     if not isinstance(objective, SeparableObjective):
-        raise _refused(objective.spec)
+        raise _refusal(objective.spec)
     for term in objective.terms:
         if term.function not in _RATES:
-            raise _refused(str(term.part))
+            raise _refusal(str(term.part))
 
 
 def _rates(state: PolicyState, by_type: NDArray[np.float64], objective: Objective) -> NDArray[np.float64]:
@@ -192,7 +192,7 @@ def _speed_up(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.fl
 _RATES: dict[object, RatesByType] = {own: _own, throughput: _throughput, speed_up: _speed_up}
 
 
-def _refused(spec: str) -> InputError:
+def _refusal(spec: str) -> InputError:
     return InputError(
         "the objective does not say what a job is worth on which node type", column="objective", value=spec,
         expected=f"with nodes of several types {', '.join(ON_TYPES)}, or a sum of them",
@@ -216,15 +216,15 @@ def typed_decision(state: PolicyState, forward_time: ForwardTime, objective: Obj
     counts, types = found.solution.counts, found.types
     if counts is None or types is None:
         counts, types = state.current.copy(), before
-    forward_time.decided(state, counts)
-    placement = Placement(placed(nodes, types, counts), restart_s=_restart_s(state, before, types, counts))
+    forward_time.note_decision(state, counts)
+    placement = Placement(place_jobs(nodes, types, counts), restart_s=_restart_s(state, before, types, counts))
     return Decision(counts, found.solution, t_fwd_s, placement)
 
 
 def _restart_s(
     state: PolicyState, before: NDArray[np.int64], types: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """What is still to be charged to jobs that move, in seconds of work at their new rates.
+    """Return the remaining charge to jobs that move, in seconds of work at their new rates.
 
     A move costs a scale-down and a scale-up at the rate before (``TypedProblem``); the replay itself charges what the
     count tells: one of the two, or none where it stays the same.

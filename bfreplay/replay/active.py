@@ -84,7 +84,7 @@ _FIRST_ROWS = 64
 
 @compiled
 def charged_us(sharing: int, since_us: int, until_us: int) -> int:
-    """How much of a span of time a job is charged for each of its nodes.
+    """Return the part of a span of time that a job is charged for each of its nodes.
 
     Of two that share, the first is charged the even microseconds and the second the odd ones: exact in whole numbers,
     and the same however a span is cut.
@@ -143,12 +143,12 @@ class ActiveJobs:
 
     @property
     def has_types(self) -> bool:
-        """Whether nodes are of several types."""
+        """True if nodes are of several types."""
         return len(self.type_names) > 1
 
     @property
     def is_full(self) -> bool:
-        """Whether no further job may be admitted."""
+        """True if no further job may be admitted."""
         return self.n >= self.limit
 
     def admit(self, index: int, job: ElasticJob, model: int, now_us: int, paused: np.void | None = None) -> None:
@@ -192,14 +192,14 @@ class ActiveJobs:
             self.records[row]["change_at"] = job.adaptation.next_change(float(self.records[row]["progress"]))
 
     def reach_batch_size(self, row: int, job: ElasticJob, samples: float) -> bool:
-        """Let the job in ``row`` train with the batch size at this progress; returns whether it is another one."""
+        """Let the job in ``row`` train with the batch size at this progress, and return whether that changes it."""
         if job.adaptation is None or self._keeps_batch_sizes:
             return False
         self.records[row]["change_at"] = job.adaptation.next_change(samples)
         return self.set_batch_size(row, job, job.adaptation.batch_size_at(samples))
 
     def set_batch_size(self, row: int, job: ElasticJob, batch_size: int) -> bool:
-        """Let the job in ``row`` train with another batch size from now on; returns whether it is another one."""
+        """Let the job in ``row`` train with this batch size from now on, and return whether that changes it."""
         if batch_size == self.records[row]["batch_size"]:
             return False
         self.records[row]["batch_size"] = batch_size
@@ -223,17 +223,17 @@ class ActiveJobs:
         if rows > have_rows or width > have_width:
             rows = have_rows if rows <= have_rows else min(self.limit, 2 * have_rows)
             width = max(width, have_width)
-            self.records = _grown(self.records, (rows,), 0)
-            self.throughput = _grown(self.throughput, (rows, width), 0.0)
-            self.objective = _grown(self.objective, (rows, width), 0.0)
+            self.records = _enlarge(self.records, (rows,), 0)
+            self.throughput = _enlarge(self.throughput, (rows, width), 0.0)
+            self.objective = _enlarge(self.objective, (rows, width), 0.0)
             if self.is_placed:
-                self.by_type = _grown(self.by_type, (rows, len(self.type_names), width), 0.0)
-            self.held = _grown(self.held, (rows, width), -1)
+                self.by_type = _enlarge(self.by_type, (rows, len(self.type_names), width), 0.0)
+            self.held = _enlarge(self.held, (rows, width), -1)
         if n_jobs > self.row_of_job.size:
-            self.row_of_job = _grown(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
+            self.row_of_job = _enlarge(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
 
     def remove(self, row: int) -> None:
-        """Take out the job in ``row``; those after it move up. Its nodes must have been freed before."""
+        """Remove the job in ``row``; later rows move up. Its nodes must have been freed before."""
         self.row_of_job[self.records[row]["job"]] = -1
         for array in (self.records, self.throughput, self.objective, self.held, self.by_type):
             array[row : self.n - 1] = array[row + 1 : self.n]
@@ -261,7 +261,7 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
     return record
 
 
-def _grown(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:
+def _enlarge(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:
     grown = np.full(shape, fill, dtype=array.dtype) if array.dtype.names is None else np.zeros(shape, array.dtype)
     grown[tuple(slice(0, size) for size in array.shape)] = array
     return grown

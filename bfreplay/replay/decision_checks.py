@@ -1,4 +1,4 @@
-"""Whether what a policy answers can be carried out: a stranger's policy may answer anything."""
+"""Checks that a policy's decision can be carried out: a policy of another package may return anything."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def answer_of(policy: Policy, state: PolicyState) -> Decision:
 
 
 def checked_answer(policy: Policy, answer: object) -> Decision:
-    """``answer``, if it is a decision and its parts are what they should be.
+    """Return ``answer`` if it is a decision with parts of the right types.
 
     Raises
     ------
@@ -62,11 +62,11 @@ def checked_answer(policy: Policy, answer: object) -> Decision:
 
 
 def why_infeasible(decision: Decision, state: PolicyState) -> str:
-    """What is wrong with a decision on ``state``, which names its nodes; empty when nothing is."""
+    """Return the fault of a decision on ``state``, which names its nodes; empty if it has none."""
     nodes, placement = state.nodes, decision.placement
     assert nodes is not None
     problem = _why_not_these_counts(decision, state)
-    if not problem and placement is None and (len(nodes.type_names) > 1 or _is_shared(state, nodes)):
+    if not problem and placement is None and (len(nodes.type_names) > 1 or _share_nodes(state, nodes)):
         problem = "counts without nodes, where nodes are of several types or shared"
     if not problem and decision.round is not None:
         problem = _why_not_until_then(decision.round, decision.counts, state)
@@ -95,8 +95,8 @@ def _why_not_these_counts(decision: Decision, state: PolicyState) -> str:
     return ""
 
 
-def _is_shared(state: PolicyState, nodes: NodesSeen) -> bool:
-    """Whether two jobs hold the same nodes now."""
+def _share_nodes(state: PolicyState, nodes: NodesSeen) -> bool:
+    """Return whether two jobs hold the same nodes now."""
     if state.colocation is None:
         return False
     held = np.concatenate([nodes.held(j) for j in range(state.n_jobs)])
@@ -104,7 +104,7 @@ def _is_shared(state: PolicyState, nodes: NodesSeen) -> bool:
 
 
 def _why_not_until_then(until: Round, counts: NDArray[np.int64], state: PolicyState) -> str:
-    """Of what holds until the policy is asked again."""
+    """Return the fault of the rules until the policy is asked again."""
     shape = (state.n_jobs,)
     if until.samples is not None and not _are_numbers(until.samples, np.inf, state):
         return "samples that are not one number >= 0 for each job"
@@ -162,7 +162,7 @@ def _why_not_these_nodes(counts: NDArray[np.int64], placement: Placement, state:
 
 
 def _why_not_partners(partner: NDArray[np.int64], assigned: Sequence[NDArray[np.int64]], state: PolicyState) -> str:
-    """What is wrong with the pairs that a policy made; empty when nothing is."""
+    """Return the fault of a policy's pairs; empty if there is none."""
     if (partner >= 0).any() and state.colocation is None:
         return "jobs that share nodes, and the jobs have no table of what they make together"
     for j in np.flatnonzero(partner >= 0).tolist():

@@ -1,4 +1,4 @@
-"""One row a decision, and the tally of what stands behind each."""
+"""Decision table, a row for each decision, and counts of decisions by kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRIGGER_WORDS = [
 
 
 class SlowestDecision(Part, frozen=True, kw_only=True):
-    """The decision that took longest, and on what it was made."""
+    """Slowest decision, with its time, pool and jobs."""
 
     decide_s: Amount
     time_us: TimeUs
@@ -30,7 +30,7 @@ class SlowestDecision(Part, frozen=True, kw_only=True):
 
 
 class Happened(NamedTuple):
-    """What came before a decision, at its instant."""
+    """Changes just before a decision, at its instant."""
 
     joined: int  # nodes that became idle
     left: int  # nodes reclaimed
@@ -39,7 +39,7 @@ class Happened(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a decision made of the jobs."""
+    """Effects of a decision on the jobs."""
 
     rate: float  # samples/s of all jobs
     rescale_cost: float  # samples charged
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """When and on what a decision was made."""
+    """Time, trigger and pool of a decision."""
 
     now_us: int
     trigger: Trigger
@@ -87,7 +87,7 @@ class DecisionLog:
     def write(
         self, at: Situation, happened: Happened, decision: Decision | None, decide_s: float, outcome: Outcome
     ) -> None:
-        """One decision; ``decision`` is ``None`` when the policy was not asked."""
+        """Write one decision; ``decision`` is ``None`` when the policy was not asked."""
         solution = None if decision is None else decision.solution
         if solution is None:
             verdict = self._without_solution(at, decision)
@@ -158,7 +158,7 @@ def kind_of(process: str, solver: str | None, quality: str, fell_back_from: str 
 
 
 def reason_of(failed: Solution) -> str:
-    """Why an answer was not used, in a word for a table."""
+    """Return why an answer was not used, in a word for a table."""
     if failed.process_status is not ProcessStatus.OK:
         return failed.process_status.value
     if failed.quality is Quality.WRONG:

@@ -1,4 +1,4 @@
-"""The loop: from instant to instant, nodes and jobs come and go, the policy decides, the ledger is kept."""
+"""Loop of a replay: from instant to instant, nodes and jobs come and go, the policy decides, the ledger is kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 
 
 _NO_ROUND = Round()
-_GO_ON, _PAUSED, _FINISHED = "go_on", "paused", "finished"
+_CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
 
 
 class Engine:
@@ -134,7 +134,7 @@ class Engine:
         self._now_us = now_us
 
     def _instant(self, now_us: int) -> None:
-        """All of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
+        """Handle all events of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
         trigger = Trigger.NONE
         happened = Happened(0, 0, 0, 0.0)
         has_events = self.timeline.next_us == now_us
@@ -170,7 +170,7 @@ class Engine:
     # -- nodes and jobs -----------------------------------------------------------------------------------
 
     def _reclaim(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> tuple[int, int, float]:
-        """Take back nodes; returns (nodes, jobs that held one, samples charged to these)."""
+        """Reclaim nodes; return (nodes, jobs that held one, samples charged to these)."""
         left, taken = self.pool.leave(node, state, now_us)
         if not taken:
             return left, 0, 0.0
@@ -194,7 +194,7 @@ class Engine:
         return self.active.n > 0 or self.feed.may_go_on
 
     def _complete(self, now_us: int) -> Trigger:
-        """Let jobs that have reached their target report and, when they are to, leave."""
+        """Let jobs that have reached their target report and, if they end or pause, leave."""
         records = self.active.records[: self.active.n]
         changed = Trigger.NONE
         if self.is_published:
@@ -211,7 +211,7 @@ class Engine:
             done = np.flatnonzero(is_done | (records["finish_us"] <= now_us))
             for row in done.tolist():
                 changed |= self._reach_batch_sizes(row)
-        leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _GO_ON]
+        leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _CONTINUE]
         for row, how in reversed(leaving):
             self._leave(row, how, now_us)
         if done.size and not leaving:  # no decision follows that would look ahead again
@@ -231,7 +231,7 @@ class Engine:
         return Trigger.BATCH_SIZE if self.active.reach_batch_size(row, job, reached) else Trigger.NONE
 
     def _report(self, row: int, now_us: int) -> str:
-        """A job has reached its target: tell its source. Returns what becomes of the job, a word of ``reports``."""
+        """Report a job that has reached its target to its source; return the verdict, a word of ``reports``."""
         record = self.active.records[row]
         index, samples = int(record["job"]), float(record["target"])
         job = self.feed.jobs[index]
@@ -239,11 +239,11 @@ class Engine:
         if self.feed.source is None or not (is_finished or samples in job.report_at_samples):
             if not is_finished:  # it has only changed its batch size
                 record["target"] = self.active.next_target(job, samples)
-            return _FINISHED if is_finished else _GO_ON
+            return _FINISHED if is_finished else _CONTINUE
         node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
         verdict = self.feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
-        self.outcomes.reported(index, verdict.score, now_us)
-        how = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _GO_ON)
+        self.outcomes.note_report(index, verdict.score, now_us)
+        how = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
         if not is_finished:
             record["target"] = self.active.next_target(job, samples)
         self._record_report(now_us, job.name, samples, verdict.score, how)
@@ -254,7 +254,7 @@ class Engine:
             self.run_tables.reports.append((now_us, name, samples, score, str(how)))
 
     def _leave(self, row: int, how: str, now_us: int) -> None:
-        """An active job gives its nodes back and goes: it is done, has to end, or pauses."""
+        """Free the nodes of an active job and remove it: it is done, has to end, or pauses."""
         active = self.active
         record = active.records[row]
         if how == _FINISHED:
@@ -273,7 +273,7 @@ class Engine:
             self.feed.pause(record.copy())
         else:
             self.outcomes.leave(record, how, now_us)
-            self.feed.left(int(record["job"]))
+            self.feed.note_departure(int(record["job"]))
             if self._tell_left is not None:
                 self._tell_left(int(record["job"]))
         active.remove(row)
@@ -316,7 +316,7 @@ class Engine:
         before = records["count"][: active.n].copy()
         decision: Decision | None = None
         decide_s = 0.0
-        if active.n and self.pool.n_idle and (is_seeding or self._is_asked(trigger)):
+        if active.n and self.pool.n_idle and (is_seeding or self._asks_policy(trigger)):
             started = perf_counter()
             state = self._state(now_us)
             if is_seeding:
@@ -354,7 +354,7 @@ class Engine:
                 self.outcomes.declined[self.feed.names[int(self.active.records[row]["job"])]] = reason
             self._leave(row, ending, now_us)
 
-    def _is_asked(self, trigger: Trigger) -> bool:
+    def _asks_policy(self, trigger: Trigger) -> bool:
         wakes_on = self.policy.wakes_on
         between_rounds = Trigger.ROUND in wakes_on and self._round_us == NEVER_US
         return bool(trigger & wakes_on) or between_rounds

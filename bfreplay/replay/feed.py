@@ -1,4 +1,4 @@
-"""Where jobs come from: a set that is known from the start, or a source that is asked as time goes on."""
+"""Supply of jobs: from a set that is known at the start, or from a source that is asked as time goes on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, 
 
 
 class Stop(NamedTuple):
-    """A job that its source wants to leave now."""
+    """Order of a source to stop a job."""
 
     job: int
     ending: Ending
@@ -28,7 +28,7 @@ class Stop(NamedTuple):
 
 
 class Feed:
-    """All jobs so far, in order of submission, and which of them wait to be admitted.
+    """All jobs so far, in order of submission, and the queue of waiting ones.
 
     Parameters
     ----------
@@ -63,21 +63,21 @@ class Feed:
 
     @property
     def next_us(self) -> int:
-        """When the first job in the queue was or will be submitted, or ``NEVER_US``."""
+        """Submit time of the first job in the queue, past or future; ``NEVER_US`` without one."""
         return self._queue[0][0] if self._queue else NEVER_US
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a job waits, or the source wants to be asked again."""
+        """True if a job waits, or the source wants to be asked again."""
         return bool(self._queue) or self.ask_us != NEVER_US
 
     def pop_due(self, now_us: int) -> tuple[int, np.void | None] | None:
-        """The next job to admit with the record it was paused with; ``None`` when none is due."""
+        """Return the next job to admit, with its record if it was paused; ``None`` when none is due."""
         if self.next_us > now_us:
             return None
         index = heapq.heappop(self._queue)[2]
         self._queued.discard(index)
-        self._drop_gone()
+        self._skip_departures()
         return index, self._paused.pop(index, None)
 
     def model_of(self, index: int) -> int:
@@ -91,20 +91,20 @@ class Feed:
         return self._models[model]
 
     def never_admitted(self) -> list[int]:
-        """Jobs that still wait for the first time."""
+        """Return the jobs that were never admitted."""
         return sorted(self._queued - self._paused.keys())
 
     @property
     def paused(self) -> dict[int, np.void]:
-        """Records of the jobs that are paused, or wait to go on."""
+        """Records of the jobs that are paused, or wait to be admitted again."""
         return self._paused
 
     def pause(self, record: np.void) -> None:
         """Keep a job's record until the source resumes it."""
         self._paused[int(record["job"])] = record
 
-    def left(self, index: int) -> None:
-        """A job has left for good."""
+    def note_departure(self, index: int) -> None:
+        """Note that a job has left for good."""
         self._gone.add(index)
 
     def _submit(self, job: ElasticJob) -> None:
@@ -119,7 +119,7 @@ class Feed:
         self._n_queued += 1
         self._queued.add(index)
 
-    def _drop_gone(self) -> None:
+    def _skip_departures(self) -> None:
         while self._queue and self._queue[0][2] in self._gone:
             heapq.heappop(self._queue)
 
@@ -128,18 +128,18 @@ class Feed:
     def begin(self, window_start_us: int, window_end_us: int) -> None:
         """Tell the source that a replay begins; it is asked at the window's start."""
         if self.source is not None:
-            self._guarded("begin", window_start_us, window_start_us, window_end_us)
+            self._call_source("begin", window_start_us, window_start_us, window_end_us)
             self.ask_us = window_start_us
 
     def tell(self, report: JobReport) -> Verdict:
-        """What the source says to a report.
+        """Report to the source and return its verdict.
 
         Raises
         ------
         InputError
             It raises an error, or answers something else than a verdict with a finite score.
         """
-        verdict = self._guarded("tell", report.time_us, report)
+        verdict = self._call_source("tell", report.time_us, report)
         self.ask_us = report.time_us  # it is asked once all reports of this instant are in
         if not isinstance(verdict, Verdict):
             raise self._bad(f"answered {type(verdict).__name__} to a report of job {report.job!r}", "a Verdict")
@@ -167,7 +167,7 @@ class Feed:
         InputError
             It raises an error, or gives orders that cannot be carried out.
         """
-        orders = self._guarded("ask", now_us, now_us)
+        orders = self._call_source("ask", now_us, now_us)
         if not isinstance(orders, Orders):
             raise self._bad(f"answered {type(orders).__name__} when asked", "Orders")
         for field, kind in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
@@ -181,9 +181,9 @@ class Feed:
             )
         self.ask_us = NEVER_US if again_us is None else int(again_us)
         stops = [self._stop(name, ending) for name, ending in orders.stop.items()]
-        self._drop_gone()
+        self._skip_departures()
         for name in orders.resume:
-            index = self._known(name, "resumes")
+            index = self._find_job(name, "resumes")
             if index not in self._paused or index in self._queued:
                 raise self._bad("resumes a job that is not paused", "the name of a paused job", name)
             self._enqueue(now_us, index)
@@ -193,7 +193,7 @@ class Feed:
         return stops
 
     def _stop(self, name: str, ending: Any) -> Stop:
-        index = self._known(name, "stops")
+        index = self._find_job(name, "stops")
         if not isinstance(ending, Ending):
             raise self._bad(f"stops job {name!r} in an unknown way", "an Ending", ending)
         is_active = index not in self._queued and index not in self._paused
@@ -202,7 +202,7 @@ class Feed:
             self._queued.discard(index)
         return Stop(index, ending, is_active, self._paused.pop(index, None))
 
-    def _known(self, name: str, verb: str) -> int:
+    def _find_job(self, name: str, verb: str) -> int:
         index = self._index_of.get(name)
         if index is None or index in self._gone:
             state = "does not know" if index is None else "is told has left"
@@ -220,7 +220,7 @@ class Feed:
             )
         refuse_other_types((job,), self._type_names)
 
-    def _guarded(self, method: str, now_us: int, *arguments: Any) -> Any:
+    def _call_source(self, method: str, now_us: int, *arguments: Any) -> Any:
         try:
             return getattr(self.source, method)(*arguments)
         except BfreplayError:

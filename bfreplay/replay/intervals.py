@@ -1,4 +1,4 @@
-"""Allocation intervals: who held how many nodes, and which, from when to when."""
+"""Allocation intervals of jobs and of nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Rows(NamedTuple):
 
     @classmethod
     def of(cls, n: int) -> _Rows:
-        """Room for ``n`` rows."""
+        """Return room for ``n`` rows."""
         return cls(
             np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64),
             np.empty(n, np.int16), np.empty(n, np.int8),
@@ -76,18 +76,18 @@ def _close_intervals(
 def charged_spans_us(
     sharing: NDArray[np.int64], since_us: NDArray[np.int64], until_us: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(A,) how much of each interval its job is charged for each of its nodes; ``active.charged_us`` of arrays."""
+    """Return the part of each interval that its job is charged for each node, (A,); ``active.charged_us`` of arrays."""
     first, second = until_us // 2 - since_us // 2, (until_us + 1) // 2 - (since_us + 1) // 2
     return np.where(sharing == FIRST, first, np.where(sharing == SECOND, second, until_us - since_us))
 
 
 def allocations_schema(shared: bool) -> pa.Schema:
-    """Of the table of a run; ``shared``: its jobs may share nodes."""
+    """Return the schema of a run's table; ``shared``: its jobs may share nodes."""
     return ALLOCATIONS.append(SHARED) if shared else ALLOCATIONS
 
 
 class AllocationTable:
-    """Who held how many nodes from when to when: a row when an interval of constant count ends.
+    """Allocations of jobs over time: a row when an interval of constant count ends.
 
     Node time is added up as jobs are charged for it: two that share nodes pay half of it each.
     """
@@ -124,7 +124,7 @@ class AllocationTable:
         return dict(zip(self._type_names.to_pylist(), self._node_us.tolist(), strict=True))
 
     def _reserve(self, n_active: int) -> None:
-        """Room for a chunk and the rows of one more instant."""
+        """Make room for a chunk and the rows of one more instant."""
         if self._used:
             self._flush()
         self._rows = _Rows.of(CHUNK_ROWS + 2 * n_active)
@@ -152,7 +152,7 @@ class AllocationTable:
 
 
 class NodeTable:
-    """Who held which node from when to when; optional, for pictures and checks."""
+    """Holders of each node over time; optional, for pictures and checks."""
 
     def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
         self._nodes = as_arrow(nodes, pa.string())

@@ -1,4 +1,4 @@
-"""What became of every job of the set, whether it ran or not."""
+"""Outcome of every job of the set, whether it ran or not."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Times(Part, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Times:
-        """Median and 95 % quantile, by linear interpolation; ``None`` of nothing."""
+        """Return median and 95 % quantile, by linear interpolation; ``None`` without values."""
         median, late = (float(np.percentile(seconds, share)) if seconds else None for share in (50, 95))
         return cls(n_jobs=len(seconds), median_s=median, p95_s=late)
 
 
 class JobTimes(Part, frozen=True, kw_only=True):
-    """How long jobs waited and took."""
+    """Waiting and completion times of jobs."""
 
     submit_to_start: Times
     submit_to_finish: Times
@@ -108,15 +108,15 @@ class JobOutcomes:
 
     @property
     def last_finish_us(self) -> int | None:
-        """When the last job left, finished or ended by its source.
+        """Time at which the last job left, finished or ended by its source.
 
         ``None`` while one is there or to come, and where one was declined: its work was not done.
         """
         all_left = sum(self.by_status[how] for how in ENDED if how != Ending.DECLINED) == len(self._jobs)
         return self._last_end_us if all_left and self.is_over else None
 
-    def reported(self, index: int, score: float | None, now_us: int) -> None:
-        """A job has reported to its source, which gave it a score or none."""
+    def note_report(self, index: int, score: float | None, now_us: int) -> None:
+        """Note the report of a job, with the score that its source gave it, if any."""
         number, last, best = self._scores.get(index, (0, None, None))
         if score is not None:
             last = float(score)
@@ -129,7 +129,7 @@ class JobOutcomes:
         return score != than and self._better(score, than) == score
 
     def leave(self, record: np.void, status: str, now_us: int) -> None:
-        """A job has done its work (``"finished"``), or its source has ended it (an ``Ending``)."""
+        """Note that a job has done its work (``"finished"``), or that its source has ended it (an ``Ending``)."""
         self._last_end_us = now_us
         self._enter(record, str(status), now_us)
         index = int(record["job"])
@@ -141,11 +141,11 @@ class JobOutcomes:
                 self._best_finished = (last, index)
 
     def interrupt(self, record: np.void, end_us: int, *, is_paused: bool = False) -> None:
-        """The window ends while a job is active, or paused."""
+        """Note that the window ends while a job is active, or paused."""
         self._enter(record, "paused" if is_paused else "running" if record["rate"] > 0 else "waiting", end_us)
 
     def never_admitted(self, index: int, now_us: int, ending: Ending | None = None) -> None:
-        """The window ends, or the source takes the job back, before it was admitted."""
+        """Note that the window ends, or the source withdraws the job, before it was admitted."""
         job = self._jobs[index]
         waiting = "queued" if job.submit_us <= now_us else "not_submitted"
         status = waiting if ending is None else ending.value
@@ -157,7 +157,7 @@ class JobOutcomes:
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, None, None, None, None if ending is None else now_us,
-            job.deadline_us, _deadline_met(job, None, now_us), job.weight, job.work_samples, *nothing,
+            job.deadline_us, _meets_deadline(job, None, now_us), job.weight, job.work_samples, *nothing,
             *self._of_reports(index), _params_text(job),
         )  # fmt: skip
 
@@ -182,7 +182,7 @@ class JobOutcomes:
         self._rows[index] = (
             job.name, job.model, status, job.submit_us, int(record["admitted_us"]),
             None if started == NEVER_US else started, finished_us, ended_us, job.deadline_us,
-            _deadline_met(job, finished_us, now_us), job.weight, job.work_samples, float(record["progress"]),
+            _meets_deadline(job, finished_us, now_us), job.weight, job.work_samples, float(record["progress"]),
             *node_time, float(record["rescale_paid"]), float(record["preempt_paid"]),
             *(int(record[name]) for name in ("n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions")),
             *self._of_reports(index), _params_text(job),
@@ -194,13 +194,13 @@ class JobOutcomes:
     def _count_deadline(self, index: int, finished_us: int | None, now_us: int, status: str) -> None:
         job = self._jobs[index]
         if job.deadline_us is not None and (self._measured is None or index in self._measured):
-            met = _deadline_met(job, finished_us, now_us)
+            met = _meets_deadline(job, finished_us, now_us)
             undecided = "void" if status in ENDED else "open"
             known = undecided if met is None else "met" if met else "missed"
             self.deadlines["declined" if status == Ending.DECLINED else known] += 1
 
     def times(self) -> JobTimes:
-        """From submission to first start and to finish, of the jobs that got there."""
+        """Return the times from submission to first start and to finish, of the jobs that got there."""
         return JobTimes(
             submit_to_start=Times.of(self._to_start_s), submit_to_finish=Times.of(list(self.jct_s.values()))
         )
@@ -224,7 +224,7 @@ class JobOutcomes:
         )
 
     def write(self, isolated_jct_s: Mapping[int, float] | None = None) -> None:
-        """Hand all rows to the table, with how long each job took under the isolated policy, where that is known."""
+        """Write all rows to the table, with the completion time of each job under the isolated policy, if known."""
         isolated_jct_s = isolated_jct_s or {}
         for index in range(len(self._jobs)):
             row = self._rows[index]  # every job has left, is interrupted, or was never admitted
@@ -235,7 +235,7 @@ def _params_text(job: ElasticJob) -> str | None:
     return json.dumps(dict(job.params), sort_keys=True, allow_nan=False) if job.params else None
 
 
-def _deadline_met(job: ElasticJob, finished_us: int | None, now_us: int) -> bool | None:
+def _meets_deadline(job: ElasticJob, finished_us: int | None, now_us: int) -> bool | None:
     if job.deadline_us is None:
         return None
     if finished_us is None:

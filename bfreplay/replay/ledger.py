@@ -57,19 +57,12 @@ class Ledger(Part, frozen=True, kw_only=True):
     node_hours: NodeHours = _NONE
 
     def __post_init__(self) -> None:
-        node_us = {
-            "idle": self.idle_node_us,
-            "useful": self.useful_node_us,
-            "rescaling": self.rescaling_node_us,
-            "preempted": self.preempted_node_us,
-            "unallocated": self.unallocated_node_us,
-            "stalled": self.stalled_node_us,
-        }
-        hours = NodeHours(**{name: each / US_PER_NODE_HOUR for name, each in node_us.items()})
+        names = NodeHours.__struct_fields__
+        hours = NodeHours(**{name: getattr(self, f"{name}_node_us") / US_PER_NODE_HOUR for name in names})
         msgspec.structs.force_setattr(self, "node_hours", hours)
 
     def close(self) -> None:
-        """Compare the sides.
+        """Check that the ledger closes.
 
         Raises
         ------
@@ -101,7 +94,7 @@ class Ledger(Part, frozen=True, kw_only=True):
                 raise LedgerError(f"{name} do not close: {one!r} against {other!r}; {self}")
 
     def close_idle_intervals(self, idle_node_us: int, held_node_us: int) -> None:
-        """Compare with all idle intervals together: their idle node time, and what jobs held of it.
+        """Check that it agrees with the idle intervals: their idle node time, and the part that jobs held.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The log as a sequence of instants, and the pool of idle nodes: who holds which, and how nodes are placed.
+"""Log as a sequence of instants, and pool of idle nodes: their holders, and their placement.
 
 A job keeps the nodes it has. It gives back the ones it gained last first. Free nodes are taken lowest node order
 first, jobs in order of admission.
@@ -20,7 +20,7 @@ from bfreplay.replay.pool_tables import count_interval, empty_bins
 
 
 class Timeline:
-    """Walks through the batches of a log, holding one of them in memory."""
+    """Instants of a log, of which one batch is in memory."""
 
     def __init__(self, events: NodeEvents) -> None:
         self._batches = events.batches()
@@ -45,7 +45,7 @@ class Timeline:
             self.next_us = NEVER_US
 
     def take(self) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-        """Nodes and their states after the events at ``next_us``; moves on to the next instant."""
+        """Return nodes and their states after the events at ``next_us``, and move on to the next instant."""
         start, stop = self._starts[self._position], self._starts[self._position + 1]
         rows = slice(start, stop)
         node, state = self._batch.node[rows], self._batch.state[rows]
@@ -73,7 +73,7 @@ _NODE = np.dtype(
 
 @compiled
 def _lose(row: int, k: int, records: NDArray[np.void], held: NDArray[np.int32]) -> None:
-    """Strike node ``k`` off those that a job holds."""
+    """Remove node ``k`` from the nodes of a job."""
     count = records[row]["count"]
     position = 0
     while held[row, position] != k:
@@ -105,7 +105,7 @@ class _Jobs(NamedTuple):
 def _leave(
     node: NDArray[np.int32], state: NDArray[np.int8], now_us: int, start_us: int, pool: _Nodes, jobs: _Jobs
 ) -> tuple[int, int, int]:
-    """Take back nodes that leave idle. Returns (nodes that left, those of them that a job held, idle time)."""
+    """Reclaim nodes that leave idle. Return (nodes that left, nodes of jobs among them, idle time)."""
     holder, nodes, bins = pool
     records, held, row_of_job, n_active = jobs
     for j in range(n_active):
@@ -189,7 +189,7 @@ def _place(
 
 @compiled
 def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int, bins: NDArray[np.void]) -> None:
-    """Count the idle intervals that last until now, and whose end nobody sees."""
+    """Count the idle intervals that last until now and are censored."""
     for k in range(holder.shape[0]):
         if holder[k] == NOT_IDLE:
             continue
@@ -242,7 +242,7 @@ class NodePool:
         return joined
 
     def place(self, counts: NDArray[np.int64], now_us: int) -> None:
-        """Realise ``counts`` by the placement rule."""
+        """Place ``counts`` by the placement rule."""
         _place(counts, now_us, self.active.records, self.active.held, self.holder, self._nodes)
 
     def assign(self, assigned: Sequence[NDArray[np.int64]], partner: NDArray[np.int64] | None, now_us: int) -> None:
@@ -270,7 +270,7 @@ class NodePool:
             records["node_type"][j] = self.node_type[nodes[0]]
 
     def release(self, row: int, now_us: int) -> None:
-        """Free the nodes of a job that gives all of them up; one that shared them has them for itself then."""
+        """Free all nodes of a job; a job that shared them then has them for itself."""
         self._free(row, now_us)
         self.active.records[row]["count"] = 0
 
@@ -301,7 +301,7 @@ class NodePool:
 
 
 class PoolView:
-    """What a policy may see of a pool (``policies.NodesSeen``), and nothing that it could change."""
+    """Read-only view of a pool for policies (``policies.NodesSeen``)."""
 
     __slots__ = ("_pool",)
 

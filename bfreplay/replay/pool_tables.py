@@ -1,4 +1,4 @@
-"""What became of the pool of idle nodes: how many there were over time, and the idle intervals by their length."""
+"""Tables of the pool: number of idle nodes over time, and idle intervals by their length."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CARRIED_US = 2**62
 
 
 def empty_bins() -> NDArray[np.void]:
-    """The bins of the idleness report's spectrum, all empty: ``(B,)`` of ``IDLE_INTERVAL_BIN``."""
+    """Return the empty bins of the idleness report's spectrum: ``(B,)`` of ``IDLE_INTERVAL_BIN``."""
     bins: NDArray[np.void] = np.zeros(SPECTRUM_OVER_US.size, dtype=IDLE_INTERVAL_BIN)
     bins["over_us"] = SPECTRUM_OVER_US
     return bins
@@ -106,7 +106,7 @@ class PoolTable(RowTable):
         self._last = -1
 
     def note(self, now_us: int, n_idle: int) -> None:
-        """The number after an instant at which nodes may have come or gone; times go up."""
+        """Note the number of idle nodes after an instant; times go up."""
         if n_idle == self._last:
             return
         self._last = n_idle

@@ -1,4 +1,4 @@
-"""How node time becomes samples: progress, what rescaling and preemption cost, and when a job is done.
+"""Progress of jobs from node time: samples, rescale and preemption costs, completion.
 
 Both semantics charge the same samples, by the rule in ``milp/charge_rule.py``. They differ in when: the continuous one
 keeps the charge as a debt that the job works off before its progress goes on, so progress never falls and every
@@ -20,7 +20,7 @@ from bfreplay.replay.active import NEVER_US, SECOND, charged_us
 
 
 class Semantics(StrEnum):
-    """Which clock the replay follows."""
+    """Clock of a replay."""
 
     CONTINUOUS = "continuous"  # jobs complete at their exact instant; arrivals and completions are decision points
     PUBLISHED = "published"  # the published program's: everything is noticed at the next pool event
@@ -32,7 +32,7 @@ _ROUNDING = 1e-11
 
 @compiled
 def _work_off(owed: float, made: float, rate: float, most_us: int) -> tuple[float, int]:
-    """Samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
+    """Return the samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
 
     ``rate`` is per microsecond that is charged: two jobs on the same nodes are charged half of the time each.
     """
@@ -216,7 +216,7 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
 
 
 def trim(record: np.void, is_published: bool) -> float:
-    """Cut the progress of a finished job down to its work; returns the samples cut.
+    """Cut the progress of a finished job down to its work, and return the samples cut.
 
     In continuous time a job completes on the microsecond at or after its last sample, so that less than a
     microsecond's samples are cut. Under the published clock it ended some time before it was noticed: that node time

@@ -1,4 +1,4 @@
-"""Everything a replay writes down, in memory or in a folder."""
+"""Tables of a replay, in memory or in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from bfreplay.replay.tables import (
     REPORTS,
     TIMINGS,
     MemorySink,
-    NoSink,
     ParquetSink,
     RowTable,
     TableSink,
@@ -52,7 +51,7 @@ class RunTables:
         type_names: Sequence[str] = (ANY_TYPE,),
         shared: bool = False,
     ) -> RunTables:
-        """Tables in ``folder`` (Parquet, written as the run goes on), or in memory without one."""
+        """Return tables in ``folder`` (Parquet, written as the run goes on), or in memory without one."""
 
         def sink(name: str, schema: pa.Schema) -> TableSink:
             return MemorySink(schema) if folder is None else ParquetSink(folder / f"{name}.parquet", schema)
@@ -68,8 +67,8 @@ class RunTables:
 
     @classmethod
     def nowhere(cls, type_names: Sequence[str] = (ANY_TYPE,)) -> RunTables:
-        """Keeps the totals that the ledger needs and no row; ``type_names`` are those of the log."""
-        return cls._with(lambda name, schema: NoSink(), type_names)
+        """Return tables that keep only the totals for the ledger; ``type_names`` of the log."""
+        return cls._with(lambda name, schema: TableSink(), type_names)
 
     @classmethod
     def _with(
@@ -96,6 +95,6 @@ class RunTables:
         return sum(table.write_s for table in self._tables().values())
 
     def close(self) -> dict[str, pa.Table]:
-        """Finish every table; those in memory are returned by name."""
+        """Finish every table, and return those in memory by name."""
         closed = {name: table.close() for name, table in self._tables().items()}
         return {name: table for name, table in closed.items() if table is not None}

@@ -1,4 +1,4 @@
-"""What a replay needs to know beside its log, its jobs and its policy."""
+"""Settings of a replay besides its log, jobs and policy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def random_seed_map(state: PolicyState, free: NDArray[np.int64], rng: np.random.
 
 
 def charge_first_map(records: NDArray[np.void]) -> float:
-    """Charge every job of the first map as if it had grown to it from the same rate; returns the samples."""
+    """Charge every job of the first map for a scale-up from the same rate, and return the samples."""
     cost: NDArray[np.float64] = scale_up_cost(records["rate"], records["scale_up_cost_s"])
     records["rescale_cost"] = cost
     records["rescale_debt"] = cost
@@ -92,18 +92,15 @@ class ReplaySettings:
             )  # fmt: skip
         for name, price in self.prices.items():
             checks.number(f"price of {name}", price, above=0)
-        try:
-            object.__setattr__(self, "semantics", Semantics(self.semantics))
-        except ValueError as error:
-            words = " or ".join(repr(word.value) for word in Semantics)
-            raise InputError("unknown semantics", column="semantics", value=self.semantics, expected=words) from error
+        semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
+        object.__setattr__(self, "semantics", Semantics(semantics))
 
     def price_of(self, node_type: str) -> float | None:
-        """Dollars of a node-hour; ``None`` where nobody said."""
+        """Return the dollars of a node-hour; ``None`` if unknown."""
         return self.prices.get(node_type, defaults.NODE_PRICES.get(node_type))
 
     def to_config(self, node_types: Iterable[str]) -> dict[str, Any]:
-        """Settings as the record of a run keeps them, with the known prices of the log's node types."""
+        """Return the settings as the record of a run keeps them, with the known prices of the log's node types."""
         config = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "seed_map"}
         prices = {name: float(price) for name in node_types if (price := self.price_of(name)) is not None}
         return config | {"prices": prices}

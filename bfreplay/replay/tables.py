@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +26,7 @@ class Column(NamedTuple):
 
 
 def schema_from(columns: Sequence[Column]) -> pa.Schema:
-    """The schema of a table with these columns."""
+    """Return the schema of a table with these columns."""
     return pa.schema([(column.name, column.type) for column in columns])
 
 
@@ -136,7 +136,7 @@ REPORT_COLUMNS = (
     Column("score", pa.float64(), "the trial's metric there; empty where the source gave none"),
     Column(
         "verdict", WORD,
-        "`go_on`; `paused` (gives its nodes up, keeps its progress); `finished`; `pruned`, `failed`, `stopped`",
+        "`continue`; `paused` (gives its nodes up, keeps its progress); `finished`; `pruned`, `failed`, `stopped`",
     ),
 )  # fmt: skip
 DECISIONS = schema_from(DECISION_COLUMNS)
@@ -145,19 +145,18 @@ REPORTS = schema_from(REPORT_COLUMNS)
 TIMINGS = pa.schema([("time", TIME), ("build_s", pa.float64()), ("solve_s", pa.float64()), ("decide_s", pa.float64())])
 
 
-class TableSink(Protocol):
-    """Where a table goes, chunk by chunk."""
+class TableSink:
+    """Destination of a table, chunk by chunk; this one discards rows, for replays of which only the totals matter."""
 
     def write(self, table: pa.Table) -> None:
         """Append rows."""
-        ...
 
     def close(self) -> pa.Table | None:
         """Finish; a sink in memory returns the whole table."""
-        ...
+        return None
 
 
-class ParquetSink:
+class ParquetSink(TableSink):
     """A Parquet file that grows chunk by chunk."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -172,7 +171,7 @@ class ParquetSink:
         self._writer.close()
 
 
-class MemorySink:
+class MemorySink(TableSink):
     """A table in memory."""
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -184,18 +183,8 @@ class MemorySink:
         self._chunks.append(table)
 
     def close(self) -> pa.Table:
-        """The whole table."""
+        """Return the whole table."""
         return pa.concat_tables([pa.Table.from_batches([], self._schema), *self._chunks]).unify_dictionaries()
-
-
-class NoSink:
-    """Throws rows away: for replays of which only the totals matter."""
-
-    def write(self, table: pa.Table) -> None:
-        """Take and forget."""
-
-    def close(self) -> None:
-        """Nothing to finish."""
 
 
 class RowTable:
@@ -210,7 +199,7 @@ class RowTable:
         self._columns: list[list[Any]] = [[] for _ in schema]
 
     def append(self, row: Sequence[Any]) -> None:
-        """One row, in the order of the schema."""
+        """Append a row, in the order of the schema."""
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
         self.n_rows += 1

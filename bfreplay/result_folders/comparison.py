@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from bfreplay.result_folders.reading import Result, frame_of
-from bfreplay.result_folders.records import (
-    COMPARISON,
-    Amount,
-    Count,
-    JsonObject,
-    Part,
-    ResultKind,
-    ResultRecord,
-    TimeUs,
-)
+from bfreplay.result_folders.records import COMPARISON, Amount, Count, JsonObject, Part, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -319,8 +310,8 @@ class RunComparison(Result[ComparisonRecord]):
     but for ``session`` in the record.
     """
 
-    kind: ClassVar[ResultKind] = COMPARISON
-    record_type: ClassVar[type[ComparisonRecord]] = ComparisonRecord
+    kind = COMPARISON
+    record_type = ComparisonRecord
 
     def __repr__(self) -> str:
         return f"<RunComparison: {' '.join(self.answers)}>"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bfreplay.result_folders.reading import Result, frame_of
-from bfreplay.result_folders.records import LAB, Amount, Count, JsonObject, Part, ResultKind, ResultRecord, TimeUs
+from bfreplay.result_folders.records import LAB, Amount, Count, JsonObject, Part, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,8 +161,8 @@ class LabResult(Result[LabRecord]):
     inputs and seed; the other tables hold measurements.
     """
 
-    kind: ClassVar[ResultKind] = LAB
-    record_type: ClassVar[type[LabRecord]] = LabRecord
+    kind = LAB
+    record_type = LabRecord
 
     def __repr__(self) -> str:
         taken, pairs = self.record.sampling.taken, len(self.record.pairs)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bfreplay import checks
 from bfreplay.result_folders.reading import Result
-from bfreplay.result_folders.records import TUNING, Amount, Count, JsonObject, Part, ResultKind, ResultRecord, TimeUs
+from bfreplay.result_folders.records import TUNING, Amount, Count, JsonObject, Part, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,8 +185,8 @@ class TuningRecord(ResultRecord, frozen=True, kw_only=True):
 class Tuning(Result[TuningRecord]):
     """A recommendation; the runs behind it are in the subfolder ``sweep``."""
 
-    kind: ClassVar[ResultKind] = TUNING
-    record_type: ClassVar[type[TuningRecord]] = TuningRecord
+    kind = TUNING
+    record_type = TuningRecord
 
     def __repr__(self) -> str:
         return f"<Tuning: {self.answer[0]}>"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bfreplay.errors import BfreplayError, InputError, OutputExistsError
+from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.files.decision_json import write_decision
 from bfreplay.milp.files.models import file_stem, write_lp, write_mps
 from bfreplay.milp.formulations import Formulation, formulation_of
-from bfreplay.milp.formulations.formulation import FormulationError, built
+from bfreplay.milp.formulations.formulation import FormulationError, build_model
 from bfreplay.outputs import make_folder, remove_empty, written_whole
+from bfreplay.result_folders.writing import existing
 from bfreplay.runs.saved_decisions import RecordedDecision
 
 
@@ -40,16 +41,11 @@ def check_export(
         raise InputError("two formulations would have the same file", column="formulation", value=twice,
                          expected="formulations of different names")  # fmt: skip
     if out.exists() and not out.is_dir():
-        raise OutputExistsError(
-            f"there is a file where the output folder should be\n  file:     {out}\n  fix:      choose another --out"
-        )
+        raise existing("there is a file where the output folder should be", out, "choose another --out")
     for index in indices:
         for file in decision_files(out, index, made):
             if file.exists() and not overwrite:
-                raise OutputExistsError(
-                    f"the file exists already\n  file:     {file}\n"
-                    "  fix:      choose another --out, or add --force to replace it"
-                )
+                raise existing("the file exists already", file, "choose another --out, or add --force to replace it")
     return made
 
 
@@ -103,7 +99,7 @@ def export_decisions(
                 write_decision(decision.problem, next(places), decision.about)
                 for formulation in made:
                     try:
-                        model = built(formulation, decision.problem)
+                        model = build_model(formulation, decision.problem)
                     except FormulationError as error:
                         raise BfreplayError(f"{error}\n  decision: {decision.index}") from error
                     write_mps(model, next(places))

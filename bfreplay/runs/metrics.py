@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import ROUND_FLOOR, Context
-from typing import Any, Literal, NamedTuple
+from operator import attrgetter
+from typing import Any, Literal
 
 import numpy as np
 
 from bfreplay.datasets.times import EPOCH
 from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.replay.ledger import NodeHours
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY, plans_of, rounds_of
 from bfreplay.wording import amount, duration, percent, signed_amount
@@ -61,13 +63,6 @@ HELD_NOTHING_MADE = "held, nothing made"
 Of = Callable[[RunResult], Any]
 
 
-class InSweep(NamedTuple):
-    """Heading of a metric in the text of a sweep, and the runs that have it: on a log or on a cluster."""
-
-    title: str
-    runs_of: Literal["log", "cluster"] = "log"
-
-
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One number or name of a run.
@@ -80,12 +75,13 @@ class Metric:
         Description; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
     kind
         Format of the value.
-    of
-        Value for a run; ``None`` for none.
+    value
+        Value for a run (``None`` for none), or path of an entry of its summary, such as ``bound.share``. Of a time at
+        such a path, a metric in seconds is the time from the start of the window.
     column
         Name of its column in tables and comparisons, with the unit; empty for none.
-    in_sweep
-        ``None`` if the text of a sweep does not print it.
+    on_log, on_cluster
+        Heading in texts of sweeps with runs on a log, or on a cluster; empty if these do not print it.
     is_tabled
         True if the table of a sweep has the column.
     total
@@ -95,11 +91,21 @@ class Metric:
     key: str
     words: str
     kind: Kind
-    of: Of
+    value: Of | str
     column: str = ""
-    in_sweep: InSweep | None = None
+    on_log: str = ""
+    on_cluster: str = ""
     is_tabled: bool = True
     total: str = ""
+
+    def of(self, run: RunResult) -> Any:
+        """Return the value for a run; ``None`` for none, or where a part of the path is ``None``."""
+        if not isinstance(self.value, str):
+            return self.value(run)
+        found: Any = run.summary
+        for name in self.value.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+        return run.record.config.after_s(found) if self.kind == "seconds" and self.value.endswith("_us") else found
 
     def words_for(self, run: RunResult | None = None) -> str:
         """Return the description, for this run or in general."""
@@ -125,16 +131,18 @@ def _over(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
+def _of_idle(hours_of: Callable[[NodeHours], float]) -> Of:
+    """Return the share of the idle node-hours."""
+    return lambda run: _over(hours_of(run.summary.ledger.node_hours), run.summary.ledger.node_hours.idle)
+
+
 def _node_hours(label: str, words: str, total: str = "") -> tuple[Metric, Metric]:
     """Return the metrics of one label of the ledger: node-hours, and their share of the idle node-hours."""
-    hours = _of(f"ledger.node_hours.{label}")
+    path, column, share = f"ledger.node_hours.{label}", f"{label}_node_hours", _of_idle(attrgetter(label))
     return (
-        Metric(f"node_hours.{label}", f"node-hours {words}", "amount", hours, f"{label}_node_hours", total=total),
-        Metric(
-            f"share.{label}", f"share of the idle node-hours {words}", "percent",
-            lambda run: _over(hours(run), run.summary.ledger.node_hours.idle),
-        ),
-    )  # fmt: skip
+        Metric(f"node_hours.{label}", f"node-hours {words}", "amount", path, column, total=total),
+        Metric(f"share.{label}", f"share of the idle node-hours {words}", "percent", share),
+    )
 
 
 def idle_until_done_us(run: RunResult) -> int | None:
@@ -152,27 +160,12 @@ def _useful_share_until_done(run: RunResult) -> float | None:
     return None if idle_us is None else _over(run.summary.ledger.useful_node_us, idle_us)
 
 
-def _held(run: RunResult) -> float:
-    hours = run.summary.ledger.node_hours
+def _held_hours(hours: NodeHours) -> float:
     return hours.idle - hours.unallocated
 
 
-def _of(path: str) -> Of:
-    """Read an entry of the summary, such as ``bound.share``; ``None`` where a part of the path is ``None``."""
-
-    def value(run: RunResult) -> Any:
-        found: Any = run.summary
-        for name in path.split("."):
-            found = getattr(found, name, None)
-        return found
-
-    return value
-
-
-def _after_s(path: str) -> Of:
-    """Seconds from the start of the window to a time of the summary."""
-    time_us = _of(path)
-    return lambda run: run.record.config.after_s(time_us(run))
+def _plans(k: int) -> Of:
+    return lambda run: None if (plans := plans_of(run.record)) is None else plans[k]
 
 
 def _rounds(name: str) -> Of:
@@ -185,10 +178,10 @@ def _status(status: str) -> Metric:
 
 
 def _times(name: str, words: str) -> tuple[Metric, Metric]:
-    median_s, p95_s = _of(f"job_times.{name}.median_s"), _of(f"job_times.{name}.p95_s")
+    path = f"job_times.{name}"
     return (
-        Metric(f"{name}.median_s", f"submit to {words}, median", "seconds", median_s, f"median_{name}_s"),
-        Metric(f"{name}.p95_s", f"submit to {words}, 95 % within", "seconds", p95_s),
+        Metric(f"{name}.median_s", f"submit to {words}, median", "seconds", f"{path}.median_s", f"median_{name}_s"),
+        Metric(f"{name}.p95_s", f"submit to {words}, 95 % within", "seconds", f"{path}.p95_s"),
     )
 
 
@@ -240,18 +233,18 @@ def _of_run(run: RunResult) -> dict[str, str]:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("window.duration_s", "length of the window", "seconds", _of("duration_s"), "duration_s"),
+    Metric("window.duration_s", "length of the window", "seconds", "duration_s", "duration_s"),
     Metric("nodes", "nodes of the machine", "count", lambda run: run.record.inputs.events.n_nodes),
-    Metric("idle.node_hours", "idle node-hours", "amount", _of("ledger.node_hours.idle"), "idle_node_hours"),
-    Metric("idle.mean_nodes", "idle nodes on average", "amount", _of("equivalent_nodes"), "equivalent_nodes"),
-    Metric("idle.most_nodes", "most nodes idle at once", "count", _of("most_idle_nodes")),
+    Metric("idle.node_hours", "idle node-hours", "amount", "ledger.node_hours.idle", "idle_node_hours"),
+    Metric("idle.mean_nodes", "idle nodes on average", "amount", "equivalent_nodes", "equivalent_nodes"),
+    Metric("idle.most_nodes", "most nodes idle at once", "count", "most_idle_nodes"),
     Metric(
         "pool_events", "times at which nodes became idle or were reclaimed", "count",
-        _of("n_pool_events"), "n_pool_events",
+        "n_pool_events", "n_pool_events",
     ),
     Metric(
-        "", "node-hours on which a job worked", "amount", _of("ledger.node_hours.used"),
-        "used_node_hours", is_tabled=False, total="node-hours used",
+        "", "node-hours on which a job worked", "amount",
+        "ledger.node_hours.used", "used_node_hours", is_tabled=False, total="node-hours used",
     ),
     *_node_hours("useful", "useful", "node-hours useful"),
     *_node_hours("rescaling", "rescaling", "node-hours of rescaling"),
@@ -260,78 +253,58 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("stalled", f"stalled: {HELD_NOTHING_MADE}", f"node-hours stalled: {HELD_NOTHING_MADE}"),
     Metric(
         "share.overhead", "share of the idle node-hours rescaling or preempted", "percent",
-        lambda run: _over(
-            run.summary.ledger.node_hours.rescaling + run.summary.ledger.node_hours.preempted,
-            run.summary.ledger.node_hours.idle,
-        ),
+        _of_idle(lambda hours: hours.rescaling + hours.preempted),
     ),
     Metric(
         "share.until_done", "share of the node-hours idle until all jobs were done, useful", "percent",
         _useful_share_until_done,
     ),
-    Metric("node_hours.held", "node-hours held by jobs", "amount", _held),
     Metric(
-        "share.held", "share of the idle node-hours held by jobs", "percent",
-        lambda run: _over(_held(run), run.summary.ledger.node_hours.idle),
+        "node_hours.held", "node-hours held by jobs", "amount", lambda run: _held_hours(run.summary.ledger.node_hours)
     ),
+    Metric("share.held", "share of the idle node-hours held by jobs", "percent", _of_idle(_held_hours)),
     Metric(
         "", "samples that the allocated nodes could have made", "samples",
         lambda run: _over(run.summary.ledger.gross_samples, run.summary.ledger.node_hours.used) or 0.0,
         "gross_samples_per_used_node_hour", is_tabled=False, total="samples made per used node-hour",
     ),
+    Metric("samples", "samples processed", "samples", "ledger.samples", "samples", on_log="samples", total="samples"),
     Metric(
-        "samples", "samples processed", "samples", _of("ledger.samples"), "samples",
-        InSweep("samples"), total="samples",
+        "samples.rescaling", "samples lost to rescaling", "samples",
+        "ledger.rescale_samples", "rescale_samples", is_tabled=False, total="samples that rescaling cost",
     ),
     Metric(
-        "samples.rescaling", "samples lost to rescaling", "samples", _of("ledger.rescale_samples"),
-        "rescale_samples", is_tabled=False, total="samples that rescaling cost",
-    ),
-    Metric(
-        "samples.preemption", "samples lost to preemption", "samples", _of("ledger.preemption_samples"),
-        "preemption_samples", is_tabled=False, total="samples that preemption cost",
+        "samples.preemption", "samples lost to preemption", "samples",
+        "ledger.preemption_samples", "preemption_samples", is_tabled=False, total="samples that preemption cost",
     ),
     Metric(
         "dedicated.samples", "samples on as many dedicated nodes{others}", "samples",
-        _of("efficiency.dedicated_samples"), "dedicated_samples",
+        "efficiency.dedicated_samples", "dedicated_samples",
     ),
+    Metric("u", "U: samples over those on as many dedicated nodes", "ratio", "efficiency.u", "u", on_log="U"),
+    Metric("bound.samples", "upper bound on the samples", "samples", "bound.samples", "bound_samples"),
     Metric(
-        "u", "U: samples over those on as many dedicated nodes", "ratio", _of("efficiency.u"), "u",
-        InSweep("U"),
+        "bound.share", "share of the upper bound, at least", "at-least",
+        "bound.share", "share_of_bound", on_log="of the bound",
     ),
-    Metric("bound.samples", "upper bound on the samples", "samples", _of("bound.samples"), "bound_samples"),
-    Metric(
-        "bound.share", "share of the upper bound, at least", "at-least", _of("bound.share"),
-        "share_of_bound", InSweep("of the bound"),
-    ),
-    Metric(
-        "done_s", "until all jobs were done", "seconds", _after_s("last_finish_us"), "done_s",
-        InSweep("last finish"),
-    ),
+    Metric("done_s", "until all jobs were done", "seconds", "last_finish_us", "done_s", on_log="last finish"),
     Metric(
         "dedicated.done_s", "until all jobs were done on as many dedicated nodes{others}", "seconds",
-        _after_s("efficiency.dedicated_last_finish_us"),
+        "efficiency.dedicated_last_finish_us",
     ),
+    Metric("bound.done_s", "lower bound on the time until all jobs are done", "seconds", "bound.earliest_finish_us"),
+    Metric("", "end of the last job", "time", "last_finish_us", "last_finish"),
     Metric(
-        "bound.done_s", "lower bound on the time until all jobs are done", "seconds",
-        _after_s("bound.earliest_finish_us"),
+        "learning.lost", "share of the samples lost to learning the curves", "percent",
+        "learning.lost", "learning_lost",
     ),
-    Metric("", "end of the last job", "time", _of("last_finish_us"), "last_finish"),
-    Metric(
-        "learning.lost", "share of the samples lost to learning the curves", "percent", _of("learning.lost"),
-        "learning_lost",
-    ),
-    Metric("known.samples", "samples with known curves", "samples", _of("learning.known_samples")),
-    Metric(
-        "known.done_s", "until all jobs were done with known curves", "seconds",
-        _after_s("learning.known_last_finish_us"),
-    ),
+    Metric("known.samples", "samples with known curves", "samples", "learning.known_samples"),
+    Metric("known.done_s", "until all jobs were done with known curves", "seconds", "learning.known_last_finish_us"),
     Metric(
         "known.jct.mean_s", "submit to finish with known curves, mean", "seconds",
-        _of("learning.known_average_jct_s"), "known_average_jct_s",
-        InSweep("average JCT, known rates", "cluster"),
+        "learning.known_average_jct_s", "known_average_jct_s", on_cluster="average JCT, known rates",
     ),
-    Metric("known.best_score", "best score with known curves", "number", _of("learning.known_best_score")),
+    Metric("known.best_score", "best score with known curves", "number", "learning.known_best_score"),
     Metric("jobs", "jobs", "count", lambda run: sum(run.summary.jobs.values())),
     *map(_status, STATUSES),
     *_times("submit_to_start", "first start"),
@@ -341,120 +314,101 @@ METRICS: tuple[Metric, ...] = (
     _deadlines("declined", "deadlines of declined jobs"),
     _deadlines("open", "deadlines undecided at the end of the window"),
     _deadlines("void", "deadlines of jobs that the source ended earlier"),
-    Metric("", "deadlines met", "count", lambda run: run.summary.deadlines.get("met"), "deadlines_met"),
+    Metric("", "deadlines met", "count", "deadlines.met", "deadlines_met"),
     Metric(
-        "deadlines.satisfied", "share of the deadlines met", "percent", _deadlines_share, "deadlines_satisfied",
-        InSweep("deadlines met", "cluster"),
+        "deadlines.satisfied", "share of the deadlines met", "percent",
+        _deadlines_share, "deadlines_satisfied", on_cluster="deadlines met",
     ),
     Metric(
-        "", "share of the deadlines met, as a published program counts them", "percent", _accepted_share,
-        "accepted_as_published", InSweep("as published", "cluster"),
+        "", "share of the deadlines met, as a published program counts them", "percent",
+        _accepted_share, "accepted_as_published", on_cluster="as published",
     ),
-    Metric("measured.jobs", "jobs included in averages", "count", _of("scheduling.n_jobs"), "n_measured_jobs"),
+    Metric("measured.jobs", "jobs included in averages", "count", "scheduling.n_jobs", "n_measured_jobs"),
     Metric(
-        "measured.completed", "jobs included in averages that finished", "count", _of("scheduling.n_completed"),
-        "n_measured_completed",
-    ),
-    Metric(
-        "jct.mean_s", "submit to finish, mean", "seconds", _of("scheduling.average_jct_s"), "average_jct_s",
-        InSweep("average JCT", "cluster"),
+        "measured.completed", "jobs included in averages that finished", "count",
+        "scheduling.n_completed", "n_measured_completed",
     ),
     Metric(
-        "ideal.jct.mean_s", "submit to finish without rounds, mean", "seconds", _of("ideal.average_jct_s"),
-        "ideal_average_jct_s", InSweep("ideal JCT", "cluster"),
+        "jct.mean_s", "submit to finish, mean", "seconds",
+        "scheduling.average_jct_s", "average_jct_s", on_cluster="average JCT",
     ),
     Metric(
-        "makespan_s", "makespan of {whom}", "seconds", _of("scheduling.makespan_s"), "makespan_s",
-        InSweep("makespan", "cluster"),
+        "ideal.jct.mean_s", "submit to finish without rounds, mean", "seconds",
+        "ideal.average_jct_s", "ideal_average_jct_s", on_cluster="ideal JCT",
     ),
+    Metric("makespan_s", "makespan of {whom}", "seconds", "scheduling.makespan_s", "makespan_s", on_cluster="makespan"),
     Metric(
-        "utilisation", "share of the node-hours in which a job ran", "percent", _of("scheduling.utilisation"),
-        "utilisation", InSweep("utilisation", "cluster"),
+        "utilisation", "share of the node-hours in which a job ran", "percent",
+        "scheduling.utilisation", "utilisation", on_cluster="utilisation",
     ),
-    Metric(
-        "cost", "cost of the held node-hours, dollars", "amount", _of("scheduling.cost"), "cost",
-        InSweep("cost", "cluster"),
-    ),
+    Metric("cost", "cost of the held node-hours, dollars", "amount", "scheduling.cost", "cost", on_cluster="cost"),
     Metric(
         "rho.mean", "rho: time of a job over that {under}, mean", "ratio",
-        _of("scheduling.finish_time_fairness.average_rho"), "average_rho", InSweep("average rho", "cluster"),
+        "scheduling.finish_time_fairness.average_rho", "average_rho", on_cluster="average rho",
     ),
-    Metric("rho.most", "largest rho", "ratio", _of("scheduling.finish_time_fairness.largest_rho"), "largest_rho"),
+    Metric("rho.most", "largest rho", "ratio", "scheduling.finish_time_fairness.largest_rho", "largest_rho"),
     Metric(
         "rho.above_1", "share of the jobs that took longer than {under}", "percent",
-        _of("scheduling.finish_time_fairness.share_above_1"), "share_of_rho_above_1",
+        "scheduling.finish_time_fairness.share_above_1", "share_of_rho_above_1",
     ),
-    Metric(
-        "", "jobs over nodes", "ratio", _of("scheduling.contention_fairness.contention"), "contention",
-    ),
+    Metric("", "jobs over nodes", "ratio", "scheduling.contention_fairness.contention", "contention"),
     Metric(
         "", "largest rho: time of a job over that alone, times contention", "ratio",
-        _of("scheduling.contention_fairness.largest_rho"), "worst_rho", InSweep("worst rho", "cluster"),
+        "scheduling.contention_fairness.largest_rho", "worst_rho", on_cluster="worst rho",
     ),
     Metric(
         "", "share of the jobs whose rho is above 1.05", "percent",
-        _of("scheduling.contention_fairness.unfair_share"), "unfair_share", InSweep("unfair", "cluster"),
+        "scheduling.contention_fairness.unfair_share", "unfair_share", on_cluster="unfair",
     ),
     Metric(
         "", "largest rho, by the contention during each job", "ratio",
-        _of("scheduling.contention_fairness.largest_rho_by_presence"), "worst_rho_by_presence",
+        "scheduling.contention_fairness.largest_rho_by_presence", "worst_rho_by_presence",
     ),
     Metric(
-        "", "submit to finish, geometric mean", "seconds", _of("scheduling.geometric_mean_jct_s"),
-        "geometric_mean_jct_s",
+        "", "submit to finish, geometric mean", "seconds",
+        "scheduling.geometric_mean_jct_s", "geometric_mean_jct_s",
     ),
-    Metric(
-        "", "submit to finish, harmonic mean", "seconds", _of("scheduling.harmonic_mean_jct_s"), "harmonic_mean_jct_s",
-    ),
-    Metric(
-        "plans", "plans of rounds ahead", "count",
-        lambda run: None if (plans := plans_of(run.record)) is None else plans[0], "n_plans",
-    ),
+    Metric("", "submit to finish, harmonic mean", "seconds", "scheduling.harmonic_mean_jct_s", "harmonic_mean_jct_s"),
+    Metric("plans", "plans of rounds ahead", "count", _plans(0), "n_plans"),
     Metric(
         "plans.stopped", "solves of plans without a proven answer in their time limit", "count",
-        lambda run: None if (plans := plans_of(run.record)) is None else plans[1], "n_plan_solves_stopped",
-        InSweep("solves stopped", "cluster"),
+        _plans(1), "n_plan_solves_stopped", on_cluster="solves stopped",
     ),
-    Metric(
-        "", "deadlines missed", "count", lambda run: run.summary.deadlines.get("missed"), "deadlines_missed",
-        InSweep("deadlines missed", "cluster"),
-    ),
+    Metric("", "deadlines missed", "count", "deadlines.missed", "deadlines_missed", on_cluster="deadlines missed"),
     Metric("rounds", "rounds", "count", _rounds("n_rounds")),
     Metric("rounds.recomputations", "times shares were computed", "count", _rounds("n_recomputations")),
     Metric("leases", "times a job kept its nodes for another round", "count", _rounds("lease_extensions")),
     Metric("leases.opportunities", "times a job might have kept its nodes", "count", _rounds("lease_opportunities")),
-    Metric("reports", "reports of jobs to their source", "count", _of("scores.n_reports")),
-    Metric(
-        "best.score", "best score", "number", _of("scores.best_score"), "best_score", InSweep("best score"),
-    ),
-    Metric("best.job", "job with the best score", "text", _of("scores.best_job")),
+    Metric("reports", "reports of jobs to their source", "count", "scores.n_reports"),
+    Metric("best.score", "best score", "number", "scores.best_score", "best_score", on_log="best score"),
+    Metric("best.job", "job with the best score", "text", "scores.best_job"),
     Metric("best.params", "its parameters", "text", _params),
-    Metric("best.after_s", "until the best score", "seconds", _after_s("scores.best_time_us")),
-    Metric("best_finished.score", "best last score of a finished job", "number", _of("scores.best_finished_score")),
-    Metric("best_finished.job", "finished job with that score", "text", _of("scores.best_finished_job")),
+    Metric("best.after_s", "until the best score", "seconds", "scores.best_time_us"),
+    Metric("best_finished.score", "best last score of a finished job", "number", "scores.best_finished_score"),
+    Metric("best_finished.job", "finished job with that score", "text", "scores.best_finished_job"),
     Metric(
         "dedicated.best_score", "best score on as many dedicated nodes", "number",
-        _of("efficiency.dedicated_best_score"),
+        "efficiency.dedicated_best_score",
     ),
     Metric(
-        "rescales.up", "times a job gained nodes by a decision", "count", _of("n_scale_ups"), "n_scale_ups",
-        total="rescales up",
+        "rescales.up", "times a job gained nodes by a decision", "count",
+        "n_scale_ups", "n_scale_ups", total="rescales up",
     ),
     Metric(
-        "rescales.down", "times a job lost nodes by a decision", "count", _of("n_scale_downs"), "n_scale_downs",
-        total="rescales down",
+        "rescales.down", "times a job lost nodes by a decision", "count",
+        "n_scale_downs", "n_scale_downs", total="rescales down",
     ),
     Metric(
         "preemptions", "times a job lost nodes to the batch scheduler", "count",
-        _of("n_preemptions"), "n_preemptions", total="preemptions",
+        "n_preemptions", "n_preemptions", total="preemptions",
     ),
-    Metric("decisions", "decisions", "count", _of("n_decisions"), "n_decisions", total="decisions"),
+    Metric("decisions", "decisions", "count", "n_decisions", "n_decisions", total="decisions"),
     _decisions("proven", "decisions proven optimal"),
     _decisions("proven_by_fallback", "decisions proven optimal by the fallback"),
     _decisions("proven_trivially", "decisions with no job or no idle node"),
     Metric(
-        "fallbacks", "decisions that fell back", "count", lambda run: sum(run.summary.fallbacks.values()),
-        "n_fallbacks",
+        "fallbacks", "decisions that fell back", "count",
+        lambda run: sum(run.summary.fallbacks.values()), "n_fallbacks",
     ),
     Metric(
         "decisions.slowest_s", "slowest decision", "ms",
@@ -495,13 +449,11 @@ def texts_in_sweep(values: Mapping[str, Sequence[Any]], *, log: bool, cluster: b
     log, cluster
         True if some of the runs replayed a log, and if some ran on a cluster.
     """
-    is_shown = {"log": log, "cluster": cluster}
     found = {
         name: [text_in_sweep(name, value) for value in values[name]]
         for name, metric in COLUMNS.items()
-        if metric.in_sweep is not None
-        and is_shown[metric.in_sweep.runs_of]
-        and any(value is not None for value in values[name])
+        if (log and metric.on_log) or (cluster and metric.on_cluster)
+        if any(value is not None for value in values[name])
     }
     if not any([*values["deadlines_met"], *values["deadlines_missed"]]):
         found.pop("deadlines_missed", None)
@@ -519,8 +471,7 @@ def without_constants(texts: Mapping[str, list[str]]) -> tuple[dict[str, list[st
 
 def title_in_sweep(column: str) -> str:
     """Heading of a metric in tables of many runs."""
-    in_sweep = COLUMNS[column].in_sweep
-    return column if in_sweep is None else in_sweep.title
+    return COLUMNS[column].on_log or COLUMNS[column].on_cluster or column
 
 
 def text_in_sweep(column: str, value: Any) -> str:

@@ -19,7 +19,7 @@ from bfreplay.policies import Decision, Policy, PolicyState
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, random_seed_map
-from bfreplay.replay.tables import DECISIONS, NoSink, RowTable
+from bfreplay.replay.tables import DECISIONS, RowTable, TableSink
 from bfreplay.runs.run_replay import jobs_in_window
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_inputs import GivenInputs, inputs_of
@@ -52,24 +52,17 @@ class ComparedDecisions(RowTable):
     Raises
     ------
     InputError
-        There is no such row, or the table has no counts.
+        There is no such row.
     """
 
     def __init__(self, run: RunResult, last: int) -> None:
-        super().__init__(DECISIONS, NoSink())
+        super().__init__(DECISIONS, TableSink())
         table = run.table("decisions")
         check_decision(run, last)
-        if "counts" not in table.column_names:
-            raise InputError(
-                "the run has no counts of its decisions", file=run.folder, column="counts",
-                expected="a column of the table 'decisions'", fix="replay again with this version of bfreplay",
-            )  # fmt: skip
         self.last = last
         table = table.slice(0, last + 1).combine_chunks()
         self._version = run.record.versions.get("bfreplay")
-        names = [*_SAME, *_CLOSE, *OF_THE_ANSWER]
-        if "t_fwd_s" in table.column_names:  # runs of older versions have none
-            names.append("t_fwd_s")
+        names = (*_SAME, *_CLOSE, *OF_THE_ANSWER, "t_fwd_s")
         columns = {name: table[name].cast("int64") if name == "time" else table[name] for name in names}
         self._columns_of_run = {name: column.to_pylist() for name, column in columns.items()}
         lists = table["counts"].combine_chunks()

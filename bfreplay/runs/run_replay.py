@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,62 +148,50 @@ def run_replay(
             measured = known = None
             own_t_fwd_s = config.policy_description.t_fwd_s
             t_fwd_s = float(run_settings.dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
-            comparing = perf_counter()
+            seconds = dict.fromkeys(("dedicated_s", "loop_s", "isolated_s", "ideal_s", "bound_s"), 0.0)
             if not isinstance(anchored, JobSet):
                 # before the run: a source describes its last replay, which must be this run
-                if with_efficiency:
-                    measured = baselines(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
-                known = known_total(events, anchored, policy, settings) if with_known else None
-            compared_s = perf_counter() - comparing
-            looping = perf_counter()
-            engine = Engine(events, anchored, policy, settings, run_tables, progress)
-            ledger = engine.run()
-            loop_s = perf_counter() - looping
-            isolating = perf_counter()
-            isolated = isolated_jct_s(events, anchored, policy, settings) if run_settings.fairness else None
-            isolated_s = perf_counter() - isolating if run_settings.fairness else 0.0
-            idealising = perf_counter()
-            ideal = ideal_jct_s(events, anchored, policy, settings) if run_settings.ideal else None
-            ideal_s = perf_counter() - idealising if run_settings.ideal else 0.0
-            comparing = perf_counter()
+                with _added_to(seconds, "dedicated_s"):
+                    if with_efficiency:
+                        measured = baselines(idle_node_us(events), events, anchored, policy, settings, t_fwd_s)
+                    known = known_total(events, anchored, policy, settings) if with_known else None
+            with _added_to(seconds, "loop_s"):
+                engine = Engine(events, anchored, policy, settings, run_tables, progress)
+                ledger = engine.run()
+            with _added_to(seconds, "isolated_s"):
+                isolated = isolated_jct_s(events, anchored, policy, settings) if run_settings.fairness else None
+            with _added_to(seconds, "ideal_s"):
+                ideal = ideal_jct_s(events, anchored, policy, settings) if run_settings.ideal else None
             if with_known and isinstance(anchored, JobSet):
-                known = known_total(events, anchored, policy, settings)
-            compared_s += perf_counter() - comparing
-            looping = perf_counter()
-            engine.outcomes.write(isolated)
-            if engine.end_us < events.window_end_us:
-                events = events.between(events.window_start_us, engine.end_us)
-                config = msgspec.structs.replace(config, window_end_us=engine.end_us)
-            tables = run_tables.close()
-            loop_s += perf_counter() - looping
-            comparing = perf_counter()
+                with _added_to(seconds, "dedicated_s"):
+                    known = known_total(events, anchored, policy, settings)
+            with _added_to(seconds, "loop_s"):
+                engine.outcomes.write(isolated)
+                if engine.end_us < events.window_end_us:
+                    events = events.between(events.window_start_us, engine.end_us)
+                    config = msgspec.structs.replace(config, window_end_us=engine.end_us)
+                tables = run_tables.close()
             if with_efficiency and measured is None:
-                measured = baselines(ledger.idle_node_us, events, anchored, policy, settings, t_fwd_s)
-            compared_s += perf_counter() - comparing
-            bounding = perf_counter()
+                with _added_to(seconds, "dedicated_s"):
+                    measured = baselines(ledger.idle_node_us, events, anchored, policy, settings, t_fwd_s)
             bound = None
             if run_settings.bound and no_baselines is None and isinstance(anchored, JobSet):
                 all_finished = engine.outcomes.by_status["finished"] == len(anchored)
-                bound = upper_bound(
-                    events, anchored, settings.max_parallel,
-                    decides_in_rounds=Trigger.ROUND in policy.wakes_on,
-                    gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
-                    with_finish=engine.outcomes.last_finish_us is not None,
-                    finished_us=engine.outcomes.last_finish_us if all_finished else None,
-                )  # fmt: skip
-            bound_s = perf_counter() - bounding
+                with _added_to(seconds, "bound_s"):
+                    bound = upper_bound(
+                        events, anchored, settings.max_parallel,
+                        decides_in_rounds=Trigger.ROUND in policy.wakes_on,
+                        gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
+                        with_finish=engine.outcomes.last_finish_us is not None,
+                        finished_us=engine.outcomes.last_finish_us if all_finished else None,
+                    )  # fmt: skip
             summary = summary_of(events, engine, ledger, measured, known, bound, no_baselines, isolated, ideal)
-            known_s = engine.timeline.read_s + engine.log.decide_s + run_tables.write_s
-            seconds = Seconds(
-                parse_s=engine.timeline.read_s,
-                decide_s=engine.log.decide_s,
-                loop_s=loop_s - known_s,
-                write_s=run_tables.write_s,
-                dedicated_s=compared_s,
-                bound_s=bound_s,
-                isolated_s=isolated_s,
-                ideal_s=ideal_s,
-            )
+            measures = {
+                "parse_s": engine.timeline.read_s,
+                "decide_s": engine.log.decide_s,
+                "write_s": run_tables.write_s,
+            }
+            seconds["loop_s"] -= sum(measures.values())
             result = RunResult(
                 RunRecord(
                     schema_version=RUN.schema_version,
@@ -216,7 +205,7 @@ def run_replay(
                 session=Session(
                     started=started,
                     files=called.pop("files", {}),
-                    seconds=seconds,
+                    seconds=Seconds(**measures, **seconds),
                     slowest_decision=engine.log.slowest,
                     peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
                     command=called.pop("command", ""),
@@ -230,6 +219,14 @@ def run_replay(
     finally:
         policy.close()
     return result
+
+
+@contextmanager
+def _added_to(seconds: dict[str, float], part: str) -> Iterator[None]:
+    """Add the duration of the block to that of a part."""
+    begun = perf_counter()
+    yield
+    seconds[part] += perf_counter() - begun
 
 
 def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -> None:

@@ -16,7 +16,7 @@ from bfreplay.replay.intervals import ALLOCATIONS, NODES
 from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
 from bfreplay.result_folders.reading import Result, check_digest, digest, frame_of, read_documents
-from bfreplay.result_folders.records import RUN, ResultKind, parse_record
+from bfreplay.result_folders.records import RUN, parse_record
 from bfreplay.result_folders.writing import record_json, write_record
 from bfreplay.runs.run_record import RunRecord, Session, Summary
 from bfreplay.runs.run_warnings import run_warnings
@@ -42,8 +42,8 @@ class RunResult(Result[RunRecord]):
         Content of ``session.json``.
     """
 
-    kind: ClassVar[ResultKind] = RUN
-    record_type: ClassVar[type[RunRecord]] = RunRecord
+    kind = RUN
+    record_type = RunRecord
     schemas: ClassVar[Mapping[str, pa.Schema]] = {
         "decisions": DECISIONS, "timings": TIMINGS, "jobs": JOBS, "reports": REPORTS, "allocations": ALLOCATIONS,
         "pool": POOL, "idle_intervals": IDLE_INTERVALS, "nodes": NODES,

@@ -53,7 +53,7 @@ class Poser:
     ) -> None:
         config = run.record.config
         policy = config.policy_description
-        # for decisions without a recorded one: of older runs, or not put to the policy
+        # for decisions without a recorded one, which were not put to the policy
         self._default_s = policy.t_fwd_s if policy.forward_time is None else policy.forward_time.start_s
         self._given = None if t_fwd_s is None else FixedForwardTime(t_fwd_s).t_fwd_s
         if self._given is None and self._default_s is None:
@@ -72,7 +72,7 @@ class Poser:
         return self._of_run(moment) if self._given is None else self._given
 
     def _of_run(self, moment: Moment) -> float:
-        recorded = moment.row.get("t_fwd_s")
+        recorded = moment.row["t_fwd_s"]
         return float((self._default_s or 0.0) if recorded is None else recorded)
 
     def pose(self, moment: Moment, rerun: Rerun, *, is_wanted: bool) -> AllocationProblem | None:
@@ -89,9 +89,9 @@ class Poser:
         state = moment.state
         if self._learner is not None and (is_asked or is_wanted):
             learner = self._learner if is_asked else deepcopy(self._learner)
-            state = learner.believed(moment.state)
+            state = learner.believed_state(moment.state)
             if is_asked:
-                learner.decided(moment.state, moment.counts)
+                learner.note_decision(moment.state, moment.counts)
         if is_checked:
             asked = self._objective.problem(state, self._of_run(moment))
             worth = _worth(asked, moment.counts)

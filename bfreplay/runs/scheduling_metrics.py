@@ -221,8 +221,11 @@ def instant_words(record: RunRecord, time_us: int) -> str:
 
 
 def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """Yield the label and text of each line."""
+    """Yield the label and text of each line; fairness alone for a run that is not about scheduling."""
     found = record.summary.scheduling
+    if not is_about_scheduling(record):
+        yield from _fairness(found.finish_time_fairness)
+        return
     yield from _completion(found)
     yield from _ideal(found.average_jct_s, record.summary.ideal)
     if found.makespan_s is not None:

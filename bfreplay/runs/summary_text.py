@@ -9,13 +9,7 @@ from bfreplay.runs.metrics import share_at_least
 from bfreplay.runs.run_record import Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.runs.scheduling_metrics import (
-    cluster_of,
-    instant_words,
-    is_about_scheduling,
-    scheduling_lines,
-    window_words,
-)
+from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, scheduling_lines, window_words
 from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, parts_of_whole, percent, signed_amount
 
 _Labelled = tuple[str, str]
@@ -166,10 +160,7 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
     yield "Jobs", _statuses(summary.jobs) or "none submitted in the window"
     yield from _job_times(summary)
     yield from _scores(summary, start_us)
-    if is_about_scheduling(record):
-        yield from scheduling_lines(record)
-    elif summary.scheduling.finish_time_fairness is not None:
-        yield from (each for each in scheduling_lines(record) if each[0] == "Fairness")
+    yield from scheduling_lines(record)
     rescales = (
         f"{summary.n_scale_ups:,} up, {summary.n_scale_downs:,} down, {count(summary.n_preemptions, 'preemption')}"
     )
@@ -184,9 +175,9 @@ def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_
     u = efficiency.u
     undefined = f"undefined: the same jobs process nothing on {nodes}"
     yield "U", undefined if u is None else f"{amount(u)} of the samples that {nodes} would process in this window"
-    mine, theirs = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
-    if mine is not None and theirs is not None:
-        here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
+    own_us, other_us = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
+    if own_us is not None and other_us is not None:
+        here, there = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
         yield "", f"all jobs are done in both: after {here} on the idle nodes, {there} on dedicated ones"
 
 
@@ -222,10 +213,10 @@ def _learning(learning: LearningCost, start_us: int) -> str:
     if lost is None:
         return "nothing is processed with known curves either"
     share = f"{percent(abs(lost))} {'fewer' if lost >= 0 else 'more'} samples than with known curves"
-    mine, theirs = learning.last_finish_us, learning.known_last_finish_us
-    if mine is None or theirs is None:
+    own_us, other_us = learning.last_finish_us, learning.known_last_finish_us
+    if own_us is None or other_us is None:
         return share
-    here, there = (duration((time_us - start_us) / 1e6) for time_us in (mine, theirs))
+    here, there = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
     return f"{share}; all jobs are done after {here}, with known curves after {there}"
 
 
@@ -275,7 +266,7 @@ def _session(result: RunResult) -> Iterator[_Labelled]:
     )
     if result.summary.efficiency is not None:
         parts += f"; dedicated nodes {seconds.dedicated_s:.2f}"
-    if seconds.isolated_s:
+    if result.summary.scheduling.finish_time_fairness is not None:
         parts += f"; isolated policy {seconds.isolated_s:.2f}"
     yield "Seconds", parts
     if result.folder is not None:

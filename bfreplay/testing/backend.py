@@ -19,7 +19,7 @@ from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.judgement import against_referee, judge
 from bfreplay.milp.model import LinearModel
-from bfreplay.milp.pairing import refused
+from bfreplay.milp.pairing import pairing_fault
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.testing.decisions import corner_decisions, point_fault, random_decisions
 from bfreplay.testing.models import infeasible_models, knapsack, market_split, solvable_models, unbounded_models
@@ -174,7 +174,7 @@ class BackendContract:
         self, formulation_name: str, worker: IsolatedBackend, instance: Backend
     ) -> None:
         formulation = formulation_of(formulation_name)
-        if reason := refused(formulation, instance):
+        if reason := pairing_fault(formulation, instance):
             pytest.skip(f"{formulation_name}: {reason}")
         for problem in random_decisions(RANDOM_DECISIONS, seed=4):
             posed = problem.held_to_published_limit() if formulation.change_limited else problem

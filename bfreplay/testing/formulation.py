@@ -10,7 +10,7 @@ import pytest
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import Formulation
-from bfreplay.milp.formulations.formulation import built
+from bfreplay.milp.formulations.formulation import build_model
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.model import LinearModel
@@ -54,7 +54,7 @@ class FormulationContract:
     @pytest.mark.parametrize("corner", CORNERS)
     def test_models_are_well_formed_and_as_announced(self, corner: str) -> None:
         for problem in (CORNERS[corner], *random_decisions(3, seed=1)):
-            model = built(self.formulation(), problem)
+            model = build_model(self.formulation(), problem)
             assert not model.sets or self.formulation().needs_sos, "it holds sets, and needs_sos is False"
             continuous = not model.is_integer.all()
             assert not continuous or self.formulation().needs_continuous, "needs_continuous is False"
@@ -67,7 +67,7 @@ class FormulationContract:
     def test_building_changes_nothing_and_is_repeatable(self, corner: str) -> None:
         problem = CORNERS[corner]
         before = [np.array(getattr(problem, name)) for name in _ARRAYS]
-        first, second = built(self.formulation(), problem), built(self.formulation(), problem)
+        first, second = build_model(self.formulation(), problem), build_model(self.formulation(), problem)
         for name, array in zip(_ARRAYS, before, strict=True):
             assert np.array_equal(getattr(problem, name), array), f"build() changed {name}"
         assert _same(first, second), "the same decision gave two different models"
@@ -75,7 +75,7 @@ class FormulationContract:
     @pytest.mark.parametrize("corner", CORNERS)
     def test_a_start_is_feasible(self, corner: str) -> None:
         for problem in (CORNERS[corner], *random_decisions(3, seed=2)):
-            model = built(self.formulation(), problem)
+            model = build_model(self.formulation(), problem)
             if model.start is not None:
                 assert point_fault(model, model.start) == ""
 

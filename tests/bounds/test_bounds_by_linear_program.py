@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from bfreplay import replay_log
 from bfreplay.bounds import upper_bound
-from bfreplay.bounds.fluid import earliest_end_us, most_admitted, most_samples
+from bfreplay.bounds.fluid import admission_limit, earliest_end_us, most_samples
 from bfreplay.bounds.job_classes import Horizon, job_classes
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
@@ -98,7 +98,7 @@ def test_as_many_jobs_can_be_admitted_as_the_program_says_or_more(drawn, max_par
         done = sum(finite[: max(len(finite) - may_be_open, 0)])
         if _most_by_program(first, max_parallel, _HORIZON) >= done:
             possible = admitted
-    assert most_admitted(jobs, max_parallel, _HORIZON) >= possible
+    assert admission_limit(jobs, max_parallel, _HORIZON) >= possible
 
 
 def test_jobs_without_end_may_fill_all_places_and_one_that_ends_comes_in_when_one_is_left():
@@ -106,11 +106,11 @@ def test_jobs_without_end_may_fill_all_places_and_one_that_ends_comes_in_when_on
     horizon = Horizon.of(log(2, [], 100, idle_first=(0, 1)))
     endless = [job(f"endless{k}", work=math.inf, rates=(0.0, 1.0)) for k in range(3)]
     short = [job(f"short{k}", work=5.0, rates=(0.0, 1.0)) for k in range(3)]
-    assert most_admitted([endless[0], *short], 2, horizon) == 4
-    assert most_admitted(endless, 2, horizon) == 2
+    assert admission_limit([endless[0], *short], 2, horizon) == 4
+    assert admission_limit(endless, 2, horizon) == 2
     # exactly as many endless jobs as places, behind one that is done: all of them are admitted
-    assert most_admitted([short[0], *endless[:2]], 2, horizon) == 3
-    assert most_admitted([short[0], *endless], 2, horizon) == 3
+    assert admission_limit([short[0], *endless[:2]], 2, horizon) == 3
+    assert admission_limit([short[0], *endless], 2, horizon) == 3
 
 
 def test_a_last_endless_job_that_is_admitted_counts_in_the_bound():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.bounds.fluid import best_rates
-from bfreplay.bounds.job_classes import Horizon, job_classes, merged
+from bfreplay.bounds.job_classes import Horizon, job_classes, merge_classes
 from bfreplay.bounds.prices import better_prices, bound_at, soft_most_while_paying
 from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
 from tests.bounds.one_job import intervals, most_of_one, one_job
@@ -169,7 +169,7 @@ def test_jobs_that_are_alike_are_one_class_with_the_least_costs():
 def test_merged_classes_are_as_good_as_each_of_those_they_replace():
     jobs = [job(str(k), rates=(0.0, float(k), float(30 - k))) for k in range(1, 10)]
     classes = job_classes(jobs, 4)
-    few = merged(classes, 3)
+    few = merge_classes(classes, 3)
     assert len(few) == 3
     assert sum(each.n_jobs for each in few) == 9
     assert (best_rates(few, 8) >= best_rates(classes, 8)).all()

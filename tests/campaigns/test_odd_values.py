@@ -95,7 +95,7 @@ def test_the_full_file_is_a_campaign():
     assert len(campaign_of(FULL, FILE).campaign.models) == 2
 
 
-def refusal(tables):
+def pairing_fault(tables):
     """The error of a file with these tables; None if it is a campaign."""
     try:
         json.dumps(campaign_of(tables, FILE).describe(), allow_nan=False)
@@ -109,7 +109,7 @@ def test_one_odd_value_gives_a_campaign_or_a_message_with_its_place(path):
     for odd in ODD:
         tables = copy.deepcopy(FULL)
         at(tables, path[:-1])[path[-1]] = odd
-        error = refusal(tables)
+        error = pairing_fault(tables)
         assert error is None or (error.file == str(FILE) and (error.row or error.column)), odd
 
 
@@ -117,5 +117,5 @@ def test_one_odd_value_gives_a_campaign_or_a_message_with_its_place(path):
 def test_without_one_of_its_keys_there_is_a_campaign_or_a_message(path):
     tables = copy.deepcopy(FULL)
     del at(tables, path[:-1])[path[-1]]
-    error = refusal(tables)
+    error = pairing_fault(tables)
     assert error is None or (error.file == str(FILE) and error.row)

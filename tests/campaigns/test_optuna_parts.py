@@ -49,7 +49,7 @@ def test_a_stranger_s_pruner_prunes(tmp_path, monkeypatch):
     _own(tmp_path, text, monkeypatch)
     asked = study(pruner="mine:Mine", pruner_options={"below": 0.3})
     asked.propose(0)
-    assert [asked.advise(0, epoch, score) for epoch, score in ((1, 0.4), (2, 0.2))] == [Advice.GO_ON, Advice.PRUNE]
+    assert [asked.advise(0, epoch, score) for epoch, score in ((1, 0.4), (2, 0.2))] == [Advice.CONTINUE, Advice.PRUNE]
 
 
 def test_optuna_s_other_samplers_can_be_named_and_end_the_campaign_when_all_is_tried():

@@ -145,12 +145,12 @@ def test_a_trial_below_the_median_is_pruned_and_one_above_is_not():
     asked = study(pruner="median", pruner_options={"n_startup_trials": 2})
     for number, score in enumerate((0.4, 0.6)):
         asked.propose(number)
-        assert asked.advise(number, 1, score) is Advice.GO_ON
+        assert asked.advise(number, 1, score) is Advice.CONTINUE
         asked.ended(number, TrialState.FINISHED, score)
     asked.propose(2)
     asked.propose(3)
     assert asked.advise(2, 1, 0.49) is Advice.PRUNE
-    assert asked.advise(3, 1, 0.51) is Advice.GO_ON
+    assert asked.advise(3, 1, 0.51) is Advice.CONTINUE
 
 
 def test_percentile_25_keeps_the_best_quarter():
@@ -162,7 +162,7 @@ def test_percentile_25_keeps_the_best_quarter():
     asked.propose(5)
     asked.propose(6)
     assert asked.advise(5, 1, 0.74) is Advice.PRUNE
-    assert asked.advise(6, 1, 0.76) is Advice.GO_ON
+    assert asked.advise(6, 1, 0.76) is Advice.CONTINUE
 
 
 @pytest.mark.parametrize("name", ["asha", "successive-halving"])
@@ -170,8 +170,8 @@ def test_asha_prunes_at_its_rungs_only(name):
     asked = study(pruner=name, pruner_options={"min_resource": 2, "reduction_factor": 2})
     asked.propose(0)
     asked.propose(1)
-    assert [asked.advise(0, epoch, 0.9) for epoch in (1, 2, 3, 4)] == [Advice.GO_ON] * 4
-    assert asked.advise(1, 1, 0.1) is Advice.GO_ON
+    assert [asked.advise(0, epoch, 0.9) for epoch in (1, 2, 3, 4)] == [Advice.CONTINUE] * 4
+    assert asked.advise(1, 1, 0.1) is Advice.CONTINUE
     assert asked.advise(1, 2, 0.1) is Advice.PRUNE
 
 

@@ -100,7 +100,7 @@ def test_crashes_and_scores_are_the_same_under_every_policy_and_on_every_log():
         _, tables = replayed(made, seed, policy, max_parallel=12)
         seen.append(sorted((r["job"], r["samples"], r["score"], r["verdict"]) for r in tables["reports"]))
     assert seen[0] == seen[1] == seen[2]
-    assert {"go_on", "failed", "finished"} == {verdict for *_, verdict in seen[0]}
+    assert {"continue", "failed", "finished"} == {verdict for *_, verdict in seen[0]}
 
 
 def test_a_budget_of_hours_ends_the_campaign_on_the_second():

@@ -217,7 +217,7 @@ def test_what_only_a_run_s_session_names_is_refused_with_what_to_do(folders, hos
     for _, output in outcomes[1:5]:  # explain --job, explain --at, regret, export-decision
         assert f"file:     {copy / 'session.json'}" in output
         assert "row:      files" in output
-        assert "column:   jobs" in output
+        assert "key:      jobs" in output
         assert STRANGER in output
         assert "--allow-code" in output
     assert code == 2
@@ -239,7 +239,7 @@ def test_an_objective_that_only_a_run_names_is_refused_by_name_and_taken_from_th
     report = invoked(commands, hostile)
     assert [(len(outside), code) for outside, code, _ in report] == [(0, 2), (0, 2), (1, 0), (0, 0)]
     assert f"file:     {run / 'run.json'}" in report[0][2]
-    assert "column:   spec" in report[0][2]
+    assert "key:      spec" in report[0][2]
     assert "the objective is not that of the run" in report[1][2]
 
 
@@ -291,7 +291,7 @@ def test_a_sweep_s_spec_names_no_code_and_gives_itself_no_leave(hostile):
     for option, (code, output) in zip(options, outcomes, strict=True):
         assert code == 2
         assert ("a run has no key" if option == "allow-code" else "is code that only a file names") in output
-        assert f"column:   {option}" in output
+        assert f"key:      {option}" in output
 
 
 @pytest.mark.parametrize("drawn", [18, pytest.param(1, marks=pytest.mark.thorough)])

@@ -123,7 +123,7 @@ def test_names_that_cannot_be_are_refused(files, options, says):
         (("--sample", "0"), "--sample"),
         (("--t-fwd", "0"), "forward-looking time"),
         (("--formulation", "json:JSONDecoder"), "is no formulation"),
-        (("--time-limit", "inf"), "time limit"),
+        (("--time-limit", "inf"), "time-limit is not finite"),
         (("--window", "2024-06-01", "2024-06-02"), "outside the log"),
     ],
 )

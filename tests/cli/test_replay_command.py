@@ -175,7 +175,7 @@ def test_equal_share_and_the_published_clock_are_a_switch_each(files):
         (("--policy", "json:JSONDecoder"), "is no policy"),
         (("--solver", "json:JSONDecoder"), "is no back end"),
         (("--solver", "cbc", "--formulation", "json:JSONDecoder"), "is no formulation"),
-        (("--solver", "cbc", "--time-limit", "inf"), "time limit"),
+        (("--solver", "cbc", "--time-limit", "inf"), "time-limit is not finite"),
         (("--curves", "nothing.csv"), "nothing.csv"),
     ],
 )

@@ -49,7 +49,7 @@ def test_the_first_error_is_told(files):
     result = _sweep("sweep.toml", "--out", "out")
     assert result.exit_code == 0
     assert "4 runs, 2 failed." in result.stdout
-    assert "First error: the policy 'noting' failed in decide() at " in result.stdout
+    assert "Error of 1 row: the policy 'noting' failed in decide() at " in result.stdout
     assert "ValueError: no luck with 20" in " ".join(result.stdout.split())
     assert "--retry-failed" in result.stdout
     (files / "fail-20").unlink()

@@ -172,7 +172,7 @@ def test_relative_paths_count_from_the_folder_but_words_and_classes_stay():
         ({"window": ["2024-07-01"]}, "no pair of times"),
         ({"learn-curves": "jobs"}, "did you mean 'job'?"),
         ({"time-limit": 0}, "time-limit is out of range"),
-        ({"time-limit": float("inf")}, "the time limit of a decision is not finite"),
+        ({"time-limit": float("inf")}, "time-limit is not finite"),
         ({"gap": 1}, "gap is out of range"),
         ({"measurement-noise": 1.5}, "measurement-noise is out of range"),
         ({"threads": 1.5}, "threads is no whole number"),

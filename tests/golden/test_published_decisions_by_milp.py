@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.experiments.parity.recorded.bftrainer_decisions import decision_records, problem_of
+from bfreplay.experiments.parity.recorded.bftrainer import decision_records, recorded_problem
 from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.isolation import IsolatedBackend
-from bfreplay.milp.pairing import refused
+from bfreplay.milp.pairing import pairing_fault
 from tests.milp.backends.present import present
 
 EASY_FOR_PUBLISHED = 60
@@ -20,11 +20,11 @@ def _cases():
     """Every pair with the step between the records that it gets: of most pairs another one in `make test-all`."""
     for formulation in FORMULATIONS.built_in:
         for backend in BACKENDS.built_in:
-            if refused(formulation_of(formulation), backend_of(backend), reformulate_sets=True):
+            if pairing_fault(formulation_of(formulation), backend_of(backend), reformulate_sets=True):
                 continue
             if formulation == "published":
                 some, all_ = 16, 4 if backend == "cbc" else 16
-            elif backend != "cbc" or refused(formulation_of(formulation), backend_of(backend)):
+            elif backend != "cbc" or pairing_fault(formulation_of(formulation), backend_of(backend)):
                 some, all_ = 32, 8
             else:
                 some, all_ = 16, 1
@@ -54,11 +54,13 @@ def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, 
     In `make test-all` CBC gets all records, the others every eighth.
     """
     made, back_end = formulation_of(formulation), present(backend)
-    posed_by_binaries = bool(refused(made, back_end))
+    posed_by_binaries = bool(pairing_fault(made, back_end))
     records = decision_records(shared)
     if formulation == "published":
         records = [
-            each for each in records if problem_of(each).n_jobs * problem_of(each).capacity <= EASY_FOR_PUBLISHED
+            each
+            for each in records
+            if recorded_problem(each).n_jobs * recorded_problem(each).capacity <= EASY_FOR_PUBLISHED
         ]
         records = records[::step]
     else:
@@ -75,7 +77,7 @@ def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, 
     wanted = "published_objective" if made.change_limited else "optimal_objective"
     proven = 0
     for record in records:
-        solution = solver.solve(problem_of(record))
+        solution = solver.solve(recorded_problem(record))
         told = solution.rejected or solution
         if told.process_status is ProcessStatus.REFUSED:
             assert backend == "gurobi", told.message  # too large for the licence that comes with pip

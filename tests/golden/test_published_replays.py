@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bfreplay.experiments.parity.bftrainer import BELOW_ITS_OWN_OPTIMUM
-from bfreplay.experiments.parity.recorded.bftrainer_replays import (
+from bfreplay.experiments.parity.recorded.bftrainer import (
     LOG_COLUMNS,
     RUNS,
     PublishedReplay,

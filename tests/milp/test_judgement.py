@@ -15,8 +15,8 @@ from bfreplay.milp.formulations import formulation_of
 from bfreplay.milp.judgement import (
     Judgement,
     against_referee,
+    apply_referee,
     judge,
-    refereed,
 )
 from bfreplay.milp.solution import Quality, SolverStatus
 from tests.milp.small_problems import problem_of_two
@@ -131,20 +131,20 @@ def test_an_optimum_that_no_referee_could_check_is_not_proven():
     ],
 )
 def test_an_unproven_answer_is_held_to_its_bound_and_its_gap(objective, bound, gap, quality, kept):
-    found = refereed(PROBLEM, Judgement(Quality.FEASIBLE, BEST, None, objective, bound), RIGHT, gap)
+    found = apply_referee(PROBLEM, Judgement(Quality.FEASIBLE, BEST, None, objective, bound), RIGHT, gap)
     assert (found.quality, found.bound) == (quality, kept)
 
 
 def test_a_referee_without_an_optimum_says_nothing_of_an_unproven_answer():
     claimed = Judgement(Quality.FEASIBLE, BEST, None, 7.0, 8.0)
     for silent in (replace(RIGHT, counts=None), replace(RIGHT, quality=Quality.FEASIBLE)):
-        assert refereed(PROBLEM, claimed, silent, 0.0) == claimed
+        assert apply_referee(PROBLEM, claimed, silent, 0.0) == claimed
 
 
 def test_a_denial_is_wrong_where_the_referee_has_an_answer():
     denied = Judgement(Quality.NONE, message="no answer: solver status infeasible")
-    assert refereed(PROBLEM, denied, replace(RIGHT, counts=None), None) == denied
-    found = refereed(PROBLEM, denied, RIGHT, None)
+    assert apply_referee(PROBLEM, denied, replace(RIGHT, counts=None), None) == denied
+    found = apply_referee(PROBLEM, denied, RIGHT, None)
     assert found.quality is Quality.WRONG
     assert found.message == "no answer: solver status infeasible, but exact has an answer worth 12"
 

@@ -221,11 +221,11 @@ def test_a_formulation_with_sets_on_a_back_end_without_is_refused():
     ("options", "says"),
     [
         ({"fallback": "exact", "referee": None}, "fallback 'exact' needs a solver to fall back to"),
-        ({"fallback": "hope"}, "unknown fallback"),
-        ({"time_limit_s": 0.0}, "the time limit is out of range"),
-        ({"time_limit_s": math.nan}, "the time limit is out of range"),
-        ({"time_limit_s": math.inf}, "the time limit is out of range"),
-        ({"time_limit_s": 1.1e6}, "the time limit is out of range"),
+        ({"fallback": "hope"}, "fallback is unknown"),
+        ({"time_limit_s": 0.0}, "time_limit_s is out of range"),
+        ({"time_limit_s": math.nan}, "time_limit_s is not finite"),
+        ({"time_limit_s": math.inf}, "time_limit_s is not finite"),
+        ({"time_limit_s": 1.1e6}, "time_limit_s is out of range"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, says):

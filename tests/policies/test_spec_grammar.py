@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.policies.spec import TermSpec, parsed, written
+from bfreplay.policies.spec import TermSpec, parse, write_spec
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from bfreplay.policies.spec import TermSpec, parsed, written
     ],
 )  # fmt: skip
 def test_what_a_spec_says(text, parts):
-    assert parsed(text) == parts
-    assert parsed(written(parts)) == parts
+    assert parse(text) == parts
+    assert parse(write_spec(parts)) == parts
 
 
 names = st.from_regex(r"\A[A-Za-z_][\w.\-]{0,8}(:[A-Za-z_]\w{0,5})?\Z")
@@ -47,7 +47,7 @@ values = numbers | numbers.map(lambda n: -n) | st.booleans() | st.text("ab '=,()
 )  # fmt: skip
 @example((TermSpec("f", (("x", "true"), ("y", True), ("z", ""))),))
 def test_what_is_written_is_read_back(parts):
-    again = parsed(written(parts))
+    again = parse(write_spec(parts))
     assert again == parts
     assert [list(map(type, dict(part.parameters).values())) for part in again] == [
         list(map(type, dict(part.parameters).values())) for part in parts
@@ -89,7 +89,7 @@ def test_what_is_written_is_read_back(parts):
 )  # fmt: skip
 def test_what_cannot_be_read_is_shown(text, problem, where, fix):
     with pytest.raises(InputError) as refused:
-        parsed(text)
+        parse(text)
     assert refused.value.problem.startswith("the objective cannot be read: ")
     assert problem in refused.value.problem
     assert refused.value.column == where
@@ -99,4 +99,4 @@ def test_what_cannot_be_read_is_shown(text, problem, where, fix):
 
 def test_an_objective_is_a_text():
     with pytest.raises(InputError, match="named by a text"):
-        parsed(3)
+        parse(3)

@@ -19,7 +19,7 @@ from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatu
 from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedSolution
 from bfreplay.policies import BFTrainerPolicy, Decision, Placement, Policy, PolicyState
 from bfreplay.policies.objectives.catalogue import objective_of
-from bfreplay.policies.typed import placed, typed_problem
+from bfreplay.policies.typed import place_jobs, typed_problem
 from bfreplay.replay import ReplaySettings
 from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.throughputs import read_throughputs
@@ -154,7 +154,7 @@ def test_where_the_solver_has_no_answer_every_job_keeps_what_it_has(monkeypatch)
 
 def test_a_job_that_stays_on_its_type_keeps_its_nodes_and_gives_back_the_last_gained():
     nodes = Nodes("a a a a a b b b", {0: [4, 1, 3], 1: [6], 2: [0]}, busy=(5,))
-    found = placed(nodes, np.array([0, 0, 1, NO_TYPE]), np.array([2, 2, 1, 0]))
+    found = place_jobs(nodes, np.array([0, 0, 1, NO_TYPE]), np.array([2, 2, 1, 0]))
     assert [each.tolist() for each in found] == [[4, 1], [0, 2], [6], []]
 
 
@@ -180,7 +180,7 @@ class Counting(Policy):
         if not self.is_placed:
             return Decision(counts)
         assert state.nodes is not None
-        return Decision(counts, placement=Placement(placed(state.nodes, np.where(counts > 0, 0, NO_TYPE), counts)))
+        return Decision(counts, placement=Placement(place_jobs(state.nodes, np.where(counts > 0, 0, NO_TYPE), counts)))
 
 
 @settings(max_examples=examples(40))
@@ -270,5 +270,5 @@ def test_a_policy_says_whether_it_decides_on_several_types(policy, places):
 
 
 def test_two_jobs_that_shared_nodes_do_not_keep_the_same_ones():
-    found = placed(Nodes("a a a a", {0: [1, 2], 1: [1, 2]}), np.array([0, 0]), np.array([2, 2]))
+    found = place_jobs(Nodes("a a a a", {0: [1, 2], 1: [1, 2]}), np.array([0, 0]), np.array([2, 2]))
     assert [each.tolist() for each in found] == [[1, 2], [0, 3]]

@@ -493,7 +493,7 @@ def test_jobs_that_need_a_node_type_are_refused_because_logs_do_not_tell_types_a
         ({"max_parallel": 0}, "max_parallel is below 1"),
         ({"max_parallel": 2.5}, "max_parallel is no whole number"),
         ({"seed": -1}, "seed is below 0"),
-        ({"semantics": "magic"}, "unknown semantics"),
+        ({"semantics": "magic"}, "semantics is unknown"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, says):

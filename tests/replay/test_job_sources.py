@@ -75,7 +75,9 @@ def reports(run: RunResult) -> list[tuple[float, str, float, str]]:
 def test_a_job_reports_at_the_exact_instant_and_its_end_is_told():
     source = Scripted([Orders(submit=(reporting("a", 100.0, 250.0),))])
     run = replayed(idle_for(60), source)  # 4 nodes, 40 samples/s
-    assert reports(run) == [(2.5, "a", 100.0, "go_on"), (6.25, "a", 250.0, "go_on"), (10.0, "a", 400.0, "finished")]
+    assert reports(run) == [
+        (2.5, "a", 100.0, "continue"), (6.25, "a", 250.0, "continue"), (10.0, "a", 400.0, "finished"),
+    ]  # fmt: skip
     assert [(r.samples, r.is_finished, r.node_us) for r in source.told] == [
         (100.0, False, 10 * SECOND), (250.0, False, 25 * SECOND), (400.0, True, 40 * SECOND)
     ]  # fmt: skip

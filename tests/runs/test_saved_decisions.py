@@ -315,12 +315,6 @@ def test_counts_that_are_impossible_here_are_a_difference(saved):
     assert "of 2 idle nodes" in str(caught.value)
 
 
-def test_a_run_without_counts_asks_for_another_replay(saved):
-    old = replace(saved, folder=None, tables={"decisions": saved.table("decisions").drop_columns(["counts"])})
-    with pytest.raises(InputError, match="has no counts of its decisions"):
-        recorded_decisions(old, [0])
-
-
 def test_the_decision_in_force_at_a_time(saved):
     assert [decision_at(saved, t * SECOND) for t in (0, 9, 10, 19, 20, 30, 60)] == [0, 0, 1, 1, 2, 3, 3]
     for outside in (-1, 61 * SECOND):

@@ -11,7 +11,7 @@ import pytest
 from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel_simulations import RecordedPolicy, RecordedShares, record_of
+from bfreplay.experiments.parity.recorded.gavel import RecordedPolicy, RecordedShares, record_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs.summary_text import render

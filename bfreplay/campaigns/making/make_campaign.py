@@ -35,12 +35,12 @@ class NamedCurve:
 
 
 def node_counts(max_nodes: int) -> Sequence[int]:
-    """Node counts of a made-up curve's points: 1, 2, 4, ... and ``max_nodes``."""
+    """Return the node counts of a made-up curve's points: 1, 2, 4, ... and ``max_nodes``."""
     return [*(1 << k for k in range((max_nodes - 1).bit_length())), max_nodes]
 
 
 def family_curves(max_nodes: int) -> list[NamedCurve]:
-    """Curves of the model families of the synthetic jobs, up to ``max_nodes`` nodes."""
+    """Return curves of the model families of the synthetic jobs, up to ``max_nodes`` nodes."""
     counts = node_counts(max_nodes)
     curves = []
     for family in FAMILIES:
@@ -51,7 +51,7 @@ def family_curves(max_nodes: int) -> list[NamedCurve]:
 
 
 def drawn_curves(n_models: int, seed: int) -> list[NamedCurve]:
-    """Curves by the universal scalability law, its parameters drawn; the same for the same seed.
+    """Return curves by the universal scalability law with random parameters, the same for the same seed.
 
     Drawn on logarithmic scales: the rate of one node from 100 to 5,000 samples/s, contention from 0.001 to 0.1,
     coherency from 1e-6 to 1e-3, so that some models scale to hundreds of nodes and others fall beyond thirty.
@@ -86,7 +86,7 @@ def chosen_curve(name: str, known: Mapping[str, Curve], option: str = "--curve")
     Raises
     ------
     InputError
-        None is called so.
+        There is no such curve.
     """
     if name not in known:
         near = near_name(name, known)
@@ -111,7 +111,7 @@ def arrival_of(text: str) -> Arrival:
     pattern, _, number = text.partition(":")
     if pattern == AT_ONCE and not number:
         return Arrival()
-    with suppress(ValueError):  # told below, with what is right
+    with suppress(ValueError):  # the error below has the valid forms
         if pattern == EVERY:
             return Arrival(EVERY, every_s=plain(float(number)))
         if pattern == POISSON:
@@ -158,15 +158,15 @@ def hpo_text(tables: Mapping[str, Table], curve: str | None, known: Mapping[str,
     known
         Curves of a file; ``None`` for no file.
     file
-        Where it will be written, for messages and its default name.
+        Output file, for messages and its default name.
 
     Raises
     ------
     InputError
-        Numbers or a curve that cannot be used.
+        A number or the curve is invalid.
     """
     trial = dict(tables["trial"])
-    made = _made({**tables, "trial": trial}, HPO, file)
+    made = _campaign_file({**tables, "trial": trial}, HPO, file)
     if known is None and curve is not None:
         trial["curve"] = curve
     else:
@@ -192,21 +192,21 @@ def nas_text(
     known
         Curves of a file; ``None``: made-up ones.
     n_models
-        How many to make up.
+        Number of made-up models.
     file
-        Where it will be written, for messages and its default name.
+        Output file, for messages and its default name.
 
     Raises
     ------
     InputError
-        Numbers or curves that cannot be used.
+        A number or a curve is invalid.
     """
     max_nodes = whole("max_nodes", tables["trial"]["max_nodes"], 1)
     if known is None:
         chosen = drawn_curves(n_models, whole("seed", tables["campaign"]["seed"], 0))
     else:
         chosen = [NamedCurve(name, chosen_curve(name, known), "") for name in names or known]
-    made = _made(tables, NAS, file)
+    made = _campaign_file(tables, NAS, file)
     for each in chosen:
         model: dict[str, Cell] = {"name": each.name}
         _put_curve(each, model, made)
@@ -216,7 +216,7 @@ def nas_text(
     return _checked_text(made, file)
 
 
-def _made(tables: Mapping[str, Table], kind: str, file: Path) -> CampaignFile:
+def _campaign_file(tables: Mapping[str, Table], kind: str, file: Path) -> CampaignFile:
     campaign = {"name": file.stem, "proposer": "random", **tables["campaign"], "kind": kind}
     replay = f"bfreplay replay sample --jobs {shlex.quote(' '.join(file.name.split()))}"
     head = f"{'An HPO' if kind == HPO else 'A NAS'} campaign. Replay it: {replay}"

@@ -17,28 +17,28 @@ from bfreplay.wording import count
 
 
 class NoPruner:
-    """Lets every trial go on. Others inherit what they do no differently."""
+    """Pruner that lets every trial continue; base of the others."""
 
     def begin(self, higher_is_better: bool) -> None:
-        """Nothing to forget."""
+        """Do nothing."""
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
-        """None: it does not look."""
+        """Return no epochs."""
         return ()
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
-        """Go on."""
-        return Advice.GO_ON
+        """Return ``CONTINUE``."""
+        return Advice.CONTINUE
 
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """Nothing to remember."""
+        """Do nothing."""
 
     def released(self, n_under_way: int) -> Released:
-        """No trial ever waits."""
+        """Return nothing: no trial waits."""
         return Released()
 
     def describe(self) -> dict[str, object]:
-        """Its kind."""
+        """Return its kind."""
         return {"kind": "none"}
 
 
@@ -55,7 +55,7 @@ class Rungs(NoPruner):
     Raises
     ------
     InputError
-        A parameter that is no such number.
+        A parameter is not such a number.
     """
 
     kind: ClassVar[str]
@@ -66,11 +66,11 @@ class Rungs(NoPruner):
         self.begin(higher_is_better=True)
 
     def begin(self, higher_is_better: bool) -> None:
-        """Note which scores are the better ones; a pruner also forgets what it has heard."""
+        """Note the direction of better scores; a pruner also forgets all scores."""
         self._sign = -1.0 if higher_is_better else 1.0
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
-        """Epochs of the rungs; InputError if there is none."""
+        """Return the epochs of the rungs; InputError if there is none."""
         return rung_epochs(self.eta, self.first_epochs, epochs)
 
     def describe(self) -> dict[str, object]:
@@ -79,12 +79,12 @@ class Rungs(NoPruner):
 
 
 def rung_epochs(eta: int, first_epochs: int, epochs: int) -> Sequence[int]:
-    """``first_epochs * eta**k`` for k = 0, 1, ... as far as they lie below ``epochs``, the end of a trial.
+    """Return ``first_epochs * eta**k`` for k = 0, 1, ... below ``epochs``, the end of a trial.
 
     Raises
     ------
     InputError
-        There is none: no trial would ever be compared.
+        There is none, so that no trial would be compared.
     """
     if first_epochs >= epochs:
         raise InputError(
@@ -108,7 +108,7 @@ def n_best(n_trials: int, eta: int) -> int:
 class Asha(Rungs):
     """A trial that reaches a rung goes on if it is among the best ``1 / eta`` of those that have reached it so far.
 
-    Nobody waits: early trials are compared with few others, so more of them go on than in the synchronous form. Of
+    No trial waits: early trials are compared with few others, so more of them go on than in the synchronous form. Of
     the first ``eta - 1`` trials at a rung, one goes on if it is the best so far.
 
     Source: L. Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020 (arXiv:1810.05934), whose
@@ -132,7 +132,7 @@ class Asha(Rungs):
         cost = self._sign * score
         insort(costs, cost)
         n_better = bisect_left(costs, cost)
-        return Advice.GO_ON if n_better < n_best(len(costs), self.eta) else Advice.PRUNE
+        return Advice.CONTINUE if n_better < n_best(len(costs), self.eta) else Advice.PRUNE
 
 
 class SuccessiveHalving(Rungs):
@@ -156,12 +156,12 @@ class SuccessiveHalving(Rungs):
         self._waiting: dict[int, float] = {}
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
-        """Wait for the others."""
+        """Return ``WAIT``: the rung is decided when all have reported."""
         self._waiting[number] = score
         return Advice.WAIT
 
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """It is not compared any more."""
+        """Remove the trial from the comparison."""
         self._waiting.pop(number, None)
 
     def released(self, n_under_way: int) -> Released:
@@ -193,16 +193,16 @@ class Median(NoPruner):
     warmup_trials
         Other trials that must have reported at an epoch before one is pruned there, >= 1.
     warmup_epochs
-        No trial is pruned before it has done so many epochs, >= 0.
+        Number of epochs before which no trial is pruned, >= 0.
     every_epochs
-        Trials report after each so many epochs, >= 1.
+        Number of epochs from one report to the next, >= 1.
     compare
         ``"best"``: every trial counts with its best score up to that epoch; ``"last"``: with the one at that epoch.
 
     Raises
     ------
     InputError
-        A parameter that is none of these.
+        A parameter is invalid.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class Median(NoPruner):
         self._costs: dict[int, list[float]] = {}  # at each epoch, in ascending order: the smaller, the better
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
-        """Each ``every_epochs``, from the first on that counts."""
+        """Return every ``every_epochs``-th epoch before the last."""
         return range(self.every_epochs, epochs, self.every_epochs)
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
@@ -232,7 +232,7 @@ class Median(NoPruner):
         others = self._costs.setdefault(epoch, [])
         is_worse = len(others) >= self.warmup_trials and epoch >= self.warmup_epochs and cost > median(others)
         insort(others, cost)
-        return Advice.PRUNE if is_worse else Advice.GO_ON
+        return Advice.PRUNE if is_worse else Advice.CONTINUE
 
     def describe(self) -> dict[str, object]:
         """Its parameters."""
@@ -258,16 +258,16 @@ def pruner_of(kind: str, options: Mapping[str, Cell] | None = None, *, allow_cod
     Parameters
     ----------
     kind
-        Its name.
+        Name of the pruner.
     options
         Keyword arguments of its class.
     allow_code
-        Whether ``kind`` may be code to import; give false for a name that was read from a file.
+        True if ``kind`` may be code to import; false for a name from a file.
 
     Raises
     ------
     InputError
-        No such pruner, one that may not be imported, an argument that it does not have, or a value that it cannot use.
+        There is no such pruner, it may not be imported, or an argument is unknown or invalid.
     """
     found = PRUNERS.load(kind, allow_code=allow_code)
     given = dict(options or {})

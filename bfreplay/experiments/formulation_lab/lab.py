@@ -27,14 +27,8 @@ from bfreplay.experiments.formulation_lab.trials import Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.result_folders.lab import (
-    LabBackend,
-    LabConfig,
-    LabPair,
-    LabRecord,
-    LabResult,
-    SummaryRow,
-)
+from bfreplay.result_folders.lab import LabBackend, LabConfig, LabPair, LabRecord, SummaryRow
+from bfreplay.result_folders.lab import LabResult as LabResult
 from bfreplay.result_folders.records import LAB, JsonObject, table_of
 from bfreplay.result_folders.writing import FAILURES, new_folder, write_result
 from bfreplay.versions import versions

@@ -30,7 +30,7 @@ def render(result: LabResult) -> str:
         labelled_lines(_header(record)),
         _table(record),
         labelled_lines(found),
-        [*_skipped(record)],
+        [*_not_compared(record)],
         labelled_lines(_files(result)),
     ]
     return paragraphs(parts)
@@ -129,7 +129,7 @@ def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:
             yield "Defect", f"{many} of {row.pair} better than the exact optimum: please report it"
 
 
-def _skipped(record: LabRecord) -> Iterator[str]:
+def _not_compared(record: LabRecord) -> Iterator[str]:
     if record.left_out:
         yield "Not compared"
     for each in record.left_out:

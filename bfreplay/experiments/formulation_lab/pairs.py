@@ -9,7 +9,7 @@ from itertools import product
 from bfreplay.errors import BfreplayError, InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
-from bfreplay.milp.pairing import refused
+from bfreplay.milp.pairing import pairing_fault
 from bfreplay.result_folders.lab import NotCompared
 
 EXACT = "exact"
@@ -91,7 +91,7 @@ def plan_pairs(
     for formulation, backend in product(
         _formulations(formulations, more_formulations, left_out), _backends(backends, more_backends, left_out)
     ):
-        reason = refused(formulation.formulation, backend.backend, reformulate_sets=reformulate_sets)
+        reason = pairing_fault(formulation.formulation, backend.backend, reformulate_sets=reformulate_sets)
         if reason:
             left_out.append(NotCompared(formulation.name, backend.name, reason))
         else:

@@ -251,16 +251,13 @@ class _Watch(BFTrainerPolicy):
         self.time_us.append(state.time_us)
         self.n_idle.append(state.n_idle)
         self.n_jobs.append(state.n_jobs)
-        self._digest.update(state.job.tobytes())
-        self._digest.update(state.current.tobytes())
+        for each in (np.array([state.time_us, state.n_idle]), state.job, state.current):
+            self._digest.update(each.tobytes())
         return decision
 
     def fingerprint(self) -> bytes:
         """Return a digest, equal for two replays with the same decisions."""
-        digest = self._digest.copy()
-        for column in (self.time_us, self.n_idle, self.n_jobs):
-            digest.update(column.tobytes())
-        return digest.digest()
+        return self._digest.digest()
 
 
 def _own_arrays(problem: AllocationProblem) -> AllocationProblem:

@@ -65,13 +65,11 @@ SHIFT_S = 1e-3
 """Shift of the geometric mean."""
 
 
-def by_pair(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
-    """Group answers by pair, in order of first appearance with the exact solver first."""
-    grouped: dict[str, list[Answer]] = {EXACT: []}
+def by_pair(answers: Iterable[Answer]) -> defaultdict[str, list[Answer]]:
+    """Group answers by pair."""
+    grouped = defaultdict(list)
     for answer in answers:
-        grouped.setdefault(answer.pair, []).append(answer)
-    if not grouped[EXACT]:
-        del grouped[EXACT]
+        grouped[answer.pair].append(answer)
     return grouped
 
 
@@ -82,7 +80,7 @@ def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: flo
     sizes over all models that were built; ``None`` without values. ``sgm_s`` is over all decisions.
     """
     grouped = by_pair(answers)
-    exact_s = {answer.decision: answer.total_s for answer in grouped.get(EXACT, ()) if answer.is_proven}
+    exact_s = {answer.decision: answer.total_s for answer in grouped[EXACT] if answer.is_proven}
     wins = fastest(answers)
     return [_row(name, grouped[name], exact_s, wins[name], time_limit_s) for name in pairs]
 
@@ -107,11 +105,6 @@ def shifted_geometric_mean(seconds: Sequence[float], shift: float = SHIFT_S) -> 
     return math.exp(math.fsum(math.log(t + shift) for t in seconds) / len(seconds)) - shift
 
 
-def charged_s(answer: Answer, time_limit_s: float) -> float:
-    """Return the seconds of an answer for ``sgm_s``; without a proof at least the time limit."""
-    return answer.total_s if answer.is_proven else max(answer.total_s, time_limit_s)
-
-
 def winner(rows: Sequence[SummaryRow]) -> Winner | None:
     """Return the pair with most of the fastest proofs (then least ``sgm_s``); ``None`` if no pair proved anything."""
     proving = [row for row in rows if row.pair != EXACT and row.proven]
@@ -130,6 +123,7 @@ def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: 
         for answer in answers
         if answer.is_proven and exact_s.get(answer.decision, 0.0) > 0
     ]
+    charged_s = [each.total_s if each.is_proven else max(each.total_s, time_limit_s) for each in answers]
     medians: JsonObject = {}
     for part in ("build", "solve", "total"):
         seconds = [getattr(answer, f"{part}_s") for answer in solved]
@@ -147,7 +141,7 @@ def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: 
     return SummaryRow(
         pair=name, formulation=answers[0].formulation, backend=answers[0].backend, decisions=len(answers),
         solved=len(solved), **{outcome.value: outcomes[outcome] for outcome in Outcome}, fastest=wins, **medians,
-        sgm_s=shifted_geometric_mean([charged_s(answer, time_limit_s) for answer in answers]),
+        sgm_s=shifted_geometric_mean(charged_s),
         times_exact=_percentile(ratios, 50),
         gap_median=_percentile(gaps, 50), gap_worst=_percentile(gaps, 100),
         loss_median=_percentile(losses, 50), loss_worst=_percentile(losses, 100),

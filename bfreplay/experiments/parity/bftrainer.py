@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from bfreplay.datasets import load_events, read_published_jobs
-from bfreplay.experiments.parity.check import Check, Tally, check_runs
-from bfreplay.experiments.parity.recorded.bftrainer_decisions import Record, decision_records, problem_of
-from bfreplay.experiments.parity.recorded.bftrainer_replays import (
+from bfreplay.experiments.parity.check import Check, check_runs
+from bfreplay.experiments.parity.recorded.bftrainer import (
     RUNS,
     PublishedReplay,
+    Record,
+    decision_records,
     objectives,
+    recorded_problem,
     recorded_questions,
     under_limit,
 )
@@ -84,23 +86,23 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
 
 def _decisions(data: Path) -> Iterator[Check]:
     def optimum(record: Record) -> float:
-        return ExactSolver().solve(problem_of(record)).objective
+        return ExactSolver().solve(recorded_problem(record)).objective
 
     def limited_optimum(record: Record) -> float:
-        return ExactSolver().solve(under_limit(problem_of(record))).objective
+        return ExactSolver().solve(under_limit(recorded_problem(record))).objective
 
     def published_answer(record: Record) -> float:
-        return objective_of(problem_of(record), np.array(record["published_counts"]))
+        return objective_of(recorded_problem(record), np.array(record["published_counts"]))
 
     for what, tolerance, ours, key, notes in (
         ("optimal objective", 1e-9, optimum, "optimal_objective", [LIMIT, TOO_LARGE]),
         ("optimum under the published limit", 1e-6, limited_optimum, "published_objective", []),
         ("objective of the published counts", 1e-6, published_answer, "published_objective", []),
     ):
-        tally = Tally(f"recorded decisions: {what}", tolerance, notes)
+        check = Check(f"recorded decisions: {what}", tolerance=tolerance, notes=notes)
         for record in decision_records(data):
-            tally.compare(f"decision {record['id']}", ours(record), record[key])
-        yield tally.check()
+            check.compare(f"decision {record['id']}", ours(record), record[key])
+        yield check
 
 
 def utilisation(data: Path, job_set: str, max_parallel: int, t_fwd_s: float) -> RunResult:
@@ -115,9 +117,9 @@ def utilisation(data: Path, job_set: str, max_parallel: int, t_fwd_s: float) -> 
 
 
 def _efficiency(data: Path) -> Check:
-    tally = Tally("efficiency U on the Summit log, three digits", 1.5e-3, [PROTOTYPE])
+    check = Check("efficiency U on the Summit log, three digits", tolerance=1.5e-3, notes=[PROTOTYPE])
     for (job_set, max_parallel), row in U.items():
         for t_fwd_s, recorded in zip(T_FWD_S, row, strict=True):
             found = utilisation(data, job_set, max_parallel, t_fwd_s)
-            tally.compare(f"U of {job_set}, {max_parallel} at once, T_fwd {t_fwd_s} s", found.u, recorded)
-    return tally.check()
+            check.compare(f"U of {job_set}, {max_parallel} at once, T_fwd {t_fwd_s} s", found.u, recorded)
+    return check

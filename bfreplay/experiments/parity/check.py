@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
@@ -35,17 +35,9 @@ Many = Mapping[Any, Any] | Sequence[Any]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Named difference: the reason, one sentence, and the number of items; 0 if they cannot be compared at all."""
-
-    reason: str
-    n: int = 0
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Check:
-    """Comparison of one kind of items: one row of the table.
+    """Comparison of one kind of items: one row of the table. ``compare`` and ``compare_all`` add items.
 
     Parameters
     ----------
@@ -58,26 +50,32 @@ class Check:
     largest_difference
         Largest difference among items that agree.
     differences
-        Named differences found, and items that cannot be compared.
+        Number of items by known reason of their difference; 0 for items that cannot be compared at all.
     unexplained
         Items that differ without a known reason, and their differences.
     seconds
         Time of the check.
+    notes
+        Reasons in ``differences`` that no item can show, such as missing records.
     """
 
     what: str
-    n: int
-    n_equal: int
+    n: int = 0
+    n_equal: int = 0
     tolerance: float = 0.0
     largest_difference: float = 0.0
-    differences: tuple[Difference, ...] = ()
-    unexplained: tuple[str, ...] = ()
+    differences: dict[str, int] = field(default_factory=dict)
+    unexplained: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    notes: InitVar[Sequence[str]] = ()
+
+    def __post_init__(self, notes: Sequence[str]) -> None:
+        self.differences |= dict.fromkeys(notes, 0)
 
     @property
     def n_named(self) -> int:
         """Number of items that differ for a reason in ``differences``."""
-        return sum(each.n for each in self.differences)
+        return sum(self.differences.values())
 
     @property
     def has_failed(self) -> bool:
@@ -89,52 +87,17 @@ class Check:
         """Decimal digits to which the agreeing items agree; ``None``: they are equal to the last bit."""
         return None if self.largest_difference == 0 else math.floor(-math.log10(self.largest_difference))
 
-
-@dataclass(frozen=True, slots=True)
-class SystemParity:
-    """Checks of one system; none if its data are missing: ``absent`` is their folder."""
-
-    system: str
-    checks: tuple[Check, ...] = ()
-    absent: str = ""
-
-    @property
-    def has_failed(self) -> bool:
-        """True if a check failed."""
-        return any(check.has_failed for check in self.checks)
-
-
-class Tally:
-    """Count of items that agree, for a check.
-
-    Parameters
-    ----------
-    what
-        Description, with the unit that is counted.
-    tolerance
-        Largest difference of numbers that agree, as in ``Check``.
-    notes
-        Differences that no item can show, such as missing records.
-    """
-
-    def __init__(self, what: str, tolerance: float = 0.0, notes: Sequence[str] = ()) -> None:
-        self._what, self._tolerance = what, tolerance
-        self._seen = dict.fromkeys(notes, 0)
-        self._n = self._n_equal = 0
-        self._largest = 0.0
-        self._unexplained: list[str] = []
-
     def compare(self, item: str, ours: Any, recorded: Any, known: str | None = None) -> None:
         """Compare one item with its record, see ``difference``; ``known``: the reason of a known difference."""
         by = difference(ours, recorded)
-        self._n += 1
-        if by <= self._tolerance:
-            self._n_equal += 1
-            self._largest = max(self._largest, by)
+        self.n += 1
+        if by <= self.tolerance:
+            self.n_equal += 1
+            self.largest_difference = max(self.largest_difference, by)
         elif known is not None:
-            self._seen[known] = self._seen.get(known, 0) + 1
+            self.differences[known] = self.differences.get(known, 0) + 1
         else:
-            self._unexplained.append(f"{item}: {'not the same' if math.isinf(by) else f'differs by {by:.1e}'}")
+            self.unexplained.append(f"{item}: {'not the same' if math.isinf(by) else f'differs by {by:.1e}'}")
 
     def compare_all(
         self, name: str, ours: Many, recorded: Many, known: Mapping[str, str] = MappingProxyType({})
@@ -154,13 +117,22 @@ class Tally:
         try:
             yield
         except (BfreplayError, LookupError, ValueError) as error:
-            self._n += 1
-            self._unexplained.append(f"{item}: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+            self.n += 1
+            self.unexplained.append(f"{item}: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
 
-    def check(self) -> Check:
-        """Return the check of the items so far."""
-        seen = tuple(Difference(reason, n) for reason, n in self._seen.items())
-        return Check(self._what, self._n, self._n_equal, self._tolerance, self._largest, seen, tuple(self._unexplained))
+
+@dataclass(frozen=True, slots=True)
+class SystemParity:
+    """Checks of one system; none if its data are missing: ``absent`` is their folder."""
+
+    system: str
+    checks: tuple[Check, ...] = ()
+    absent: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """True if a check failed."""
+        return any(check.has_failed for check in self.checks)
 
 
 def check_runs(
@@ -168,15 +140,15 @@ def check_runs(
     *, notes: Sequence[str] = (), known: Mapping[str, str] = MappingProxyType({}),
 ) -> Check:  # fmt: skip
     """Compare the items of each run, ours and recorded by ``answers``; without a ``unit`` a run is one item."""
-    tally = Tally(what, tolerance, notes)
+    check = Check(what, tolerance=tolerance, notes=notes)
     for name, run in runs.items():
-        with tally.attempt(name):
+        with check.attempt(name):
             ours, recorded = answers(run)
             if unit:
-                tally.compare_all(f"{name}, {unit}", ours, recorded, known)
+                check.compare_all(f"{name}, {unit}", ours, recorded, known)
             else:
-                tally.compare(name, ours, recorded)
-    return tally.check()
+                check.compare(name, ours, recorded)
+    return check
 
 
 def difference(ours: Any, recorded: Any) -> float:
@@ -280,5 +252,6 @@ def _with_seconds(checks: Iterable[Check], name: str, progress: Callable[[str, s
     for check in checks:
         if progress is not None:
             progress(name, check.what)
-        yield replace(check, seconds=perf_counter() - begun)
+        check.seconds = perf_counter() - begun
+        yield check
         begun = perf_counter()

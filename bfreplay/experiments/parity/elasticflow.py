@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.experiments.parity.check import Check, Tally, check_runs
-from bfreplay.experiments.parity.recorded.elasticflow_runs import (
+from bfreplay.experiments.parity.check import Check, check_runs
+from bfreplay.experiments.parity.recorded.elasticflow import (
     FILES,
     ChronusRecord,
     RecordedRun,
@@ -78,8 +78,8 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
 
 def _plans(data: Path) -> tuple[Check, Check]:
     """Compare minimum satisfactory shares of jobs planned by deadline, and the result of allocating spare GPUs."""
-    shares = Tally("sets of jobs: minimum satisfactory shares, free GPUs, feasibility")
-    spare = Tally("sets of jobs: GPUs, ends after spare GPUs are given out")
+    shares = Check("sets of jobs: minimum satisfactory shares, free GPUs, feasibility")
+    spare = Check("sets of jobs: GPUs, ends after spare GPUs are given out")
     for file in PLAN_CASES:
         written = golden(data, f"elasticflow/{file}")
         slot_s, total = float(written["scheduling_slot"]), float(written["cluster_gpus"])
@@ -96,7 +96,7 @@ def _plans(data: Path) -> tuple[Check, Check]:
                 _, free = share_spare(jobs, free, slot_s, total, largest_growth_first=True)
                 ours = [[job.count, job.plan.end_s, job.plan.finish_s] for job in jobs]
                 spare.compare(item, [ours, _pairs(free)], [case["elastic"], case["elastic_future_free"]])
-    return shares.check(), spare.check()
+    return shares, spare
 
 
 def _job_to_plan(data: Path, row: list[Any]) -> PlannedJob:
@@ -143,9 +143,9 @@ def _published_logs(data: Path, runs_by_schedule: dict[str, RecordedRun]) -> Che
 
 
 def _published_chronus_log(data: Path) -> Check:
-    tally = Tally("rows of Chronus' published log of figure 10: free GPUs, running jobs, efficiency", 1e-12)
+    check = Check("rows of Chronus' published log of figure 10: free GPUs, running jobs, efficiency", tolerance=1e-12)
     recorded = ChronusRecord.read(data, "fig10/greedy_fallback")
     times_s, log = published_chronus_log(data)
     for time_s, ours, row in zip(times_s, recorded.log(recorded.rerun(), times_s), log, strict=True):
-        tally.compare(f"{time_s:.0f} s", ours, row)
-    return tally.check()
+        check.compare(f"{time_s:.0f} s", ours, row)
+    return check

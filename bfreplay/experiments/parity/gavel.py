@@ -8,15 +8,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bfreplay.experiments.parity.check import Check, Tally, check_runs, difference
-from bfreplay.experiments.parity.recorded.gavel_instances import Call, Instance, figure_11, instances, levels
-from bfreplay.experiments.parity.recorded.gavel_simulations import (
+from bfreplay.experiments.parity.check import Check, check_runs, difference
+from bfreplay.experiments.parity.recorded.gavel import (
     SCENARIOS,
+    Call,
+    Instance,
     RecordedPolicy,
     RecordedShares,
     completion_s,
+    figure_11,
+    instances,
+    levels,
     record_of,
     recorded_rounds,
     replay_scenario,
@@ -27,7 +30,7 @@ from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.pair_estimates import PairEstimator, RelativeRates
 from bfreplay.systems.gavel.policies import POLICIES, gavel_policy
-from bfreplay.systems.gavel.shares.share_problem import SharePolicy, TimeShares
+from bfreplay.systems.gavel.shares.share_problem import TimeShares
 from bfreplay.systems.gavel.shares.water_filling import WaterFilling
 from bfreplay.systems.gavel.throughputs import ThroughputTable, read_throughputs
 from bfreplay.workload import JobSet
@@ -59,33 +62,37 @@ STOPS_EARLY = (
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     """Yield the checks: simulations with recorded shares and with our shares, single policies, workloads."""
     yield from _simulations(data, QUICK_SCENARIOS if quick else SCENARIOS)
-    yield _own_shares(data, QUICK_SCENARIOS if quick else SCENARIOS)
-    yield _unique_shares(data)
-    yield _optima(data)
-    yield _published_answers(data)
-    yield _figure_11(data, "exact_perf_levels")
-    yield _figure_11(data, "perf_levels")
+    yield from _calls(data)
+    yield from _figure_11(data)
     yield _workloads(data)
     yield _estimates(data)
 
 
 def _simulations(data: Path, scenarios: tuple[str, ...]) -> Iterator[Check]:
-    """Yield the checks with recorded shares of time; the replay's times are rounded to microseconds."""
-    rounds = Tally("rounds of simulations with recorded shares: time, jobs, GPUs, steps", 1e-8)
-    jobs = Tally("jobs of these simulations: completion time", 1e-8)
-    runs = Tally("these simulations: shares recomputed, leases extended, busy GPUs", 1e-9)
+    """Yield the checks with recorded shares of time and with our own; the replay's times are rounded to microseconds.
+
+    With our shares all completion times are compared under rules, otherwise the average.
+    """
+    rounds = Check("rounds of simulations with recorded shares: time, jobs, GPUs, steps", tolerance=1e-8)
+    jobs = Check("jobs of these simulations: completion time", tolerance=1e-8)
+    runs = Check("these simulations: shares recomputed, leases extended, busy GPUs", tolerance=1e-9)
+    own = Check("simulations with shares computed here: completion times of all jobs", tolerance=1e-6)
     with TemporaryDirectory() as folder:
-        for scenario in scenarios:
-            record = record_of(data, scenario)
+        for record in (record_of(data, scenario) for scenario in scenarios):
             for name, result in record["results"].items():
-                item = f"{scenario}, {name}"
+                item, recorded_s = f"{record['scenario']}, {name}", _recorded_s(result)
                 with rounds.attempt(item):
                     policy = RecordedPolicy(name, RecordedShares(name, result["allocation_events"]), record["seed"])
                     run = replay_scenario(record, Path(folder), policy)
                     rounds.compare_all(f"{item}, round", policy.rounds, recorded_rounds(result))
-                    jobs.compare_all(f"{item}, job", completion_s(run), _recorded_s(result))
+                    jobs.compare_all(f"{item}, job", completion_s(run), recorded_s)
                     runs.compare(item, *_counters(policy, result))
-    yield from (rounds.check(), jobs.check(), runs.check())
+                with own.attempt(item):
+                    own_policy = gavel_policy(name)(GavelOptions(published=True, seed=record["seed"]))
+                    run = replay_scenario(record, Path(folder), own_policy)
+                    known = None if name in FOLLOW_A_RULE or _is_far_off(run, result) else OTHER_OPTIMA
+                    own.compare(item, completion_s(run), recorded_s, known)
+    yield from (rounds, jobs, runs, own)
 
 
 def _recorded_s(result: dict[str, Any]) -> dict[int, float | None]:
@@ -100,27 +107,12 @@ def _counters(policy: RecordedPolicy, result: dict[str, Any]) -> tuple[list[Any]
     return ours, [len(asked), *leases, sum(busy_s.values())]
 
 
-def _own_shares(data: Path, scenarios: tuple[str, ...]) -> Check:
-    """Compare completion times: all of them under rules, otherwise the average."""
-    tally = Tally("simulations with shares computed here: completion times of all jobs", 1e-6)
-    with TemporaryDirectory() as folder:
-        for scenario in scenarios:
-            record = record_of(data, scenario)
-            for name, result in record["results"].items():
-                with tally.attempt(f"{scenario}, {name}"):
-                    policy = gavel_policy(name)(GavelOptions(published=True, seed=record["seed"]))
-                    run = replay_scenario(record, Path(folder), policy)
-                    known = None if name in FOLLOW_A_RULE or _is_far_off(run, result) else OTHER_OPTIMA
-                    tally.compare(f"{scenario}, {name}", completion_s(run), _recorded_s(result), known)
-    return tally.check()
-
-
 def _is_far_off(run: RunResult, result: dict[str, Any]) -> bool:
     found = [seconds for seconds in completion_s(run).values() if seconds is not None]
     return bool(abs(np.mean(found) / result["average_jct"] - 1) > _OTHER_OPTIMA_UP_TO)
 
 
-def _answers(data: Path) -> Iterator[tuple[str, Instance, Call, SharePolicy, TimeShares]]:
+def _answers(data: Path) -> Iterator[tuple[str, Instance, Call, TimeShares]]:
     """Yield our answer to each recorded call of a policy; the calls of an instance share one policy object."""
     for instance in instances(data).values():
         options = GavelOptions(published=True, seed=instance.policy_params.get("seed") or 0)
@@ -128,47 +120,36 @@ def _answers(data: Path) -> Iterator[tuple[str, Instance, Call, SharePolicy, Tim
         for k, call in enumerate(instance.calls):
             if call.hierarchy is not None:
                 policy = WaterFilling("perf", call.hierarchy)
-            yield f"{instance.id}, call {k}", instance, call, policy, policy.shares(call.problem)
+            yield f"{instance.id}, call {k}", instance, call, policy.shares(call.problem)
 
 
-def _unique_shares(data: Path) -> Check:
-    tally = Tally("calls of policies whose shares are determined: every share", 1e-12)
-    for item, instance, call, _, shares in _answers(data):
+def _calls(data: Path) -> Iterator[Check]:
+    """Yield the checks of recorded calls: unique shares, optima, and objectives of the published answers."""
+    unique = Check("calls of policies whose shares are determined: every share", tolerance=1e-12)
+    optima = Check(
+        "calls of policies that optimise: optimum, by another solver from the published formulas", tolerance=1e-6
+    )
+    published = Check("the same calls: objective of the published answer", tolerance=1e-6)
+    for item, instance, call, shares in _answers(data):
         if instance.policy in _DETERMINED:
-            recorded = call.recorded_shares()
-            pairs = [shares.pair_share.ravel().tolist(), recorded.pair_share.ravel().tolist()]
-            tally.compare(item, [shares.share.tolist(), pairs[0]], [recorded.share.tolist(), pairs[1]])
-    return tally.check()
-
-
-def _optima(data: Path) -> Check:
-    tally = Tally("calls of policies that optimise: optimum, by another solver from the published formulas", 1e-6)
-    for item, instance, call, _, shares in _answers(data):
+            both = shares, call.recorded_shares()
+            ours, recorded = ([each.share.tolist(), each.pair_share.ravel().tolist()] for each in both)
+            unique.compare(item, ours, recorded)
         if instance.policy.startswith(_WATER_FILLING):
-            tally.compare(item, _levels(instance, call, shares), call.per_job("independent_exact_levels"))
-        elif "objective" in call.output:
-            tally.compare(item, shares.objective, call.exact_objective)
-    return tally.check()
-
-
-def _levels(instance: Instance, call: Call, shares: TimeShares) -> NDArray[np.float64]:
-    return levels(shares, call.problem, str(POLICIES[instance.policy][1]["variant"]))
-
-
-def _published_answers(data: Path) -> Check:
-    tally = Tally("the same calls: objective of the published answer", 1e-6)
-    for item, instance, call, _, shares in _answers(data):
-        if instance.policy.startswith(_WATER_FILLING):
+            found = levels(shares, call.problem, str(POLICIES[instance.policy][1]["variant"]))
+            optima.compare(item, found, call.per_job("independent_exact_levels"))
             known = STOPS_EARLY if instance.id.startswith("QUIRK") else None
-            recorded = call.per_job("normalized_effective_throughputs")
-            tally.compare(item, _levels(instance, call, shares), recorded, known)
-        elif instance.policy == _STRATEGY_PROOF:
-            recorded = call.recorded_shares().throughput(call.problem)
-            tally.compare(item, shares.throughput(call.problem), recorded)
+            published.compare(item, found, call.per_job("normalized_effective_throughputs"), known)
+            continue
+        if "objective" in call.output:
+            optima.compare(item, shares.objective, call.exact_objective)
+        if instance.policy == _STRATEGY_PROOF:
+            theirs = call.recorded_shares().throughput(call.problem)
+            published.compare(item, shares.throughput(call.problem), theirs)
         elif "objective" in call.output:
             worth = call.output["objective"]["from_allocation"]
-            tally.compare(item, shares.objective, worth, _why_not_optimal(instance, shares.objective, worth))
-    return tally.check()
+            published.compare(item, shares.objective, worth, _why_not_optimal(instance, shares.objective, worth))
+    yield from (unique, optima, published)
 
 
 def _why_not_optimal(instance: Instance, optimum: float, worth: float) -> str | None:
@@ -177,16 +158,16 @@ def _why_not_optimal(instance: Instance, optimum: float, worth: float) -> str | 
     return MISALIGNED if instance.id.startswith("BUG") and optimum > worth else None
 
 
-def _figure_11(data: Path, which: str) -> Check:
-    """Compare exact levels with another solver's, or with the published ones, which differ if it stopped early."""
-    is_exact = which.startswith("exact")
-    what = "exact levels of water filling" if is_exact else "published levels"
-    tally = Tally(f"points of figure 11: {what}", 1e-6 if is_exact else 1e-5)
+def _figure_11(data: Path) -> Iterator[Check]:
+    """Yield the checks of exact levels against another solver's, and the published ones, which may stop early."""
+    exact = Check("points of figure 11: exact levels of water filling", tolerance=1e-6)
+    published = Check("points of figure 11: published levels", tolerance=1e-5)
     for k, (point, problem, hierarchy) in enumerate(figure_11(data)):
-        found = levels(WaterFilling("perf", hierarchy).shares(problem), problem)
+        found = levels(WaterFilling("perf", hierarchy).shares(problem), problem).tolist()
+        exact.compare(f"point {k}", found, point["exact_perf_levels"])
         stops_early = difference(point["perf_levels"], point["exact_perf_levels"]) > 1e-5
-        tally.compare(f"point {k}", found.tolist(), point[which], STOPS_EARLY if stops_early and not is_exact else None)
-    return tally.check()
+        published.compare(f"point {k}", found, point["perf_levels"], STOPS_EARLY if stops_early else None)
+    yield from (exact, published)
 
 
 def throughputs_of(data: Path) -> ThroughputTable:
@@ -240,8 +221,8 @@ def estimates(data: Path, *, published: bool) -> Iterator[tuple[list[Any], list[
 
 
 def _estimates(data: Path) -> Check:
-    tally = Tally("settings of the estimator of pair rates: references, matches, mean error (8 digits)", 1e-8)
+    check = Check("settings of the estimator of pair rates: references, matches, mean error (8 digits)", tolerance=1e-8)
     for published in (True, False):
         for k, (ours, recorded) in enumerate(estimates(data, published=published)):
-            tally.compare(f"{'published' if published else 'corrected'} estimator, setting {k}", ours, recorded)
-    return tally.check()
+            check.compare(f"{'published' if published else 'corrected'} estimator, setting {k}", ours, recorded)
+    return check

@@ -50,8 +50,8 @@ def _differences(parity: SystemParity) -> list[str]:
 def named_differences(parity: SystemParity) -> dict[str, int]:
     """Return the number of items by reason of a difference; 0 for items that cannot be compared."""
     found: dict[str, int] = {}
-    for each in (each for check in parity.checks for each in check.differences):
-        found[each.reason] = found.get(each.reason, 0) + each.n
+    for reason, n in (each for check in parity.checks for each in check.differences.items()):
+        found[reason] = found.get(reason, 0) + n
     return found
 
 
@@ -81,18 +81,17 @@ def to_markdown(systems: Sequence[SystemParity]) -> str:
 
 def to_json(systems: Sequence[SystemParity]) -> dict[str, Any]:
     """Return all values, with the verdict of each check."""
-    return {
-        "failed": any(each.has_failed for each in systems),
-        "systems": [
-            {
-                "system": each.system,
-                "absent": each.absent or None,
-                "failed": each.has_failed,
-                "checks": [
-                    {**asdict(check), "n_named": check.n_named, "digits": check.digits, "failed": check.has_failed}
-                    for check in each.checks
-                ],
-            }
-            for each in systems
-        ],
-    }
+    found = [
+        {
+            "system": each.system, "absent": each.absent or None, "failed": each.has_failed,
+            "checks": [_check_json(check) for check in each.checks],
+        }
+        for each in systems
+    ]  # fmt: skip
+    return {"failed": any(each.has_failed for each in systems), "systems": found}
+
+
+def _check_json(check: Check) -> dict[str, Any]:
+    differences = [{"reason": reason, "n": n} for reason, n in check.differences.items()]
+    verdict = {"n_named": check.n_named, "digits": check.digits, "failed": check.has_failed}
+    return {**asdict(check), "differences": differences, **verdict}

@@ -8,29 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.experiments.parity.check import Check, Tally, check_runs
-from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS as PLANNED
-from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
-from bfreplay.experiments.parity.recorded.shockwave_schedules import (
+from bfreplay.experiments.parity.check import Check, check_runs
+from bfreplay.experiments.parity.recorded.shockwave import (
     NAMES,
+    RECORDED,
     RERUNS,
     SIMULATED,
     TRACES,
     RecordedSchedule,
     golden,
+    level_of,
     placements,
     published_run,
     recorded_profiles,
+    recorded_shares,
     replay_jobs,
     rerun,
+    themis_rho,
     totals,
     trace_jobs,
 )
-from bfreplay.experiments.parity.recorded.shockwave_shares import RECORDED, level_of, recorded_shares, themis_rho
+from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS as PLANNED
+from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.shockwave.options import PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
-from bfreplay.systems.shockwave.policies import BASELINES, shockwave_policy
+from bfreplay.systems.shockwave.policies import baseline_shares, shockwave_policy
 from bfreplay.systems.shockwave.profile import profile_of
 from bfreplay.workload import ElasticJob
 
@@ -69,8 +72,7 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     yield from _simulations(data, QUICK_SIMULATED if quick else SIMULATED)
     yield _reruns(data, QUICK_RERUNS if quick else RERUNS)
     yield _closed_loops(data)
-    yield _unique_shares(data)
-    yield _objectives(data)
+    yield from _shares(data)
     yield from _plans(data)
     if not quick:
         yield _own_plans(data)
@@ -90,21 +92,23 @@ def profile_of_record(published: dict[str, Any]) -> list[Any]:
 
 
 def _profiles(data: Path) -> Check:
-    tally = Tally("profiles of jobs: batch size and time of every epoch", 1e-12, notes=[NOT_ON_DISK])
+    check = Check("profiles of jobs: batch size and time of every epoch", tolerance=1e-12, notes=[NOT_ON_DISK])
     for which in (which for which in TRACES if "jobs" in which):
         jobs = trace_jobs(data, *TRACES[which][:2])
         recorded = [profile_of_record(each) for each in recorded_profiles(data, which)]
-        tally.compare_all(f"{which}, job", [profile_of_job(job) for job in jobs], recorded)
-    return tally.check()
+        check.compare_all(f"{which}, job", [profile_of_job(job) for job in jobs], recorded)
+    return check
 
 
 def _simulations(data: Path, keys: tuple[str, ...]) -> Iterator[Check]:
     """Yield the checks of published simulations with their schedules."""
-    rounds = Tally("rounds of published simulations with their schedules: GPUs of every job")
-    jobs = Tally(
-        "jobs of these simulations: JCT, two fairness ratios, rate and batch size in every round", 1e-9, [DIGITS]
+    rounds = Check("rounds of published simulations with their schedules: GPUs of every job")
+    jobs = Check(
+        "jobs of these simulations: JCT, two fairness ratios, rate and batch size in every round",
+        tolerance=1e-9,
+        notes=[DIGITS],
     )
-    runs = Tally("these simulations: makespan, utilisation of every GPU, ten totals (two digits)", 0.005)
+    runs = Check("these simulations: makespan, utilisation of every GPU, ten totals (two digits)", tolerance=0.005)
     for key in keys:
         with rounds.attempt(key):
             policy, run = published_run(data, key)
@@ -118,7 +122,7 @@ def _simulations(data: Path, keys: tuple[str, ...]) -> Iterator[Check]:
             metrics = policy.published_metrics()
             ours = [metrics.end_s, list(metrics.utilisation), run.summary["policy"]["published"]]
             runs.compare(key, ours, [published["makespan"], published["utilization_list"], totals(published)])
-    yield from (rounds.check(), jobs.check(), runs.check())
+    yield from (rounds, jobs, runs)
 
 
 def _jobs(policy: RecordedSchedule) -> list[list[Any]]:
@@ -151,28 +155,26 @@ def _closed_loops(data: Path) -> Check:
     return check_runs(what, {name: name for name in RULES}, "job", jct_s, 1e-9)
 
 
-def _unique_shares(data: Path) -> Check:
-    tally = Tally("calls of Gandiva-Fair and AlloX: every share", 1e-12)
+def _shares(data: Path) -> Iterator[Check]:
+    """Yield the checks of recorded shares: those that are unique, and objectives of the others."""
+    unique = Check("calls of Gandiva-Fair and AlloX: every share", tolerance=1e-12)
+    objectives = Check(
+        "calls of OSSP, Themis, Gavel, MST: objective of the recorded shares", tolerance=1e-4, notes=[OTHER_OPTIMA]
+    )
     for which in RECORDED:
         for name in RULES:
-            policy = BASELINES[name]()
+            policy = baseline_shares(name)
             for k, (problem, given) in enumerate(recorded_shares(data, which, name)):
-                tally.compare(f"{which}, {name}, call {k}", policy.shares(problem).share[:, 0], given)
-    return tally.check()
-
-
-def _objectives(data: Path) -> Check:
-    tally = Tally("calls of OSSP, Themis, Gavel, MST: objective of the recorded shares", 1e-4, [OTHER_OPTIMA])
-    for which in RECORDED:
+                unique.compare(f"{which}, {name}, call {k}", policy.shares(problem).share[:, 0], given)
         for name in OPTIMISED:
             for k, (ratio, known) in enumerate(_ratios(data, which, name)):
-                tally.compare(f"{which}, {name}, call {k}", ratio, 1.0, known if ratio > 1 else None)
-    return tally.check()
+                objectives.compare(f"{which}, {name}, call {k}", ratio, 1.0, known if ratio > 1 else None)
+    yield from (unique, objectives)
 
 
 def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | None]]:
     """Yield our objective over the recorded one of each call, and a known reason for the difference."""
-    policy, known = BASELINES[name](), None
+    policy, known = baseline_shares(name), None
     for problem, given in recorded_shares(data, which, NAMES[name]):
         found = policy.shares(problem)
         if isinstance(policy, FinishTimeFairness):
@@ -185,9 +187,11 @@ def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | No
 
 
 def _plans(data: Path) -> Iterator[Check]:
-    inputs = Tally("recorded plans: progress, remaining times, targets and weights of all jobs", 1e-9)
-    plans = Tally("the same plans, made here: objective no less than the recorded one", 1e-3, [HEAVY_WEIGHTS])
-    rounds = Tally("runs with recorded plans: rounds in which a plan is made")
+    inputs = Check("recorded plans: progress, remaining times, targets and weights of all jobs", tolerance=1e-9)
+    plans = Check(
+        "the same plans, made here: objective no less than the recorded one", tolerance=1e-3, notes=[HEAVY_WEIGHTS]
+    )
+    rounds = Check("runs with recorded plans: rounds in which a plan is made")
     for name in PLANNED:
         with inputs.attempt(name):
             found, made = recorded_plans(data, name)
@@ -196,12 +200,12 @@ def _plans(data: Path) -> Iterator[Check]:
                 item = f"{name}, round {each.solve['round']}"
                 inputs.compare(item, each.inputs(), each.recorded_inputs())
                 plans.compare(item, each.shortfall(), 0.0)
-    yield from (inputs.check(), plans.check(), rounds.check())
+    yield from (inputs, plans, rounds)
 
 
 def _own_plans(data: Path) -> Check:
     """Compare Shockwave in closed loop."""
-    tally = Tally("the published run of Shockwave with plans made here: makespan and mean JCT", 1e-6)
+    check = Check("the published run of Shockwave with plans made here: makespan and mean JCT", tolerance=1e-6)
     published = golden(data, "published_results")["tacc_32gpus/shockwave/simulation"]
     planner = PlannerOptions(quirks=PlannerQuirks.published())
     policy = shockwave_policy("shockwave")(PlannedOptions(published=True, planner=planner))
@@ -210,5 +214,5 @@ def _own_plans(data: Path) -> Check:
         ("makespan", own["makespan_s"], published["makespan"], 0.05),
         ("mean JCT", own["average_jct_s"], published["avg_jct"], 0.03),
     ):
-        tally.compare(item, ours, recorded, TIME_LIMIT if abs(ours / recorded - 1) <= band else None)
-    return tally.check()
+        check.compare(item, ours, recorded, TIME_LIMIT if abs(ours / recorded - 1) <= band else None)
+    return check

@@ -33,7 +33,7 @@ def answer_of(pair: RunDifference) -> str:
 
 
 def percent(share: float) -> str:
-    """Percent without the sign, such as ``3.21``."""
+    """Return a share in percent without its sign, such as ``3.21``."""
     return amount(abs(share) * 100)
 
 
@@ -61,7 +61,7 @@ def _samples(b: str, a: str, pair: RunDifference) -> str:
 
 
 def _interval(pair: RunDifference) -> str:
-    """Interval with the sign of the sentence."""
+    """Return the interval, with the sign of the sentence."""
     found = pair.samples.relative
     if found.low is None or found.high is None:
         return f"no interval: {found.why_no_interval}"
@@ -117,7 +117,7 @@ def _earlier(saved_s: float) -> str:
 
 
 def _campaign(b: str, a: str, campaign: CampaignDifference) -> str:
-    """Finish and scores: samples do not compare where one run may prune what the other finishes."""
+    """Return a sentence on finish and scores; samples are not comparable when different trials are pruned."""
     over, best, reached = campaign.over, campaign.best_score, campaign.reached
     if over.difference is not None:
         text = f"{b} finished {_earlier(-over.difference)}{' than' if over.difference else ' as'} {a}"

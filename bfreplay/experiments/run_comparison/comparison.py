@@ -51,10 +51,10 @@ from bfreplay.result_folders.comparison import (
     Estimate,
     HourMeasure,
     JobDifferences,
-    RunComparison,
     RunDifference,
     SamplesDifference,
 )
+from bfreplay.result_folders.comparison import RunComparison as RunComparison
 from bfreplay.result_folders.records import COMPARISON, JsonObject, table_by
 from bfreplay.result_folders.writing import new_folder, write_result
 from bfreplay.runs.comparison_words import TOTALS
@@ -275,7 +275,7 @@ def _cumulative_table(bands: Sequence[Band], labels: Sequence[str], edges: np.nd
 
 
 def causes_of(baseline: RunResult, other: RunResult) -> Causes:
-    """Decompose ``other - baseline``.
+    """Return the parts of ``other - baseline``.
 
     A run without used node-hours gets the rate of the other run: the whole difference is due to node-hours.
     """

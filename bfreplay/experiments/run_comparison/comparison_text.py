@@ -92,7 +92,7 @@ def _hours(pair: RunDifference, bin_s: int) -> list[str]:
 
 
 def _idle_ends(pair: RunDifference) -> list[str]:
-    """Sentences on runs without jobs before the end of the window."""
+    """Return sentences on runs without jobs before the end of the window."""
     return [
         f"{label} had no work left after {duration(pair.over[key])}: use more jobs, or --unlimited-work"
         for key, label in (("baseline", pair.baseline), ("other", pair.run))

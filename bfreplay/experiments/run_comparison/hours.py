@@ -174,7 +174,7 @@ def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
 
 
 def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
-    """Until when the decisions of a run tell how many nodes are idle."""
+    """Return the time until which the decisions of a run have the number of idle nodes."""
     time_us = times_us(run.table("decisions")["time"])
     if not time_us.size:
         return start_us

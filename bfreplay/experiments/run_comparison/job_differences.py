@@ -6,12 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import asdict
-from numpy.typing import NDArray
 
 from bfreplay.experiments.run_comparison.confidence import median_over_jobs
 from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S, Floats, times_us
@@ -30,70 +29,50 @@ from bfreplay.result_folders.comparison import (
 from bfreplay.result_folders.records import table_by
 from bfreplay.runs.run_result import RunResult
 
-MEASURES = ("finish_s", "start_s", "waiting_s", "done_samples", "useful_node_hours")
-"""Finish and first start in seconds from the start of the window; waiting: from submit to first start."""
+if TYPE_CHECKING:
+    import pandas as pd
 
 LESS_IS_BETTER: Mapping[str, bool | None] = {
     "finish_s": True, "start_s": True, "waiting_s": True, "done_samples": False, "useful_node_hours": None
 }  # fmt: skip
-"""True where less is better; ``None`` for a measure without a better direction."""
+"""Measures, and whether less is better; ``None`` without a better direction.
 
+Finish and first start are seconds from the start of the window; waiting is from submit to first start.
+"""
+
+MEASURES = tuple(LESS_IS_BETTER)
 _TIME_TOLERANCE_S = 1e-3
 _RELATIVE_TOLERANCE = 1e-9
 _SPREAD = (2.5, 97.5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RunJobs:
-    """Jobs of one run.
-
-    Parameters
-    ----------
-    place
-        Row of each job by its name.
-    model, status, params
-        Model, status and parameters of each row; ``None`` for no model, or no parameters.
-    values
-        A ``(J,)`` float array for each of ``MEASURES``, nan for an event that did not happen.
-    """
-
-    place: dict[str, int]
-    model: list[str | None]
-    status: list[str]
-    params: list[str | None]
-    values: dict[str, Floats]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class PairedJobs:
-    """P jobs that two runs share: same name, same parameters.
+    """Jobs that two runs share: same name, same parameters.
 
     Parameters
     ----------
-    names, models
-        Names and models of the pairs.
-    status
-        ``(baseline, other)`` of each pair.
-    baseline, other
-        ``(P,)`` arrays by ``MEASURES``.
+    jobs
+        One row per pair: ``job``, and the other columns of ``run_jobs``, those of the baseline with ``_baseline``.
     only_in_baseline, only_in_other
         Number of jobs without a partner of that name, which job sources and unlimited work may have.
     n_other_params
         Number of jobs with a partner of that name but other parameters.
     """
 
-    names: list[str]
-    models: list[str | None]
-    status: list[tuple[str, str]]
-    baseline: dict[str, Floats]
-    other: dict[str, Floats]
+    jobs: pd.DataFrame
     only_in_baseline: int
     only_in_other: int
     n_other_params: int
 
 
-def run_jobs(run: RunResult) -> RunJobs:
-    """Read table ``jobs`` of a run; runs of early versions have no parameters."""
+def run_jobs(run: RunResult) -> pd.DataFrame:
+    """Return ``job``, ``model``, ``status``, ``params`` and the ``MEASURES`` of each job.
+
+    A measure is nan for an event that did not happen; parameters are empty without any, and in runs of early versions.
+    """
+    import pandas as pd
+
     table = run.table("jobs")
     start_us = run.record.config.window_start_us
 
@@ -103,102 +82,83 @@ def run_jobs(run: RunResult) -> RunJobs:
         return np.where(np.asarray(column.is_valid(), dtype=bool), whole.astype(np.float64), np.nan)
 
     finished, started, submitted = (time_us(name) for name in ("finished", "first_start", "submitted"))
-    names = table["job"].to_pylist()
-    params = table["params"].to_pylist() if "params" in table.column_names else [None] * len(names)
-    values = {
+    columns = {name: table[name].to_pylist() for name in ("job", "model", "status")}
+    params = [each or "" for each in table["params"].to_pylist()] if "params" in table.column_names else ""
+    return pd.DataFrame({
+        **columns,
+        "params": params,
         "finish_s": finished / US_PER_S,
         "start_s": started / US_PER_S,
         "waiting_s": (started - submitted) / US_PER_S,
         "done_samples": np.asarray(table["done_samples"], dtype=np.float64),
         "useful_node_hours": np.asarray(table["useful_node_us"], dtype=np.float64) / NODE_US_PER_HOUR,
-    }
-    place = {name: row for row, name in enumerate(names)}
-    return RunJobs(place, table["model"].to_pylist(), table["status"].to_pylist(), params, values)
+    })  # fmt: skip
 
 
-def pair_jobs(baseline: RunJobs, other: RunJobs) -> PairedJobs:
+def pair_jobs(baseline: pd.DataFrame, other: pd.DataFrame) -> PairedJobs:
     """Pair the jobs of two runs, in the baseline's order."""
-    shared = [name for name in baseline.place if name in other.place]
-    names = [n for n in shared if baseline.params[baseline.place[n]] == other.params[other.place[n]]]
-    a = np.array([baseline.place[name] for name in names], dtype=np.int64)
-    b = np.array([other.place[name] for name in names], dtype=np.int64)
-    return PairedJobs(
-        names=names,
-        models=[baseline.model[row] for row in a],
-        status=[(baseline.status[i], other.status[j]) for i, j in zip(a, b, strict=True)],
-        baseline={name: baseline.values[name][a] for name in MEASURES},
-        other={name: other.values[name][b] for name in MEASURES},
-        only_in_baseline=len(baseline.place) - len(shared),
-        only_in_other=len(other.place) - len(shared),
-        n_other_params=len(shared) - len(names),
-    )
+    shared = baseline.merge(other, on="job", suffixes=("_baseline", ""))
+    is_same = shared["params_baseline"] == shared["params"]
+    only_in_baseline, only_in_other = (len(each) - len(shared) for each in (baseline, other))
+    return PairedJobs(shared[is_same], only_in_baseline, only_in_other, int((~is_same).sum()))
 
 
 def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDifferences:
-    """Everything about the pairs: measures, changes of status, and measures model by model."""
-    models = sorted({model for model in pairs.models if model})
-    everyone = np.ones(len(pairs.names), dtype=bool)
-    changes = Counter(change for change in pairs.status if change[0] != change[1])
-    of_model = np.array([model or "" for model in pairs.models], dtype=object)
+    """Return everything about the pairs: measures, changes of status, and measures model by model."""
+    jobs = pairs.jobs
+    changes = Counter((a, b) for a, b in zip(jobs["status_baseline"], jobs["status"], strict=True) if a != b)
+    models = jobs["model_baseline"].fillna("")
+    names = sorted(set(models) - {""})
     return JobDifferences(
-        n_jobs=len(pairs.names),
+        n_jobs=len(jobs),
         only_in_baseline=pairs.only_in_baseline,
         only_in_other=pairs.only_in_other,
         n_other_params=pairs.n_other_params,
-        measures=[_measure(pairs, name, everyone, resamples=resamples, seed=seed) for name in MEASURES],
+        measures=[_measure(jobs, name, resamples=resamples, seed=seed) for name in MEASURES],
         status_changes=[
             StatusChange(baseline=before, other=after, n_jobs=n)
             for (before, after), n in sorted(changes.items(), key=lambda item: (-item[1], item[0]))
         ],
         models=[
-            ModelMeasure(model=model, **asdict(_shares(pairs, name, of_model == model)))
-            for model in (models if len(models) > 1 else [])
+            ModelMeasure(model=model, **asdict(_shares(jobs[models == model], name)))
+            for model in (names if len(names) > 1 else [])
             for name in MEASURES
         ],
     )
 
 
-def _difference(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> Floats:
+def _difference(jobs: pd.DataFrame, name: str) -> Floats:
     """Return the differences of jobs with the measure in both runs; equal values give exactly 0."""
-    a, b = pairs.baseline[name][which], pairs.other[name][which]
-    both = np.isfinite(a) & np.isfinite(b)
-    a, b = a[both], b[both]
+    a, b = jobs[[f"{name}_baseline", name]].dropna().to_numpy().T
     slack = _TIME_TOLERANCE_S if name.endswith("_s") else _RELATIVE_TOLERANCE * np.maximum(np.abs(a), np.abs(b))
     difference = b - a
     return np.where(np.abs(difference) <= slack, 0.0, difference)
 
 
-def _shares(pairs: PairedJobs, name: str, which: NDArray[np.bool_]) -> JobShares:
+def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
     """Count jobs by the better run; a job with the measure in one run only was better in that run."""
-    a, b = np.isfinite(pairs.baseline[name][which]), np.isfinite(pairs.other[name][which])
-    difference = _difference(pairs, name, which)
-    less, more, equal = (int((test).sum()) for test in (difference < 0, difference > 0, difference == 0))
-    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    less_is_better = LESS_IS_BETTER[name]
-    better = None if less_is_better is None else (less if less_is_better else more) + only_b
-    worse = None if less_is_better is None else (more if less_is_better else less) + only_a
-    low, high = np.percentile(difference, _SPREAD) if difference.size else (None, None)
+    in_baseline, in_other = jobs[f"{name}_baseline"].notna(), jobs[name].notna()
+    difference = _difference(jobs, name)
+    less, more, equal = (int(test.sum()) for test in (difference < 0, difference > 0, difference == 0))
+    only_a, only_b = int((in_baseline & ~in_other).sum()), int((in_other & ~in_baseline).sum())
+    better, worse = (less, more) if LESS_IS_BETTER[name] else (more, less)
+    has_direction = LESS_IS_BETTER[name] is not None
+    low = median = mean = high = None
+    if difference.size:
+        low, high = (float(each) for each in np.percentile(difference, _SPREAD))
+        median, mean = float(np.median(difference)), float(difference.mean())
     return JobShares(
-        measure=name,
-        n_both=int(difference.size),
-        only_in_baseline=only_a,
-        only_in_other=only_b,
-        n_less=less,
-        n_equal=equal,
-        n_more=more,
-        n_better=better,
-        n_worse=worse,
-        median=float(np.median(difference)) if difference.size else None,
-        mean=float(difference.mean()) if difference.size else None,
-        p2_5=None if low is None else float(low),
-        p97_5=None if high is None else float(high),
-    )
+        measure=name, n_both=int(difference.size), only_in_baseline=only_a, only_in_other=only_b,
+        n_less=less, n_equal=equal, n_more=more,
+        n_better=better + only_b if has_direction else None, n_worse=worse + only_a if has_direction else None,
+        median=median, mean=mean, p2_5=low, p97_5=high,
+    )  # fmt: skip
 
 
-def _measure(pairs: PairedJobs, name: str, which: NDArray[np.bool_], *, resamples: int, seed: int) -> JobMeasure:
-    found = median_over_jobs(_difference(pairs, name, which), resamples=resamples, seed=seed)
+def _measure(jobs: pd.DataFrame, name: str, *, resamples: int, seed: int) -> JobMeasure:
+    found = median_over_jobs(_difference(jobs, name), resamples=resamples, seed=seed)
     return JobMeasure(
-        **asdict(_shares(pairs, name, which)),
+        **asdict(_shares(jobs, name)),
         median_low=found.low,
         median_high=found.high,
         why_no_interval=found.why_no_interval,
@@ -221,12 +181,10 @@ def jobs_table(paired: Sequence[PairedJobs], labels: Sequence[str]) -> pa.Table:
     """Return one row per run (but the baseline) and job, with schema ``JOBS``; null for events that did not happen."""
     tables = [JOBS.empty_table()]
     for pairs, label in zip(paired, labels, strict=True):
-        columns: list[Any] = [[label] * len(pairs.names), pairs.names, pairs.models]
-        columns += [[status[k] for status in pairs.status] for k in (0, 1)]
+        jobs = pairs.jobs.assign(run=label, model=pairs.jobs["model_baseline"])
         for name in MEASURES:
-            a, b = pairs.baseline[name], pairs.other[name]
-            columns += [a, b, b - a]
-        tables.append(table_by(JOBS, columns))
+            jobs[f"{name}_difference"] = jobs[name] - jobs[f"{name}_baseline"]
+        tables.append(table_by(JOBS, [jobs[name] for name in JOBS.names]))
     return pa.concat_tables(tables)
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay import __version__
-from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.log_warnings import LogWarnings
-from bfreplay.datasets.named_inputs import place_of, resolve_sample, restrict
+from bfreplay.datasets.named_inputs import restrict
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import RunOptions
@@ -95,7 +94,8 @@ def plan_runs(spec: SweepSpec) -> SweepPlan:
         An input, a name or a combination of options cannot be used; nothing has run.
     """
     checks = _Checks()
-    every = [_absolute(point.options) for point in spec.points]
+    # paths for workers in another working directory
+    every = [replace(point.options, **dict[str, Any](files_of(point.options))) for point in spec.points]
     found: dict[int, PlannedRun] = {}
     # by jobs: a sweep may have hundreds of workloads, and only one is in memory at a time
     first: dict[Any, int] = {}
@@ -138,14 +138,3 @@ class _Checks:
                 refuse_source(jobs)
         self._seen |= {of_policy, together}
         return log, jobs
-
-
-def _absolute(options: RunOptions) -> RunOptions:
-    """Return the options with absolute paths, for workers in another working directory."""
-    events, jobs = options.events, resolve_sample(Path(options.jobs), "jobs")
-    return replace(
-        options,
-        events=None if events is None else resolve_sample(Path(events), "events").absolute(),
-        jobs=options.jobs if is_source_name(options.jobs) else jobs.absolute(),
-        curves=None if options.curves is None else place_of(options.curves),
-    )

@@ -266,10 +266,7 @@ def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
 
 def column_of(cells: Sequence[Cell]) -> pa.Array:
     """Return one column of values that vary: bool, int or float where all cells are; text otherwise."""
-    given = [cell for cell in cells if cell is not None]
-    if given and all(isinstance(cell, bool) for cell in given):
-        return pa.array(cells, pa.bool_())
-    numbers = [cell for cell in given if isinstance(cell, int | float) and not isinstance(cell, bool)]
-    if given and len(numbers) == len(given):
-        return pa.array(cells, pa.int64() if all(isinstance(cell, int) for cell in numbers) else pa.float64())
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds == {bool} or (kinds and kinds <= {int, float}):
+        return pa.array(cells, pa.float64() if float in kinds else None)
     return pa.array([None if cell is None else text_of(cell) for cell in cells], pa.string())

@@ -157,10 +157,10 @@ class _Reader:
     _parameters: tuple[str, ...] = ()
 
     def spec(self) -> SweepSpec:
-        self._located(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
+        self._locate(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
         self._check_size()
-        self._document = self._located(lambda: _as_options(self._document), "the file")
-        self._parameters = self._located(
+        self._document = self._locate(lambda: _as_options(self._document), "the file")
+        self._parameters = self._locate(
             lambda: parameters_of({name: self._document.get(name) for name in _TABLES}), "the file"
         )
         common = self._table(self._document.get("run", {}), "[run]")
@@ -190,8 +190,8 @@ class _Reader:
         if given is None:
             return None
         row = "[picture]"
-        self._located(partial(checks.known_keys, self._table(given, row), ("x", "y", "by"), "a picture"), row)
-        x = self._located(lambda: checks.text("x", given.get("x")), row)
+        self._locate(partial(checks.known_keys, self._table(given, row), ("x", "y", "by"), "a picture"), row)
+        x = self._locate(lambda: checks.text("x", given.get("x")), row)
         y, by = (self._names_in(given.get(key, []), key) for key in ("y", "by"))
         if not y:
             raise self._error("the picture has no metric", row, "y", y, "metrics of the table", 'write y = ["samples"]')
@@ -221,7 +221,7 @@ class _Reader:
         labels = {axis.name: axis.labels[at] for axis, at in chosen if axis.labels is not None}
         values = {name: given[name] for name in self._parameters if name in given}
         options = {name: value for name, value in given.items() if name not in values}
-        options = self._located(lambda: fill(options, values), row)
+        options = self._locate(lambda: fill(options, values), row)
         made = RunOptions.from_mapping(
             options, folder=self._folder, file=self._file, row=row, allow_code=self._allow_code
         )
@@ -240,7 +240,7 @@ class _Reader:
             return self._label_axis(name, given)
         self._check_name(name)
         if isinstance(given, Mapping):
-            given = self._located(partial(_evenly, name, given), row)
+            given = self._locate(partial(_evenly, name, given), row)
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise self._error(
                 f"{name} in [vary] is not a list", row, name, given, "a list of values", f"write {name} = [...], or "
@@ -277,7 +277,7 @@ class _Reader:
         if not given:
             raise self._error(f"{row} has no labels", row, name, {}, "LABEL = { OPTION = VALUE, ... }", "add some")
         for label, options in given.items():
-            self._located(partial(checks.name, "label", label, name), row)
+            self._locate(partial(checks.name, "label", label, name), row)
             self._check_options(self._table(options, f"{row} {label}"), f"{row} {label}")
         return _Axis(name, list(given.values()), list(given))
 
@@ -316,7 +316,7 @@ class _Reader:
             self._table(each, row)
             for name, labels in labelled.items():
                 if name in each:
-                    self._located(partial(checks.one_of, name, each[name], labels), row)
+                    self._locate(partial(checks.one_of, name, each[name], labels), row)
             self._check_options({name: value for name, value in each.items() if name not in labelled}, row)
         return given
 
@@ -324,13 +324,13 @@ class _Reader:
         """Check some options before the others are known, except those with placeholders."""
         for name in given:
             if name in self._parameters:
-                self._located(partial(check_value, name, given[name]), row)
+                self._locate(partial(check_value, name, given[name]), row)
         options = {
             name: value for name, value in given.items() if name not in self._parameters and not has_placeholder(value)
         }  # fmt: skip
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
         given = {**nodes, "jobs": _ANY_FILE, **options}
-        self._located(lambda: RunOptions.from_mapping(given, allow_code=self._allow_code), row)
+        self._locate(lambda: RunOptions.from_mapping(given, allow_code=self._allow_code), row)
 
     def _table(self, given: object, label: str) -> Mapping[str, Any]:
         if not isinstance(given, Mapping):
@@ -339,7 +339,7 @@ class _Reader:
             )
         return given
 
-    def _located(self, check: Callable[[], _Found], row: str) -> _Found:
+    def _locate(self, check: Callable[[], _Found], row: str) -> _Found:
         try:
             return check()
         except InputError as error:
@@ -352,17 +352,17 @@ class _Reader:
 def _as_options(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document with the options of its tables by the names that files use."""
 
-    def named(table: Any) -> Any:
+    def rename(table: Any) -> Any:
         return as_options(table) if isinstance(table, Mapping) else table
 
-    found = {name: named(table) if name in ("run", "vary") else table for name, table in document.items()}
+    found = {name: rename(table) if name in ("run", "vary") else table for name, table in document.items()}
     if isinstance(vary := found.get("vary"), Mapping):
         found["vary"] = {
-            name: {label: named(each) for label, each in axis.items()} if isinstance(axis, Mapping) else axis
+            name: {label: rename(each) for label, each in axis.items()} if isinstance(axis, Mapping) else axis
             for name, axis in vary.items()
         }
     if isinstance(runs := found.get("runs"), list | tuple):
-        found["runs"] = [named(each) for each in runs]
+        found["runs"] = [rename(each) for each in runs]
     return found
 
 

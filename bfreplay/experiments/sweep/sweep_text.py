@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow.compute as pc
 
@@ -13,6 +15,7 @@ from bfreplay.runs.metrics import COLUMNS, texts_in_sweep, title_in_sweep, witho
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned_lines, count, paragraphs
 
+_MOST_ERRORS = 5
 MOST_ROWS = 40
 """Largest number of rows that are printed."""
 
@@ -31,9 +34,13 @@ def render(result: SweepResult) -> str:
     if results.num_rows <= MOST_ROWS:
         blocks.append(_table(result))
     if n_failed:
-        first = next(row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED)
-        note = result.folder / "failures" / f"{first['id']}.json"
-        blocks.append([f"First error: {first['error']}", f"             {note}; again with --retry-failed"])
+        failed = [row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED]
+        errors = Counter(row["error"] for row in failed).most_common()
+        lines = [f"Error of {count(n, 'row')}: {error}" for error, n in errors[:_MOST_ERRORS]]
+        if len(errors) > _MOST_ERRORS:
+            lines.append(f"{len(errors) - _MOST_ERRORS:,} more errors")
+        note = result.folder / "failures" / f"{failed[0]['id']}.json"
+        blocks.append([*lines, f"All of the first: {note}; again with --retry-failed"])
     return paragraphs([*blocks, [f"Table        {result.folder / 'results.parquet'}"]])
 
 

@@ -102,7 +102,7 @@ def grid_of(
 
 
 def _check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
-    """Values of an option, each checked by the option."""
+    """Return the values of an option, each checked by the option."""
     name = option_name(field)
     given = usual if values is None else values
     if isinstance(given, str) or not isinstance(given, Sequence):
@@ -124,7 +124,7 @@ def _check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_
 
 
 def seconds(t_fwd: float | str) -> str:
-    """``300 s``, or ``auto``."""
+    """Return ``300 s``, or ``auto``."""
     return t_fwd if isinstance(t_fwd, str) else f"{t_fwd:g} s"
 
 

@@ -72,7 +72,7 @@ def tune(
     on_wait: Callable[[], None] | None = None,
     **options: Any,
 ) -> Tuning:
-    """Recommend a T_fwd and a number of jobs at once, tuned on the first part of a log and validate on the rest.
+    """Recommend a T_fwd and a number of jobs at once, tuned on the first part of a log and validated on the rest.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ _TIMED_S, _TIMED_EVENTS = 0.3, 250
 
 
 def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) -> float | None:
-    """Mean seconds of a run of the grid, by runs on the first pool events; ``None`` where these fail."""
+    """Return the mean seconds of a run of the grid, from runs on the first pool events; ``None`` if these fail."""
     fixed = [each for each in grid.t_fwd if each != AUTO]
     seconds = 0.0
     middle = fixed[len(fixed) // 2] if fixed else AUTO

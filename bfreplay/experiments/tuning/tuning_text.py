@@ -120,8 +120,7 @@ def _beside(found: Recommendation, validation: Validation, measure: str) -> str:
     lost = percent(validation.loss)
     if measure != SAMPLES:
         return f"as soon as with {best}" if validation.loss < _NOTHING else f"{lost} slower than with {best}"
-    would = f"the best value there ({seconds(validation.best_t_fwd)})"
-    return f"as much as {would}" if validation.loss < _NOTHING else f"{lost} less than {would}"
+    return f"as much as {best}" if validation.loss < _NOTHING else f"{lost} less than {best}"
 
 
 def _flatness(grid: Grid, found: Recommendation) -> str:

@@ -30,8 +30,8 @@ __all__ = [
     "Capabilities",
     "ModelRefusedError",
     "SolveOptions",
-    "attempted",
     "backend_of",
+    "try_to_solve",
     "version_of",
     "why_not",
 ]
@@ -48,8 +48,8 @@ def backend_of(name: str) -> Backend:
     return cast(Backend, BACKENDS.make(name, allow_code=True))
 
 
-def attempted(backend: Backend, model: LinearModel, options: SolveOptions) -> tuple[str, Any]:
-    """``("answer", BackendAnswer)``, or ``"refused"`` or ``"failed"`` and why: no exception of a stranger's passes."""
+def try_to_solve(backend: Backend, model: LinearModel, options: SolveOptions) -> tuple[str, Any]:
+    """Return ``("answer", BackendAnswer)``, or ``"refused"`` or ``"failed"`` with the reason; raise nothing."""
     try:
         answer = backend.solve(model, options)
     except ModelRefusedError as error:
@@ -62,7 +62,7 @@ def attempted(backend: Backend, model: LinearModel, options: SolveOptions) -> tu
 
 
 def why_not(backend: Backend) -> str:
-    """Return why ``backend`` does not work here; empty when it does. A stranger's ``available`` may raise."""
+    """Return why ``backend`` does not work here; empty when it does, also where ``available`` raises."""
     try:
         return str(backend.available())
     except Exception as error:  # whatever it is, it does not work here

@@ -1,4 +1,4 @@
-"""Helpers that back ends share: times, one-sided rows, answers that need no solver, the scale undone."""
+"""Helpers that back ends share: times, one-sided rows, answers that need no solver, the scale of the objective."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TOLERANCE = 1e-9
 
 
 class Stopwatch:
-    """Times what an answer says: building from the start on, then solving."""
+    """Stopwatch for an answer: building from the start on, then solving."""
 
     def __init__(self) -> None:
         self._started = self._built = time.perf_counter()
 
     def start_solving(self) -> None:
-        """The model is built."""
+        """Note that the model is built."""
         self._built = time.perf_counter()
 
     @property
@@ -37,12 +37,12 @@ class Stopwatch:
     def answer(
         self, status: SolverStatus, x: NDArray[np.float64] | None, objective: float, bound: float, message: str
     ) -> BackendAnswer:
-        """The answer of a solver that is done now."""
+        """Return the answer of a solver that is done now."""
         return BackendAnswer(status, x, objective, bound, message, self._built - self._started, self.solve_s)
 
 
 def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str_]]:
-    """The same model in rows of one sense each, for solvers that know no ranges; and these senses.
+    """Return the same model in rows of one sense each, for solvers that know no ranges, and these senses.
 
     ``"="``, or ``">"`` and ``"<"``: a row with two different finite sides becomes two neighbours, one without any is
     left out. Rows keep their order.
@@ -72,8 +72,8 @@ def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str
     return split, sense
 
 
-def settled(model: LinearModel) -> BackendAnswer | None:
-    """The answer where none needs a solver, and solvers differ in what they say: contradictions, no columns at all.
+def trivial_answer(model: LinearModel) -> BackendAnswer | None:
+    """Return the answer to a model that needs no solver, or on which solvers differ: contradictions, no columns.
 
     ``None`` where there is something to solve.
     """
@@ -98,7 +98,7 @@ def _impossible(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArr
     return impossible
 
 
-def undone(reported: float | None, model: LinearModel, scale: float, absent: float) -> float:
+def unscale(reported: float | None, model: LinearModel, scale: float, absent: float) -> float:
     """Return the reported value of the scaled objective in the model's own; ``absent`` where it reports no number.
 
     Solvers report infinity as 1e20, 1e30, 1e50, 1e100 or the largest number there is; no scaled objective is as large.
@@ -117,10 +117,10 @@ def refuse_sets(model: LinearModel, name: str) -> None:
         )
 
 
-def told_apart(
+def resolve_unbounded(
     solve: Callable[[LinearModel, SolveOptions], BackendAnswer], model: LinearModel, options: SolveOptions
 ) -> SolverStatus:
-    """``UNBOUNDED`` or ``INFEASIBLE`` of a model that the solver knows to be one of them: solves it for nothing."""
+    """Return ``UNBOUNDED`` or ``INFEASIBLE`` for a model that is one of the two, by solving it without an objective."""
     nothing = replace(model, objective=np.zeros(model.n_columns), objective_constant=0.0)
     answer = solve(nothing, options)
     if answer.x is not None:

@@ -18,7 +18,7 @@ from bfreplay.milp.solution import SolverStatus
 
 
 def unmet(package: str, sound: str, *, why: str, fix: str) -> str:
-    """Empty when ``package`` is installed in a ``sound`` version (``">=13,<14"``), else what is wrong and ``fix``.
+    """Return the fault of an installed ``package``, with ``fix``; empty for a ``sound`` version (``">=13,<14"``).
 
     ``why`` says what is wrong with other versions.
     """
@@ -149,7 +149,7 @@ class Backend(Protocol):
         ...
 
     def available(self) -> str:
-        """Empty when it works on this machine, otherwise why not and how to fix it."""
+        """Return why it does not work on this machine and how to fix it; empty when it works."""
         ...
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
@@ -158,7 +158,7 @@ class Backend(Protocol):
 
 
 def objective_scale(model: LinearModel) -> float:
-    """Return what makes the objective's largest coefficient 1 when divided by; 1 for an objective of zeros.
+    """Return the divisor that makes the objective's largest coefficient 1; 1 for an objective of zeros.
 
     MILP solvers work with absolute tolerances: unscaled, objectives of 1e7 gave slightly suboptimal "optimal"
     answers. Every back end divides by it and undoes it in what it reports.

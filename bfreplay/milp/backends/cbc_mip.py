@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, trivial_answer, unscale
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -91,7 +91,7 @@ class CbcMip:
     capabilities = Capabilities(sos=True, continuous=True, warm_start=True, crash_isolated=False, licence="EPL-2.0")
 
     def available(self) -> str:
-        """Empty, or what is missing: python-mip, a sound CBC build, or a CBC for this machine."""
+        """Return what is missing, empty for nothing: python-mip, a sound CBC build, or a CBC for this machine."""
         fix = f"pip install {REQUIREMENT} (no CBC build exists for ppc64le: use the exact solver there)"
         why = (
             "cbcbox 2.931 and later abort on SOS2 models and call wrong answers optimal, 2.913 aborts on infeasible "
@@ -109,16 +109,16 @@ class CbcMip:
         return "" if any(folder.glob("libCbc.*")) else f"cbcbox has no CBC library for this machine in {folder}; {fix}"
 
     def version(self) -> str:
-        """As ``"CBC (cbcbox 2.927, mip 1.17.5)"``."""
+        """Return the version, as ``"CBC (cbcbox 2.927, mip 1.17.5)"``."""
         return f"CBC (cbcbox {version('cbcbox')}, mip {version('mip')})"
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in CBC and maximise."""
         stopwatch = Stopwatch()
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         scale = objective_scale(model)
-        cbc = _built(model, scale)
+        cbc = _build(model, scale)
         cbc.max_mip_gap = options.relative_gap
         cbc.max_mip_gap_abs = 0.0
         cbc.seed = options.seed + 1  # 0 would mean the time of day
@@ -133,14 +133,14 @@ class CbcMip:
         status = STATUSES.get(said.name, SolverStatus.UNKNOWN)
         x, objective, bound = None, math.nan, math.inf
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):  # without an incumbent CBC's numbers mean nothing
-            objective = undone(cbc.objective_value, model, scale, math.nan)
+            objective = unscale(cbc.objective_value, model, scale, math.nan)
             if status is SolverStatus.OPTIMAL and options.relative_gap == 0:
-                bound = undone(cbc.objective_bound, model, scale, math.inf)
+                bound = unscale(cbc.objective_bound, model, scale, math.inf)
             x = _column_values(cbc, model.n_columns)
         return stopwatch.answer(status, x, objective, bound, f"CBC says {said.name}")
 
 
-def _built(model: LinearModel, scale: float) -> Any:
+def _build(model: LinearModel, scale: float) -> Any:
     """Build the model in one call of CBC's C interface, inside a python-mip model that knows how to solve it."""
     cbc_module = _cbc_module()
     import mip

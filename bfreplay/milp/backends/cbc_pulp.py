@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, trivial_answer
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.backends.cbc_mip import INCREMENT
 from bfreplay.milp.files.models import mps_text
@@ -37,7 +37,7 @@ MACHINES = ("x86_64", "amd64", "aarch64", "arm64")
 
 
 class CbcPulp:
-    """The CBC that comes with PuLP, run by PuLP as a command: its crash is an error, and its files are gone afterwards.
+    """CBC of PuLP, run by PuLP as a command: a crash is an error, and its files are removed.
 
     PuLP drops special ordered sets silently, so models with sets are refused. PuLP runs the command and reads its
     answer; the model is written from the arrays, as PuLP's own classes take several times as long. CBC's file has 8
@@ -48,7 +48,7 @@ class CbcPulp:
     capabilities = Capabilities(sos=False, continuous=True, warm_start=False, crash_isolated=True, licence="EPL-2.0")
 
     def available(self) -> str:
-        """Empty, or what is missing: PuLP, or a CBC for this machine."""
+        """Return what is missing, empty for nothing: PuLP, or a CBC for this machine."""
         if wrong := unmet("pulp", ">=3.3,<4", why="PuLP 4 brings no CBC", fix="pip install 'pulp>=3.3,<4'"):
             return wrong
         if platform.machine().lower() not in MACHINES:
@@ -56,16 +56,16 @@ class CbcPulp:
         return ""
 
     def version(self) -> str:
-        """As ``"CBC (PuLP 3.3.2)"``."""
+        """Return the version, as ``"CBC (PuLP 3.3.2)"``."""
         return f"CBC (PuLP {version('pulp')})"
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Write the model, have CBC maximise it, read the answer."""
         stopwatch = Stopwatch()
         refuse_sets(model, self.name)
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
-        posed = _posed(model)
+        posed = _pose(model)
         command = _command(options)
         stopwatch.start_solving()
         # PuLP leaves its files after a failure
@@ -85,7 +85,7 @@ class CbcPulp:
 
 
 def _command(options: SolveOptions) -> Any:
-    """PuLP's solver with the settings of ``cbc_mip``; PuLP announces on every use that version 4 will drop it."""
+    """Return PuLP's solver with the settings of ``cbc_mip``; PuLP warns on every use that version 4 drops it."""
     import pulp
 
     settings = [
@@ -110,7 +110,7 @@ def _command(options: SolveOptions) -> Any:
 
 @dataclass
 class _Posed:
-    """A model as PuLP's commands ask for one: they write it, and hand the answer over, through these methods."""
+    """Model with the methods by which PuLP's commands write it and hand the answer over."""
 
     columns: list[str]
     text: str
@@ -155,7 +155,7 @@ class _Posed:
         return np.array([self.values[column] for column in self.columns], dtype=np.float64)
 
 
-def _posed(model: LinearModel) -> _Posed:
+def _pose(model: LinearModel) -> _Posed:
     """Return the model as MPS with short names and the scaled objective."""
     columns = [f"c{i}" for i in range(model.n_columns)]
     short = replace(

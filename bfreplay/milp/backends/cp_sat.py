@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, trivial_answer
 from bfreplay.milp.backends.backend import (
     BackendAnswer,
     Capabilities,
@@ -51,11 +51,11 @@ class CpSat:
     capabilities = Capabilities(sos=False, continuous=False, warm_start=True, licence="Apache-2.0")
 
     def available(self) -> str:
-        """Empty, or which OR-Tools to install."""
+        """Return which OR-Tools to install; empty for none."""
         return unmet("ortools", ">=9.12.4544,<10", why="others are untried", fix="pip install 'bfreplay[cp-sat]'")
 
     def version(self) -> str:
-        """As ``"CP-SAT (ortools 9.15.6755)"``."""
+        """Return the version, as ``"CP-SAT (ortools 9.15.6755)"``."""
         return f"CP-SAT (ortools {version('ortools')})"
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
@@ -63,7 +63,7 @@ class CpSat:
         stopwatch = Stopwatch()
         refuse_beside("OR-Tools", ("mip.cbc", "highspy"))
         refuse_sets(model, self.name)
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         _refuse_what_is_not_whole(model)
         lower, upper = _whole_sides(model.column_lower, model.column_upper)
@@ -72,7 +72,7 @@ class CpSat:
             return BackendAnswer(SolverStatus.INFEASIBLE, message="no whole number between two bounds, or two sides")
         step = _step(model, lower, upper)
         worth = np.rint(model.objective / step).astype(np.int64)
-        posed = _built(model, (lower, upper), rows, worth)
+        posed = _build(model, (lower, upper), rows, worth)
 
         from ortools.sat.python import cp_model
 
@@ -98,7 +98,7 @@ class CpSat:
 Sides = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def _built(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.int64]) -> Any:
+def _build(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.int64]) -> Any:
     """Fill CP-SAT's own message, row by row in bulk."""
     from ortools.sat.python import cp_model
 
@@ -129,7 +129,7 @@ def _built(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.in
 
 
 def _refuse_what_is_not_whole(model: LinearModel) -> None:
-    """Raise ``ModelRefusedError`` for a model that CP-SAT cannot be told of."""
+    """Raise ``ModelRefusedError`` for a model that CP-SAT cannot express."""
     advice = "take a formulation of whole numbers (choices_reduced), or another back end (highs, cbc)"
     if not model.is_integer.all():
         name = model.column_names[int(np.argmin(model.is_integer))]
@@ -165,7 +165,7 @@ def _whole_sides(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Side
 
 
 def _step(model: LinearModel, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> float:
-    """What one unit of CP-SAT's objective is worth: the largest coefficient over a power of two."""
+    """Return the worth of one unit of CP-SAT's objective: the largest coefficient over a power of two."""
     scale = objective_scale(model)
     reach = np.maximum(np.abs(lower), np.abs(upper)).astype(np.float64)
     total = float(np.abs(model.objective / scale) @ reach)

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, told_apart, undone, with_one_sided_rows
+from bfreplay.milp.backends.arrays import (
+    TOLERANCE,
+    Stopwatch,
+    resolve_unbounded,
+    trivial_answer,
+    unscale,
+    with_one_sided_rows,
+)
 from bfreplay.milp.backends.backend import (
     BackendAnswer,
     Capabilities,
@@ -51,32 +58,32 @@ class Gurobi:
     )
 
     def available(self) -> str:
-        """Empty, or what is missing: gurobipy, one whose licence has not run out, or a licence that works."""
+        """Return what is missing, empty for nothing: gurobipy, a valid release of it, or a licence that works."""
         why = "the licence that comes with older ones has expired, newer ones are untried"
         if wrong := unmet("gurobipy", ">=13,<14", why=why, fix="pip install 'bfreplay[gurobi]'"):
             return wrong
         try:
             if os.getpid() not in _environments:
-                _started().dispose()  # no token of a floating licence is held by a process that only asks
+                _start_environment().dispose()  # no token of a floating licence is held by a process that only asks
         except Exception as error:  # gurobipy's own error, or a broken native library
             return f"Gurobi does not start: {error}"
         return ""
 
     def version(self) -> str:
-        """As ``"Gurobi 13.0.3 (gurobipy 13.0.3)"``: both always have the same number."""
+        """Return the version, as ``"Gurobi 13.0.3 (gurobipy 13.0.3)"``: both always have the same number."""
         found = version("gurobipy")
         return f"Gurobi {found} (gurobipy {found})"
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in Gurobi and maximise."""
         stopwatch = Stopwatch()
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         import gurobipy
 
         scale = objective_scale(model)
         try:
-            gurobi = _built(model, scale, options)
+            gurobi = _build(model, scale, options)
             stopwatch.start_solving()
             gurobi.optimize()
         except gurobipy.GurobiError as error:
@@ -86,17 +93,17 @@ class Gurobi:
         try:
             said = _status_names()[gurobi.Status]
             if said == "INF_OR_UNBD":
-                return BackendAnswer(told_apart(self.solve, model, options), message=f"Gurobi says {said}")
+                return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"Gurobi says {said}")
             status = STATUSES.get(said, SolverStatus.UNKNOWN)
             if status is SolverStatus.NO_SOLUTION and gurobi.SolCount > 0:
                 status = SolverStatus.FEASIBLE
             x, objective, bound = None, math.nan, math.inf
             if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
                 x = np.array(gurobi.getAttr("X"), dtype=np.float64)
-                objective = undone(gurobi.ObjVal, model, scale, math.nan)
+                objective = unscale(gurobi.ObjVal, model, scale, math.nan)
             if gurobi.IsMIP:
                 if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-                    bound = undone(gurobi.ObjBound, model, scale, math.inf)
+                    bound = unscale(gurobi.ObjBound, model, scale, math.inf)
             elif status is SolverStatus.OPTIMAL:
                 bound = objective
         finally:
@@ -104,7 +111,7 @@ class Gurobi:
         return stopwatch.answer(status, x, objective, bound, f"Gurobi says {said}")
 
 
-def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
+def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     """Load the whole model from arrays."""
     import gurobipy
 
@@ -147,11 +154,11 @@ def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
 def _environment() -> Any:
     """Return this process's environment, started when first needed."""
     if os.getpid() not in _environments:
-        _environments[os.getpid()] = _started()
+        _environments[os.getpid()] = _start_environment()
     return _environments[os.getpid()]
 
 
-def _started() -> Any:
+def _start_environment() -> Any:
     """Start an environment that says nothing: no banner, no log."""
     import gurobipy
 

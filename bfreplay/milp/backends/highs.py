@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, settled, told_apart, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, resolve_unbounded, trivial_answer, unscale
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -52,13 +52,13 @@ class Highs:
     capabilities = Capabilities(sos=False, continuous=True, warm_start=True, licence="MIT")
 
     def available(self) -> str:
-        """Empty, or which highspy to install."""
+        """Return which highspy to install; empty for none."""
         fix = f"pip install 'highspy{SOUND}' (no build exists for ppc64le: use the exact solver there)"
         why = "1.14.0 calls wrong answers optimal; earlier than 1.13 lacks what Gavel's programs need"
         return unmet("highspy", SOUND, why=why, fix=fix)
 
     def version(self) -> str:
-        """As ``"HiGHS 1.15.1 (highspy 1.15.1)"``: both always have the same number."""
+        """Return the version, as ``"HiGHS 1.15.1 (highspy 1.15.1)"``: both always have the same number."""
         found = version("highspy")
         return f"HiGHS {found} (highspy {found})"
 
@@ -67,16 +67,16 @@ class Highs:
         stopwatch = Stopwatch()
         refuse_beside("highspy", OR_TOOLS)
         refuse_sets(model, self.name)
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         scale = objective_scale(model)
         start_threads(options.threads)
-        highs = _built(model, scale, options)
+        highs = _build(model, scale, options)
         stopwatch.start_solving()
         highs.run()
         said = highs.getModelStatus().name
         if said == "kUnboundedOrInfeasible":
-            return BackendAnswer(told_apart(self.solve, model, options), message=f"HiGHS says {said}")
+            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"HiGHS says {said}")
         status = STATUSES.get(said, SolverStatus.UNKNOWN)
         info = highs.getInfo()
         has_answer = info.primal_solution_status == 2  # feasible, in kSolutionStatus*
@@ -85,10 +85,10 @@ class Highs:
         x, objective, bound = None, math.nan, math.inf
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
             x = np.array(highs.getSolution().col_value, dtype=np.float64)
-            objective = undone(info.objective_function_value, model, scale, math.nan)
+            objective = unscale(info.objective_function_value, model, scale, math.nan)
         if model.is_integer.any():
             if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-                bound = undone(info.mip_dual_bound, model, scale, math.inf)
+                bound = unscale(info.mip_dual_bound, model, scale, math.inf)
         elif status is SolverStatus.OPTIMAL:
             bound = objective
         return stopwatch.answer(status, x, objective, bound, f"HiGHS says {said}")
@@ -99,7 +99,7 @@ _threads: list[int] = []
 
 
 def start_threads(threads: int) -> None:
-    """HiGHS keeps its threads from solve to solve, and refuses to solve with another number before they are ended."""
+    """End HiGHS's threads before a solve with another number: it keeps them, and would refuse."""
     import highspy
 
     if _threads and _threads[0] != threads:
@@ -107,7 +107,7 @@ def start_threads(threads: int) -> None:
     _threads[:] = [threads]
 
 
-def _built(model: LinearModel, scale: float, options: SolveOptions) -> Any:
+def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     """Pass the whole model on as arrays."""
     import highspy
 

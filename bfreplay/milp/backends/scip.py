@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, settled, told_apart, undone
+from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, resolve_unbounded, trivial_answer, unscale
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
@@ -41,11 +41,11 @@ class Scip:
     capabilities = Capabilities(sos=True, continuous=True, warm_start=True, licence="Apache-2.0")
 
     def available(self) -> str:
-        """Empty, or which PySCIPOpt to install."""
+        """Return which PySCIPOpt to install; empty for none."""
         return unmet("pyscipopt", ">=5.4,<7", why="others are untried", fix="pip install 'bfreplay[scip]'")
 
     def version(self) -> str:
-        """As ``"SCIP 10.0 (PySCIPOpt 6.3.0)"``."""
+        """Return the version, as ``"SCIP 10.0 (PySCIPOpt 6.3.0)"``."""
         import pyscipopt
 
         return f"SCIP {pyscipopt.Model().version()} (PySCIPOpt {version('pyscipopt')})"
@@ -53,15 +53,15 @@ class Scip:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in SCIP and maximise."""
         stopwatch = Stopwatch()
-        if (known := settled(model)) is not None:
+        if (known := trivial_answer(model)) is not None:
             return known
         scale = objective_scale(model)
-        scip, variables = _built(model, scale, options)
+        scip, variables = _build(model, scale, options)
         stopwatch.start_solving()
         scip.optimize()
         said = scip.getStatus()
         if said == "inforunbd":
-            return BackendAnswer(told_apart(self.solve, model, options), message=f"SCIP says {said}")
+            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"SCIP says {said}")
         status = STATUSES.get(said, SolverStatus.UNKNOWN)
         if status is SolverStatus.NO_SOLUTION and scip.getNSols() > 0:
             status = SolverStatus.FEASIBLE
@@ -69,13 +69,13 @@ class Scip:
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
             best = scip.getBestSol()
             x = np.array([best[variable] for variable in variables], dtype=np.float64)
-            objective = undone(scip.getSolObjVal(best), model, scale, math.nan)
+            objective = unscale(scip.getSolObjVal(best), model, scale, math.nan)
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-            bound = undone(scip.getDualbound(), model, scale, math.inf)
+            bound = unscale(scip.getDualbound(), model, scale, math.inf)
         return stopwatch.answer(status, x, objective, bound, f"SCIP says {said}")
 
 
-def _built(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:
+def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:
     """Build variable by variable and row by row: PySCIPOpt takes no sparse matrix."""
     from pyscipopt import Model
     from pyscipopt.scip import Expr, ExprCons, Term

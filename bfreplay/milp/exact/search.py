@@ -52,7 +52,7 @@ class Undecided(NamedTuple):
 def undecided_counts(
     value: NDArray[np.float64], capacity: int, price: float, best_at_price: NDArray[np.float64], allowance: float
 ) -> Undecided:
-    """Counts that alone lose at most ``allowance``.
+    """Return the counts that alone lose at most ``allowance``.
 
     ``best_at_price (J,)`` is what each job is worth at most with nodes at ``price``.
     """
@@ -85,7 +85,7 @@ def undecided_counts(
 
 @compiled
 def _within(undecided: Undecided, allowance: float) -> Undecided:
-    """Return those of the undecided counts that lose at most ``allowance``."""
+    """Return the undecided counts that lose at most ``allowance``."""
     count, loss, offset = undecided
     n_jobs = offset.shape[0] - 1
     kept_count = np.empty_like(count)

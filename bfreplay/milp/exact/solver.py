@@ -109,7 +109,7 @@ LARGEST = 1e290
 
 
 def too_large(solver: str, build_s: float, solve_s: float = 0.0) -> Solution:
-    """The answer to numbers that nothing can be proven with."""
+    """Return the answer to numbers too large to prove anything with."""
     why = "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead"
     return Solution.without_answer(solver, SolverStatus.ERROR, why, build_s, solve_s)
 
@@ -139,7 +139,7 @@ class ExactSolver:
         return "exact, published limit" if self.published_limit else "exact"
 
     def solve(self, problem: AllocationProblem) -> Solution:
-        """Optimal counts; ``SolverStatus.INFEASIBLE`` only when bounds and change limit leave no answer.
+        """Return optimal counts; ``SolverStatus.INFEASIBLE`` only when bounds and change limit leave no answer.
 
         ``SolverStatus.ERROR`` when the problem's numbers, or sums of them, are not finite.
         """
@@ -172,8 +172,8 @@ class ExactSolver:
         )  # fmt: skip
 
     def describe(self) -> dict[str, object]:
-        """Its name: that is its only option."""
+        """Return its name, which has its only option."""
         return {"name": self.name}
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""

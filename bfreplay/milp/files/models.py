@@ -139,10 +139,10 @@ def lp_text(model: LinearModel) -> str:
     columns = usable_names([_round_brackets(name) for name in model.column_names], _LP_NAME, "c")
     rows = usable_names([_round_brackets(name) for name in model.row_names], _LP_NAME, "r")
     constant = unused_name("objective_constant", set(columns))
-    gains = [f"{_signed(gain)} {name}" for gain, name in zip(model.objective.tolist(), columns, strict=True)]
+    gains = [f"{_with_sign(gain)} {name}" for gain, name in zip(model.objective.tolist(), columns, strict=True)]
     if model.objective_constant:
-        gains.append(f"{_signed(float(model.objective_constant))} {constant}")
-    lines = ["\\ one decision of bfreplay", "Maximize", *_wrapped(" objective:", gains), "Subject To"]
+        gains.append(f"{_with_sign(float(model.objective_constant))} {constant}")
+    lines = ["\\ one decision of bfreplay", "Maximize", *_wrap(" objective:", gains), "Subject To"]
     lines.extend(_rows(model, rows, columns))
     lines.append("Bounds")
     if model.objective_constant:
@@ -155,12 +155,12 @@ def lp_text(model: LinearModel) -> str:
     for heading, chosen in (("Binaries", is_binary), ("Generals", model.is_integer & ~is_binary)):
         names = [columns[c] for c in np.flatnonzero(chosen).tolist()]
         if names:
-            lines.extend([heading, *_wrapped("", names)])
+            lines.extend([heading, *_wrap("", names)])
     if model.sets:
         lines.append("SOS")
         for i, group in enumerate(model.sets):
             members = zip(group.columns.tolist(), group.weights.tolist(), strict=True)
-            lines.extend(_wrapped(f" set{i}: S{group.kind}::", [f"{columns[c]}:{_number(w)}" for c, w in members]))
+            lines.extend(_wrap(f" set{i}: S{group.kind}::", [f"{columns[c]}:{_number(w)}" for c, w in members]))
     lines.append("End")
     return "\n".join(lines) + "\n"
 
@@ -171,18 +171,18 @@ def _rows(model: LinearModel, rows: Sequence[str], columns: Sequence[str]) -> It
     taken = set(rows)
     anyone = columns[0] if columns else "nothing"
     for r, (row, low, high) in enumerate(zip(rows, model.row_lower.tolist(), model.row_upper.tolist(), strict=True)):
-        terms = [f"{_signed(entry_value[e])} {columns[entry_column[e]]}" for e in range(start[r], start[r + 1])]
+        terms = [f"{_with_sign(entry_value[e])} {columns[entry_column[e]]}" for e in range(start[r], start[r + 1])]
         terms = terms or [f"0 {anyone}"]  # a row without entries may still ask for the impossible
         if low == high:
-            yield from _wrapped(f" {row}:", [*terms, f"= {_number(low)}"])
+            yield from _wrap(f" {row}:", [*terms, f"= {_number(low)}"])
             continue
         if math.isfinite(high):
-            yield from _wrapped(f" {row}:", [*terms, f"<= {_number(high)}"])
+            yield from _wrap(f" {row}:", [*terms, f"<= {_number(high)}"])
             if math.isfinite(low):
                 row = unused_name(f"{row}_least", taken)
                 taken.add(row)
         if math.isfinite(low):
-            yield from _wrapped(f" {row}:", [*terms, f">= {_number(low)}"])
+            yield from _wrap(f" {row}:", [*terms, f">= {_number(low)}"])
 
 
 def _bound(name: str, low: float, high: float) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _bound(name: str, low: float, high: float) -> Iterator[str]:
         yield f" {name} >= {_number(low)}"
 
 
-def _wrapped(head: str, parts: Iterable[str]) -> Iterator[str]:
+def _wrap(head: str, parts: Iterable[str]) -> Iterator[str]:
     line = head
     for part in parts:
         if len(line) + 1 + len(part) > _WIDTH and line.strip():
@@ -209,7 +209,7 @@ def _wrapped(head: str, parts: Iterable[str]) -> Iterator[str]:
     yield line
 
 
-def _signed(number: float) -> str:
+def _with_sign(number: float) -> str:
     return f"- {_number(-number)}" if number < 0 else f"+ {_number(number)}"
 
 

@@ -34,11 +34,11 @@ class Choices:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; columns ordered by job, then count."""
-        return choice_model(problem, _offered(problem), np.arange(problem.n_jobs), start_counts(problem))
+        return choice_model(problem, _offered_counts(problem), np.arange(problem.n_jobs), start_counts(problem))
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
         """Return the chosen counts. A job with two choices gets their sum: re-verification judges it."""
-        return chosen(_offered(problem), x), None
+        return chosen_counts(_offered_counts(problem), x), None
 
 
 def choice_model(
@@ -69,7 +69,7 @@ def choice_model(
     return rows.model_of(columns, objective_constant=constant, start=begins)
 
 
-def chosen(offered: NDArray[np.bool_], x: NDArray[np.float64]) -> NDArray[np.int64]:
+def chosen_counts(offered: NDArray[np.bool_], x: NDArray[np.float64]) -> NDArray[np.int64]:
     """``(J,)``: the counts that column values ``x`` of ``choice_model`` choose; 0 for jobs that are offered none."""
     job, count = np.nonzero(offered)
     counts = np.zeros(offered.shape[0], dtype=np.int64)
@@ -77,7 +77,7 @@ def chosen(offered: NDArray[np.bool_], x: NDArray[np.float64]) -> NDArray[np.int
     return counts
 
 
-def _offered(problem: AllocationProblem) -> NDArray[np.bool_]:
+def _offered_counts(problem: AllocationProblem) -> NDArray[np.bool_]:
     """``(J, K + 1)``: the counts allowed, and 0 for a job that has none."""
     offered = problem.value > -np.inf
     offered[:, 0] |= ~offered.any(axis=1)

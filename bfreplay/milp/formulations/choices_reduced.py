@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE
-from bfreplay.milp.formulations.choices import choice_model, chosen
+from bfreplay.milp.formulations.choices import choice_model, chosen_counts
 from bfreplay.milp.formulations.formulation import NodeMap
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
@@ -143,7 +143,7 @@ class ChoicesReduced:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; columns ordered by job, then count. Starts from the first answer."""
-        left = _left(problem)
+        left = _open_counts(problem)
         fixed = left.fixed
         worth = float(problem.value[np.flatnonzero(fixed >= 0), fixed[fixed >= 0]].sum())
         room, is_open = problem.capacity - int(fixed[fixed >= 0].sum()), np.flatnonzero(fixed < 0)
@@ -151,8 +151,8 @@ class ChoicesReduced:
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
         """Return the chosen counts, and the fixed ones. A job with two choices gets their sum, which is judged."""
-        left = _left(problem)
-        return chosen(left.offered, x) + np.maximum(left.fixed, 0), None
+        left = _open_counts(problem)
+        return chosen_counts(left.offered, x) + np.maximum(left.fixed, 0), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class _Left:
     incumbent: NDArray[np.int64] | None
 
 
-def _left(problem: AllocationProblem) -> _Left:
+def _open_counts(problem: AllocationProblem) -> _Left:
     """Reduce, and fix. The same for the same problem, so ``read`` needs nothing from ``build``."""
     found = reduction(problem)
     fixed = np.full(problem.n_jobs, -1, dtype=np.int64)

@@ -79,7 +79,7 @@ class Columns:
         self.objective.append(np.broadcast_to(np.asarray(objective, dtype=np.float64), (size,)))
         self.upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (size,)))
         self.integer.append(np.full(size, integer))
-        self.names.extend(indexed(label, *index))
+        self.names.extend(indexed_names(label, *index))
         return np.arange(first, first + size)
 
 
@@ -99,7 +99,7 @@ class Rows:
         first = len(self.names)
         self.lower.append(np.broadcast_to(np.asarray(lower, dtype=np.float64), (size,)))
         self.upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (size,)))
-        self.names.extend(indexed(label, *(index or (np.arange(size),))))
+        self.names.extend(indexed_names(label, *(index or (np.arange(size),))))
         return first
 
     def relate(
@@ -124,51 +124,38 @@ class Rows:
         self.column.append(column[there].astype(np.int64))
         self.value.append(value[there])
 
-    def model(
+    def model_of(
         self,
+        columns: Columns,
         *,
-        objective: NDArray[np.float64],
-        column_upper: NDArray[np.float64],
-        is_integer: NDArray[np.bool_],
-        column_names: list[str],
         objective_constant: float = 0.0,
         sets: tuple[SpecialOrderedSet, ...] = (),
         start: NDArray[np.float64] | None = None,
     ) -> LinearModel:
-        """Close the collection, with columns given as arrays; every column's lower bound is 0."""
+        """Return the model of these rows and ``columns``, whose lower bounds are 0."""
         return LinearModel(
-            objective=objective,
+            objective=np.concatenate(columns.objective),
             objective_constant=objective_constant,
-            column_lower=np.zeros_like(objective),
-            column_upper=column_upper,
-            is_integer=is_integer,
-            column_names=tuple(column_names),
-            row_lower=_joined(self.lower, np.float64),
-            row_upper=_joined(self.upper, np.float64),
+            column_lower=np.zeros(len(columns.names)),
+            column_upper=np.concatenate(columns.upper),
+            is_integer=np.concatenate(columns.integer),
+            column_names=tuple(columns.names),
+            row_lower=_concatenate(self.lower, np.float64),
+            row_upper=_concatenate(self.upper, np.float64),
             row_names=tuple(self.names),
-            entry_row=_joined(self.row, np.int64),
-            entry_column=_joined(self.column, np.int64),
-            entry_value=_joined(self.value, np.float64),
+            entry_row=_concatenate(self.row, np.int64),
+            entry_column=_concatenate(self.column, np.int64),
+            entry_value=_concatenate(self.value, np.float64),
             sets=sets,
             start=start,
         )
 
-    def model_of(self, columns: Columns, **more: Any) -> LinearModel:
-        """Close both collections; ``more`` as in ``model``: ``objective_constant``, ``sets``, ``start``."""
-        return self.model(
-            objective=np.concatenate(columns.objective),
-            column_upper=np.concatenate(columns.upper),
-            is_integer=np.concatenate(columns.integer),
-            column_names=columns.names,
-            **more,
-        )
 
-
-def _joined(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
+def _concatenate(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.zeros(0, kind)  # a model without rows
 
 
-def indexed(label: str, *index: NDArray[np.int64]) -> list[str]:
+def indexed_names(label: str, *index: NDArray[np.int64]) -> list[str]:
     """``["x[0,0]", "x[0,1]", ...]``: one name for each element of the index arrays."""
     return [f"{label}[{','.join(map(str, i))}]" for i in zip(*(each.tolist() for each in index), strict=True)]
 

@@ -1,4 +1,4 @@
-"""What a formulation is, how one that may be a stranger's is called, and which abstract nodes jobs hold."""
+"""Interface of formulations, checked calls of formulations of other packages, and the abstract nodes of jobs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FormulationError(Exception):
     """A formulation raised, or returned something else than it promised."""
 
 
-def built(formulation: Formulation, problem: AllocationProblem) -> LinearModel:
+def build_model(formulation: Formulation, problem: AllocationProblem) -> LinearModel:
     """``formulation.build(problem)``, checked to be a well-formed model.
 
     Raises
@@ -66,11 +66,11 @@ def built(formulation: Formulation, problem: AllocationProblem) -> LinearModel:
     try:
         model: Any = formulation.build(problem)
     except Exception as error:  # a defect of the formulation costs this decision, not the replay
-        raise _failed(formulation, "build", one_line(error)) from error
+        raise _failure(formulation, "build", one_line(error)) from error
     if not isinstance(model, LinearModel):
-        raise _failed(formulation, "build", f"it returned {_kind(model)}, not a bfreplay.milp.LinearModel")
+        raise _failure(formulation, "build", f"it returned {_kind(model)}, not a bfreplay.milp.LinearModel")
     if fault := model_fault(model):
-        raise _failed(formulation, "build", fault)
+        raise _failure(formulation, "build", fault)
     return model
 
 
@@ -86,15 +86,15 @@ def read(
     """
     try:
         found: Any = formulation.read(problem, x)
-    except Exception as error:  # as in ``built``
-        raise _failed(formulation, "read", one_line(error)) from error
+    except Exception as error:  # as in ``build_model``
+        raise _failure(formulation, "read", one_line(error)) from error
     if not (isinstance(found, tuple) and len(found) == 2):
-        raise _failed(formulation, "read", f"it returned {_kind(found)}, not (counts, node map or None)")
+        raise _failure(formulation, "read", f"it returned {_kind(found)}, not (counts, node map or None)")
     counts, nodes = found
     if not (isinstance(counts, np.ndarray) and np.issubdtype(counts.dtype, np.integer)):
-        raise _failed(formulation, "read", f"its counts are {_kind(counts)}, not an array of whole numbers (int64)")
+        raise _failure(formulation, "read", f"its counts are {_kind(counts)}, not an array of whole numbers (int64)")
     if counts.shape != (problem.n_jobs,):
-        raise _failed(
+        raise _failure(
             formulation, "read", f"its counts have shape {counts.shape}, expected ({problem.n_jobs},): one a job"
         )
     return counts.astype(np.int64), None if nodes is None else _node_map(formulation, problem, nodes)
@@ -106,15 +106,15 @@ def _node_map(formulation: Formulation, problem: AllocationProblem, nodes: Any) 
         same = all(node == whole for mine, wholes in zip(nodes, mapped, strict=True)
                    for node, whole in zip(mine, wholes, strict=True))  # fmt: skip
     except Exception as error:  # no sequence of sequences of numbers
-        raise _failed(formulation, "read", f"its node map is {_kind(nodes)}, not a tuple of tuples") from error
+        raise _failure(formulation, "read", f"its node map is {_kind(nodes)}, not a tuple of tuples") from error
     if len(mapped) != problem.n_jobs:
-        raise _failed(formulation, "read", f"its node map is for {len(mapped)} jobs, expected {problem.n_jobs}")
+        raise _failure(formulation, "read", f"its node map is for {len(mapped)} jobs, expected {problem.n_jobs}")
     if not same or any(not 0 <= node < problem.capacity for mine in mapped for node in mine):
-        raise _failed(formulation, "read", f"its node map holds something else than nodes 0 to {problem.capacity - 1}")
+        raise _failure(formulation, "read", f"its node map holds something else than nodes 0 to {problem.capacity - 1}")
     return mapped
 
 
-def _failed(formulation: Formulation, method: str, what: str) -> FormulationError:
+def _failure(formulation: Formulation, method: str, what: str) -> FormulationError:
     return FormulationError(f"formulation {formulation.name!r} failed in {method}(): {what}")
 
 

@@ -30,34 +30,19 @@ class Choices(NamedTuple):
     value: NDArray[np.float64]
 
 
-@compiled
 def choices_of(value: NDArray[np.float64]) -> Choices:
-    """Choices with the values ``value (J, T, K + 1)``; ``-inf`` is what a job may not have.
+    """Return the choices with the values ``value (J, T, K + 1)``; ``-inf`` is what a job may not have.
 
     A count that is worth no more than fewer nodes of the same type, or than none, is left out: nodes that nobody uses
     cost nothing, so some best answer does without it.
     """
-    n_jobs, n_types, width = value.shape
-    most = n_jobs * (1 + n_types * (width - 1))
-    offset = np.zeros(n_jobs + 1, np.int64)
-    kind = np.zeros(most, np.int64)
-    nodes = np.zeros(most, np.int64)
-    worth = np.zeros(most, np.float64)
-    top = 0
-    for j in range(n_jobs):
-        worth[top] = value[j, 0, 0]
-        top += 1
-        for t in range(n_types):
-            best = value[j, 0, 0]
-            for n in range(1, width):
-                if value[j, t, n] > best:
-                    best = value[j, t, n]
-                    kind[top] = t
-                    nodes[top] = n
-                    worth[top] = best
-                    top += 1
-        offset[j + 1] = top
-    return Choices(offset, kind[:top].copy(), nodes[:top].copy(), worth[:top].copy())
+    best = np.maximum.accumulate(value, axis=2)
+    is_choice = np.zeros(value.shape, np.bool_)
+    is_choice[:, 0, 0] = True
+    is_choice[:, :, 1:] = value[:, :, 1:] > best[:, :, :-1]
+    _, kind, nodes = np.nonzero(is_choice)
+    offset = np.concatenate([[0], np.cumsum(is_choice.sum(axis=(1, 2)))])
+    return Choices(offset, kind, nodes, value[is_choice])
 
 
 _CLOSE = 1e-13
@@ -176,7 +161,7 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
 
 
 @compiled
-def mended(
+def mend(
     choices: Choices, loss: NDArray[np.float64], chosen: NDArray[np.int64], capacity: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Choices ``(J,)`` within the capacities, from ``chosen (J,)`` by steps that change one job.

@@ -81,7 +81,7 @@ class TypedProblem:
         return self._value[0]
 
     def of_type(self, t: int) -> AllocationProblem:
-        """The decision on the nodes of type ``t`` alone: to a job that is elsewhere its nodes there are a start.
+        """Return the decision on the nodes of type ``t`` alone: to a job that is elsewhere its nodes there are a start.
 
         With one type this is the decision itself.
         """
@@ -128,7 +128,7 @@ class TypedProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedSolution:
-    """Counts with all that is known of them, and the types.
+    """Counts with their statuses, and the types.
 
     Parameters
     ----------

@@ -15,6 +15,8 @@ dynamic programming and capital allocation", 1969). Three things keep them few, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +36,16 @@ _ROUNDING = 1e-9
 """Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
 
 
+class Relaxed(NamedTuple):
+    """Answer of the relaxation for J jobs with A choices, and T types."""
+
+    choices: Choices
+    loss: NDArray[np.float64]  # (A,) against the best choice of the job
+    base: NDArray[np.int64]  # (J,) choices that lose nothing
+    capacity: NDArray[np.int64]  # (T,)
+    price: NDArray[np.float64]  # (T,)
+
+
 def stiffest_last(choices: Choices, loss: NDArray[np.float64]) -> NDArray[np.int64]:
     """``(J,)`` jobs by the loss of their second choice, ascending; first come first served among equals."""
     n_jobs = choices.offset.size - 1
@@ -47,17 +59,13 @@ def stiffest_last(choices: Choices, loss: NDArray[np.float64]) -> NDArray[np.int
 
 @compiled
 def _completion(
-    choices: Choices,
-    loss: NDArray[np.float64],
-    base: NDArray[np.int64],
-    order: NDArray[np.int64],
-    price: NDArray[np.float64],
-    allowance: float,
+    relaxed: Relaxed, order: NDArray[np.int64], allowance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """What the jobs after each stage do: ``(nodes at their base (J, T), loss per node more (J, T), per node less)``.
+    """Return for the jobs after each stage ``(nodes at their base (J, T), loss per node more (J, T), per node less)``.
 
     A node more may also stay unused, for its price.
     """
+    choices, loss, base, _, price = relaxed
     n_jobs = order.shape[0]
     n_types = price.shape[0]
     rest = np.zeros((n_jobs, n_types), np.int64)
@@ -86,7 +94,7 @@ def _completion(
 
 
 @compiled
-def _merged(
+def _merge(
     states: NDArray[np.int64],
     lost: NDArray[np.float64],
     n_states: int,
@@ -125,12 +133,8 @@ def _merged(
 
 @compiled
 def _least_loss(
-    choices: Choices,
-    loss: NDArray[np.float64],
-    base: NDArray[np.int64],
+    relaxed: Relaxed,
     order: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    price: NDArray[np.float64],
     allowance: float,
     answer: NDArray[np.int64],
     states: NDArray[np.int64],
@@ -139,9 +143,10 @@ def _least_loss(
 
     ``states (M, 3)`` is room for those of all stages: code, choice that led there, state before.
     """
+    choices, loss, base, capacity, price = relaxed
     n_jobs = base.shape[0]
     n_types = capacity.shape[0]
-    rest, up, down = _completion(choices, loss, base, order, price, allowance)
+    rest, up, down = _completion(relaxed, order, allowance)
     radix = np.empty(n_types, np.int64)
     radix[0] = 1
     for t in range(1, n_types):
@@ -174,7 +179,7 @@ def _least_loss(
                 return TOO_MANY
             both = np.empty((n_found + n_reached, 3), np.int64)
             both_lost = np.empty(n_found + n_reached)
-            n_found = _merged(found, found_lost, n_found, reached, reached_lost, n_reached, both, both_lost)
+            n_found = _merge(found, found_lost, n_found, reached, reached_lost, n_reached, both, both_lost)
             found = both
             found_lost = both_lost
         lost = np.empty(n_found)
@@ -215,26 +220,18 @@ def _least_loss(
 
 @compiled
 def better_answer(
-    choices: Choices,
-    loss: NDArray[np.float64],
-    base: NDArray[np.int64],
-    order: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    price: NDArray[np.float64],
-    allowance: float,
-    most_states: int,
-    answer: NDArray[np.int64],
+    relaxed: Relaxed, order: NDArray[np.int64], allowance: float, most_states: int, answer: NDArray[np.int64]
 ) -> int:
     """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
 
     Returns ``FOUND``; ``NOTHING`` when every answer loses that much; ``TOO_MANY`` when that would take more states than
-    ``most_states``. ``base (J,)`` are choices that lose nothing, ``order (J,)`` is ``stiffest_last``.
+    ``most_states``. ``order (J,)`` is ``stiffest_last``.
     """
     states = np.empty((most_states, 3), np.int64)  # touched as far as it is needed
     trial = FIRST_TRIAL * allowance
     while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
-        said = _least_loss(choices, loss, base, order, capacity, price, trial, answer, states)
-        if said != NOTHING:
-            return said
+        outcome = _least_loss(relaxed, order, trial, answer, states)
+        if outcome != NOTHING:
+            return outcome
         trial *= GROWTH
-    return _least_loss(choices, loss, base, order, capacity, price, allowance, answer, states)
+    return _least_loss(relaxed, order, allowance, answer, states)

@@ -19,9 +19,9 @@ from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, too_large
 from bfreplay.milp.formulations.entries import Columns, Rows
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mended, node_prices
+from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mend, node_prices
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, TypedSolution, objective_of, violation
-from bfreplay.milp.typed.search import NOTHING, TOO_MANY, better_answer, stiffest_last
+from bfreplay.milp.typed.search import NOTHING, TOO_MANY, Relaxed, better_answer, stiffest_last
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.registry import one_line
 
@@ -48,19 +48,15 @@ class Settled(NamedTuple):
 
 
 def undecided_model(
-    choices: Choices,
-    loss: NDArray[np.float64],
-    incumbent: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    price: NDArray[np.float64],
-    allowance: float,
+    relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float
 ) -> tuple[LinearModel, NDArray[np.int64]]:
-    """The model of the choices that lose at most ``allowance`` by themselves, and which they are, ``(C,)``.
+    """Return the model of the choices that lose at most ``allowance`` by themselves, and their numbers, ``(C,)``.
 
     Variables: ``y[j, t, n]`` binary, job j gets n nodes of type t; ``unused[t]``. Maximise
     ``- sum loss y - sum price unused``, so that the numbers are of the size of what is undecided, subject to
     ``sum y[j, t, n] = 1`` for each job (``one[j]``) and ``sum n y[j, t, n] + unused[t] = capacity[t]`` (``nodes[t]``).
     """
+    choices, loss, _, capacity, price = relaxed
     n_jobs = incumbent.size
     kept = loss <= allowance
     kept[incumbent] = True
@@ -81,26 +77,18 @@ def undecided_model(
     return rows.model_of(columns, start=start), left
 
 
-def settle(
-    choices: Choices,
-    loss: NDArray[np.float64],
-    incumbent: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    price: NDArray[np.float64],
-    allowance: float,
-    time_limit_s: float,
-) -> Settled:
+def settle(relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float) -> Settled:
     """Ask HiGHS for the choices that lose least. Never raises for its failure: then nothing is proven."""
     try:
         import_module("highspy")
-        model, left = undecided_model(choices, loss, incumbent, capacity, price, allowance)
+        model, left = undecided_model(relaxed, incumbent, allowance)
         answer = Highs().solve(model, SolveOptions(time_limit_s))
     except (ImportError, RuntimeError, ValueError) as error:
         return Settled(incumbent, 0.0, False, f"HiGHS cannot be asked: {one_line(error)}")
     chosen = incumbent
     if answer.x is not None:
         taken = left[np.rint(answer.x[: left.size]) == 1]
-        job = np.searchsorted(choices.offset, taken, side="right") - 1
+        job = np.searchsorted(relaxed.choices.offset, taken, side="right") - 1
         if np.array_equal(job, np.arange(incumbent.size)):
             chosen = taken
     is_proven = answer.solver_status is SolverStatus.OPTIMAL and answer.x is not None
@@ -114,7 +102,7 @@ _LARGEST_CODE = 2**62
 
 
 class Optimum(NamedTuple):
-    """An answer, and how good it is at most.
+    """Answer with its bound.
 
     Parameters
     ----------
@@ -159,19 +147,19 @@ def optimum_of(
     relaxation = math.fsum([*unused.tolist(), *worth.tolist()])
     job = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
     loss = np.maximum(worth[job] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
-    chosen = mended(choices, loss, base, capacity)
+    relaxed = Relaxed(choices, loss, base, capacity, price)
+    chosen = mend(choices, loss, base, capacity)
     slack = PROOF_TOLERANCE * (value.shape[0] + capacity.size + 1) * magnitude
     allowance = relaxation - _worth(choices, chosen) - slack
-    said, message, bound = NOTHING, "", relaxation
+    outcome, message, bound = NOTHING, "", relaxation
     if allowance > 0.0:
-        said = TOO_MANY
+        outcome = TOO_MANY
         if math.prod(c + 1 for c in capacity.tolist()) < _LARGEST_CODE:
-            order = stiffest_last(choices, loss)
-            said = better_answer(choices, loss, base, order, capacity, price, allowance, most_states, chosen)
+            outcome = better_answer(relaxed, stiffest_last(choices, loss), allowance, most_states, chosen)
         bound = _worth(choices, chosen) + slack
-    is_proven = said != TOO_MANY
+    is_proven = outcome != TOO_MANY
     if not is_proven:
-        found = settle(choices, loss, chosen, capacity, price, allowance + slack, time_limit_s)
+        found = settle(relaxed, chosen, allowance + slack, time_limit_s)
         if _worth(choices, found.chosen) > _worth(choices, chosen):
             chosen = found.chosen
         bound, is_proven, message = relaxation - found.least_loss, found.is_proven, found.message
@@ -212,7 +200,7 @@ class TypedExactSolver:
         return self._of_one_type.name
 
     def solve(self, problem: TypedProblem) -> TypedSolution:
-        """Optimal types and counts; ``SolverStatus.ERROR`` when the problem's numbers or their sums are not finite."""
+        """Return optimal types and counts; ``SolverStatus.ERROR`` when numbers or their sums are not finite."""
         if problem.n_types == 1:
             solution = self._of_one_type.solve(problem.of_type(0))
             types = None if solution.counts is None else (solution.counts > 0) - 1

@@ -1,4 +1,4 @@
-"""Which jobs are taken when they come: those that can be done in time without making others late."""
+"""Admission of jobs on arrival: those that can be done in time without making others late."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Levels:
 
     @classmethod
     def of(cls, curve: NDArray[np.float64], least: int) -> Levels:
-        """The levels of a job with ``curve (K + 1,)`` that runs on ``least`` nodes or more.
+        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``least`` nodes or more.
 
         A count on which it makes nothing, as where only powers of two can be used, is none.
         """
@@ -70,8 +70,8 @@ class DeadlinePlans:
         """Forget the jobs of a replay."""
         self._known.clear()
 
-    def made(self, state: PolicyState, *, admits: bool) -> tuple[list[PlannedJob], dict[int, str], Steps]:
-        """Plans of all jobs at this time, in the order of their deadlines.
+    def plan_jobs(self, state: PolicyState, *, admits: bool) -> tuple[list[PlannedJob], dict[int, str], Steps]:
+        """Plan all jobs at this time, in the order of their deadlines.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class DeadlinePlans:
         come = [row for row, job in enumerate(state.job.tolist()) if job not in self._known]
         self._known.update(state.job[come].tolist())
         taken = [row for row in range(state.n_jobs) if row not in come]
-        free = self._planned([jobs[row] for row in taken], now_s, total)
+        free = self._plan_in_order([jobs[row] for row in taken], now_s, total)
         declined: dict[int, str] = {}
         for row in come:
             reason = ""
@@ -105,7 +105,7 @@ class DeadlinePlans:
             else:
                 taken.append(row)
         if come:
-            free = self._planned([jobs[row] for row in taken], now_s, total)
+            free = self._plan_in_order([jobs[row] for row in taken], now_s, total)
         for row in declined:
             jobs[row].plan = _nothing(now_s)
         for job in jobs:
@@ -124,8 +124,8 @@ class DeadlinePlans:
         work = min(max(left, _LEAST_WORK), _MOST_WORK)
         return PlannedJob(deadline_s, work, levels.counts, levels.rates, _nothing(now_s))
 
-    def _planned(self, jobs: Sequence[PlannedJob], now_s: float, total: float) -> Steps:
-        """Plan jobs in the order of their deadlines; returns what is free then."""
+    def _plan_in_order(self, jobs: Sequence[PlannedJob], now_s: float, total: float) -> Steps:
+        """Plan jobs in the order of their deadlines, and return the nodes that stay free."""
         free = Steps(np.array([now_s]), np.array([total]))
         for job in sorted(jobs, key=lambda job: job.deadline_s):
             job.plan = _nothing(now_s)
@@ -135,15 +135,15 @@ class DeadlinePlans:
         return free
 
     def _why_not(self, jobs: list[PlannedJob], taken: list[int], row: int, now_s: float, total: float) -> str:
-        """Why the job in ``row`` is declined; empty if it is not. Plans of those taken are as before, or made anew."""
+        """Return why the job in ``row`` is declined; empty if it is not. Plans of admitted jobs stay, or are remade."""
         job = jobs[row]
         in_time = [other for other in taken if jobs[other].is_in_time]
-        self._planned([jobs[other] for other in [*taken, row]], now_s, total)
+        self._plan_in_order([jobs[other] for other in [*taken, row]], now_s, total)
         late_by_s = job.plan.finish_s - job.deadline_s
         n_made_late = sum(not jobs[other].is_in_time for other in in_time)
         if late_by_s <= 0 and not n_made_late:
             return ""
-        self._planned([jobs[other] for other in taken], now_s, total)
+        self._plan_in_order([jobs[other] for other in taken], now_s, total)
         usable = job.rates[job.counts <= total]
         if not usable.size or now_s + job.work / usable.max() > job.deadline_s:
             return "its deadline cannot be met with all idle nodes"
@@ -153,6 +153,6 @@ class DeadlinePlans:
 
 
 def _nothing(now_s: float) -> Plan:
-    """The plan of a job that has no nodes and never ends."""
+    """Return the plan of a job that has no nodes and never ends."""
     nobody = Steps(np.array([now_s]), np.zeros(1))
     return Plan(nobody, math.inf, math.inf, nobody)

@@ -1,4 +1,4 @@
-"""The plan of one job: how many nodes it has until when, so that it is done by its deadline on as few as possible.
+"""Plan of one job: its nodes over time, as few as possible, so that it is done by its deadline.
 
 ElasticFlow (ASPLOS'23, section 4.1) calls this the minimum satisfactory share. Time is in seconds and cut into slots
 that begin with the decision. The nodes that are free in future are a step function: ``time (k,)`` increasing, the first
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
 
 @compiled
 def _slots_up(seconds: float, slot_s: float) -> float:
-    """The end of the slot that a span of time ends in."""
+    """Return the end of the slot in which a span of time ends."""
     n = seconds // slot_s
     if seconds % slot_s > 0:
         n += 1
@@ -62,7 +62,7 @@ def _slots_up(seconds: float, slot_s: float) -> float:
 
 @compiled
 def _level_within(counts: Floats, free: float) -> int:
-    """The highest of the allowed ``counts`` within the free nodes; -1 where there is none."""
+    """Return the highest of the allowed ``counts`` within the free nodes; -1 for none."""
     level = counts.size - 1
     while level >= 0 and counts[level] > free:
         level -= 1
@@ -71,7 +71,7 @@ def _level_within(counts: Floats, free: float) -> int:
 
 @compiled
 def _put(time: Floats, value: Floats, n: int, at: float, new: float, replaces: bool) -> int:
-    """Set a step that begins ``at``, in place; returns how many steps there are then."""
+    """Set a step that begins ``at``, in place, and return the new number of steps."""
     i = n
     while i > 0 and time[i - 1] >= at:
         i -= 1
@@ -100,7 +100,7 @@ def _value_at(time: Floats, value: Floats, at: float, otherwise: float) -> float
 
 @compiled
 def _without_repeats(time: Floats, value: Floats, n: int) -> Steps:
-    """The first ``n`` steps, without those that change nothing."""
+    """Return the first ``n`` steps, without those that change nothing."""
     kept = 0
     for i in range(n):
         if kept == 0 or value[i] != value[kept - 1]:
@@ -111,7 +111,7 @@ def _without_repeats(time: Floats, value: Floats, n: int) -> Steps:
 
 
 class _Window(NamedTuple):
-    """When a job may be planned."""
+    """Times between which a job may be planned."""
 
     begin: float  # s; before it the plan is settled
     due: float  # the end of the slot that its deadline is in
@@ -127,7 +127,7 @@ class _Levels(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A plan that is being made: free nodes, those that it leaves in ``k`` steps, its own ``m`` steps, all nodes."""
+    """Plan in the making: free nodes, the nodes that it leaves in ``k`` steps, its own ``m`` steps, all nodes."""
 
     free: Steps
     left: _Draft
@@ -138,14 +138,14 @@ class _Begun(NamedTuple):
 
 
 class _Draft(NamedTuple):
-    """Steps in the making: how many of the arrays' entries are used is counted beside them."""
+    """Steps in the making; the number of used entries is kept apart."""
 
     time: Floats
     value: Floats
 
 
 @compiled
-def _done(plan: _Draft, m: int, left: _Draft, k: int, end_s: float, finish_s: float) -> Plan:
+def _finish_plan(plan: _Draft, m: int, left: _Draft, k: int, end_s: float, finish_s: float) -> Plan:
     nodes = _without_repeats(plan.time, plan.value, m)
     return Plan(nodes, end_s, finish_s, _without_repeats(left.time, left.value, k))
 
@@ -209,7 +209,7 @@ def minimum_share(
         if following >= end_s and deadline_s >= finish_s:
             is_new = free.time.size == 1 or free.time[1] != end_s
             k = _put(left.time, left.value, k, end_s, free.value[0], is_new)
-            return _done(plan, m, left, k, end_s, finish_s)
+            return _finish_plan(plan, m, left, k, end_s, finish_s)
         work -= ((deadline_s if following == due else following) - now) * rate
         begin = following
         m = _put(plan.time, plan.value, m, begin, 0.0, True)
@@ -228,7 +228,7 @@ def minimum_share(
 
 @compiled
 def _latest_start(left: _Draft, k: int, window: _Window, levels: _Levels, work: float, level: int) -> float:
-    """The latest step from which on a count is enough to be done in time; before ``begin`` where none is."""
+    """Return the latest step from which a count is enough to be done in time; before ``begin`` if none is."""
     until = window.due
     done = 0.0
     for i in range(k - 1, -1, -1):
@@ -248,7 +248,7 @@ def _latest_start(left: _Draft, k: int, window: _Window, levels: _Levels, work: 
 
 @compiled
 def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
-    """The plan with a count that is enough ``since`` a step, and the next lower one before."""
+    """Return the plan with a count that is enough ``since`` a step, and the next lower one before."""
     free, left, k, plan, m, total = begun
     last = -1
     has = -1
@@ -287,12 +287,12 @@ def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level
         is_step = is_step or free.time[i] == end_s
     if not is_step:
         k = _put(left.time, left.value, k, end_s, was_free, True)
-    return _done(plan, m, left, k, end_s, finish_s)
+    return _finish_plan(plan, m, left, k, end_s, finish_s)
 
 
 @compiled
 def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
-    """The plan where no count is enough: as many nodes as there are, past the deadline; at last ``last_level``."""
+    """Return the plan if no count is enough: all nodes that fit, past the deadline; at last ``last_level``."""
     free, left, k, plan, m, total = begun
     now, due = free.time[0], window.due
     for i in range(k - 1):
@@ -323,7 +323,7 @@ def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_lev
                 was_free = _value_at(free.time, free.value, since, total)
                 left.value[last] = was_free - count
                 k = _put(left.time, left.value, k, end_s, was_free, False)
-                return _done(plan, m, left, k, end_s, finish_s)
+                return _finish_plan(plan, m, left, k, end_s, finish_s)
             work -= does
             if i > last:
                 left.value[last] -= count
@@ -334,4 +334,4 @@ def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_lev
     end_s = now + _slots_up(finish_s - now, window.slot_s)
     left.value[last] = total - count
     k = _put(left.time, left.value, k, end_s, total, True)
-    return _done(plan, m, left, k, end_s, finish_s)
+    return _finish_plan(plan, m, left, k, end_s, finish_s)

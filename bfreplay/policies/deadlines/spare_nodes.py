@@ -1,4 +1,4 @@
-"""Who gets the nodes that no plan needs: ElasticFlow's second step (ASPLOS'23, section 4.2).
+"""Allocation of the nodes that no plan needs: ElasticFlow's second step (ASPLOS'23, section 4.2).
 
 One job after the other is given the next higher of its counts until the next change of any plan, and planned anew from
 there on, for as long as nodes are left. Which job comes first is a matter of how much its node time changes by that.
@@ -53,11 +53,11 @@ class PlannedJob:
 
     @property
     def is_in_time(self) -> bool:
-        """Whether its plan meets its deadline."""
+        """True if its plan meets its deadline."""
         return self.plan.finish_s <= self.deadline_s
 
     def follow(self, plan: Plan) -> None:
-        """Take a plan over, and what it says of now."""
+        """Adopt a plan and its present count."""
         self.plan = plan
         self.level = int(np.searchsorted(self.counts, plan.nodes.value[0], side="right")) - 1
 
@@ -73,7 +73,7 @@ def node_time(nodes: Steps, end_s: float) -> float:
 
 @compiled
 def free_without(free: Steps, nodes: Steps, end_s: float, total: float) -> Steps:
-    """Free nodes once a plan is given back."""
+    """Return the free nodes without a plan."""
     room = free.time.size + nodes.time.size + 1
     t, f = np.empty(room), np.empty(room)
     k = free.time.size
@@ -108,8 +108,8 @@ class _Jobs(NamedTuple):
 
 
 @compiled
-def _grown(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
-    """The plan of a job with the next higher count for now."""
+def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
+    """Return the plan of a job with the next higher count for now."""
     m = jobs.n_steps[j]
     nodes = Steps(jobs.time[j][:m], jobs.value[j][:m])
     without = free_without(free, nodes, jobs.end_s[j], total)
@@ -121,8 +121,8 @@ def _grown(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Pla
 
 
 @compiled
-def _added(jobs: _Jobs, j: int) -> float:
-    """Nodes that a job gains with its next higher count; inf where there is none."""
+def _n_added(jobs: _Jobs, j: int) -> float:
+    """Return the nodes that a job gains with its next higher count; inf if it has none."""
     at = jobs.offset[j] + jobs.level[j] + 1
     if at >= jobs.offset[j + 1]:
         return np.inf
@@ -132,13 +132,13 @@ def _added(jobs: _Jobs, j: int) -> float:
 
 @compiled
 def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth_first: bool) -> float:
-    """What decides who is next: the largest first."""
-    added = _added(jobs, j)
+    """Return the score of a job; the job with the largest one is next."""
+    added = _n_added(jobs, j)
     if added > free.value[0]:
         return -np.inf
     if jobs.level[j] < 0:
         return np.inf
-    plan = _grown(jobs, j, free, slot_s, total)
+    plan = _plan_with_more(jobs, j, free, slot_s, total)
     m = jobs.n_steps[j]
     grows = node_time(plan.nodes, plan.end_s) - node_time(Steps(jobs.time[j][:m], jobs.value[j][:m]), jobs.end_s[j])
     if growth_first:
@@ -149,8 +149,8 @@ def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth
 
 
 @compiled
-def _widened(jobs: _Jobs, width: int) -> _Jobs:
-    """The jobs with room for plans of ``width`` steps."""
+def _with_room(jobs: _Jobs, width: int) -> _Jobs:
+    """Return the jobs with room for plans of ``width`` steps."""
     n, before = jobs.time.shape
     time, value = np.zeros((n, width)), np.zeros((n, width))
     time[:, :before] = jobs.time
@@ -165,7 +165,7 @@ def _widened(jobs: _Jobs, width: int) -> _Jobs:
 def _share_spare(
     jobs: _Jobs, free: Steps, slot_s: float, total: float, growth_first: bool
 ) -> tuple[_Jobs, NDArray[np.int64], NDArray[np.int64], Floats, Steps]:
-    """``share_spare`` on arrays: the jobs, their order, who gained each time and the ends then, and what is free."""
+    """Apply ``share_spare`` to arrays; return jobs, order, the job that gained each time and its ends, free nodes."""
     n = jobs.level.size
     order = np.arange(n)
     scores = np.full(n, -np.inf)
@@ -174,21 +174,21 @@ def _share_spare(
     n_gained = 0
     while free.value[0] > 0:
         for j in range(n):
-            if _added(jobs, j) < np.inf:
+            if _n_added(jobs, j) < np.inf:
                 scores[j] = _score(jobs, j, free, slot_s, total, growth_first)
         order = order[np.argsort(-scores[order], kind="mergesort")]
         best = -1
         for k in range(n):
-            if _added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
+            if _n_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
                 best = order[k]
                 break
         if best < 0:
             break
-        plan = _grown(jobs, best, free, slot_s, total)
+        plan = _plan_with_more(jobs, best, free, slot_s, total)
         jobs.level[best] += 1
         m = plan.nodes.time.size
         if m > jobs.time.shape[1]:
-            jobs = _widened(jobs, 2 * m)
+            jobs = _with_room(jobs, 2 * m)
         jobs.time[best][:m] = plan.nodes.time
         jobs.value[best][:m] = plan.nodes.value
         jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = m, plan.end_s, plan.finish_s
@@ -198,7 +198,7 @@ def _share_spare(
     else:
         # the published program sorts once more when nothing is left
         for j in range(n):
-            if n_gained > 0 and _added(jobs, j) < np.inf:
+            if n_gained > 0 and _n_added(jobs, j) < np.inf:
                 scores[j] = -np.inf
         order = order[np.argsort(-scores[order], kind="mergesort")]
     return jobs, order, gained[:n_gained], ends[:n_gained], free

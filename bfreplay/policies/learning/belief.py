@@ -1,4 +1,4 @@
-"""What is believed of scalability curves: one belief a job, or one a model."""
+"""Beliefs about scalability curves: one for each job, or for each model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINEAR = Shape(0.0, 0.0)
 
 
 class Assumed(NamedTuple):
-    """What a job is taken to be like of which nothing, or too little, has been measured."""
+    """Assumptions about a job of which nothing, or too little, has been measured."""
 
     rate: float  # samples/s on one node
     worth: float  # objective per second on one node, for a weight of 1
@@ -59,7 +59,7 @@ class Belief:
         self._drawn_with: Assumed | None = None
 
     def learn(self, count: int, rate: float, worth: float) -> None:
-        """One measurement on ``count`` >= 1 nodes: samples/s, and the objective per second for a weight of 1."""
+        """Add a measurement on ``count`` >= 1 nodes: samples/s, and the objective per second for a weight of 1."""
         n, mean_rate, mean_worth = self._points.get(count, (0, 0.0, 0.0))
         known = (mean_rate, mean_worth)
         n += 1
@@ -77,7 +77,7 @@ class Belief:
 
     @property
     def is_telling(self) -> bool:
-        """Whether enough counts are measured to tell others what shape a curve has."""
+        """True if enough counts are measured to know the shape of the curve."""
         return sum(rate > 0 for _, rate, _ in self._points.values()) >= _COUNTS_FOR_A_SHAPE
 
     @property
@@ -96,12 +96,12 @@ class Belief:
         """Rate and objective, for a weight of 1, at 0 to ``width - 1`` nodes."""
         is_known = self._tables is not None and (self.shape is not None or assumed == self._drawn_with)
         if self._tables is None or not is_known or self._tables[0].size < width:
-            self._tables = self._drawn(width, assumed)
+            self._tables = self._draw_tables(width, assumed)
             self._drawn_with = assumed
         rate, worth = self._tables
         return rate[:width], worth[:width]
 
-    def _drawn(self, width: int, assumed: Assumed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _draw_tables(self, width: int, assumed: Assumed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         relative = (self.shape or assumed.shape).relative
         nodes = np.arange(width, dtype=np.float64)
         counts = sorted(self._points)
@@ -127,7 +127,7 @@ _HOPE = 2.0
 
 
 class Share(StrEnum):
-    """Who learns from whom."""
+    """Jobs that share their measurements."""
 
     JOB = "job"  # every job from itself alone
     MODEL = "model"  # jobs that train the same model from one another; a job without one from itself alone
@@ -165,7 +165,7 @@ class BelievedTables:
         self._tables = (np.zeros((0, 0)), np.zeros((0, 0)))
 
     def learn(self, measurements: list[Measurement]) -> None:
-        """Take in what has been measured."""
+        """Add measurements."""
         for one in measurements:
             factor = 1.0
             if self._sigma:

@@ -1,4 +1,4 @@
-"""Which job has run on how many nodes since when, as a policy can know it."""
+"""Counts that jobs keep, and since when, as far as a policy can know it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bfreplay.policies.state import PolicyState
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a job made on a count that it kept for long enough.
+    """Rate of a job on a count that it kept for long enough.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Measurement:
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """What was decided last; all (J,)."""
+    """Last decision; all (J,)."""
 
     job: NDArray[np.int64]
     model: NDArray[np.int64]
@@ -52,7 +52,7 @@ class _Held:
 
 
 class Holds:
-    """Follows the counts from decision to decision and gives a measurement for each hold that lasts.
+    """Counts from decision to decision, with a measurement for each that a job keeps long enough.
 
     A hold is the time for which a job keeps the same nodes. It counts from the end of the pause for rescaling. It is
     measured once, at the first decision that finds it ``measure_s`` old or older.
@@ -77,7 +77,7 @@ class Holds:
         self._kept: NDArray[np.intp] = np.zeros(0, np.intp)  # (J,) row of the hold that each job still has, or -1
 
     def observe(self, state: PolicyState) -> list[Measurement]:
-        """What has been learnt since the last decision, in the order of the jobs at that time."""
+        """Return the measurements since the last decision, in the order of the jobs at that time."""
         held = self._held
         self._kept = np.full(state.n_jobs, -1)
         if held is None:
@@ -102,8 +102,8 @@ class Holds:
             for j in measured.tolist()
         ]
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """``counts`` (J,) are what the jobs of ``state``, which was observed before, hold from now on."""
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """Note that the jobs of ``state``, which was observed before, hold ``counts`` (J,) from now on."""
         current, kept, before = state.current, self._kept, self._held
         # as in the ledger: a job that runs pauses when it gains or loses nodes, and a start from zero is free
         one_a_second = np.ones(state.n_jobs)  # so that costs are seconds
@@ -133,7 +133,7 @@ class Holds:
 
 
 def _rows_of(job: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each element of ``job`` is in ``among``, -1 for nowhere."""
+    """Return the position of each element of ``job`` in ``among``, -1 if it is missing."""
     if np.array_equal(job, among):
         return np.arange(job.size)
     row = {number: k for k, number in enumerate(among.tolist())}

@@ -1,4 +1,4 @@
-"""A policy that is told no scalability curve: it learns them while the jobs run."""
+"""Policy without scalability curves, which it learns while the jobs run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bfreplay.workload import ElasticJob
 
 
 class LearningPolicy(Policy):
-    """Lets any policy decide on what has been measured instead of on the true curves.
+    """Policy that lets another decide on measured instead of true curves.
 
     The state of a replay holds the true rate of each job at each count. This one shows its inner policy what can be
     known: the rate at counts on which the job (or one of its model) has run for ``measure_s`` without a change, and
@@ -54,28 +54,13 @@ class LearningPolicy(Policy):
     def __init__(
         self, inner: Policy, share: str = Share.JOB, noise: float = 0.0, seed: int = 0, measure_s: float = 30.0
     ) -> None:
-        try:
-            self.share = Share(share)
-        except ValueError as error:
-            words = " or ".join(repr(word.value) for word in Share)
-            raise InputError("unknown way to learn", column="share", value=share, expected=words) from error
-        if not 0 <= noise <= 1:
-            raise InputError(
-                "the noise of a measurement is out of range",
-                column="noise", value=noise, expected="0 to 1, relative to the rate", fix="0.05 is 5 %",
-            )  # fmt: skip
-        if not (math.isfinite(measure_s) and measure_s >= 1e-6):
-            raise InputError(
-                "the time that a measurement takes is not positive",
-                column="measure_s", value=measure_s, expected="seconds > 0", fix="30 s is the default",
-            )  # fmt: skip
-        checks.whole("seed", seed, 0, math.inf)
+        self.share = Share(checks.one_of("share", share, [word.value for word in Share]))
+        self.noise = checks.number("noise", noise, least=0, most=1)
+        self.measure_s = checks.number("measure_s", measure_s, least=1e-6)
+        self.seed = checks.whole("seed", seed, 0, math.inf)
         self.inner = inner
         self.name, self.wakes_on, self.objective = inner.name, inner.wakes_on, inner.objective
         self.capabilities = replace(inner.capabilities, node_types=False)
-        self.noise = float(noise)
-        self.seed = seed
-        self.measure_s = float(measure_s)
         self._forget()
 
     def _forget(self) -> None:
@@ -83,8 +68,8 @@ class LearningPolicy(Policy):
         self._beliefs = BelievedTables(self.share, self.noise, self.seed)
         self._last_us = LONG_AGO_US
 
-    def believed(self, state: PolicyState) -> PolicyState:
-        """``state`` with the tables of throughput and objective as they are believed now; learns from it first."""
+    def believed_state(self, state: PolicyState) -> PolicyState:
+        """Learn from ``state``, and return it with the believed tables of throughput and objective."""
         if state.time_us < self._last_us:
             self._forget()
         self._last_us = state.time_us
@@ -92,15 +77,15 @@ class LearningPolicy(Policy):
         throughput, objective = self._beliefs.tables(state)
         return replace(state, throughput=throughput, objective=objective)
 
-    def decided(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
-        """The jobs of ``state``, which ``believed`` was asked about, hold ``counts`` (J,) from now on."""
-        self._holds.decided(state, np.asarray(counts))
+    def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
+        """Note that the jobs of ``state``, the argument of ``believed_state``, hold ``counts`` (J,) from now on."""
+        self._holds.note_decision(state, np.asarray(counts))
 
     def decide(self, state: PolicyState) -> Decision:
-        """What the inner policy decides on the believed state."""
-        decision = self.inner.decide(self.believed(state))
-        if _can_be_held(decision, state):
-            self.decided(state, decision.counts)
+        """Return the inner policy's decision on the believed state."""
+        decision = self.inner.decide(self.believed_state(state))
+        if _can_hold(decision, state):
+            self.note_decision(state, decision.counts)
         return decision
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
@@ -127,7 +112,7 @@ class LearningPolicy(Policy):
         return self.inner
 
     def summary(self) -> Mapping[str, object] | None:
-        """What the inner policy has counted."""
+        """Return the counts of the inner policy."""
         return self.inner.summary()
 
     def describe(self) -> dict[str, object]:
@@ -145,8 +130,8 @@ class LearningPolicy(Policy):
         self._forget()
 
 
-def _can_be_held(decision: Decision, state: PolicyState) -> bool:
-    """Whether the counts can be looked up; if not, the replay refuses the decision, and says why."""
+def _can_hold(decision: Decision, state: PolicyState) -> bool:
+    """Return whether the counts can be looked up; if not, the replay refuses the decision with the reason."""
     if not isinstance(decision, Decision):
         return False
     counts = np.asarray(decision.counts)
@@ -159,7 +144,7 @@ def learning_from_record(policy: Mapping[str, Any]) -> dict[str, Any] | None:
     """Options of ``LearningPolicy`` with which a run was made; ``None`` for one with known curves.
 
     To pose its decisions again, make a ``LearningPolicy`` with them. At each decision that the policy of the run was
-    asked for call ``believed`` with the state, and ``decided`` with the counts that were recorded.
+    asked for call ``believed_state`` with the state, and ``note_decision`` with the counts that were recorded.
 
     Parameters
     ----------

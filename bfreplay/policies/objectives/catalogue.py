@@ -9,7 +9,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies.objectives.built_in import OWN, OwnObjective
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.separable import SeparableObjective, Term, WholeObjective
-from bfreplay.policies.spec import T_FWD_S, TermSpec, parameters_of, parsed, settings_of
+from bfreplay.policies.spec import T_FWD_S, TermSpec, parameters_of, parse, settings_of
 from bfreplay.registry import Registry, make_from_code, one_line
 
 _HERE = "bfreplay.policies.objectives"
@@ -49,7 +49,7 @@ def objective_of(spec: str, *, allow_code: bool = True) -> Objective:
         Invalid syntax, or an objective that is unknown or may not be imported; or a sum has a term that is no sum over
         jobs.
     """
-    parts = parsed(spec)
+    parts = parse(spec)
     if parts == (TermSpec(OWN),):
         return OwnObjective()
     found = [OBJECTIVES.load(part.name, allow_code=allow_code) for part in parts]

@@ -1,4 +1,4 @@
-"""What an objective is: it poses the decision whose optimum the allocator finds."""
+"""Interface of objectives, which pose the decision whose optimum the allocator finds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bfreplay.policies.state import PolicyState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """What a separable objective may return in place of an array, where rescaling does not cost all of the value.
+    """Result of a separable objective, in place of an array, where rescaling does not cost all of the value.
 
     Parameters
     ----------

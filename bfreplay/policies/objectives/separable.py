@@ -14,7 +14,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies.objectives.objective import JointObjective, Rates, problem_from
-from bfreplay.policies.spec import T_FWD_S, TermSpec, json_ready, written
+from bfreplay.policies.spec import T_FWD_S, TermSpec, json_ready, write_spec
 from bfreplay.policies.state import PolicyState
 from bfreplay.registry import one_line
 from bfreplay.scalability.law import LARGEST_RATE
@@ -47,7 +47,7 @@ class Term:
         return 1.0 if self.part.weight is None else float(self.part.weight)
 
     def rates(self, state: PolicyState, counts: NDArray[np.int64], t_fwd_s: float) -> Rates:
-        """What the function says, checked. ``given_up`` may be the same array as ``value``.
+        """Return the result of the function, checked. ``given_up`` may be the same array as ``value``.
 
         Raises
         ------
@@ -56,14 +56,14 @@ class Term:
         """
         settings = {**self.settings, T_FWD_S: t_fwd_s} if self.wants_t_fwd else self.settings
         expected = f"values per second for {state.n_jobs} jobs on 0 to {counts[-1]} nodes"
-        with _blamed(self.part, state, expected):
+        with _blame(self.part, state, expected):
             said = self.function(state, counts, **settings)
         if not isinstance(said, Rates):
-            value = self._checked(said, state, counts)
+            value = self._check_table(said, state, counts)
             return Rates(value, value)
-        return Rates(self._checked(said.value, state, counts), self._checked(said.given_up, state, counts))
+        return Rates(self._check_table(said.value, state, counts), self._check_table(said.given_up, state, counts))
 
-    def _checked(self, said: object, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _check_table(self, said: object, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         shape = (state.n_jobs, counts.size)
         if not isinstance(said, np.ndarray) or said.dtype.kind not in "fiu" or said.shape != shape:
             raise InputError(
@@ -92,7 +92,7 @@ class Term:
 
 
 @contextmanager
-def _blamed(part: TermSpec, state: PolicyState, expected: str) -> Iterator[None]:
+def _blame(part: TermSpec, state: PolicyState, expected: str) -> Iterator[None]:
     """Let what a stranger's code raises inside name the objective and the time."""
     try:
         yield
@@ -119,7 +119,7 @@ class SeparableObjective:
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
         self.terms = terms
-        self.spec = written(tuple(term.part for term in terms))
+        self.spec = write_spec(tuple(term.part for term in terms))
 
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
         """Gains over ``t_fwd_s`` seconds, and what rescaling gives up."""
@@ -169,7 +169,7 @@ class WholeObjective:
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
         """The decision as the class poses it."""
         expected = f"an AllocationProblem of {state.n_jobs} jobs"
-        with _blamed(self._part, state, expected):
+        with _blame(self._part, state, expected):
             posed: object = self._joint.problem(state, t_fwd_s)
         if not isinstance(posed, AllocationProblem) or posed.n_jobs != state.n_jobs:
             is_one = isinstance(posed, AllocationProblem)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC
 from itertools import chain
 from math import log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from bfreplay.report.figures.calendar_ticks import calendar_ticks
@@ -70,22 +70,6 @@ def legend_below(figure: Figure) -> None:
     figure.set_figheight(figure.get_figheight() + max(0.0, size.height / figure.dpi - _LEGEND_ROW))
 
 
-def right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
-    """At right the same heights times ``factor``."""
-
-    def forward(y: Any) -> Any:
-        return y * factor
-
-    def backward(y: Any) -> Any:
-        return y / factor
-
-    right = axes.secondary_yaxis("right", functions=(forward, backward))
-    right.yaxis.set_major_formatter(formatter)
-    right.set_ylabel(label, fontsize=10)
-    right.tick_params(labelsize=9)
-    right.spines["right"].set_visible(False)
-
-
 def dress(
     axes: Axes, x: str | None = None, y: str | None = None, *, title: str | None = None, y_ticks: Ticks | None = None
 ) -> None:
@@ -113,8 +97,7 @@ def dress(
     axes.grid(visible=True, which="major", color="#E4E4E4", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=9)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
@@ -163,6 +146,13 @@ def powers_of_two(axes: Axes, largest: int, room_for: int) -> None:
     axes.set_xlim(0.85, max(2, largest) * 1.18)
 
 
+def page_powers(largest: int, room_for: int) -> Trace:
+    """The same axis for Plotly."""
+    powers = powers_up_to(largest, room_for)
+    ends = [log10(0.85), log10(max(2, largest) * 1.18)]
+    return {"type": "log", "range": ends, "tickvals": powers, "ticktext": [f"{n:,}" for n in powers]}
+
+
 def plain_tick(value: float, _position: float) -> str:
     """``0.5``, ``2,000``: numbers on a linear axis."""
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:g}"
@@ -171,12 +161,6 @@ def plain_tick(value: float, _position: float) -> str:
 def log_tick(value: float, _position: float) -> str:
     """``0.05``, ``1``, ``2,000``: numbers on a logarithmic axis."""
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
-
-
-def percent_tick(value: float, _position: float) -> str:
-    """``5%``, ``2.5%``."""
-    percent = value * 100
-    return f"{percent:.0f}%" if abs(percent - round(percent)) < 1e-9 else f"{percent:.1f}%"
 
 
 SPANS = (

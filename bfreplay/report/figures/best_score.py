@@ -10,10 +10,9 @@ import numpy as np
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, by_run, join_text, sentence, tag
+from bfreplay.report.figures.marks import by_run, of_each, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
-from bfreplay.runs.explain.saved_tables import higher_is_better
 from bfreplay.runs.metrics import value_text
 from bfreplay.wording import count, duration
 
@@ -44,7 +43,7 @@ def best_score(run: RunResult) -> BestScore:
     """Best score so far; NothingToShowError without scores."""
     if not (run.record.inputs.jobs.of_source and run.has_table("reports")):
         raise NotForThisRunError("the run is not of a campaign")
-    higher = higher_is_better(run) is not False
+    higher = run.record.inputs.jobs.higher_is_better
     time_us, score, job = best_so_far(run, higher)
     span = Part.of_record(run.record)
     is_last = np.append(time_us[1:], span.end_us) > time_us  # of several at one instant, and none at the very end
@@ -70,29 +69,20 @@ def draw(found: Mapping[str, BestScore]) -> Figure:
 
 def page(found: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
-    traces: list[Trace] = [
-        {
-            "type": "scatter", "mode": "lines", "name": tag(label, "best score"),
-            "steps": {
-                "series": tag(label, "best score"),
-                "statistic": "most" if each.higher_is_better else "least",
-            },
-            "line": mark.page_line | {"shape": "hv"},
-            "hovertemplate": f"{tag(label, 'best score')}: %{{y:.6~g}}<extra></extra>",
-        }
+    names = {label: tag(label, "best score") for label in found}
+    traces = [
+        mark.steps(
+            names[label], f"{names[label]}: %{{y:.6~g}}", names[label], "most" if each.higher_is_better else "least"
+        )
         for mark, label, each in by_run(found)
-    ]  # fmt: skip
+    ]
     layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(found, "<br>")}}}
-    series = {tag(label, "best score"): each.best.coarse() for label, each in found.items()}
+    series = {names[label]: each.best.coarse() for label, each in found.items()}
     return PageFigure(traces, layout, series, height=320)
 
 
-def words(found: Mapping[str, BestScore]) -> str:
+def _words(each: BestScore) -> str:
     """Time of the best score, number of improvements, and time left."""
-    return join_text(found, (sentence(label, _words_of(each)) for label, each in found.items()))
-
-
-def _words_of(each: BestScore) -> str:
     edge_us, score = each.best.edge_us, each.best.mean
     after = duration((int(edge_us[-2]) - each.span.start_us) / 1e6)
     text = f"the best score, {value_text(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
@@ -104,4 +94,6 @@ def _title(found: Mapping[str, BestScore], line_break: str = "\n") -> str:
     return f"best score so far{line_break}({' or '.join(sorted(better))} is better)"
 
 
-BEST_SCORE: RunFigure[BestScore] = RunFigure("best-score", "Best score over time", best_score, draw, page, words)
+BEST_SCORE: RunFigure[BestScore] = RunFigure(
+    "best-score", "Best score over time", best_score, draw, page, of_each(_words)
+)

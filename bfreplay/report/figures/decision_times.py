@@ -13,7 +13,7 @@ from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, by_run, join_text, line_on_page, tag
+from bfreplay.report.figures.marks import Trace, by_run, join_text, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import amount, count
@@ -123,24 +123,17 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
         x, y = seconds.tolist(), 100 * data.within(seconds)
         hover = f"{tag(label, '%{y:.3~r} %')} within %{{customdata}}"
         times = [*map(_milliseconds, x)]
-        curve = line_on_page(tag(label, "decisions"), x, y.tolist(), hover, line=mark.page_line, customdata=times)
-        points = {
-            "type": "scatter",
-            "mode": "markers",
-            "name": tag(label, "quantiles"),
-            "x": _quantiles(data.decide_s),
-            "y": [100 * share for share in QUANTILES],
-            "marker": {"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
-            "customdata": [
-                f"{word} {_milliseconds(each)}"
-                for word, each in zip(_QUANTILE_WORDS, _quantiles(data.decide_s), strict=True)
-            ],
-            "hovertemplate": f"{tag(label, '%{customdata}')}<extra></extra>",
-            "showlegend": False,
-        }
+        curve = mark.curve(tag(label, "decisions"), hover, x=x, y=y.tolist(), customdata=times)
+        quantiles = _quantiles(data.decide_s)
+        texts = [f"{word} {_milliseconds(each)}" for word, each in zip(_QUANTILE_WORDS, quantiles, strict=True)]
+        points = mark.curve(
+            tag(label, "quantiles"), tag(label, "%{customdata}"), mode="markers", customdata=texts, showlegend=False,
+            x=quantiles, y=[100 * share for share in QUANTILES],
+            marker={"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
+        )  # fmt: skip
         traces += [curve | {"showlegend": bool(label)}, points]
     layout = {
-        "xaxis": {**page_axis(low_s, high_s), "title": {"text": _X_TITLE}},
+        "xaxis": {"title": {"text": _X_TITLE}, **page_axis(low_s, high_s)},
         "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 104]},
         "hovermode": "closest",
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, by_run, in_lines, join_text, sentence
+from bfreplay.report.figures.marks import ROWS, Mark, amount_of, by_run, in_lines, join_text, sentence
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.metrics import value_text
 from bfreplay.runs.summary_text import BOUND_WORDS
@@ -130,33 +130,16 @@ def draw(found: Mapping[str, Efficiency]) -> Figure:
 def page(found: Mapping[str, Efficiency]) -> PageFigure:
     """The same for the page."""
     bars, title = _bars(found)
-    traces: list[Trace] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "y": [in_lines(bar.words, 18)],
-            "x": [bar.value],
-            "text": [bar.text],
-            "textposition": "outside",
-            "cliponaxis": False,
-            "hovertemplate": f"{bar.words}: {bar.text}{bar.more}<extra></extra>",
-            "showlegend": False,
-            "marker": bar.mark.page_fill,
-        }
+    traces = [
+        bar.mark.bars(
+            "", [bar.value], [in_lines(bar.words, 18)], f"{bar.words}: {bar.text}{bar.more}", orientation="h",
+            text=[bar.text], textposition="outside", cliponaxis=False, showlegend=False,
+        )
         for bar in bars
-    ]
-    layout = {
-        "barmode": "overlay",
-        "xaxis": {
-            "title": {"text": title},
-            "range": [0, 1.5 * max(bar.value for bar in bars) or 1.0],  # room for the numbers on a narrow page
-            "exponentformat": "power",
-            "nticks": 4,
-            "tickangle": 0,
-        },
-        "yaxis": ROWS,
-        "showlegend": False,
-    }
+    ]  # fmt: skip
+    right = 1.5 * max(bar.value for bar in bars) or 1.0  # room for the numbers on a narrow page
+    x = {"title": {"text": title}, "range": [0, right], "exponentformat": "power", "nticks": 4, "tickangle": 0}
+    layout = {"barmode": "overlay", "xaxis": x, "yaxis": ROWS, "showlegend": False}
     return PageFigure(traces, layout, height=120 + 44 * len(bars))
 
 

@@ -62,9 +62,9 @@ def profile_curves(lab: LabResult, field: str = "milp") -> list[Curve]:
     rows = [row for row in lab.table("profile").to_pylist() if row["field"] == field]
     last = max((row["tau"] for row in rows), default=1.0)
     curves = []
-    for names, mine in _by_pair(lab, rows):
-        x = np.array([*(row["tau"] for row in mine), last])
-        y = np.array([*(row["share"] for row in mine), mine[-1]["share"]])
+    for names, of_pair in _by_pair(lab, rows):
+        x = np.array([*(row["tau"] for row in of_pair), last])
+        y = np.array([*(row["share"] for row in of_pair), of_pair[-1]["share"]])
         curves.append(Curve(*names, x, y))
     return sorted(curves, key=lambda curve: (-_area(curve, last), curve.pair))
 
@@ -73,9 +73,9 @@ def time_by_size_curves(lab: LabResult) -> list[Curve]:
     """Median seconds of the proven answers over the geometric middle of each bin of jobs x idle nodes."""
     rows = [row for row in lab.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
     curves = []
-    for names, mine in _by_pair(lab, rows):
-        x = np.array([np.sqrt(row["size_from"] * row["size_to"]) for row in mine], dtype=np.float64)
-        y = np.array([row["total_median_s"] for row in mine], dtype=np.float64)
+    for names, of_pair in _by_pair(lab, rows):
+        x = np.array([np.sqrt(row["size_from"] * row["size_to"]) for row in of_pair], dtype=np.float64)
+        y = np.array([row["total_median_s"] for row in of_pair], dtype=np.float64)
         curves.append(Curve(*names, x, y))
     return curves
 
@@ -149,8 +149,7 @@ def draw_outcomes(found: OutcomeShares) -> Drawing:
     axes.set_xlabel(f"share of {n_decisions} decisions", fontsize=10)
     axes.set_title("What became of the answers", fontsize=11, loc="left")
     axes.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
     figure.legend(loc="outside right center", fontsize=9, frameon=False)
     return figure
 
@@ -170,9 +169,9 @@ def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[st
 def _by_pair(lab: LabResult, rows: Sequence[Trace]) -> Iterator[tuple[tuple[str, str, str], list[Trace]]]:
     """Pair, formulation and back end, and their rows, where there are some."""
     for pair in lab.table("summary").select(["pair", "formulation", "backend"]).to_pylist():
-        mine = [row for row in rows if row["pair"] == pair["pair"]]
-        if mine:
-            yield (pair["pair"], pair["formulation"], pair["backend"]), mine
+        of_pair = [row for row in rows if row["pair"] == pair["pair"]]
+        if of_pair:
+            yield (pair["pair"], pair["formulation"], pair["backend"]), of_pair
 
 
 def _area(curve: Curve, last: float) -> float:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, line_on_page, sentence, tag
+from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import amount, count, duration, percent
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -36,15 +37,8 @@ _OF_JOBS = (
     Column("held_node_hours", "held, node-hours", "amount"),
     Column("held_share", "held, share", "percent"),
 )
-_SUMS = {
-    "n_intervals": np.int64,
-    "n_censored": np.int64,
-    "n_allocated": np.int64,
-    "idle_node_us": np.float64,
-    "allocated_node_us": np.float64,
-}
-"""Columns that are added up, and what holds their sums."""
-_Edges = tuple[float, float | None]
+_SUMS = ("n_intervals", "n_censored", "n_allocated", "idle_node_us", "allocated_node_us")
+"""Columns that are added up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,24 +99,16 @@ def idle_intervals(run: RunResult) -> IdleIntervals:
     Raises
     ------
     NothingToShowError
-        The run was made before idle intervals were recorded, or no node was idle at any time.
+        No node was idle at any time.
     """
-    if not run.has_table("idle_intervals"):
-        raise NothingToShowError(
-            "the run was made before the idle intervals were recorded",
-            file=run.folder,
-            fix="replay it again with this version of bfreplay",
-        )
     table = run.table("idle_intervals")
     if not table.num_rows:
         raise NothingToShowError("no node was idle at any time of the window, so there are no idle intervals")
     # more node time than 64 bits hold is in several rows of one bin
-    over_s, first, bins = np.unique(np.asarray(table["over_s"]), return_index=True, return_inverse=True)
-    up_to_s = np.asarray(table["up_to_s"].fill_null(math.inf), dtype=np.float64)[first]
-    sums = {name: np.zeros(over_s.size, dtype=kind) for name, kind in _SUMS.items()}
-    for name, of_bin in sums.items():
-        np.add.at(of_bin, bins, np.asarray(table[name]))
-    return IdleIntervals(over_s, up_to_s, **sums)
+    frame = table.to_pandas().astype({"idle_node_us": np.float64, "allocated_node_us": np.float64})
+    by_bin = frame.groupby("over_s")
+    sums, up_to_s = by_bin[list(_SUMS)].sum(), by_bin["up_to_s"].first().fillna(math.inf)
+    return IdleIntervals(up_to_s.index.to_numpy(), up_to_s.to_numpy(), *(sums[name].to_numpy() for name in _SUMS))
 
 
 def draw(found: Mapping[str, IdleIntervals]) -> Figure:
@@ -161,21 +147,18 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
         for mark, label, data in by_run(found):
             held = [None if math.isnan(share) else 100 * share for share in data.held_share.tolist()]
             where, hover = _bins(data), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
-            line = {**mark.page_line, "shape": "hv"}
-            name, steps = tag(label, _HELD), [*held, held[-1]]
-            x = data.edge_s.tolist()
-            traces.append(line_on_page(name, x, steps, hover, line=line, customdata=[*where, where[-1]]))
+            points = {"x": data.edge_s.tolist(), "y": [*held, held[-1]], "customdata": [*where, where[-1]]}
+            traces.append(mark.curve(tag(label, _HELD), hover, {"shape": "hv"}, **points))
     for words, mark, x, longer in _curves(found):
         hover = f"{words}, longer than %{{customdata}}: %{{y:.3~r}} %"
-        lengths = [*map(duration, x)]
-        traces.append(line_on_page(words, x, longer, hover, yaxis="y2", line=mark.page_line, customdata=lengths))
+        traces.append(mark.curve(words, hover, x=x, y=longer, yaxis="y2", customdata=[*map(duration, x)]))
     above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
     if len(found) > 1:
         above = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
     layout = {
         "barmode": "stack",
         "bargap": 0,
-        "xaxis": {**page_axis(low_s, high_s), "title": {"text": _LENGTH}, "anchor": "y2"},
+        "xaxis": {"title": {"text": _LENGTH}, **page_axis(low_s, high_s), "anchor": "y2"},
         "yaxis": {**above, "domain": [0.5, 1.0]},
         "yaxis2": {"title": {"text": "in longer idle intervals, %"}, "domain": [0.0, 0.42], "range": [-2, 102]},
         "hovermode": "closest",
@@ -196,18 +179,20 @@ def words(found: Mapping[str, IdleIntervals]) -> str:
 
 def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
     """A row a bin; bins of runs on different logs are side by side."""
+    import pandas as pd
+
     is_one_log = _is_one_log(found)
     columns = [Column("over_s", "Longer than", "seconds"), Column("up_to_s", "Up to", "seconds")]
-    values: list[dict[_Edges, Any]] = []  # of each column after these, by bin
+    cells: list[pd.Series[Any]] = []  # of each column after these, by bin
     for k, (label, data) in enumerate(found.items()):
         shown = [(column, label) for column in _OF_JOBS]
         if k == 0 or not is_one_log:
             shown = [*((column, "" if is_one_log else label) for column in _OF_LOG), *shown]
         columns += [column.of_run(name) for column, name in shown]
-        cells = _cells(data)
-        values += [cells[column.key] for column, _ in shown]
-    edges = sorted({each for of_bin in values for each in of_bin}, key=lambda each: (each[0], each[1] or math.inf))
-    rows = [[*each, *(of_bin.get(each) for of_bin in values)] for each in edges]
+        of_run = _cells(data)
+        cells += [of_run[column.key] for column, _ in shown]
+    bins = pd.concat(cells, axis=1).sort_index().reset_index()
+    rows = bins.astype(object).where(bins.notna() & (bins != math.inf), None).to_numpy().tolist()
     caption = "Idle intervals by length; of one cut by an edge of the window the length seen, a lower bound"
     return ShownTable(caption, tuple(columns), rows)
 
@@ -249,29 +234,22 @@ def _draw_node_hours(axes: Axes, data: IdleIntervals) -> None:
     axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **Mark("unallocated", 1).paper_fill)
 
 
-def _page_node_hours(data: IdleIntervals) -> list[Trace]:
-    edge = data.edge_s
+def _page_node_hours(data: IdleIntervals) -> Iterable[Trace]:
+    edge, bins, numbers = (
+        data.edge_s,
+        _bins(data),
+        zip(data.n_intervals.tolist(), data.n_allocated.tolist(), strict=True),
+    )
+    counts = [f"{count(n, 'idle interval')}, {n_allocated:,} held" for n, n_allocated in numbers]
     held, rest = data.allocated_node_us, data.idle_node_us - data.allocated_node_us
-    return [
-        {
-            "type": "bar",
-            "name": name,
-            "x": ((edge[:-1] + edge[1:]) / 2).tolist(),
-            "width": np.diff(edge).tolist(),
-            "y": (values / NODE_US_PER_HOUR).tolist(),
-            "marker": mark.page_fill,
-            "customdata": [
-                [where, f"{amount(hours)} node-hours {name}", f"{count(n, 'idle interval')}, {n_allocated:,} held"]
-                for where, hours, n, n_allocated in zip(
-                    _bins(data), (values / NODE_US_PER_HOUR).tolist(), data.n_intervals.tolist(),
-                    data.n_allocated.tolist(),
-                    strict=True,
-                )
-            ],
-            "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
-        }
-        for name, values, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unallocated", 1)))
-    ]  # fmt: skip
+    for name, node_us, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unallocated", 1))):
+        hours = (node_us / NODE_US_PER_HOUR).tolist()
+        texts = [f"{amount(each)} node-hours {name}" for each in hours]
+        yield mark.bars(
+            name, ((edge[:-1] + edge[1:]) / 2).tolist(), hours,
+            "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}", width=np.diff(edge).tolist(),
+            customdata=[[*each] for each in zip(bins, texts, counts, strict=True)],
+        )  # fmt: skip
 
 
 def _bins(data: IdleIntervals) -> list[str]:
@@ -284,20 +262,19 @@ def _bins(data: IdleIntervals) -> list[str]:
     ]
 
 
-def _cells(data: IdleIntervals) -> dict[str, dict[_Edges, Any]]:
-    """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by the column's key and by bin."""
-    by_key = {
+def _cells(data: IdleIntervals) -> pd.DataFrame:
+    """Cells of ``_OF_LOG`` and of ``_OF_JOBS`` by bin; ``object`` keeps counts whole beside bins of another log."""
+    import pandas as pd
+
+    cells = {
         "n_intervals": data.n_intervals,
         "n_censored": data.n_censored,
         "idle_node_hours": data.idle_node_us / NODE_US_PER_HOUR,
         "n_allocated": data.n_allocated,
         "held_node_hours": data.allocated_node_us / NODE_US_PER_HOUR,
         "held_share": data.held_share,
-        "up_to_s": data.up_to_s,
     }
-    known = {key: [each if math.isfinite(each) else None for each in values.tolist()] for key, values in by_key.items()}
-    edges = list(zip(data.over_s.tolist(), known["up_to_s"], strict=True))
-    return {key: dict(zip(edges, values, strict=True)) for key, values in known.items()}
+    return pd.DataFrame(cells, index=pd.MultiIndex.from_arrays([data.over_s, data.up_to_s]), dtype=object)
 
 
 def _log_sentence(label: str, data: IdleIntervals) -> str:

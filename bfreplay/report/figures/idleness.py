@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,17 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.idleness import Idleness
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.week import WEEKDAYS
-from bfreplay.report.figures.axes import (
-    DAY_US,
-    dress,
-    log_tick,
-    new_figure,
-    percent_tick,
-    plain_tick,
-    powers_of_two,
-    right_scale,
-    span_ticks,
-)
+from bfreplay.report.figures.axes import DAY_US, dress, log_tick, new_figure, plain_tick, powers_of_two, span_ticks
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
@@ -33,6 +24,12 @@ if TYPE_CHECKING:
 
 _GREY = "#C8C8C8"
 _US = 1_000_000
+
+
+def percent_tick(value: float, _position: float) -> str:
+    """``5%``, ``2.5%``."""
+    percent = value * 100
+    return f"{percent:.0f}%" if abs(percent - round(percent)) < 1e-9 else f"{percent:.1f}%"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +131,7 @@ def draw_idle_over_time(idleness: Idleness) -> Drawing:
         label=f"mean of the window: {amount(idleness.mean_idle_nodes)} nodes",
     )  # fmt: skip
     axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
-    right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
+    _right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
     draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
     dress(axes, y="idle nodes", y_ticks=plain_tick)
     _title(axes, "Idle nodes over time", idleness)
@@ -204,7 +201,7 @@ def draw_lengths(idleness: Idleness) -> Drawing:
         color=BLUE,
     )  # fmt: skip
     longer.set_ylim(0.0, 1.04)
-    right_scale(longer, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
+    _right_scale(longer, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
     longer.set_xscale("log")
     longer.set_xlim(curves.edge_s[0] / 1.5, curves.edge_s[-1] * 1.5)
     for axes in (spread, longer):
@@ -290,6 +287,15 @@ def _only_words(figure: Drawing, words: str, idleness: Idleness) -> Drawing:
     axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=11, transform=axes.transAxes)
     _title(axes, "", idleness)
     return figure
+
+
+def _right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
+    """At right the same heights times ``factor``."""
+    right = axes.secondary_yaxis("right", functions=(lambda y: np.multiply(y, factor), lambda y: np.divide(y, factor)))
+    right.yaxis.set_major_formatter(formatter)
+    right.set_ylabel(label, fontsize=10)
+    right.tick_params(labelsize=9)
+    right.spines["right"].set_visible(False)
 
 
 def _title(axes: Axes, title: str, idleness: Idleness) -> None:

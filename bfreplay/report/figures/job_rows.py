@@ -90,12 +90,12 @@ def rows_of(
     labels = [f"row {k + 1}" for k in range(n_rows)] if shares else labels_of_jobs(shown)
     rows = []
     for k, label in enumerate(labels):
-        mine, members = row == k, numbers[places == k]
+        is_row, members = row == k, numbers[places == k]
         members = members[np.argsort(first[members], kind="stable")]
-        nodes = sum_intervals(held.count[mine], since[mine], until[mine], start_us, end_us)
+        nodes = sum_intervals(held.count[is_row], since[is_row], until[is_row], start_us, end_us)
         names = tuple(held.names[member] for member in members)
         lanes = min(at_once, n_lanes - k * at_once)
-        places_of_row = _places(held.where(mine)) if at_once == 1 and has_places(held) else ()
+        places_of_row = _places(held.where(is_row)) if at_once == 1 and has_places(held) else ()
         series = StepSeries.exact(nodes.edge_us, nodes.count)
         rows.append(JobRow(label, names, first[members], series, lanes, places_of_row))
     return tuple(rows)

@@ -12,8 +12,8 @@ import numpy as np
 from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
-from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, join_text, layout_axis, tag
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, even_columns, outer_part
+from bfreplay.report.figures.marks import LIGHT, Trace, of_each
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, named_rows, outer_part, rows_page
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.wording import amount, count
 
@@ -121,7 +121,7 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     scale = Normalize(0.0, max(data.most for data in found.values()))
     panels = panels_below(figure, heights)
     for axes, height, (label, data) in zip(panels, heights, found.items(), strict=True):
-        edges = even_columns(data.span.start_us, data.span.end_us, _COLUMNS)
+        edges = data.span.columns(_COLUMNS)
         start, end = (float(day) for day in span.days(edges[[0, -1]]))
         heat = np.array([row.nodes.in_columns(edges).mean for row in data.rows])
         axes.imshow(
@@ -131,8 +131,7 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
         _name_rows(axes, data, height)
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
         axes.tick_params(axis="x", labelsize=9)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        axes.spines[["top", "right"]].set_visible(False)
     draw_time_axis(panels[-1], span)
     bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, fraction=0.03, pad=0.01, aspect=30)
     bar.set_label("nodes", fontsize=10)
@@ -145,44 +144,29 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
 def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     """A heat map a run, one below the other, with the same colours and the same time."""
     top = max(data.most for data in found.values())
-    tallest = 900 if len(found) == 1 else 420
-    pixels = [min(max(18 * len(data.rows), 120), tallest) for data in found.values()]
-    parts = domains(pixels)
-    most_steps = _MOST_STEPS // len(found)
-    layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
-    traces: list[Trace] = []
-    series: dict[str, StepSeries] = {}
+    scale: Trace = {
+        "zmin": 0, "zmax": top, "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
+        "colorbar": {"title": {"text": "nodes"}, "thickness": 14, "outlinewidth": 0},
+        "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
+    }  # fmt: skip
+    panels = []
     for k, (label, data) in enumerate(found.items()):
-        names = [tag(label, row.label) for row in data.rows]
-        series |= dict(zip(names, _thin([row.nodes for row in data.rows], most_steps), strict=True))
-        traces.append(
-            {
-                "type": "heatmap", "rows": names, "y": [_as_text(name) for name in names], "yaxis": axis(k),
-                "name": label, "zmin": 0, "zmax": top, "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
-                "showscale": k == 0, "colorbar": {"title": {"text": "nodes"}, "thickness": 14, "outlinewidth": 0},
-                "hoverongaps": False, "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
-            }
-        )  # fmt: skip
+        rows, start_us = data.rows, data.span.start_us
         meta: Trace = {}
         if data.is_shared:
-            meta["row_jobs"] = [_of_row(row, data.span.start_us) for row in data.rows]
-        if any(row.places for row in data.rows):
-            most = _MOST_PLACES // (len(found) * len(data.rows))
-            meta["row_places"] = [_places_of_row(row, data.span.start_us, most) for row in data.rows]
-        if meta:
-            traces[-1]["meta"] = meta
-        layout[layout_axis(k)] = {**ROWS, "fixedrange": True, "domain": parts[k], "tickfont": {"size": 11}}
-        if label:
-            layout[layout_axis(k)]["title"] = {"text": label}
-    return PageFigure(traces, layout, series, height=sum(pixels) + 110)
+            meta["row_jobs"] = [_of_row(row, start_us) for row in rows]
+        if any(row.places for row in rows):
+            meta["row_places"] = [
+                _places_of_row(row, start_us, _MOST_PLACES // (len(found) * len(rows))) for row in rows
+            ]
+        series = _thin([row.nodes for row in rows], _MOST_STEPS // len(found))
+        more = scale | {"showscale": k == 0} | ({"meta": meta} if meta else {})
+        panels.append((label, dict(zip((row.label for row in rows), series, strict=True)), more))
+    return rows_page(panels, 18, 900, {"fixedrange": True})
 
 
-def words(found: Mapping[str, JobTimeline]) -> str:
+def _words(data: JobTimeline) -> str:
     """Number of jobs that held nodes, and the job with the most."""
-    return join_text(found, (_sentence(label, data) for label, data in found.items()))
-
-
-def _sentence(label: str, data: JobTimeline) -> str:
     text = f"{count(data.n_jobs, 'job')} held nodes"
     without = len(data.models) - data.n_jobs
     if without:
@@ -204,31 +188,20 @@ def _sentence(label: str, data: JobTimeline) -> str:
         text += f"; node-hours by type: {', '.join(each)}"
     if data.held.sharing.any():
         text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
-    return f"{tag(label, text)}."
+    return text
 
 
 def _name_rows(axes: Axes, data: JobTimeline, inches: float) -> None:
     """Set as many names as there is room for."""
     rows = data.rows
-    step = max(1, -(-len(rows) * 10 // int(inches * 100)))
-    shown = range(0, len(rows), step)
-    size = min(9.0, max(6.0, 72 * inches / len(rows) * step * 0.75))
+    shown = named_rows(len(rows), inches)
+    size = min(9.0, max(6.0, 72 * inches / len(rows) * shown.step * 0.75))
     if data.is_shared:
         axes.set_yticks(shown, labels=[f"{k * rows[0].at_once + 1}" for k in shown], fontsize=size)
         axes.set_ylabel("jobs at once", fontsize=10)
     else:
         axes.set_yticks(shown, labels=[rows[k].label for k in shown], fontsize=size, parse_math=False)
     axes.tick_params(axis="y", length=0)
-
-
-def domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
-    """Parts of the height, from the top down."""
-    share = (1 - gap * (len(pixels) - 1)) / sum(pixels)
-    found, top = [], 1.0
-    for height in pixels:
-        found.append([max(0.0, round(top - height * share, 6)), round(top, 6)])
-        top -= height * share + gap
-    return found
 
 
 def _thin(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
@@ -246,7 +219,7 @@ def _thin(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
 def _of_row(row: JobRow, start_us: int) -> Trace:
     """Jobs of a row, and the second of the window at which each first held a node."""
     since_s = np.round((row.since_us - start_us) / 1e6, 1)
-    return {"job": [_as_text(name) for name in row.jobs], "since_s": since_s.tolist()}
+    return {"job": [escape(name, quote=False) for name in row.jobs], "since_s": since_s.tolist()}
 
 
 def _places_of_row(row: JobRow, start_us: int, most: int) -> Trace:
@@ -255,12 +228,9 @@ def _places_of_row(row: JobRow, start_us: int, most: int) -> Trace:
     if len(places) > max(1, most):
         places = ((places[0][0], " or ".join(dict.fromkeys(words for _, words in places))),)
     since_s = [round((since_us - start_us) / 1e6, 1) for since_us, _ in places]
-    return {"place": [_as_text(words) for _, words in places], "since_s": since_s}
+    return {"place": [escape(words, quote=False) for _, words in places], "since_s": since_s}
 
 
-def _as_text(name: str) -> str:
-    """Escape a name for Plotly, which parses texts as HTML."""
-    return escape(name, quote=False)
-
-
-JOBS: RunFigure[JobTimeline] = RunFigure("jobs", "Which job held how many nodes when", job_timeline, draw, page, words)
+JOBS: RunFigure[JobTimeline] = RunFigure(
+    "jobs", "Which job held how many nodes when", job_timeline, draw, page, of_each(_words)
+)

@@ -104,16 +104,25 @@ class Mark:
     def page_fill(self) -> Trace:
         """Plotly's marker of a bar."""
         marker: Trace = {"color": f"@{self.role}", "line": {"color": "@paper", "width": 0.5}}
-        shape = _PATTERNS[self.k % len(_PATTERNS)]
-        if shape:
-            marker["pattern"] = {
-                "shape": shape,
-                "fillmode": "overlay",
-                "fgcolor": "@paper",
-                "size": 7,
-                "solidity": 0.25,
-            }
+        if shape := _PATTERNS[self.k % len(_PATTERNS)]:
+            dots = {"fillmode": "overlay", "fgcolor": "@paper", "size": 7, "solidity": 0.25}
+            marker["pattern"] = {"shape": shape, **dots}
         return marker
+
+    def bars(self, name: str, x: list[Any], y: list[Any], hover: str, **more: Any) -> Trace:
+        """Plotly's bars; ``hover`` is the hover text of a bar."""
+        bars = {"type": "bar", "name": name, "x": x, "y": y, "marker": self.page_fill}
+        return {**bars, **more, "hovertemplate": f"{hover}<extra></extra>"}
+
+    def curve(self, name: str, hover: str, line: Trace | None = None, **more: Any) -> Trace:
+        """Plotly's line through points ``x`` and ``y``, changed by ``line``; ``hover`` is the hover text of a point."""
+        curve = {"type": "scatter", "mode": "lines", "name": name, "line": self.page_line | (line or {})}
+        return {**curve, **more, "hovertemplate": f"{hover}<extra></extra>"}
+
+    def steps(self, name: str, hover: str, series: str, statistic: str = "mean", **more: Any) -> Trace:
+        """Plotly's line of a step function, with the points of the page (``PageFigure.traces``)."""
+        line = {"shape": "hv"} | more.pop("line", {})
+        return self.curve(name, hover, line, steps={"series": series, "statistic": statistic}, **more)
 
 
 def run_number(label: str) -> int:
@@ -175,6 +184,11 @@ def join_text(runs: Sized, sentences: Iterable[str]) -> str:
     return ("\n" if len(runs) > 1 else " ").join(sentences)
 
 
+def of_each(words: Callable[[D], str]) -> Callable[[Mapping[str, D]], str]:
+    """Words of a figure about its runs: a sentence each."""
+    return lambda found: join_text(found, (sentence(label, words(data)) for label, data in found.items()))
+
+
 def amount_of(value: float, word: str) -> str:
     """Return ``12.5 nodes``, or ``1 node``."""
     text = amount(value)
@@ -194,9 +208,3 @@ def axis(k: int, letter: str = "y") -> str:
 def layout_axis(k: int, letter: str = "y") -> str:
     """Name of the ``k``-th axis in the layout: ``yaxis``, ``yaxis2``, ``yaxis3``."""
     return axis(k, f"{letter}axis")
-
-
-def line_on_page(name: str, x: list[Any], y: list[Any], hover: str, **more: Any) -> Trace:
-    """Plotly's line through points; ``hover`` is the hover text of a point."""
-    points = {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y}
-    return {**points, **more, "hovertemplate": f"{hover}<extra></extra>"}

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import new_figure, panels_below, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.job_timeline import domains
-from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, ROWS, Trace, axis, join_text, layout_axis, sentence, tag
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
+from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, of_each
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, named_rows, outer_part, rows_page
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -71,9 +70,9 @@ class NodeGantt:
 
     def series_of(self, node: int) -> StepSeries:
         """Number of the job that held the node, from 1 on, at any time of the window; 0 for none."""
-        mine = self.node == node
-        edges = np.column_stack([self.from_us[mine], self.to_us[mine]]).ravel()
-        heights = np.column_stack([self.job[mine] + 1, np.zeros(int(mine.sum()), dtype=np.int64)]).ravel()
+        is_node = self.node == node
+        edges = np.column_stack([self.from_us[is_node], self.to_us[is_node]]).ravel()
+        heights = np.column_stack([self.job[is_node] + 1, np.zeros(int(is_node.sum()), dtype=np.int64)]).ravel()
         edges = np.concatenate([[self.span.start_us], edges, [self.span.end_us]])
         heights = np.concatenate([[0], heights])
         there = np.diff(edges) > 0
@@ -126,47 +125,32 @@ def draw(found: Mapping[str, NodeGantt]) -> Figure:
             each.node, span.days(each.from_us), span.days(each.to_us), colors=list(colours[each.job % _COLOURS]),
             linewidth=max(0.8, 0.7 * room), capstyle="butt",
         )  # fmt: skip
-        shown = range(0, len(each.nodes), max(1, -(-len(each.nodes) * 10 // int(height * 100))))
+        shown = named_rows(len(each.nodes), height)
         axes.set_yticks(shown, labels=[each.nodes[k] for k in shown], fontsize=7, parse_math=False)
         axes.set_ylim(len(each.nodes) - 0.4, -0.6)
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
         axes.tick_params(axis="x", labelsize=9)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        axes.spines[["top", "right"]].set_visible(False)
     draw_time_axis(panels[-1], span)
     return settle(figure)
 
 
 def page(found: Mapping[str, NodeGantt]) -> PageFigure:
     """The same for the page, where a drag enlarges nodes and time; in each column the job of the longest time shows."""
-    pixels = [min(max(14 * len(each.nodes), 120), 720 if len(found) == 1 else 420) for each in found.values()]
-    parts = domains(pixels)
-    scale = [[(k + side) / _COLOURS, f"@{role}"] for k, role in enumerate(_ROLES) for side in (0, 1)]
-    layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(found) - 1)}}
-    traces: list[Trace] = []
-    series: dict[str, StepSeries] = {}
-    for k, (label, each) in enumerate(found.items()):
-        names = [tag(label, node) for node in each.nodes]
-        series |= {name: each.series_of(row) for row, name in enumerate(names)}
-        traces.append(
-            {
-                "type": "heatmap", "rows": names, "y": [escape(name, quote=False) for name in names], "yaxis": axis(k),
-                "holders": [escape(job, quote=False) for job in each.jobs], "meta": {"colours": _COLOURS},
-                "name": label, "zmin": -0.5, "zmax": _COLOURS - 0.5, "colorscale": scale, "showscale": False,
-                "hoverongaps": False, "hovertemplate": "%{y}<br>%{text}<extra></extra>",
-            }
-        )  # fmt: skip
-        own = {**ROWS, "fixedrange": False, "uirevision": "rows", "domain": parts[k], "tickfont": {"size": 11}}
-        layout[layout_axis(k)] = own | ({"title": {"text": label}} if label else {})
-    return PageFigure(traces, layout, series, height=sum(pixels) + 110)
+    colours = [[(k + side) / _COLOURS, f"@{role}"] for k, role in enumerate(_ROLES) for side in (0, 1)]
+    scale = {
+        "zmin": -0.5, "zmax": _COLOURS - 0.5, "colorscale": colours, "showscale": False,
+        "hovertemplate": "%{y}<br>%{text}<extra></extra>", "meta": {"colours": _COLOURS},
+    }  # fmt: skip
+    panels = []
+    for label, each in found.items():
+        rows = {node: each.series_of(row) for row, node in enumerate(each.nodes)}
+        panels.append((label, rows, {**scale, "holders": [escape(job, quote=False) for job in each.jobs]}))
+    return rows_page(panels, 14, 720, {"fixedrange": False, "uirevision": "rows"})
 
 
-def words(found: Mapping[str, NodeGantt]) -> str:
+def _words(each: NodeGantt) -> str:
     """Numbers of nodes and jobs, and the limit of the picture."""
-    return join_text(found, (sentence(label, _words_of(each)) for label, each in found.items()))
-
-
-def _words_of(each: NodeGantt) -> str:
     text = f"{count(len(each.jobs), 'job')} held {count(each.n_nodes, 'node')}"
     if len(each.nodes) < each.n_nodes:
         limit = f"the page holds at most {MOST_NODES} nodes and {_MOST_INTERVALS:,} intervals"
@@ -180,4 +164,4 @@ def _positions(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int
     return tuple(words_of.dictionary.to_pylist()), np.asarray(words_of.indices, dtype=np.int64)
 
 
-NODES: RunFigure[NodeGantt] = RunFigure("nodes", "Nodes by job over time", node_gantt, draw, page, words)
+NODES: RunFigure[NodeGantt] = RunFigure("nodes", "Nodes by job over time", node_gantt, draw, page, of_each(_words))

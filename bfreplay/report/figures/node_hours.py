@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, join_text, tag
+from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, of_each, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
@@ -86,7 +86,7 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
     axes = figure.subplots()
     for part in _parts(found):
         shares = [data.share(part.key) for data in found.values()]
-        lefts = [_left(data, part) for data in found.values()]
+        lefts = [_left_edge(data, part) for data in found.values()]
         axes.barh(range(len(found)), [100 * share for share in shares], left=lefts, height=0.62, label=part.words,
                   **part.mark.paper_fill)  # fmt: skip
         for row, (share, left) in enumerate(zip(shares, lefts, strict=True)):
@@ -106,28 +106,21 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
 
 def page(found: Mapping[str, NodeHours]) -> PageFigure:
     """The same for the page, with node-hours in the hover texts."""
-    traces: list[Trace] = []
+    traces = []
     for part in _parts(found):
         shares = [data.share(part.key) for data in found.values()]
+        texts = [
+            [tag(label, part.words), f"{amount(data.hours(part.key))} node-hours", percent(share)]
+            for (label, data), share in zip(found.items(), shares, strict=True)
+        ]
+        inside = [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares]
         traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": part.words,
-                "y": list(found),
-                "x": [100 * share for share in shares],
-                "text": [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares],
-                "textposition": "inside",
-                "insidetextanchor": "middle",
-                "textangle": 0,
-                "customdata": [
-                    [tag(label, part.words), f"{amount(data.hours(part.key))} node-hours", percent(share)]
-                    for (label, data), share in zip(found.items(), shares, strict=True)
-                ],
-                "hovertemplate": "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})<extra></extra>",
-                "marker": part.mark.page_fill,
-            }
-        )
+            part.mark.bars(
+                part.words, [100 * share for share in shares], list(found),
+                "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})", customdata=texts, orientation="h",
+                text=inside, textposition="inside", insidetextanchor="middle", textangle=0,
+            )
+        )  # fmt: skip
     layout = {
         "barmode": "stack",
         "bargap": 0.35,
@@ -136,11 +129,6 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
         "legend": {"traceorder": "normal"},
     }
     return PageFigure(traces, layout, height=190 + 42 * len(found))
-
-
-def words(found: Mapping[str, NodeHours]) -> str:
-    """Shares of the labels, run by run."""
-    return join_text(found, (_sentence(label, data) for label, data in found.items()))
 
 
 def table(found: Mapping[str, NodeHours]) -> ShownTable:
@@ -164,11 +152,12 @@ def _parts(found: Mapping[str, NodeHours]) -> list[_Part]:
     return [part for part in PARTS if any(data.part[part.key] for data in found.values())]
 
 
-def _left(data: NodeHours, part: _Part) -> float:
+def _left_edge(data: NodeHours, part: _Part) -> float:
     return 100 * sum(data.share(before.key) for before in PARTS[: PARTS.index(part)])
 
 
-def _sentence(label: str, data: NodeHours) -> str:
+def _words(data: NodeHours) -> str:
+    """Shares of the labels."""
     share = {part.key: percent(data.share(part.key)) for part in PARTS}
     when = " during the search," if data.is_search else ""
     text = (
@@ -178,9 +167,9 @@ def _sentence(label: str, data: NodeHours) -> str:
     )
     if data.part["stalled_node_us"]:
         text += f", {share['stalled_node_us']} stalled ({HELD_NOTHING_MADE})"
-    return f"{tag(label, text)}."
+    return text
 
 
 NODE_HOURS: RunFigure[NodeHours] = RunFigure(
-    "node-hours", "Where the idle node-hours went", node_hours, draw, page, words, table
+    "node-hours", "Where the idle node-hours went", node_hours, draw, page, of_each(_words), table
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, join_text, layout_axis, tag
+from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.wording import amount, count, percent
 
@@ -144,48 +144,31 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
     layout: Trace = {
         "barmode": "overlay",
         "xaxis": {
-            "tickvals": list(range(len(causes))),
-            "ticktext": names,
-            "tickangle": 0,
-            "tickfont": {"size": 12},
-            "range": [-0.55, len(causes) - 0.45],
-            "showgrid": False,
-            "anchor": axis(len(panels) - 1),
-            "zeroline": False,
+            "tickvals": list(range(len(causes))), "ticktext": names, "tickangle": 0, "tickfont": {"size": 12},
+            "range": [-0.55, len(causes) - 0.45], "showgrid": False, "anchor": axis(len(panels) - 1), "zeroline": False,
         },
-    }
+    }  # fmt: skip
     traces: list[Trace] = []
     for k, (title, bars) in enumerate(panels):
         top = 1 - k * height
+        domain = [max(0.0, top - height + gap * (k < len(panels) - 1)), top]
         layout[layout_axis(k)] = {
             "title": {"text": in_lines(title, 16)},
-            "domain": [max(0.0, top - height + gap * (k < len(panels) - 1)), top],
+            "domain": domain,
             "rangemode": "tozero",
             "tickformat": ",",
         }
         for bar in bars:
-            trace = {
-                "type": "bar",
-                "name": bar.words,
-                "x": [cause + bar.place for cause in range(len(causes))],
-                "width": bar.width,
-                "y": bar.heights[causes].tolist(),
-                "yaxis": axis(k),
-                "marker": bar.mark.page_fill,
-                "customdata": [[CAUSES[cause], bar.texts[cause]] for cause in causes],
-                "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
-                "legendgroup": bar.words,
-                "showlegend": len(found) == 1 or k == 0,
-            }
-            if bar.below is not None:
-                trace["base"] = bar.below[causes].tolist()
-            traces.append(trace)
+            base = {} if bar.below is None else {"base": bar.below[causes].tolist()}
+            traces.append(
+                bar.mark.bars(
+                    bar.words, [cause + bar.place for cause in range(len(causes))], bar.heights[causes].tolist(),
+                    "%{customdata[0]}<br>%{customdata[1]}", width=bar.width, yaxis=axis(k), **base,
+                    customdata=[[CAUSES[cause], bar.texts[cause]] for cause in causes], legendgroup=bar.words,
+                    showlegend=len(found) == 1 or k == 0,
+                )
+            )  # fmt: skip
     return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
-
-
-def words(found: Mapping[str, Rescales]) -> str:
-    """Numbers of rescales and preemptions, their cost, and the costliest cause."""
-    return join_text(found, (_sentence(label, data) for label, data in found.items()))
 
 
 def table(found: Mapping[str, Rescales]) -> ShownTable:
@@ -294,7 +277,8 @@ def _cells(data: Rescales, cause: int | None, *, with_samples: bool) -> Iterator
             yield value / data.gross_samples if data.gross_samples else None
 
 
-def _sentence(label: str, data: Rescales) -> str:
+def _words(data: Rescales) -> str:
+    """Numbers of rescales and preemptions, their cost, and the costliest cause."""
     preemptions = count(data.total("preempted"), "preemption")
     text = f"{count(data.total('scaled_up'), 'rescale')} up, {data.total('scaled_down'):,} down, {preemptions}"
     rescale, preempt = data.total("rescale_cost"), data.total("preemption_cost")
@@ -309,9 +293,9 @@ def _sentence(label: str, data: Rescales) -> str:
         if open_share > 1e-9:
             when = "when the job left or the window ended"
             text += f"; {percent(open_share)} of the charges had not been worked off {when}"
-    return f"{tag(label, text)}."
+    return text
 
 
 RESCALES: RunFigure[Rescales] = RunFigure(
-    "rescales", "Rescales and preemptions, and what they cost", rescales, draw, page, words, table
+    "rescales", "Rescales and preemptions, and what they cost", rescales, draw, page, of_each(_words), table
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,36 +12,16 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, new_figure, panels_below, settle
 from bfreplay.report.figures.figure import Figure, PageFigure
-from bfreplay.report.figures.marks import (
-    BLUE,
-    LINES,
-    PALE_BLUE,
-    RED,
-    ROWS,
-    Mark,
-    Trace,
-    axis,
-    in_lines,
-    layout_axis,
-    run_number,
-)
+from bfreplay.report.figures.marks import BLUE, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis, run_number
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
+from bfreplay.runs.comparison_words import CAUSE_WORDS
 from bfreplay.runs.metrics import value_text
 from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
-
-PARTS = {
-    "node_hours": "used node-hours",
-    "samples_per_node_hour": "samples per\nused node-hour",
-    "rescaling": "rescaling",
-    "preemption": "preemption",
-    "trimmed": "made after the\nwork was done",
-}
-"""Of a difference in samples, in the order of the bars, with their words."""
 
 _GREY = "#5F5F5F"
 _PANEL = 3.0
@@ -93,24 +75,30 @@ class Steps:
     ----------
     run, names
         Label of the run; and ``B (run-600) against A (run-120)``.
-    words
-        Names of the N parts above 0.
-    sizes
-        Sizes of the parts; they add up to ``total``.
+    parts
+        Names and sizes of the parts; sizes add up to ``total``.
     total
         The whole difference.
     """
 
     run: str
     names: str
-    words: tuple[str, ...]
-    sizes: tuple[float, ...]
+    parts: Mapping[str, float]
     total: float
 
     @property
-    def starts(self) -> tuple[float, ...]:
-        """Start of each bar: the sum of the bars before it."""
-        return tuple(float(sum(self.sizes[:k])) for k in range(len(self.sizes)))
+    def bars(self) -> list[tuple[str, float, float, Mark]]:
+        """Words, start (the sum of the bars before it), size and mark of each bar; the last is the whole."""
+        starts = accumulate(self.parts.values(), initial=0.0)
+        marks = [Mark("useful") if size >= 0 else Mark("lost", 1) for size in self.parts.values()]
+        parts = zip(self.parts, starts, self.parts.values(), marks, strict=False)
+        return [*parts, ("all", 0.0, self.total, Mark("idle"))]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest value of the bars."""
+        reached = [0.0, *(start + size for _, start, size, _ in self.bars)]
+        return min(reached), max(reached)
 
 
 def differences_over_time(comparison: RunComparison) -> list[Differences]:
@@ -175,40 +163,37 @@ def over_time_page(found: list[Differences]) -> PageFigure:
     series: dict[str, StepSeries] = {}
     for k, data in enumerate(found):
         mark = Mark.of_run(run_number(data.run))
-        role = mark.role
         edge = np.append(data.edge_us[:1], data.time_us)
         names = {name: f"{name}-{data.run}" for name in ("sum", "low", "high", "bin")}
         if np.isfinite(data.low).all():
             series |= {names["low"]: StepSeries.exact(edge, data.low), names["high"]: StepSeries.exact(edge, data.high)}
+            shape = _BANDS[mark.k % len(_BANDS)]
             pattern = {
-                "shape": _BANDS[mark.k % len(_BANDS)],
-                "fgcolor": f"@{role}",
+                "shape": shape,
+                "fgcolor": f"@{mark.role}",
                 "bgcolor": "rgba(0,0,0,0)",
                 "size": 6,
                 "solidity": 0.2,
             }
-            of_edge = {"color": f"@{role}", "width": 0.5}
-            low = _steps(names["low"], f"{data.run}: lower end", of_edge, "least", showlegend=False)
-            high = _steps(names["high"], f"{data.run}: 95 % interval of the sum", of_edge, "most", showlegend=True)
-            down_to_it = {"fill": "tonexty", "fillpattern": pattern}
-            traces += [low | {"hoverinfo": "skip"}, high | {"hoverinfo": "skip"} | down_to_it]
+            own: Trace = {"line": {"width": 0.5, "dash": "solid"}, "hoverinfo": "skip"}
+            words = f"{data.run}: 95 % interval of the sum"
+            traces += [
+                mark.steps(f"{data.run}: lower end", "", names["low"], "least", showlegend=False, **own),
+                mark.steps(words, "", names["high"], "most", fill="tonexty", fillpattern=pattern, **own),
+            ]
         series[names["sum"]] = StepSeries.exact(edge, data.cumulative)
         series[names["bin"]] = StepSeries.exact(data.edge_us, data.difference)
-        line = _steps(names["sum"], f"{data.run}: sum up to then", mark.page_line)
-        line["hovertemplate"] = f"{data.run}, up to then: %{{y:+.3~r}} % of A's samples<extra></extra>"
-        bars = {
-            **_steps(names["bin"], f"{data.run}: each bin", {"color": f"@{role}", "width": 1}, showlegend=False),
-            "fill": "tozeroy",
-            "yaxis": axis(k + 1),
-            "hovertemplate": f"{data.run}, this bin: %{{y:+.3~r}} % of A's samples<extra></extra>",
-        }
-        traces += [line, bars]
+        value = "%{y:+.3~r} % of A's samples"
+        traces += [
+            mark.steps(f"{data.run}: sum up to then", f"{data.run}, up to then: {value}", names["sum"]),
+            mark.steps(
+                f"{data.run}: each bin", f"{data.run}, this bin: {value}", names["bin"], showlegend=False,
+                line={"width": 1, "dash": "solid"}, fill="tozeroy", yaxis=axis(k + 1),
+            ),
+        ]  # fmt: skip
         top = 1 - (_SUM_HEIGHT + _GAP + k * (_BARS_HEIGHT + _GAP)) / room
-        layout[layout_axis(k + 1)] = {
-            "title": {"text": f"{data.run}: each bin, %"},
-            "domain": [max(0.0, top - _BARS_HEIGHT / room), top],
-            **_OF_TIME,
-        }
+        title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, top - _BARS_HEIGHT / room), top]
+        layout[layout_axis(k + 1)] = {"title": title, "domain": domain, **_OF_TIME}
     return PageFigure(traces, layout, series, height=room + 110)
 
 
@@ -229,18 +214,16 @@ def over_time_words(found: list[Differences]) -> str:
 def waterfalls(comparison: RunComparison) -> list[Steps]:
     """One entry a run but the baseline, without parts that are negligible in all."""
     pairs = comparison.pairs
-    kept = [
-        name for name in PARTS if any(abs(pair.causes[name]) * _percent_of(pair) > _NEXT_TO_NOTHING for pair in pairs)
-    ]
+    sizes = [{name: pair.causes[name] * _percent_of(pair) for name in CAUSE_WORDS} for pair in pairs]
+    kept = [name for name in CAUSE_WORDS if any(abs(of_pair[name]) > _NEXT_TO_NOTHING for of_pair in sizes)]
     return [
         Steps(
             pair.run,
             _names(comparison.record, pair.run),
-            tuple(PARTS[name] for name in kept),
-            tuple(pair.causes[name] * _percent_of(pair) for name in kept),
+            {CAUSE_WORDS[name]: of_pair[name] for name in kept},
             pair.samples.difference * _percent_of(pair),
         )
-        for pair in pairs
+        for pair, of_pair in zip(pairs, sizes, strict=True)
     ]
 
 
@@ -248,21 +231,17 @@ def draw_causes(found: list[Steps]) -> Drawing:
     """Draw ``waterfalls``: a panel a run, from 0 to the whole difference."""
     figure = new_figure(9.0, 0.6 + _PANEL * len(found))
     for axes, steps in zip(panels_below(figure, [1.0] * len(found)), found, strict=True):
-        places = np.arange(len(steps.sizes) + 1)
-        ends = [start + size for start, size in zip(steps.starts, steps.sizes, strict=True)]
-        for place, (start, size, end) in enumerate(zip(steps.starts, steps.sizes, ends, strict=True)):
-            axes.bar(place, size, bottom=start, width=0.62, color=BLUE if size >= 0 else RED,
-                     hatch="" if size >= 0 else "///", edgecolor="white", linewidth=0.0)  # fmt: skip
-            axes.plot([place + 0.31, place + 0.69], [end, end], color=_GREY, linewidth=0.9)
-            _say(axes, place, start, end, size)
-        axes.bar(places[-1], steps.total, width=0.62, color=_GREY)
-        _say(axes, int(places[-1]), 0.0, steps.total, steps.total)
+        for place, (words, start, size, mark) in enumerate(steps.bars):
+            axes.bar(place, size, bottom=start, width=0.62, **mark.paper_fill)
+            if words != "all":
+                axes.plot([place + 0.31, place + 0.69], [start + size] * 2, color=_GREY, linewidth=0.9)
+            _say(axes, place, start, size)
         axes.axhline(0.0, color="black", linewidth=0.8)
-        axes.set_xticks(places, labels=[*steps.words, "all"])
+        axes.set_xticks(range(len(steps.bars)), labels=[in_lines(words, 15, "\n") for words, *_ in steps.bars])
         axes.tick_params(labelbottom=True)
-        heights = (0.0, steps.total, *ends)
-        room = 0.16 * (max(heights) - min(heights)) or 1.0  # for the numbers
-        axes.set_ylim(min(heights) - room, max(heights) + room)
+        low, high = steps.ends
+        room = 0.16 * (high - low) or 1.0  # for the numbers
+        axes.set_ylim(low - room, high + room)
         axes.set_title(f"{steps.names}: what made the difference", fontsize=10.5, loc="left", parse_math=False)
         dress(axes, y="% of A's samples", y_ticks=_signed_tick)
         axes.grid(visible=False, axis="x")
@@ -273,45 +252,27 @@ def causes_page(found: list[Steps]) -> PageFigure:
     """A panel a run: from 0 by one bar a part to the whole difference, in percent of the baseline's samples."""
     layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
     traces: list[Trace] = []
-    n_rows = [len(steps.sizes) + 1 for steps in found]
-    room = sum(n_rows) * _ROW_HEIGHT + len(found) * _PANEL_FOOT
+    room = sum(len(steps.bars) * _ROW_HEIGHT + _PANEL_FOOT for steps in found)
     above = 0
     for k, steps in enumerate(found):
-        parts = [*(word.replace("\n", " ") for word in steps.words), "all"]
-        bases, sizes = [*steps.starts, 0.0], [*steps.sizes, steps.total]
-        for part, base, size in zip(parts, bases, sizes, strict=True):
-            mark = Mark("idle") if part == "all" else Mark("useful") if size >= 0 else Mark("lost", 1)
+        for part, base, size, mark in steps.bars:
             text = f"{_signed_text(size)} %"
             traces.append(
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "y": [in_lines(part, 16)],
-                    "x": [size],
-                    "base": [base],
-                    "width": 0.6,
-                    "marker": mark.page_fill,
-                    "text": [text],
-                    "textposition": "outside",
-                    "textangle": 0,
-                    "cliponaxis": False,
-                    "constraintext": "none",
-                    "xaxis": axis(k, "x"),
-                    "yaxis": axis(k),
-                    "hovertemplate": f"{steps.run}: {part}<br>{text} of A's samples<extra></extra>",
-                }
-            )
+                mark.bars(
+                    "", [size], [in_lines(part, 16)], f"{steps.run}: {part}<br>{text} of A's samples", base=[base],
+                    orientation="h", width=0.6, xaxis=axis(k, "x"), yaxis=axis(k), text=[text], textposition="outside",
+                    textangle=0, cliponaxis=False, constraintext="none",
+                )
+            )  # fmt: skip
         top = 1 - above / room
-        above += n_rows[k] * _ROW_HEIGHT
-        ends = [0.0, *(base + size for base, size in zip(bases, sizes, strict=True))]
-        beside = 0.8 * (max(ends) - min(ends)) or 1.0  # for the numbers
+        above += len(steps.bars) * _ROW_HEIGHT
+        low, high = steps.ends
+        beside = 0.8 * (high - low) or 1.0  # for the numbers
         layout[layout_axis(k)] = {**ROWS, "domain": [1 - above / room, top]}
         layout[layout_axis(k, "x")] = {
-            "title": {"text": f"{steps.run} - A, % of A's samples"},
-            "anchor": axis(k),
-            "range": [min(ends) - beside, max(ends) + beside],
-            "zeroline": True,
-        }
+            "title": {"text": f"{steps.run} - A, % of A's samples"}, "anchor": axis(k),
+            "range": [low - beside, high + beside], "zeroline": True,
+        }  # fmt: skip
         above += _PANEL_FOOT
     return PageFigure(traces, layout, height=room + 40)
 
@@ -320,24 +281,10 @@ def causes_words(found: list[Steps]) -> str:
     """The parts of each difference, and the whole."""
     sentences = []
     for steps in found:
-        parts = [
-            f"{word.replace(chr(10), ' ')} {_signed_text(size)} %"
-            for word, size in zip(steps.words, steps.sizes, strict=True)
-        ]
+        parts = [f"{words} {_signed_text(size)} %" for words, size in steps.parts.items()]
         text = f"{', '.join(parts)}; all {_signed_text(steps.total)} %" if parts else "no difference"
         sentences.append(f"{steps.run} against A, in percent of A's samples: {text}.")
     return "\n".join(sentences)
-
-
-def _steps(series: str, words: str, line: Trace, statistic: str = "mean", **more: Any) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": words,
-        **more,
-        "steps": {"series": series, "statistic": statistic},
-        "line": {**line, "shape": "hv"},
-    }
 
 
 def bin_words(seconds: float) -> str:
@@ -351,16 +298,15 @@ def _draw_cumulative(axes: Axes, data: Differences) -> None:
     line, low, high = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
     if np.isfinite(data.low).all():
         axes.fill_between(days, low, high, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then")
-    axes.plot(days, line, color=BLUE, linewidth=1.8, linestyle=LINES[0], label="sum up to then")
+    axes.plot(days, line, color=BLUE, linewidth=1.8, label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
 
 
-def _say(axes: Axes, place: int, start: float, end: float, size: float) -> None:
+def _say(axes: Axes, place: int, start: float, size: float) -> None:
     """Write the size above a bar that goes up, and below a bar that goes down."""
     up = size >= 0
-    place_of_text = (place, max(start, end) if up else min(start, end))
-    axes.annotate(f"{_signed_text(size)} %", place_of_text, xytext=(0, 3 if up else -3), textcoords="offset points",
-                  ha="center", va="bottom" if up else "top", fontsize=9)  # fmt: skip
+    axes.annotate(f"{_signed_text(size)} %", (place, start + size), xytext=(0, 3 if up else -3),
+                  textcoords="offset points", ha="center", va="bottom" if up else "top", fontsize=9)  # fmt: skip
 
 
 def _signed_text(value: float) -> str:

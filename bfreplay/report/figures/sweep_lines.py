@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
 from bfreplay.errors import InputError
-from bfreplay.policies.spec import parsed_alone
+from bfreplay.policies.spec import parse_one
 from bfreplay.runs.metrics import BY_COLUMN
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def _lines(
 def _cells(table: pd.DataFrame, name: str) -> list[Any]:
     """Values of a column, or of a parameter in its texts; ``None`` where there is none."""
     if name in table:
-        return [None if _is_missing(cell) else cell for cell in table[name].tolist()]
+        return list(table[name].astype(object).where(table[name].notna(), None))
     column, dot, parameter = name.partition(".")
     if not dot or column not in table:
         raise _no_column(table, name)
@@ -181,15 +180,9 @@ def _cells(table: pd.DataFrame, name: str) -> list[Any]:
     return found
 
 
-def _is_missing(cell: object) -> bool:
-    return (
-        cell is None or (isinstance(cell, float) and math.isnan(cell)) or type(cell).__name__ in ("NAType", "NaTType")
-    )
-
-
 def _parameter(cell: object, name: str) -> Any:
     try:
-        return dict(parsed_alone(str(cell), "value", "NAME(key=value)").parameters).get(name)
+        return dict(parse_one(str(cell), "value", "NAME(key=value)").parameters).get(name)
     except InputError:
         return None
 

@@ -124,14 +124,11 @@ def _draw_bars(axes: Axes, panel: SweptPanel, looks: dict[str, int], log: bool |
 def _legend(figure: Drawing, found: SweptLines, looks: dict[str, int]) -> None:
     axes = figure.axes[0]
     every = [line for panel in found.panels for line in panel.lines]
-    if found.is_number:
-        for label, k in looks.items():
-            if label:
-                axes.plot([], [], linestyle=LINES[k % len(LINES)], label=label, **_marker(k))
-    else:
-        for label, k in looks.items():
-            if label:
-                axes.plot([], [], color=OKABE_ITO[k % len(OKABE_ITO)], linewidth=8, label=label)
+    for label, k in looks.items():
+        line: Trace = {"linestyle": LINES[k % len(LINES)], **_marker(k)}
+        bar: Trace = {"color": OKABE_ITO[k % len(OKABE_ITO)], "linewidth": 8}
+        if label:
+            axes.plot([], [], label=label, **(line if found.is_number else bar))
     if any(bool((line.span[1] > line.span[0]).any()) for line in every):
         style: Trace = {"color": _GREY, "linewidth": 8 if found.is_number else 1.4}
         words = "least to largest of the runs at a point"

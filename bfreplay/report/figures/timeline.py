@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settle
-from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, PALE_BLUE, Mark, Trace, amount_of, by_run, join_text, sentence, tag
+from bfreplay.report.figures.figure import PageFigure, RunFigure
+from bfreplay.report.figures.marks import (
+    LIGHT,
+    PALE_BLUE,
+    Mark,
+    Trace,
+    all_are_alike,
+    amount_of,
+    by_run,
+    join_text,
+    sentence,
+    tag,
+)
 from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
 from bfreplay.runs.explain.nodes_over_time import sum_intervals
 from bfreplay.runs.explain.saved_tables import allocations_of
@@ -36,11 +47,9 @@ class Timeline:
     span
         The window, or a part of it.
     idle
-        Idle nodes, including nodes held by jobs. In an old run it may end with the last decision.
+        Idle nodes, including nodes held by jobs.
     held
         Nodes held by jobs.
-    is_whole
-        True if ``idle`` covers the window.
     search_end_us
         End of a search that finished before the window; words cover the time until then.
     """
@@ -48,55 +57,28 @@ class Timeline:
     span: Part
     idle: StepSeries
     held: StepSeries
-    is_whole: bool = True
     search_end_us: int | None = None
 
     def between(self, start_us: int, end_us: int) -> Timeline:
-        """The same for a part of the window.
-
-        Raises
-        ------
-        InputError
-            The part is empty, or reaches outside the window.
-        NothingToShowError
-            Idle nodes are not known in it.
-        """
+        """The same for a part of the window; InputError for an empty one, or one that reaches outside the window."""
         part = self.span.inside(start_us, end_us)
-        known = max(start_us, int(self.idle.edge_us[0])), min(end_us, int(self.idle.edge_us[-1]))
-        if known[0] >= known[1]:
-            raise NothingToShowError(
-                f"{_NOT_RECORDED}: the number of idle nodes is not known in this part of the window"
-            )
-        whole = known == (start_us, end_us)
-        return replace(
-            self, span=part, idle=self.idle.between(*known), held=self.held.between(start_us, end_us), is_whole=whole
-        )
+        idle, held = (series.between(start_us, end_us) for series in (self.idle, self.held))
+        return replace(self, span=part, idle=idle, held=held)
 
     @property
     def share(self) -> float | None:
-        """Share of the idle node time held by jobs; ``None`` without any, or if ``idle`` is not whole."""
-        return self.held.area_us / self.idle.area_us if self.is_whole and self.idle.area_us else None
-
-
-_NOT_RECORDED = "the run was made before idle nodes were recorded apart from decisions"
+        """Share of the idle node time held by jobs; ``None`` without any."""
+        return self.held.area_us / self.idle.area_us if self.idle.area_us else None
 
 
 def timeline(run: RunResult) -> Timeline:
-    """Idle nodes and nodes held over the window.
-
-    Raises
-    ------
-    NothingToShowError
-        The run was made before idle nodes were recorded, and has no decisions that would tell of them.
-    """
+    """Idle nodes and nodes held over the window."""
     span = Part.of_record(run.record)
     of_jobs = allocations_of(run).of_nodes
     nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
     held = StepSeries.exact(nodes.edge_us, nodes.count)
-    idle = _idle_of(run.table("pool"), span.end_us) if run.has_table("pool") else _idle_of_decisions(run, span)
-    is_whole = (idle.edge_us[0], idle.edge_us[-1]) == (span.start_us, span.end_us)
     end_us = run.summary.last_finish_us if run.record.inputs.jobs.of_source else None
-    return Timeline(span, idle, held, is_whole, end_us if is_whole and end_us != span.start_us else None)
+    return Timeline(span, _idle_of(run.table("pool"), span.end_us), held, None if end_us == span.start_us else end_us)
 
 
 def draw(found: Mapping[str, Timeline]) -> Figure:
@@ -129,28 +111,20 @@ def page(found: Mapping[str, Timeline]) -> PageFigure:
     for mark, label, data in by_run(_with_own_idle(found)):
         name = tag(label, "idle")
         series[name] = data.idle.coarse()
-        group = {"legendgroup": name}
-        edge = {"mode": "lines", "line": {"width": 0, "shape": "hv"}, **group}
+        own, hover = Mark("idle", mark.k), "idle nodes, {}: %{{y:,.4~g}}"
+        edge: Trace = {"line": {"width": 0}, "legendgroup": name}
+        range_name, band = tag(label, "idle, least to most"), {"fill": "tonexty", "fillcolor": "@idle-range"}
         traces += [
-            _steps(name, "least", "idle nodes, least", edge | {"showlegend": False}),
-            _steps(name, "most", "idle nodes, most", edge | {
-                "fill": "tonexty", "fillcolor": "@idle-range", "name": tag(label, "idle, least to most"),
-            }),
-            _steps(name, "mean", "idle nodes, mean", {
-                "mode": "lines", "line": Mark("idle", mark.k).page_line | {"width": 1.2, "shape": "hv"},
-                "name": tag(label, "idle, mean"),
-            }),
-        ]  # fmt: skip
+            own.steps(name, hover.format("least"), name, "least", **edge, showlegend=False),
+            own.steps(range_name, hover.format("most"), name, "most", **edge, **band),
+            own.steps(tag(label, "idle, mean"), hover.format("mean"), name, line={"width": 1.2}),
+        ]
     for mark, label, data in by_run(found):
         name = tag(label, "held")
         series[name] = data.held.coarse()
-        own: Trace = {
-            "mode": "lines", "line": mark.page_line | {"width": 1.4, "shape": "hv"},
-            "name": tag(label, "held by jobs, mean"),
-        }  # fmt: skip
-        if len(found) == 1:
-            own |= {"fill": "tozeroy"}
-        traces.append(_steps(name, "mean", tag(label, "nodes held by jobs, mean"), own))
+        fill = {"fill": "tozeroy"} if len(found) == 1 else {}
+        hover = f"{tag(label, 'nodes held by jobs, mean')}: %{{y:,.4~g}}"
+        traces.append(mark.steps(tag(label, "held by jobs, mean"), hover, name, line={"width": 1.4}, **fill))
     layout = {
         "xaxis": {"time": True},
         "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g", "fixedrange": True},
@@ -173,15 +147,14 @@ def _search_of(data: Timeline) -> Timeline:
 
 def _idle_words(data: Timeline) -> str:
     least, most = data.idle.least.min(), data.idle.most.max()
-    as_far = "" if data.is_whole else " as far as decisions tell (the run was made before idle nodes had a table)"
     if not most:
-        return f"no node was idle at any time{as_far}"
+        return "no node was idle at any time"
     if least == most:
-        return f"{count(int(most), 'node')} {'was' if most == 1 else 'were'} idle all the time{as_far}"
+        return f"{count(int(most), 'node')} {'was' if most == 1 else 'were'} idle all the time"
     during = "" if data.search_end_us is None else " during the search"
     mean = amount_of(data.idle.mean_height, "node")
     verb = "was" if mean.endswith("node") else "were"
-    return f"{mean} {verb} idle on average{during}, between {least:,.0f} and {most:,.0f}{as_far}"
+    return f"{mean} {verb} idle on average{during}, between {least:,.0f} and {most:,.0f}"
 
 
 def _held_words(data: Timeline) -> str:
@@ -192,8 +165,7 @@ def _held_words(data: Timeline) -> str:
 
 
 def _draw_idle(axes: Axes, data: Timeline, mark: Mark, label: str) -> None:
-    start_us, end_us = (int(edge) for edge in data.idle.edge_us[[0, -1]])
-    shown = columns_of(data.idle, start_us, end_us, _COLUMNS)
+    shown = columns_of(data.idle, data.span.start_us, data.span.end_us, _COLUMNS)
     days = data.span.days(shown.edge_us)
     if not shown.is_exact:
         axes.stairs(
@@ -205,41 +177,14 @@ def _draw_idle(axes: Axes, data: Timeline, mark: Mark, label: str) -> None:
     axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)
 
 
-def _steps(series: str, statistic: str, hover: str, trace: Trace) -> Trace:
-    return {
-        "type": "scatter", "steps": {"series": series, "statistic": statistic}, **trace,
-        "hovertemplate": f"{hover}: %{{y:,.4~g}}<extra></extra>",
-    }  # fmt: skip
-
-
 def _with_own_idle(found: Mapping[str, Timeline]) -> Mapping[str, Timeline]:
     """Runs whose idle nodes are to be shown: one without a label where they are the same in all, else each."""
-    longest = max(found.values(), key=lambda data: int(data.idle.edge_us[-1] - data.idle.edge_us[0]))
-    return {"": longest} if all(_agree(longest, data) for data in found.values()) else found
+    return {"": next(iter(found.values()))} if all_are_alike(found.values(), _have_same_idle) else found
 
 
-def _agree(longest: Timeline, data: Timeline) -> bool:
-    """Return whether idle nodes are equal while both are known."""
-    start_us, end_us = (int(edge) for edge in data.idle.edge_us[[0, -1]])
-    if data.span != longest.span or start_us < longest.idle.edge_us[0] or end_us > longest.idle.edge_us[-1]:
-        return False
-    part = longest.idle.between(start_us, end_us)
-    return np.array_equal(part.edge_us, data.idle.edge_us) and np.array_equal(part.mean, data.idle.mean)
-
-
-def _idle_of_decisions(run: RunResult, span: Part) -> StepSeries:
-    """Idle nodes in the decisions: known while there were jobs, or jobs to come."""
-    table = run.table("decisions")
-    if not table.num_rows:
-        raise NothingToShowError(f"{_NOT_RECORDED}, and it made no decision")
-    idle = _idle_of(table, span.end_us)
-    # decisions end with the last job; they have seen it all if they know of as much idle time as the ledger
-    if idle.area_us == run.summary.ledger.idle_node_us:
-        return idle
-    first_us, last_us = (int(table["time"].cast("int64")[k].as_py()) for k in (0, -1))
-    if first_us == last_us:
-        raise NothingToShowError(f"{_NOT_RECORDED}, and all its decisions were made at one instant")
-    return idle.between(first_us, last_us)
+def _have_same_idle(one: Timeline, other: Timeline) -> bool:
+    same_edges = one.span == other.span and np.array_equal(one.idle.edge_us, other.idle.edge_us)
+    return same_edges and np.array_equal(one.idle.mean, other.idle.mean)
 
 
 def _idle_of(table: pa.Table, end_us: int) -> StepSeries:

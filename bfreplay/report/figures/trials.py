@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
-from bfreplay.report.figures.job_timeline import domains
-from bfreplay.report.figures.marks import LIGHT, Trace, axis, join_text, layout_axis, sentence, tag
-from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame
+from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, of_each, tag
+from bfreplay.report.figures.over_time import domains
+from bfreplay.runs.explain.saved_tables import jobs_frame
 from bfreplay.runs.metrics import value_text
 from bfreplay.wording import amount, count
 
@@ -88,10 +88,10 @@ def trials(run: RunResult) -> Trials:
         No trial has both hyper-parameters and a score.
     """
     frame = jobs_frame(run)
-    if not run.record.inputs.jobs.of_source or "params" not in frame:
+    if not run.record.inputs.jobs.of_source:
         raise NotForThisRunError("the run is not of a campaign with hyper-parameters")
     known = frame.dropna(subset=["params", "best_score"])
-    higher = higher_is_better(run) is not False
+    higher = run.record.inputs.jobs.higher_is_better
     known = known.sort_values("best_score", ascending=higher, kind="stable").tail(_MOST_TRIALS)
     params = [json.loads(text) for text in known["params"]]
     names = sorted({name for each in params for name in each})
@@ -210,17 +210,15 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
     return PageFigure(traces, layout, height=_HEIGHT * len(found) + 60)
 
 
-def words(found: Mapping[str, Trials]) -> str:
+def _words(each: Trials) -> str:
     """Number of trials, and meaning of their colours."""
-    told_of = []
-    for label, each in found.items():
-        n = len(each.score)
-        text = f"{count(n, 'trial')} of {each.n_trials:,} as lines through hyper-parameters to the best score"
-        if n == _MOST_TRIALS:
-            text += " (the best are shown)"
-        told_of.append(sentence(label, f"{text}, darkest for the best quarter of the scores"))
-    return join_text(found, told_of)
+    n = len(each.score)
+    text = f"{count(n, 'trial')} of {each.n_trials:,} as lines through hyper-parameters to the best score"
+    most = " (the best are shown)" if n == _MOST_TRIALS else ""
+    return f"{text}{most}, darkest for the best quarter of the scores"
 
 
-TRIALS: RunFigure[Trials] = RunFigure("trials", "Trials: hyper-parameters and scores", trials, draw, page, words)
+TRIALS: RunFigure[Trials] = RunFigure(
+    "trials", "Trials: hyper-parameters and scores", trials, draw, page, of_each(_words)
+)
 """Drawn as lines, since Plotly's own parallel coordinates need WebGL and scripts that the page's policy forbids."""

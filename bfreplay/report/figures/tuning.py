@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,8 +99,8 @@ def number_lines(record: TuningRecord) -> list[NumberLine]:
 
 def flat_range(record: TuningRecord) -> tuple[float, float] | None:
     """Fixed times that are nearly as good as the best one, for the recommended max_parallel."""
-    mine = next(each for each in record.columns if each.max_parallel == record.recommended.max_parallel)
-    flat = mine.flat[0]
+    column = next(each for each in record.columns if each.max_parallel == record.recommended.max_parallel)
+    flat = column.flat[0]
     return None if flat is None else (float(flat[0]), float(flat[1]))
 
 
@@ -140,14 +140,13 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
     numbers = record.grid.max_parallel
     for line in lines:
         k = numbers.index(line.max_parallel)
-        look: Trace = {
-            "color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5,
-            "markerfacecolor": OKABE_ITO[k % len(OKABE_ITO)] if line.part == "tuning" else "white", "clip_on": False,
-        }  # fmt: skip
-        is_mine = line.max_parallel == recommended.max_parallel
+        fill = {} if line.part == "tuning" else {"markerfacecolor": "white"}
+        look: Trace = {"color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKERS[k % len(MARKERS)], **fill}
+        look |= {"markersize": 4.5, "clip_on": False}
+        is_recommended = line.max_parallel == recommended.max_parallel
         label = f"{count(line.max_parallel, 'job')} at once" if line.part == "tuning" else None
-        axes.plot(line.t_fwd_s, line.share, linestyle=_PARTS[line.part][1], linewidth=2.0 if is_mine else 1.2,
-                  label=label, zorder=4 if is_mine else 3, **look)  # fmt: skip
+        axes.plot(line.t_fwd_s, line.share, linestyle=_PARTS[line.part][1], linewidth=2.0 if is_recommended else 1.2,
+                  label=label, zorder=4 if is_recommended else 3, **look)  # fmt: skip
         if line.auto is not None:
             axes.plot([auto_at], [line.auto], linestyle="none", zorder=3, label=None if fixed.size else label, **look)
     column = numbers.index(recommended.max_parallel)
@@ -182,14 +181,8 @@ def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
 
 def _stretch(axes: Axes, low: float) -> None:
     """Heights by the root of the distance from 100 %, which enlarges tenths of a percent at the top."""
-
-    def forward(y: Any) -> Any:
-        return -np.sqrt(np.maximum(100.0 - np.asarray(y, dtype=np.float64), 0.0))
-
-    def backward(root: Any) -> Any:
-        return 100.0 - np.asarray(root, dtype=np.float64) ** 2
-
-    axes.set_yscale("function", functions=(forward, backward))
+    functions = (lambda y: -np.sqrt(np.maximum(100.0 - y, 0.0)), lambda root: 100.0 - root**2)
+    axes.set_yscale("function", functions=functions)
     ticks = [each for each in _TICKS if each >= low]
     axes.set_yticks(ticks or [100.0], labels=[f"{each:g}" for each in ticks or [100.0]])
     axes.set_ylim(low - 0.05 * (100.0 - low) - 0.01, 100.0)

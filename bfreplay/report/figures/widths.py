@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import (
-    dress,
-    legend_below,
-    new_figure,
-    plain_tick,
-    powers_of_two,
-    powers_up_to,
-    settle,
-)
+from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_powers, plain_tick, powers_of_two, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, line_on_page, sentence, tag
+from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.figures.timeline import timeline
 from bfreplay.report.shown_values import Column, ShownTable
@@ -94,14 +86,8 @@ def widths(run: RunResult) -> Widths:
     Raises
     ------
     NothingToShowError
-        The run was made before the number of idle nodes was recorded, or no node was idle at any time.
+        No node was idle at any time.
     """
-    if not run.has_table("pool"):
-        raise NothingToShowError(
-            "the run was made before the number of idle nodes was recorded at all times",
-            file=run.folder,
-            fix="replay it again with this version of bfreplay",
-        )
     nodes = timeline(run)
     if not nodes.idle.most.any():
         raise NothingToShowError("no node was idle at any time of the window")
@@ -128,19 +114,12 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
     traces = []
     for words, mark, data in _curves(found):
         x, y = data.steps()
-        line = {**mark.page_line, "shape": "vh", "width": 2 if mark.k else 5}
+        line = {"shape": "vh", "width": 2 if mark.k else 5}
         hover = f"{words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
         nodes = [count(n, "node") for n in x]
-        traces.append(line_on_page(words, x, y, hover, line=line, opacity=1.0 if mark.k else 0.5, customdata=nodes))
-    powers = powers_up_to(_largest(found), _TICKS)
-    layout: Trace = {
-        "xaxis": {
-            "type": "log",
-            "title": {"text": "nodes at once"},
-            "range": [float(np.log10(0.85)), float(np.log10(max(2, _largest(found)) * 1.18))],
-            "tickvals": powers,
-            "ticktext": [f"{n:,}" for n in powers],
-        },
+        traces.append(mark.curve(words, hover, line, x=x, y=y, opacity=1.0 if mark.k else 0.5, customdata=nodes))
+    layout = {
+        "xaxis": {"title": {"text": "nodes at once"}, **page_powers(_largest(found), _TICKS)},
         "yaxis": {"title": {"text": "% of the time with at least this number"}, "range": [-2, 102]},
         "hovermode": "closest",
     }

@@ -17,15 +17,7 @@ from bfreplay.report.figures.marks import DARK, LIGHT
 from bfreplay.report.page.answer import answer, not_credible
 from bfreplay.report.page.cards import Card, comparison_cards, have_same_jobs, run_cards, shown_until_s, warnings_card
 from bfreplay.report.page.cautions import cautions, ledger_check
-from bfreplay.report.page.sections import (
-    FIRST_ROWS,
-    Cell,
-    PageTable,
-    Section,
-    figure_sections,
-    job_sections,
-    packed_steps,
-)
+from bfreplay.report.page.sections import FIRST_ROWS, Cell, PageTable, Section, figure_sections, job_sections
 from bfreplay.report.page.templates import HERE, template
 from bfreplay.report.shown_values import Column, exact
 from bfreplay.result_folders.records import JsonObject
@@ -100,29 +92,24 @@ def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: boo
         The folder is no run, or is damaged or half-written; or the file cannot be written.
     """
     file = check_report(out, overwrite=overwrite)
-    return _write(one_run_page(_load(run)), file, overwrite=overwrite)
+    return _write(one_run_page(run if isinstance(run, RunResult) else RunResult.load(run)), file, overwrite=overwrite)
 
 
 def write_comparison_report(
-    runs: Sequence[RunResult | Path | str], comparison: RunComparison, out: Path | str, *, overwrite: bool = False
+    runs: Mapping[str, RunResult], out: Path | str, comparison: RunComparison | None = None, *, overwrite: bool = False
 ) -> Path:
     """Write the page about several runs; arguments and errors as ``write_report``.
 
     Parameters
     ----------
     runs
-        Runs in the order of the comparison.
+        Runs by their labels, in the order of the comparison.
     comparison
-        Result of ``bfreplay compare runs`` on the same runs.
+        Result of ``bfreplay compare runs`` on the same runs; ``None`` for runs on a log and on clusters whose jobs
+        differ, which cannot be compared.
     """
     file = check_report(out, overwrite=overwrite)
-    return _write(comparison_page([*map(_load, runs)], comparison), file, overwrite=overwrite)
-
-
-def write_side_by_side_report(runs: Mapping[str, RunResult], out: Path | str, *, overwrite: bool = False) -> Path:
-    """Write the page about runs on logs and on clusters, by their labels; arguments and errors as ``write_report``."""
-    file = check_report(out, overwrite=overwrite)
-    return _write(side_by_side_page(runs), file, overwrite=overwrite)
+    return _write(comparison_page(runs, comparison), file, overwrite=overwrite)
 
 
 def check_report(out: Path | str, *, overwrite: bool) -> Path:
@@ -144,38 +131,24 @@ def one_run_page(run: RunResult) -> Page:
     return _page({"": run}, answer(run, key_figures(run)), sections)
 
 
-def side_by_side_page(runs: Mapping[str, RunResult]) -> Page:
-    """Return the page about labelled runs on logs and clusters with other jobs, which cannot be compared."""
-    return _page(runs, _left_out([*runs.values()]), _pictures(runs))
+def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | None = None) -> Page:
+    """Return the page about several labelled runs, with the comparison of the others with the first.
 
+    Runs on logs and on clusters have no time in common, and thus no figures over time.
+    """
+    has_time = len({cluster_of(run.record) for run in runs.values()}) == 1
+    sentences: list[Markup] = []
+    sections = [each for each in figure_sections(runs) if has_time or not each.is_over_time]
+    if comparison is not None:
+        from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
 
-def _have_same_nodes(runs: Sequence[RunResult]) -> bool:
-    return len({cluster_of(run.record) for run in runs}) == 1
-
-
-def _pictures(runs: Mapping[str, RunResult]) -> list[Section]:
-    """Return the sections of figures, without those over time where the runs have no time in common."""
-    has_time = _have_same_nodes([*runs.values()])
-    return [each for each in figure_sections(runs) if has_time or not each.is_over_time]
-
-
-def _left_out(runs: Sequence[RunResult]) -> list[Markup]:
-    """Sentence on what runs on a log and on clusters do not have in common."""
-    if _have_same_nodes(runs):
-        return []
-    words = "Runs on a log and on clusters have no time in common: pictures of nodes over time are omitted"
-    if not have_same_jobs(runs):
-        words += "; their jobs differ, so that times and samples do not compare"
-    return [Markup(f"{words}.")]
-
-
-def comparison_page(runs: Sequence[RunResult], comparison: RunComparison) -> Page:
-    """Return the page about several runs; the first is the baseline of the others."""
-    from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
-
-    by_label = dict(zip((each.run for each in comparison.record.runs), runs, strict=True))
-    sections = [*comparison_sections(comparison), *_pictures(by_label)]
-    return _page(by_label, [*comparison_answer(comparison), *_left_out(runs)], sections)
+        sentences, sections = comparison_answer(comparison), [*comparison_sections(comparison), *sections]
+    if not has_time:
+        words = "Runs on a log and on clusters have no time in common: pictures of nodes over time are omitted"
+        if not have_same_jobs([*runs.values()]):
+            words += "; their jobs differ, so that times and samples do not compare"
+        sentences.append(Markup(f"{words}."))
+    return _page(runs, sentences, sections)
 
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> Page:
@@ -200,17 +173,7 @@ def html_of(page: Page) -> str:
     """Return the whole file."""
     from plotly.offline import get_plotlyjs
 
-    start_us = page.window["start_us"]
-    figures = {
-        section.name: {
-            "traces": section.figure.traces,
-            "layout": section.figure.layout,
-            "height": section.figure.height,
-            "series": {name: packed_steps(series, start_us) for name, series in section.figure.series.items()},
-        }
-        for section in page.sections
-        if section.figure is not None
-    }
+    figures = {section.name: section.pack(page.window["start_us"]) for section in page.sections}
     return template("page.html.j2").render(
         page=page,
         first_rows=FIRST_ROWS,
@@ -221,7 +184,7 @@ def html_of(page: Page) -> str:
         plotly=Markup(_inside_script(get_plotlyjs())),
         scripts=[script(name) for name in _SCRIPTS],
         last_script=script(_AFTER_PLOTLY),
-        figures=_json(figures),
+        figures=_json({name: figure for name, figure in figures.items() if figure is not None}),
         window=_json({key: value for key, value in page.window.items() if key != "start_us"}),
         **page_parts(),
     )
@@ -235,10 +198,6 @@ def page_parts() -> dict[str, Any]:
         "style": Markup((HERE / "page.css").read_text(encoding="utf-8")),
         "palettes": _json({"light": LIGHT, "dark": DARK}),
     }
-
-
-def _load(run: RunResult | Path | str) -> RunResult:
-    return run if isinstance(run, RunResult) else RunResult.load(run)
 
 
 def _write(page: Page, file: Path, *, overwrite: bool) -> Path:

@@ -138,6 +138,14 @@ class Section:
     tables: list[PageTable] = field(default_factory=list)
     folded: bool = True
 
+    def pack(self, start_us: int) -> JsonObject | None:
+        """Figure as a JSON document, with its series packed; ``start_us`` as for ``packed_steps``."""
+        if self.figure is None:
+            return None
+        series = {name: packed_steps(each, start_us) for name, each in self.figure.series.items()}
+        own = {name: getattr(self.figure, name) for name in ("traces", "layout", "height")}
+        return {**own, "series": series}
+
     @property
     def is_over_time(self) -> bool:
         """True if the figure follows the part of the window that the reader zooms to."""

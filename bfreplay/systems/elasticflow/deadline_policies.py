@@ -136,7 +136,7 @@ class PlanningPolicy(ElasticFlowPolicy):
 
     def decide_now(self, state: PolicyState) -> Decision:
         """Admit or decline new jobs, and follow the plans of all."""
-        jobs, declined, free = self._plans.made(state, admits=self.admits)
+        jobs, declined, free = self._plans.plan_jobs(state, admits=self.admits)
         planned = sorted((job for job in jobs if job.plan.end_s < math.inf), key=lambda job: job.deadline_s)
         self.spread(planned, free, float(state.n_idle))
         counts = np.array([job.count for job in jobs], np.int64)

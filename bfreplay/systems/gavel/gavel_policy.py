@@ -19,18 +19,8 @@ from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.gavel.believed_pairs import BelievedPairs
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
 from bfreplay.systems.gavel.rounds.next_round import next_round, refill
-from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due
-from bfreplay.systems.gavel.rounds.state import (
-    NOBODY,
-    Assignment,
-    RoundState,
-    add_jobs,
-    first_state,
-    forget_places,
-    note_change,
-    remove_jobs,
-    set_rates,
-)
+from bfreplay.systems.gavel.rounds.received_time import credit, reset, reset_is_due
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState, first_state
 from bfreplay.systems.gavel.rounds_in_replay import (
     US_PER_S,
     KnownJobs,
@@ -184,7 +174,7 @@ class GavelPolicy(Policy):
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities depends on it
         rows = np.flatnonzero(~failed)
-        forget_places(rounds, self._has_lost_nodes(state, rounds))
+        rounds.forget_places(self._has_lost_nodes(state, rounds))
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
         self._recompute_if_due(state, rounds, now_s, rows, steps_left)
@@ -192,11 +182,11 @@ class GavelPolicy(Policy):
         picked = self._pick_jobs(state, rounds, now_s, rows)
         assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjust_tasks)
         if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
-            forget_last_reset(rounds)
+            rounds.last_reset_s = None
             self._recompute_if_due(state, rounds, now_s, rows, steps_left)
             assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjust_tasks)
         if self._believed is not None and self._believed.learn(rounds):
-            note_change(rounds)
+            rounds.changed = True
         self._n_rounds += bool(assignment.n_tasks)
         self.assignment = assignment
         placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
@@ -248,7 +238,7 @@ class GavelPolicy(Policy):
             rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, kept
         )  # fmt: skip
         if self._believed is not None and self._believed.learn(rounds):
-            note_change(rounds)
+            rounds.changed = True
         self.assignment = assignment
         n_kept = int(np.count_nonzero(kept))
         placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
@@ -291,24 +281,24 @@ class GavelPolicy(Policy):
         """Update the mechanism with the jobs (rows of the state) and nodes that joined or left."""
         left, came = self._jobs.follow(state.job[rows])
         if left.size:
-            remove_jobs(rounds, left)
+            rounds.remove_jobs(left)
             if self._believed is not None:
                 self._believed.forget(left)
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         first_new = rows.size - came.size
         of_type = self._rates(state, width)[:, self._listed]
-        if state.batch_size is not None and set_rates(rounds, of_type[rows[:first_new]]) and self.notes_batch_sizes:
-            note_change(rounds)
+        if state.batch_size is not None and rounds.set_rates(of_type[rows[:first_new]]) and self.notes_batch_sizes:
+            rounds.changed = True
         if came.size:
             pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
             new = rows[first_new:]
             if self._believed is not None:
                 self._believed.profile(state, new, came)
-            add_jobs(rounds, self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
+            rounds.add_jobs(self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
         n_nodes = np.bincount(self._node_type[nodes_of_state(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
             self._n_nodes = n_nodes
-            note_change(rounds)
+            rounds.changed = True
 
     def _recompute_if_due(
         self,

@@ -13,7 +13,7 @@ from bfreplay import checks
 from bfreplay.datasets.fixed_cluster import ClusterSpec
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
-from bfreplay.policies.spec import parsed_alone
+from bfreplay.policies.spec import parse_one
 from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType, TypedCurves
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
@@ -257,7 +257,7 @@ def workload_parameters(
     InputError
         Invalid syntax, an unknown parameter or one of the wrong type, or no ``n``.
     """
-    term = parsed_alone(text, "workload", form, fix="write it in this form, in quotes for the shell")
+    term = parse_one(text, "workload", form, fix="write it in this form, in quotes for the shell")
     given: dict[str, Any] = dict(term.parameters)
     checks.known_keys(given, ("n", "seed", *flags, *others), name)
     for key, value in given.items():

@@ -54,11 +54,4 @@ class Quirks:
     @classmethod
     def published(cls) -> Quirks:
         """Return all of them: the program as published."""
-        return cls(
-            few_steps_fail=True,
-            reset_at_zero_means_never=True,
-            shareless_jobs_take_nodes=True,
-            stale_round_start=True,
-            pairs_end_together=True,
-            profiles_wrong_columns=True,
-        )
+        return cls(**dict.fromkeys(cls.__slots__, True))

@@ -2,63 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
+
+from bfreplay.registry import built_in
 
 if TYPE_CHECKING:
     from bfreplay.systems.gavel.shares.share_problem import SharePolicy
     from bfreplay.systems.shockwave.shockwave_policy import ShockwavePolicy
 
+_GAVEL, _OWN = "bfreplay.systems.gavel.shares", "bfreplay.systems.shockwave.shares"
 
-def _gandiva_fair() -> SharePolicy:
-    from bfreplay.systems.shockwave.shares import GandivaFair
-
-    return GandivaFair()
-
-
-def _gavel() -> SharePolicy:
-    from bfreplay.systems.gavel.shares.linear_policies import MaxMinFairness
-
-    return MaxMinFairness("agnostic")
-
-
-def _mst() -> SharePolicy:
-    from bfreplay.systems.gavel.shares.linear_policies import MaxSumThroughput
-
-    return MaxSumThroughput()
-
-
-def _ossp() -> SharePolicy:
-    from bfreplay.systems.gavel.shares.linear_policies import Makespan
-
-    return Makespan("perf")
-
-
-def _themis() -> SharePolicy:
-    from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
-
-    return FinishTimeFairness("perf")
-
-
-def _allox() -> SharePolicy:
-    from bfreplay.systems.shockwave.shares import GangAlloX
-
-    return GangAlloX()
-
-
-BASELINES: Mapping[str, Callable[[], SharePolicy]] = {
-    "ossp": _ossp,
-    "themis": _themis,
-    "gavel": _gavel,
-    "allox": _allox,
-    "mst": _mst,
-    "gandiva_fair": _gandiva_fair,
+BASELINES: Mapping[str, tuple[str, ...]] = {
+    "ossp": (f"{_GAVEL}.linear_policies:Makespan", "perf"),
+    "themis": (f"{_GAVEL}.finish_time_fairness:FinishTimeFairness", "perf"),
+    "gavel": (f"{_GAVEL}.linear_policies:MaxMinFairness", "agnostic"),
+    "allox": (f"{_OWN}:GangAlloX",),
+    "mst": (f"{_GAVEL}.linear_policies:MaxSumThroughput",),
+    "gandiva_fair": (f"{_OWN}:GandivaFair",),
 }
-"""Least makespan; finish-time fairness; equal time; least mean completion time; most throughput; equal shares."""
+"""Least makespan; finish-time fairness; equal time; least mean completion time; most throughput; equal shares.
+
+Each is the class that computes the shares, imported when asked for, and its arguments.
+"""
 
 POLICIES = ("shockwave", *BASELINES)
 """All seven policies: ``shockwave.shockwave`` is the planner."""
+
+
+def baseline_shares(name: str) -> SharePolicy:
+    """Return what computes the shares of a baseline."""
+    location, *arguments = BASELINES[name]
+    shares: SharePolicy = built_in(location)(*arguments)
+    return shares
 
 
 @cache
@@ -69,7 +46,7 @@ def shockwave_policy(name: str) -> type[ShockwavePolicy]:
 
     attributes: dict[str, object] = {"name": f"shockwave.{name}", "__module__": __name__}
     if name in BASELINES:
-        attributes["make_shares"] = staticmethod(lambda options: BASELINES[name]())
+        attributes["make_shares"] = staticmethod(lambda options: baseline_shares(name))
     made: type[ShockwavePolicy] = type(name, (BaselinePolicy if name in BASELINES else PlannerPolicy,), attributes)
     return made
 

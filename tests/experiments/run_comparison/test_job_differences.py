@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from bfreplay.experiments.run_comparison.job_differences import job_differences, jobs_table, pair_jobs, run_jobs
+from bfreplay.experiments.run_comparison.job_differences import (
+    MEASURES,
+    job_differences,
+    jobs_table,
+    pair_jobs,
+    run_jobs,
+)
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.workload import JobSet
 from tests.experiments.run_comparison.little_runs import HOUR, run
@@ -33,11 +39,11 @@ def pair():
 
 
 def test_times_are_counted_from_the_start_of_the_window_and_waiting_from_the_submit(pair):
-    assert pair.names == ["j0", "j1", "j2"]
-    assert pair.baseline["finish_s"].tolist()[:2] == pytest.approx([3_600.0, 7_200.0])
-    assert pair.baseline["start_s"].tolist()[:2] == pytest.approx([0.0, 3_600.0])
-    assert pair.baseline["waiting_s"].tolist()[:2] == pytest.approx([0.0, 3_540.0])
-    assert pair.other["start_s"].tolist()[:2] == pytest.approx([0.0, 60.0])
+    assert pair.jobs["job"].tolist() == ["j0", "j1", "j2"]
+    assert pair.jobs["finish_s_baseline"].tolist()[:2] == pytest.approx([3_600.0, 7_200.0])
+    assert pair.jobs["start_s_baseline"].tolist()[:2] == pytest.approx([0.0, 3_600.0])
+    assert pair.jobs["waiting_s_baseline"].tolist()[:2] == pytest.approx([0.0, 3_540.0])
+    assert pair.jobs["start_s"].tolist()[:2] == pytest.approx([0.0, 60.0])
 
 
 def test_shares_and_medians_are_those_of_the_pairs(pair):
@@ -55,7 +61,8 @@ def test_shares_and_medians_are_those_of_the_pairs(pair):
 
 def test_changes_of_status_are_counted(pair):
     changes = {(row["baseline"], row["other"]): row["n_jobs"] for row in job_differences(pair, **FEW)["status_changes"]}
-    assert changes == {(a, b): 1 for a, b in pair.status if a != b}
+    both = zip(pair.jobs["status_baseline"], pair.jobs["status"], strict=True)
+    assert changes == {(a, b): 1 for a, b in both if a != b}
     assert ("queued", "running") in changes or ("waiting", "running") in changes
 
 
@@ -74,7 +81,8 @@ def test_a_job_that_finishes_in_one_run_only_is_better_there():
 
 
 def test_the_same_run_twice_differs_in_nothing(pair):
-    same = job_differences(replace(pair, other=pair.baseline, status=[(a, a) for a, _ in pair.status]), **FEW)
+    baseline = {name: pair.jobs[f"{name}_baseline"] for name in ("status", *MEASURES)}
+    same = job_differences(replace(pair, jobs=pair.jobs.assign(**baseline)), **FEW)
     assert same["status_changes"] == []
     for row in same["measures"]:
         assert row["n_less"] == row["n_more"] == 0
@@ -100,7 +108,7 @@ def test_jobs_of_the_same_name_and_other_parameters_are_not_paired():
         for rate in (0.1, 0.2)
     )
     pairs = _pair(a, b)
-    assert pairs.names == ["t1"]
+    assert pairs.jobs["job"].tolist() == ["t1"]
     assert pairs.n_other_params == 1
 
 

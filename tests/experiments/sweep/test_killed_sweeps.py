@@ -81,7 +81,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files):
     assert rows[1]["error"] == "every worker that tried it died"
     assert "ended by SIGKILL" in (files / "out" / "failures" / f"{rows[1]['id']}.json").read_text()
     assert n_begun(files) == {**ALL_ONCE, "20": 3}
-    assert "First error: every worker" in done.stdout
+    assert "Error of 1 row: every worker" in done.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])

@@ -11,9 +11,9 @@ import pytest
 from bfreplay.milp.backends import BackendAnswer, ModelRefusedError, SolveOptions
 from bfreplay.milp.backends.arrays import (
     refuse_sets,
-    settled,
-    told_apart,
-    undone,
+    resolve_unbounded,
+    trivial_answer,
+    unscale,
     with_one_sided_rows,
 )
 from bfreplay.milp.backends.backend import objective_scale
@@ -49,7 +49,7 @@ def test_one_sided_rows_of_no_rows():
 
 
 def test_a_model_with_something_to_solve_is_not_settled():
-    assert settled(linear([1], [(0, {0: 1}, 4), (-1, {}, 1)])) is None
+    assert trivial_answer(linear([1], [(0, {0: 1}, 4), (-1, {}, 1)])) is None
 
 
 @pytest.mark.parametrize(
@@ -62,24 +62,24 @@ def test_a_model_with_something_to_solve_is_not_settled():
     ],
 )
 def test_contradictions_are_infeasible_and_named(model, said):
-    answer = settled(model)
+    answer = trivial_answer(model)
     assert (answer.solver_status, answer.message, answer.x) == (SolverStatus.INFEASIBLE, said, None)
 
 
 def test_a_model_without_columns_is_worth_its_constant():
-    answer = settled(linear([], constant=3))
+    answer = trivial_answer(linear([], constant=3))
     assert (answer.solver_status, answer.objective, answer.bound) == (SolverStatus.OPTIMAL, 3.0, 3.0)
 
 
 def test_the_scale_is_the_largest_coefficient_and_is_undone():
     model = linear([-4, 2], constant=1)
     assert objective_scale(model) == 4.0
-    assert undone(0.5, model, 4.0, math.nan) == 3.0
+    assert unscale(0.5, model, 4.0, math.nan) == 3.0
 
 
 @pytest.mark.parametrize("reported", [None, math.nan, math.inf, -math.inf, 1e20, -1e30, 1e50, 1.8e308])
 def test_what_is_no_number_is_absent(reported):
-    assert undone(reported, linear([1]), 1.0, math.inf) == math.inf
+    assert unscale(reported, linear([1]), 1.0, math.inf) == math.inf
 
 
 def test_an_objective_of_zeros_has_scale_one():
@@ -111,4 +111,4 @@ def test_unbounded_or_infeasible_is_told_apart_by_solving_for_nothing(found, sta
         assert replace(nothing, objective=model.objective).column_upper is model.column_upper
         return found
 
-    assert told_apart(solve, model, options) is status
+    assert resolve_unbounded(solve, model, options) is status

@@ -34,7 +34,7 @@ def test_the_whole_matrix_arrives(cbc):
         upper=[5, INF, 9],
         whole=[True, False, True],
     )
-    built = module._built(model, 8.0)
+    built = module._build(model, 8.0)
     library, pointer = module._cbc_module().cbclib, built.solver._model
     assert [built.solver.constr_get_rhs(r) for r in (1, 2)] == [7, 2]
     assert [library.Cbc_getRowSense(pointer, r) for r in range(3)] == [b"R", b"L", b"E"]

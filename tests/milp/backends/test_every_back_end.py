@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from bfreplay.milp.backends import BACKENDS, version_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.judgement import judge
-from bfreplay.milp.pairing import refused
+from bfreplay.milp.pairing import pairing_fault
 from bfreplay.milp.solution import Quality, SolverStatus
 from bfreplay.testing import BackendContract
 from bfreplay.testing.backend import must_solve
@@ -33,7 +33,7 @@ class TestOurBackEnds(BackendContract):
     @pytest.mark.parametrize("formulation_name", FORMULATIONS.built_in)
     def test_decisions_get_the_optimum_that_enumeration_finds(self, formulation_name, worker, instance):
         formulation = formulation_of(formulation_name)
-        if reason := refused(formulation, instance):
+        if reason := pairing_fault(formulation, instance):
             pytest.skip(f"{formulation_name}: {reason}")
 
         @settings(max_examples=examples(12))

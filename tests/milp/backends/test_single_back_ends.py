@@ -72,7 +72,7 @@ class TestGurobi:
         from bfreplay.milp.backends import gurobi as module
 
         backend_of("gurobi").solve(SIMPLE, OPTIONS)
-        monkeypatch.setattr(module, "_started", lambda: pytest.fail("a second environment"))
+        monkeypatch.setattr(module, "_start_environment", lambda: pytest.fail("a second environment"))
         assert backend_of("gurobi").solve(SIMPLE, OPTIONS).objective == pytest.approx(11.0)
         assert backend_of("gurobi").available() == ""
 

@@ -110,7 +110,7 @@ def test_a_file_that_is_not_text_or_not_there_is_refused(tmp_path):
         ("gain", [[0.0, 2.0, 4.0, 8.0, 8.5], [0, 1, 2, 3, float("nan")]], "not finite"),
         ("gain", [[0.0, 2.0, 4.0, 8.0, 8.5], [0, 1, 2, 3, "many"]], "cannot be read"),
         ("gain", 7, "cannot be read"),
-        ("scale_up_loss", [0.0, -1.0], "scale_up_loss of job 1 is negative"),
+        ("scale_up_loss", [0.0, -1.0], "scale_up_loss of job 1 is out of range"),
         ("scale_down_loss", [0.0], "wrong shape"),
     ],
 )

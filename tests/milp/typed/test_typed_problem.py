@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
 from bfreplay.milp.typed import NO_TYPE
-from bfreplay.milp.typed.prices import best_choices, choices_of, mended, node_prices
+from bfreplay.milp.typed.prices import best_choices, choices_of, mend, node_prices
 from bfreplay.milp.typed.problem import objective_of, violation
 from tests.examples import examples
 from tests.milp.typed.small_typed_problems import choices_by_hand, drawn, two_jobs, typed_problems, worth_by_hand
@@ -53,7 +53,7 @@ def test_mended_choices_are_feasible_and_no_job_alone_can_improve_them(problem):
     base, worth = best_choices(choices, price)
     job = np.repeat(np.arange(problem.n_jobs), np.diff(choices.offset))
     loss = worth[job] - (choices.value - price[choices.kind] * choices.nodes)
-    chosen = mended(choices, loss, base, problem.capacity)
+    chosen = mend(choices, loss, base, problem.capacity)
     counts = choices.nodes[chosen]
     types = np.where(counts > 0, choices.kind[chosen], NO_TYPE)
     here = objective_of(problem, types, counts)

@@ -21,7 +21,7 @@ LINEAR = [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 def declined(state, **rules):
-    return DeadlinePlans(fewest_nodes(10.0), **rules).made(state, admits=True)[1]
+    return DeadlinePlans(fewest_nodes(10.0), **rules).plan_jobs(state, admits=True)[1]
 
 
 def test_a_job_that_no_number_of_nodes_makes_fast_enough_is_declined():
@@ -45,21 +45,23 @@ def test_a_job_that_is_late_already_keeps_nobody_out():
     # the first is late by itself, and was admitted when nobody asked
     state = state_of([LINEAR, LINEAR], 4, work=[4000.0, 100.0], due_s=[100, 500])
     plans = DeadlinePlans(fewest_nodes(10.0))
-    plans.made(state.only(np.array([0])), admits=False)
-    assert plans.made(state, admits=True)[1] == {1: "it would be done 525 s too late beside the jobs that are there"}
+    plans.plan_jobs(state.only(np.array([0])), admits=False)
+    assert plans.plan_jobs(state, admits=True)[1] == {
+        1: "it would be done 525 s too late beside the jobs that are there"
+    }
     roomy = replace(state, deadline_us=state.deadline_us + np.array([0, 1000 * SECOND]))
     plans = DeadlinePlans(fewest_nodes(10.0))
-    plans.made(roomy.only(np.array([0])), admits=False)
-    assert plans.made(roomy, admits=True)[1] == {}
+    plans.plan_jobs(roomy.only(np.array([0])), admits=False)
+    assert plans.plan_jobs(roomy, admits=True)[1] == {}
 
 
 def test_a_job_without_a_deadline_is_never_declined_and_one_that_came_before_is_not_asked_again():
     state = state_of([LINEAR, LINEAR], 4, work=[1e6, 401.0], due_s=[None, 100])
     plans = DeadlinePlans(fewest_nodes(10.0))
-    assert plans.made(state, admits=True)[1].keys() == {1}
-    assert plans.made(state, admits=True)[1] == {}
+    assert plans.plan_jobs(state, admits=True)[1].keys() == {1}
+    assert plans.plan_jobs(state, admits=True)[1] == {}
     plans.forget()
-    assert plans.made(state, admits=True)[1].keys() == {1}
+    assert plans.plan_jobs(state, admits=True)[1].keys() == {1}
 
 
 def test_jobs_that_come_together_are_tried_one_by_one():

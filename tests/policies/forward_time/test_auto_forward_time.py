@@ -47,29 +47,29 @@ def _follow(forward: AutoForwardTime, gap_s: float, n_decisions: int, start_s: f
 def test_shadows_gain_what_their_jobs_make_less_what_they_are_charged():
     shadows = Shadows(np.array([1.0, 100.0]))
     assert shadows.follow(_at(0, 4, [0])).tolist() == [0.0, 0.0]  # from nothing is free: both start on 4 nodes
-    shadows.decided(np.array([4]))
+    shadows.note_decision(np.array([4]))
     # one node is taken back: 40 samples/s for 10 s of preemption, after 20 s of 40 samples/s
     assert shadows.follow(_at(20, 3, [3])).tolist() == [400.0, 400.0]
-    shadows.decided(np.array([3]))
+    shadows.note_decision(np.array([3]))
     # 10 s later it comes back: 1 s ahead does not pay 30 x 10, 100 s ahead does
     assert shadows.follow(_at(30, 4, [3])).tolist() == [300.0, 0.0]
-    shadows.decided(np.array([4]))
+    shadows.note_decision(np.array([4]))
     assert shadows.follow(_at(60, 4, [4])).tolist() == [900.0, 1200.0]
 
 
 def test_time_without_any_node_is_credited_to_nobody():
     shadows = Shadows(np.array([1.0, 100.0]))
     shadows.follow(_at(0, 4, [0]))
-    shadows.decided(np.array([4]))
+    shadows.note_decision(np.array([4]))
     assert shadows.follow(_at(1000, 4, [0])).tolist() == [-400.0, -400.0]  # the preemption alone
 
 
 def test_jobs_that_come_and_go_keep_the_others_counts():
     shadows = Shadows(np.array([100.0]))
     shadows.follow(_at(0, 4, [0, 0], job=[3, 5]))  # the second job makes more: it has all 4
-    shadows.decided(np.array([0, 4]))
+    shadows.note_decision(np.array([0, 4]))
     assert shadows.follow(_at(10, 4, [4], job=[5])).tolist() == [480.0]  # as job 5, which makes 12 a node
-    shadows.decided(np.array([4]))
+    shadows.note_decision(np.array([4]))
     assert shadows.follow(_at(20, 4, [4], job=[5], objective=[[0.0] * 5])).tolist() == [400.0]  # and now 10
 
 
@@ -115,7 +115,7 @@ def test_nothing_made_or_numbers_beyond_reason_leave_the_default():
         for k in range(60):
             state = _at(k, 4, [0], objective=rates)
             assert forward.seconds(state) == 120.0
-            forward.decided(state, np.zeros(1, np.int64))
+            forward.note_decision(state, np.zeros(1, np.int64))
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_with_many_jobs_the_shadows_take_turns_and_the_time_is_learnt_all_the_sa
 def test_after_a_rest_shadows_begin_with_what_the_real_jobs_hold():
     shadows = Shadows(np.array([1.0, 100.0]))
     shadows.follow(_at(0, 4, [0]))
-    shadows.decided(np.array([4]))
+    shadows.note_decision(np.array([4]))
     shadows.rest()
     assert shadows.follow(_at(500, 4, [2])).tolist() == [-0.0, -200.0]  # nothing for the rest; from 2 to 4 nodes
-    shadows.decided(np.array([4]))
+    shadows.note_decision(np.array([4]))
     assert shadows.follow(_at(510, 4, [4])).tolist() == [200.0, 400.0]

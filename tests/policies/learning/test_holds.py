@@ -30,7 +30,7 @@ def _follow(*steps: tuple[PolicyState, list[int]], wakes_on: Trigger = ANY_TRIGG
     found = []
     for state, counts in steps:
         found.append(holds.observe(state))
-        holds.decided(state, np.array(counts))
+        holds.note_decision(state, np.array(counts))
     return found
 
 

@@ -42,8 +42,8 @@ def _at(seconds: float, current: list[int], **changes: object) -> PolicyState:
 def _believed(learner: LearningPolicy, *steps: tuple[PolicyState, list[int]]) -> PolicyState:
     """What is believed at the last step, before its counts are decided."""
     for state, counts in steps:
-        believed = learner.believed(state)
-        learner.decided(state, np.array(counts))
+        believed = learner.believed_state(state)
+        learner.note_decision(state, np.array(counts))
     return believed
 
 
@@ -110,7 +110,7 @@ def test_a_metric_of_the_users_own_is_known_where_it_was_measured():
 
 def test_all_else_is_what_the_replay_says():
     state = _at(0, [1, 2])
-    believed = LearningPolicy(EqualSharePolicy()).believed(state)
+    believed = LearningPolicy(EqualSharePolicy()).believed_state(state)
     for name in PolicyState.__slots__:
         if name not in ("throughput", "objective"):
             assert getattr(believed, name) is getattr(state, name)
@@ -137,10 +137,10 @@ def test_an_earlier_clock_or_a_close_is_a_new_beginning():
     steps = [(_at(0, [0]), [2]), (_at(30, [2]), [2])]
     learner = LearningPolicy(EqualSharePolicy())
     assert _believed(learner, *steps).throughput[0, 2] == 18.0
-    assert learner.believed(_at(0, [0])).throughput[0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert learner.believed_state(_at(0, [0])).throughput[0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert _believed(learner, *steps).throughput[0, 2] == 18.0
     learner.close()
-    assert learner.believed(_at(60, [2])).throughput[0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert learner.believed_state(_at(60, [2])).throughput[0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 def test_it_bears_the_name_of_its_inner_policy_and_says_how_it_learns():
@@ -163,12 +163,12 @@ def test_it_is_made_again_from_the_record_of_a_run():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"share": "site"}, "unknown way to learn"),
-        ({"noise": -0.1}, "noise of a measurement"),
-        ({"noise": float("nan")}, "noise of a measurement"),
-        ({"noise": 5.0}, "noise of a measurement"),
-        ({"measure_s": 0.0}, "time that a measurement takes"),
-        ({"measure_s": float("inf")}, "time that a measurement takes"),
+        ({"share": "site"}, "share is unknown"),
+        ({"noise": -0.1}, "noise is out of range"),
+        ({"noise": float("nan")}, "noise is not finite"),
+        ({"noise": 5.0}, "noise is out of range"),
+        ({"measure_s": 0.0}, "measure_s is out of range"),
+        ({"measure_s": float("inf")}, "measure_s is not finite"),
         ({"seed": -1}, "seed"),
     ],
 )

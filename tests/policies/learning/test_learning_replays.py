@@ -164,8 +164,8 @@ def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
     beliefs, counts = [], []
 
     class Keep(LearningPolicy):
-        def believed(self, state: PolicyState) -> PolicyState:
-            believed = super().believed(state)
+        def believed_state(self, state: PolicyState) -> PolicyState:
+            believed = super().believed_state(state)
             beliefs.append(believed.objective.copy())
             return believed
 
@@ -183,8 +183,8 @@ def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
 
     class Repeat(BFTrainerPolicy):
         def decide(self, state: PolicyState) -> Decision:
-            believed.append(again.believed(state).objective.copy())
-            again.decided(state, answer := next(decided))
+            believed.append(again.believed_state(state).objective.copy())
+            again.note_decision(state, answer := next(decided))
             return Decision(answer)
 
     replay_log(events, jobs, Repeat(), efficiency=False, bound=False)

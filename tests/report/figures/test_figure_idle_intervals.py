@@ -134,8 +134,6 @@ def test_an_open_last_bin_and_one_from_zero_are_drawn_as_wide_as_the_others():
     assert np.isfinite([bar.get_width() for bar in IDLE_INTERVALS.draw({"": found}).axes[0].patches]).all()
 
 
-def test_a_log_without_idle_intervals_and_a_run_without_the_table_have_nothing_to_show(never_idle_run):
+def test_a_log_without_idle_intervals_has_nothing_to_show(never_idle_run):
     with pytest.raises(NothingToShowError, match="there are no idle intervals"):
         idle_intervals(never_idle_run)
-    with pytest.raises(NothingToShowError, match="before the idle intervals were recorded"):
-        idle_intervals(run_of())

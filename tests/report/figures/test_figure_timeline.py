@@ -11,9 +11,7 @@ import pytest
 from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.figures.figure import NothingToShowError
 from bfreplay.report.figures.timeline import TIMELINE, timeline
-from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.run_records import changed, setting
@@ -31,18 +29,11 @@ def seconds(series) -> list[tuple[float, float]]:
     return list(zip((series.edge_us[:-1] / SECOND).tolist(), series.mean.tolist(), strict=True))
 
 
-def without_pool(run: RunResult) -> RunResult:
-    """As a run was before the table ``pool`` came."""
-    tables = {name: run.table(name) for name in ("decisions", "jobs", "allocations")}
-    return replace(run, folder=None, tables=tables)
-
-
 def test_idle_and_held_nodes_are_those_of_the_log_and_of_the_allocations(plain):
     found = timeline(plain)
     assert seconds(found.idle) == [(0, 1), (10, 0), (20, 1), (30, 2)]
     assert seconds(found.held) == [(0, 1), (10, 0), (20, 1), (25, 0)]
     assert found.idle.edge_us[-1] == found.held.edge_us[-1] == 60 * SECOND
-    assert found.is_whole
     assert found.share == 15 / 80
 
 
@@ -52,29 +43,6 @@ def test_areas_are_those_of_the_ledger(sample_run, all_idle_run, never_idle_run,
         assert found.idle.area_us == ledger["idle_node_us"]
         assert found.held.area_us == ledger["allocated_node_us"]
         assert found.idle.most.max() == run.summary["most_idle_nodes"]
-
-
-def test_a_run_without_the_table_of_the_pool_tells_of_idle_nodes_as_long_as_it_decided(plain):
-    """Its last decision is at 25 s, when the only job leaves."""
-    found = timeline(without_pool(plain))
-    assert seconds(found.idle) == [(0, 1), (10, 0), (20, 1)]
-    assert found.idle.edge_us[-1] == 25 * SECOND
-    assert not found.is_whole
-    assert found.share is None
-    assert "as far as decisions tell" in TIMELINE.words({"": found})
-    assert "share" not in TIMELINE.words({"": found})
-
-
-def test_decisions_that_saw_all_idle_time_are_as_good_as_the_table_of_the_pool(sample_run):
-    with_pool, without = timeline(sample_run), timeline(without_pool(sample_run))
-    assert without.is_whole
-    assert without.idle.edge_us.tolist() == with_pool.idle.edge_us.tolist()
-    assert without.idle.mean.tolist() == with_pool.idle.mean.tolist()
-
-
-def test_a_run_without_decisions_and_without_the_table_has_nothing_to_show(no_jobs_run):
-    with pytest.raises(NothingToShowError, match="it made no decision"):
-        timeline(without_pool(no_jobs_run))
 
 
 def test_rows_of_one_instant_count_as_one_and_rows_that_change_nothing_as_none(plain):
@@ -98,13 +66,6 @@ def test_a_part_of_the_window_is_cut_at_its_ends(plain):
             timeline(plain).between(start * SECOND, end * SECOND)
 
 
-def test_a_part_in_which_idle_nodes_are_not_known_has_nothing_to_show(plain):
-    old = timeline(without_pool(plain))
-    assert seconds(old.between(20 * SECOND, 50 * SECOND).idle) == [(20, 1)]
-    with pytest.raises(NothingToShowError, match="is not known"):
-        old.between(30 * SECOND, 50 * SECOND)
-
-
 def test_words_tell_the_numbers(plain, never_idle_run, all_idle_run, no_jobs_run):
     assert TIMELINE.words({"": timeline(plain)}) == (
         "1.33 nodes were idle on average, between 0 and 2. Jobs held 0.250 nodes on average, 18.8 % of the idle node "
@@ -118,7 +79,7 @@ def test_words_tell_the_numbers(plain, never_idle_run, all_idle_run, no_jobs_run
 
 
 def test_runs_of_one_log_share_their_idle_nodes(sample_run, other_run):
-    found = {"A": timeline(sample_run), "B": timeline(without_pool(other_run))}
+    found = {"A": timeline(sample_run), "B": timeline(other_run)}
     text = TIMELINE.words(found)
     assert text.count("idle on average") == 1
     assert "A: jobs held" in text

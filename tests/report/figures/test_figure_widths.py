@@ -111,11 +111,9 @@ def test_runs_that_hold_nothing_are_drawn(no_jobs_run):
     assert len(WIDTHS.draw(found).axes) == 1
 
 
-def test_a_log_that_is_never_idle_and_a_run_without_the_table_have_nothing_to_show(never_idle_run):
+def test_a_log_that_is_never_idle_has_nothing_to_show(never_idle_run):
     with pytest.raises(NothingToShowError, match="no node was idle"):
         widths(never_idle_run)
-    with pytest.raises(NothingToShowError, match="before the number of idle nodes was recorded"):
-        widths(run_of())
 
 
 def test_a_number_that_lasts_no_time_does_not_count():

@@ -13,7 +13,7 @@ from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.idleness import characterise
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.report import check_idleness_pictures, draw_idleness
-from bfreplay.report.figures.axes import log_tick, percent_tick, plain_tick
+from bfreplay.report.figures.axes import log_tick, plain_tick
 from bfreplay.report.figures.figure import Figure, as_they_are, figures_of
 from bfreplay.report.figures.idleness import (
     bursts_per_day,
@@ -25,6 +25,7 @@ from bfreplay.report.figures.idleness import (
     draw_widths,
     hour_table,
     length_curves,
+    percent_tick,
     timeline_band,
     width_curves,
 )

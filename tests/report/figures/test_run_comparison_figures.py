@@ -14,13 +14,13 @@ from bfreplay.errors import InputError
 from bfreplay.experiments import compare
 from bfreplay.report import draw_comparison
 from bfreplay.report.figures.run_comparison import (
-    PARTS,
     differences_over_time,
     draw_causes,
     draw_over_time,
     waterfalls,
 )
 from bfreplay.result_folders.comparison import CAUSES, RunComparison
+from bfreplay.runs.comparison_words import CAUSE_WORDS
 from tests.experiments.run_comparison.little_runs import HOUR, busy_days, endless_jobs, run
 from tests.replay.tiny import log
 
@@ -60,10 +60,11 @@ def test_many_bins_share_bars(folder, tmp_path):
 def test_a_waterfall_goes_from_nothing_to_the_whole_difference(folder):
     comparison = RunComparison.load(folder)
     for steps, pair in zip(waterfalls(comparison), comparison.record["pairs"], strict=True):
-        assert steps.starts[0] == 0.0
-        assert steps.starts[-1] + steps.sizes[-1] == pytest.approx(steps.total)
+        *parts, (_, whole_start, whole, _) = steps.bars
+        assert parts[0][1] == whole_start == 0.0
+        assert parts[-1][1] + parts[-1][2] == pytest.approx(whole) == pytest.approx(steps.total)
         assert steps.total == pytest.approx(100 * pair["samples"]["difference"] / pair["samples"]["baseline"])
-    assert tuple(PARTS) == CAUSES
+    assert tuple(CAUSE_WORDS) == CAUSES
 
 
 def test_bars_are_drawn_where_the_waterfall_has_them(folder):
@@ -72,12 +73,12 @@ def test_bars_are_drawn_where_the_waterfall_has_them(folder):
     figure = draw_causes(found)
     for axes, steps in zip(figure.axes, found, strict=True):
         bars = axes.patches
-        assert [bar.get_height() for bar in bars] == pytest.approx([*steps.sizes, steps.total])
-        assert [bar.get_y() for bar in bars] == pytest.approx([*steps.starts, 0.0])
+        assert [bar.get_height() for bar in bars] == pytest.approx([size for _, _, size, _ in steps.bars])
+        assert [bar.get_y() for bar in bars] == pytest.approx([start for _, start, _, _ in steps.bars])
         low, high = axes.get_ylim()
         tops = [y for bar in bars for y in (bar.get_y(), bar.get_y() + bar.get_height())]
         assert low < min(tops) <= max(tops) < high
-        down = [bar.get_hatch() for bar, size in zip(bars, steps.sizes, strict=False) if size < 0]
+        down = [bar.get_hatch() for bar, size in zip(bars, steps.parts.values(), strict=False) if size < 0]
         assert set(down) <= {"///"}  # told apart without colour
         said = [text.get_text() for text in axes.texts]
         assert len(said) == len(bars)

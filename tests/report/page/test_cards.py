@@ -13,7 +13,7 @@ from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.report.page.cards import comparison_cards, run_cards, shown_until_s
-from bfreplay.report.page.document import write_report, write_side_by_side_report
+from bfreplay.report.page.document import write_comparison_report, write_report
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet
@@ -150,7 +150,7 @@ def test_a_wide_table_scrolls_on_a_phone_and_keeps_its_first_column(phone):
 
 
 def test_a_log_run_and_a_cluster_run_stand_side_by_side(sample_run, packed_run, tmp_path, open_page):
-    file = write_side_by_side_report({"A": sample_run, "B": packed_run}, tmp_path / "both.html")
+    file = write_comparison_report({"A": sample_run, "B": packed_run}, tmp_path / "both.html")
     page = ReadPage(file.read_text())
     assert page.headings[0][1] == (
         "2 runs of training on idle nodes of synthetic-256 and on a cluster of v100=2,p100=1, compared"

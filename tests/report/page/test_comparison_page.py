@@ -35,7 +35,7 @@ def comparison(runs, tmp_path_factory):
 @pytest.fixture(scope="module")
 def page_file(runs, comparison, tmp_path_factory):
     """The page."""
-    return write_comparison_report(list(runs.values()), comparison, tmp_path_factory.mktemp("page") / "three.html")
+    return write_comparison_report(runs, tmp_path_factory.mktemp("page") / "three.html", comparison)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from bfreplay import (
 from bfreplay.experiments import compare
 from bfreplay.report.page.document import write_comparison_report, write_report
 from bfreplay.result_folders.comparison import RunComparison
+from bfreplay.runs import RunResult
 from tests.report.page.conftest import OpenPage
 from tests.report.page.read_page import ReadPage
 
@@ -77,7 +78,8 @@ def page(run, comparison, tmp_path_factory):
     def made(name):
         file = folder / f"{name}.html"
         if name == "three":
-            write_comparison_report([run(each) for each in _THREE], comparison(), file)
+            runs = {label: RunResult.load(run(each)) for label, each in zip("ABC", _THREE, strict=True)}
+            write_comparison_report(runs, file, comparison())
         else:
             write_report(run(name), file)
         return file

@@ -4,7 +4,7 @@ import csv
 import gzip
 from pathlib import Path
 
-from bfreplay.experiments.parity.recorded.elasticflow_runs import RecordedRun
+from bfreplay.experiments.parity.recorded.elasticflow import RecordedRun
 from bfreplay.systems.elasticflow.published.program import PublishedRun, efficiency
 
 DATA = Path("data/elasticflow")

@@ -200,25 +200,10 @@ def test_a_job_prefers_its_own_class_to_a_larger_one():
     assert placement.gpus()[4] == (6, 7)
 
 
-def test_what_a_server_has_left_decides_its_class_also_after_a_release():
-    placement = BuddyPlacement(Servers(2, 8))
-    for index, n in enumerate([4, 2, 2]):
-        placement.place(index, n)
-    placement.release(0)  # the others move up; 4 are left
-    assert placement.gpus() == {1: (0, 1), 2: (2, 3)}
-    placement.place(3, 4)
-    assert placement.gpus()[3] == (4, 5, 6, 7)
-    for index in (1, 2, 3):
-        placement.release(index)
-    placement.place(4, 16)
-    assert placement.gpus() == {4: tuple(range(16))}
-
-
 def test_nothing_is_left_of_a_placement_that_was_cleared():
     placement, fresh = BuddyPlacement(Servers(4, 4)), BuddyPlacement(Servers(4, 4))
     for index, n in enumerate([1, 8, 2, 1]):
         placement.place(index, n)
-    placement.release(1)
     placement.clear()
     for index, n in enumerate([8, 2, 1, 4]):
         placement.place(index, n)

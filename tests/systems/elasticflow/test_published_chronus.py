@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.experiments.parity.recorded.elasticflow_runs import ChronusRecord, published_chronus_log
+from bfreplay.experiments.parity.recorded.elasticflow import ChronusRecord, published_chronus_log
 from bfreplay.milp.backends import BackendAnswer, SolveOptions
 from bfreplay.milp.backends.backend import Capabilities
 from bfreplay.milp.model import LinearModel

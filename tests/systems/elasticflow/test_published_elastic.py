@@ -3,12 +3,11 @@
 import pytest
 from elasticflow_data import Case
 
-from bfreplay.systems.elasticflow.published.cluster_time import LiveJob, PublishedLoop
+from bfreplay.systems.elasticflow.published.cluster_time import LiveJob, PublishedLoop, Timetable
 from bfreplay.systems.elasticflow.published.edf import edf, edf_with_admission
 from bfreplay.systems.elasticflow.published.elastic import elastic_sharing, elasticflow
 from bfreplay.systems.elasticflow.published.program import Servers, TraceJob
 from bfreplay.systems.elasticflow.published.slots import Event, merge_within_slot
-from bfreplay.systems.elasticflow.published.timetable import Timetable
 
 RUNS = [
     ("small_n1g8", "n1g8_resnet_cifar_trace"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bfreplay.experiments.parity.gavel import FOLLOW_A_RULE
-from bfreplay.experiments.parity.recorded.gavel_simulations import completion_s, record_of, replay_scenario
+from bfreplay.experiments.parity.recorded.gavel import completion_s, record_of, replay_scenario
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.runs import RunResult

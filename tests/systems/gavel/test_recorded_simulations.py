@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bfreplay.experiments.parity.recorded.gavel_simulations import (
+from bfreplay.experiments.parity.recorded.gavel import (
     SCENARIOS,
     RecordedPolicy,
     RecordedShares,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.experiments.parity.check import difference
-from bfreplay.experiments.parity.recorded import shockwave_schedules as recorded
-from bfreplay.experiments.parity.recorded.shockwave_shares import RECORDED, level_of, recorded_shares, themis_rho
+from bfreplay.experiments.parity.recorded import shockwave as recorded
+from bfreplay.experiments.parity.recorded.shockwave import RECORDED, level_of, recorded_shares, themis_rho
 from bfreplay.experiments.parity.shockwave import profile_of_job, profile_of_record
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.gavel.shares.share_problem import TimeShares
 from bfreplay.systems.shockwave.options import ShockwaveOptions
-from bfreplay.systems.shockwave.policies import BASELINES, shockwave_policy
+from bfreplay.systems.shockwave.policies import baseline_shares, shockwave_policy
 
 CI = {"tacc_32gpus/shockwave/simulation", "tacc_32gpus_comparison/min_total_duration/simulation"}
 
@@ -91,7 +91,7 @@ def test_shockwave_comes_as_near_to_the_published_run_as_its_own_repetitions(sha
 @pytest.mark.parametrize("which", RECORDED)
 @pytest.mark.parametrize("name", ["gandiva_fair", "allox"])
 def test_rules_give_the_recorded_shares(shared, which, name):
-    shares = BASELINES[name]()
+    shares = baseline_shares(name)
     for problem, given in recorded_shares(shared, which, name):
         assert shares.shares(problem).share[:, 0] == pytest.approx(given, abs=1e-12)
 
@@ -103,7 +103,7 @@ def test_rules_give_the_recorded_shares(shared, which, name):
     [("gavel", 1e-6, 2e-5), ("mst", 1e-6, 2e-5), ("ossp", 1e-6, 0.06)],
 )
 def test_programs_reach_the_objective_of_the_recorded_shares(shared, which, name, below, above):
-    shares = BASELINES[name]()
+    shares = baseline_shares(name)
     for problem, given in recorded_shares(shared, which, recorded.NAMES[name]):
         ours, theirs = level_of(name, problem, shares.shares(problem).share[:, 0]), level_of(name, problem, given)
         if name == "ossp" and 1 / ours < 110:
@@ -114,7 +114,7 @@ def test_programs_reach_the_objective_of_the_recorded_shares(shared, which, name
 @pytest.mark.parametrize("which", RECORDED)
 def test_themis_reaches_the_objective_of_the_recorded_shares(shared, which):
     """Beside the denominators that the policy remembers from one call to the next."""
-    shares = BASELINES["themis"]()
+    shares = baseline_shares("themis")
     assert isinstance(shares, FinishTimeFairness)
     all_count = True
     for problem, given in recorded_shares(shared, which, recorded.NAMES["themis"]):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.experiments.parity.recorded.records import read_record
-from bfreplay.experiments.parity.recorded.shockwave_schedules import TRACES, golden, replay_jobs, trace_jobs
+from bfreplay.experiments.parity.recorded.shockwave import TRACES, golden, replay_jobs, trace_jobs
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.rounds.state import RoundState
 from bfreplay.systems.shockwave.options import PlannedOptions
@@ -97,20 +97,13 @@ def _below(ours: float, theirs: float) -> float:
     return max(0.0, theirs - ours) / max(abs(theirs), 1e-9)
 
 
-def options_of(config: dict[str, Any], **changes: Any) -> PlannerOptions:
+def options_of(config: dict[str, Any]) -> PlannerOptions:
     """Return the planner's options of a recorded configuration."""
     return PlannerOptions(
-        **{
-            "future_rounds": config["future_rounds"],
-            "k": config["k"],
-            "priority_power": config["lambda"],
-            "rhomax": config["rhomax"],
-            "log_knots": tuple(config["log_approximation_bases"]),
-            "relative_gap": config["solver_rel_gap"],
-            "quirks": PlannerQuirks.published(),
-            **changes,
-        }
-    )
+        future_rounds=config["future_rounds"], k=config["k"], priority_power=config["lambda"], rhomax=config["rhomax"],
+        log_knots=tuple(config["log_approximation_bases"]), relative_gap=config["solver_rel_gap"],
+        quirks=PlannerQuirks.published(),
+    )  # fmt: skip
 
 
 def schedule_of(shared: Path, name: str) -> list[list[int]]:

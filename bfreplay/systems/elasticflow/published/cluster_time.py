@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
+import numpy as np
+
+from bfreplay.policies.deadlines.plan import Steps
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import is_restart, overhead_s
-from bfreplay.systems.elasticflow.published.timetable import Timetable
+from bfreplay.systems.elasticflow.published.slots import Event, is_restart, merge_within_slot, overhead_s
 
 
 class LiveJob:
-    """Job of the simulator.
+    """Job of the simulator, with its plan.
 
     Attributes
     ----------
@@ -26,6 +28,8 @@ class LiveJob:
         Expected end in the simulator, including overheads and whole slots.
     finish_s
         Expected end of its work; ``None`` where the scheduler has only ``end_s``.
+    planned_s
+        End of its work by the last plan.
     """
 
     def __init__(self, trace: TraceJob) -> None:
@@ -36,13 +40,85 @@ class LiveJob:
         self.end_s = 0.0
         self.finish_s: float | None = None
         self.overhead_s = 0.0
+        self.planned_s = 0.0
+
+    @property
+    def deadline_s(self) -> int:
+        """Deadline in the trace."""
+        return self.trace.deadline_s
+
+    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+        """Replan it on the free GPUs, of ``total``, and return those that are free then; the default needs none."""
+        return free
 
 
 JobT = TypeVar("JobT", bound=LiveJob)
 
 
+class Timetable(Generic[JobT]):
+    """Events by their times.
+
+    Parameters
+    ----------
+    arrivals
+        Submit time and job; jobs of one time are handled in this order.
+    slot_s
+        Events within a slot of one another are handled together.
+    """
+
+    def __init__(self, arrivals: Iterable[tuple[float, JobT]], slot_s: float) -> None:
+        self._slot_s = slot_s
+        self._events: dict[float, Event[JobT]] = {}
+        for time_s, job in arrivals:
+            self.at(time_s).arrivals.append(job)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @property
+    def next_s(self) -> float:
+        """Time of the first event; inf for none."""
+        return min(self._events, default=math.inf)
+
+    def at(self, time_s: float) -> Event[JobT]:
+        """Return the event at a time, a new one if there is none."""
+        return self._events.setdefault(time_s, Event(time_s))
+
+    def pop(self, time_s: float) -> Event[JobT]:
+        """Remove and return the event at a time; an empty one if there is none."""
+        return self._events.pop(time_s, Event(time_s))
+
+    def add_end(self, job: JobT, time_s: float) -> None:
+        """Add the end of a job."""
+        event = self.at(time_s)
+        if job not in event.ends:
+            event.ends.append(job)
+
+    def move_end(self, job: JobT, before_s: float, time_s: float) -> None:
+        """Move the end of a job to another time."""
+        if before_s == time_s:
+            return
+        event = self._events.get(before_s)
+        if event is not None:
+            if job in event.ends:
+                event.ends.remove(job)
+            if not event.ends and not event.arrivals:
+                del self._events[before_s]
+        self.add_end(job, time_s)
+
+    def next_after(self, now_s: float) -> float:
+        """Merge all events within a slot from now into one at its end, and return the time of the next event.
+
+        The last event of all stays where it is.
+        """
+        events = list(self._events.values())
+        merge_within_slot(events, now_s, self._slot_s)
+        self._events = {event.time_s: event for event in events}
+        return self.next_s
+
+
 class PublishedLoop(ABC, Generic[JobT]):
-    """Event loop of the published schedulers of elastic jobs.
+    """Event loop of the published schedulers of elastic jobs; ``admits``: jobs may be declined.
 
     Attributes
     ----------
@@ -51,10 +127,12 @@ class PublishedLoop(ABC, Generic[JobT]):
         published program.
     """
 
-    def __init__(self, jobs: Sequence[JobT], servers: Servers, slot_s: int) -> None:
+    def __init__(self, jobs: Sequence[JobT], servers: Servers, slot_s: int, *, admits: bool = False) -> None:
         self.servers = servers
         self.slot_s = float(slot_s)
+        self.admits = admits
         self.timetable = Timetable(((float(job.trace.submit_s), job) for job in jobs), slot_s)
+        self.free = Steps(np.zeros(0), np.zeros(0))
         self.runnable: list[JobT] = []
         self.pending: list[JobT] = []
         self.running: list[JobT] = []
@@ -95,6 +173,14 @@ class PublishedLoop(ABC, Generic[JobT]):
                 job.end_s = now_s - dt_s + math.ceil(job.left / rate)
             job.left -= done
             job.overhead_s = 0.0
+
+    def plan_all(self, jobs: Sequence[JobT], now_s: float) -> bool:
+        """Plan jobs in the order of their deadlines; return whether all will be in time."""
+        total = float(self.servers.n_gpus)
+        self.free = Steps(np.array([float(now_s)]), np.array([total]))
+        for job in sorted(jobs, key=lambda job: job.deadline_s):
+            self.free = job.plan(self.free, self.slot_s, total)
+        return all(job.planned_s <= job.deadline_s for job in jobs)
 
     def wait(self, job: JobT) -> None:
         """Add a job that waits for its first GPUs."""

@@ -12,8 +12,8 @@ from bfreplay.policies.deadlines.plan import (
     Floats,
     Plan,
     Steps,
-    _done,
     _Draft,
+    _finish_plan,
     _level_within,
     _put,
     _slots_up,
@@ -50,7 +50,7 @@ def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: 
             end_s = now + _slots_up(finish_s - now, slot_s)
             if until != finish_s:
                 k = _put(left.time, left.value, k, end_s, was_free, True)
-            return _done(plan, m, left, k, end_s, finish_s)
+            return _finish_plan(plan, m, left, k, end_s, finish_s)
         work -= (until - since) * rates[has]
     last = free.time[-1]
     m = _put(plan.time, plan.value, m, last, counts[top], True)
@@ -58,7 +58,7 @@ def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: 
     end_s = now + _slots_up(finish_s - now, slot_s)
     k = _put(left.time, left.value, k, last, total - counts[top], True)
     k = _put(left.time, left.value, k, end_s, total, True)
-    return _done(plan, m, left, k, end_s, finish_s)
+    return _finish_plan(plan, m, left, k, end_s, finish_s)
 
 
 class _EdfJob(LiveJob):
@@ -69,7 +69,6 @@ class _EdfJob(LiveJob):
         self.counts, self.rates = (
             np.array(list(each), np.float64) for each in (trace.rates.keys(), trace.rates.values())
         )
-        self.planned_s = 0.0
         self.planned_gpus = 0
         self.next_gpus = 0  # of the plan that it follows
 
@@ -81,11 +80,7 @@ class _EdfJob(LiveJob):
 
 
 class _Edf(PublishedLoop[_EdfJob]):
-    """Loop of both; ``admits``: jobs may be declined."""
-
-    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, admits: bool) -> None:
-        super().__init__([_EdfJob(job) for job in jobs], servers, slot_s)
-        self._admits = admits
+    """Loop of both."""
 
     def handle(self, now_s: float) -> None:
         """One event."""
@@ -93,45 +88,37 @@ class _Edf(PublishedLoop[_EdfJob]):
         for job in event.ends:
             self.end(job, job.end_s)
         self.release()
-        if self._admits:
+        if self.admits:
             self._admit(event.arrivals, now_s)
         else:
             for job in event.arrivals:
                 self.wait(job)
             if not event.arrivals:
-                self.runnable.sort(key=_deadline)
-            self._plan_all(self.runnable, now_s)
+                self.runnable.sort(key=lambda job: job.deadline_s)
+            self.plan_all(self.runnable, now_s)
             self._follow(self.runnable, now_s)
-        placed = self.runnable if self._admits else sorted(self.runnable, key=lambda job: -job.next_gpus)
+        placed = self.runnable if self.admits else sorted(self.runnable, key=lambda job: -job.next_gpus)
         for job in placed:
             if job.next_gpus:
                 self.place(job, job.next_gpus)
-        self.note(now_s, charges=self._admits)
+        self.note(now_s, charges=self.admits)
 
     def _admit(self, arrivals: Sequence[_EdfJob], now_s: float) -> None:
         """Try arrivals one by one. Without a new job, jobs without GPUs keep their expected ends."""
         is_new = False
         for job in arrivals:
-            if self._plan_all([*self.runnable, job], now_s):
+            if self.plan_all([*self.runnable, job], now_s):
                 self.wait(job)
                 self._follow([*self.running, *self.pending], now_s)
                 is_new = True
             else:
                 self.refuse(job)
         if not is_new:
-            self.runnable.sort(key=_deadline)
-            self._plan_all(self.runnable, now_s)
+            self.runnable.sort(key=lambda job: job.deadline_s)
+            self.plan_all(self.runnable, now_s)
             for job in self.runnable:
                 job.next_gpus = 0
             self._follow([job for job in self.runnable if job.planned_gpus], now_s)
-
-    def _plan_all(self, jobs: Sequence[_EdfJob], now_s: float) -> bool:
-        """Plan jobs in the order of their deadlines; return whether all will be in time."""
-        total = float(self.servers.n_gpus)
-        free = Steps(np.array([float(now_s)]), np.array([total]))
-        for job in sorted(jobs, key=_deadline):
-            free = job.plan(free, self.slot_s, total)
-        return all(job.planned_s <= job.trace.deadline_s for job in jobs)
 
     def _follow(self, jobs: Sequence[_EdfJob], now_s: float) -> None:
         """Give jobs the GPUs of their plans."""
@@ -145,15 +132,11 @@ class _Edf(PublishedLoop[_EdfJob]):
                 self.timetable.add_end(job, job.end_s)
 
 
-def _deadline(job: _EdfJob) -> int:
-    return job.trace.deadline_s
-
-
 def edf(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
     """Run jobs under EDF (``edf``): no job is declined, and rescaling costs nothing."""
-    return _Edf(jobs, servers, slot_s, admits=False).run()
+    return _Edf([_EdfJob(job) for job in jobs], servers, slot_s, admits=False).run()
 
 
 def edf_with_admission(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
     """Run jobs under EDF with admission (``edf-accessctrl``): jobs are tried one by one, and rescaling costs."""
-    return _Edf(jobs, servers, slot_s, admits=True).run()
+    return _Edf([_EdfJob(job) for job in jobs], servers, slot_s, admits=True).run()

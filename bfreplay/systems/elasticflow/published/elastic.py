@@ -31,47 +31,36 @@ class _ElasticJob(LiveJob):
             free, planned.deadline_s, slot_s, planned.work, planned.counts, planned.rates, total
         )  # fmt: skip
         self.end_s, self.finish_s = planned.plan.end_s, planned.plan.finish_s
+        self.planned_s = self.finish_s
         return planned.plan.free
 
 
 class _Elastic(PublishedLoop[_ElasticJob]):
-    """Loop of both; ``admits``: jobs may be declined."""
-
-    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, admits: bool) -> None:
-        super().__init__([_ElasticJob(job) for job in jobs], servers, slot_s)
-        self._admits = admits
+    """Loop of both."""
 
     def handle(self, now_s: float) -> None:
         """One event."""
         event = self.timetable.pop(now_s)
         for job in event.ends:
             if job.gpus:
-                self.end(job, job.planned.plan.finish_s if self._admits else job.end_s)
+                self.end(job, job.planned.plan.finish_s if self.admits else job.end_s)
         before = {job: job.end_s for job in self.runnable}
         self.release()
-        is_feasible = not event.arrivals or not self._admits or self._plan_all([*self.runnable, *event.arrivals], now_s)
+        is_feasible = not event.arrivals or not self.admits or self.plan_all([*self.runnable, *event.arrivals], now_s)
         for job in event.arrivals:
             before[job] = 0.0
             if is_feasible or job.trace.is_best_effort:
                 self.wait(job)
             else:
                 self.refuse(job)
-        self.runnable.sort(key=_deadline)
-        self._plan_all(self.runnable, now_s)
+        self.runnable.sort(key=lambda job: job.deadline_s)
+        self.plan_all(self.runnable, now_s)
         for job in self.runnable:
             job.planned.follow(job.planned.plan)
             self.timetable.move_end(job, before[job], job.end_s)
         self._start_due(now_s)
         self._share_spare(now_s)
         self._place(now_s)
-
-    def _plan_all(self, jobs: Sequence[_ElasticJob], now_s: float) -> bool:
-        """Plan jobs in the order of their deadlines; return whether all will be in time."""
-        total = float(self.servers.n_gpus)
-        self._free = Steps(np.array([float(now_s)]), np.array([total]))
-        for job in sorted(jobs, key=_deadline):
-            self._free = job.plan(self._free, self.slot_s, total)
-        return all(job.planned.plan.finish_s <= job.trace.deadline_s for job in jobs)
 
     def _start_due(self, now_s: float) -> None:
         """Start the waiting jobs whose plans begin now."""
@@ -80,7 +69,7 @@ class _Elastic(PublishedLoop[_ElasticJob]):
             if job.planned.count > 0:
                 self.start(job, now_s)
                 self.timetable.add_end(job, job.end_s)
-            elif not self._admits:
+            elif not self.admits:
                 self.timetable.at(float(nodes.time[nodes.value > 0][0]))
 
     def _share_spare(self, now_s: float) -> None:
@@ -92,8 +81,8 @@ class _Elastic(PublishedLoop[_ElasticJob]):
             self.timetable.move_end(job, before_s, job.end_s)
 
         job_of = {id(job.planned): job for job in self.runnable}
-        order, self._free = share_spare(
-            [job.planned for job in self.runnable], self._free, self.slot_s, float(self.servers.n_gpus),
+        order, self.free = share_spare(
+            [job.planned for job in self.runnable], self.free, self.slot_s, float(self.servers.n_gpus),
             largest_growth_first=True, gained=gain,
         )  # fmt: skip
         self.runnable[:] = [job_of[id(planned)] for planned in order]
@@ -105,7 +94,7 @@ class _Elastic(PublishedLoop[_ElasticJob]):
             for job in self.runnable
             if job.planned.plan.nodes.time.size > 1
         ]
-        if self._admits:
+        if self.admits:
             self.runnable.sort(key=lambda job: job.planned.count, reverse=True)
             placed = self.runnable
             first_s = min((time_s for _, time_s in changes), default=math.inf)
@@ -124,16 +113,12 @@ class _Elastic(PublishedLoop[_ElasticJob]):
         self.note(now_s, charges=True)
 
 
-def _deadline(job: _ElasticJob) -> int:
-    return job.trace.deadline_s
-
-
 def elasticflow(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
     """Run jobs under ElasticFlow (``ef-accessctrl``).
 
     All arrivals of an event are declined if any job would be late with them.
     """
-    return _Elastic(jobs, servers, slot_s, admits=True).run()
+    return _Elastic([_ElasticJob(job) for job in jobs], servers, slot_s, admits=True).run()
 
 
 def elastic_sharing(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
@@ -141,4 +126,4 @@ def elastic_sharing(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> 
 
     A job counts as late by the end of its last slot, overheads included; under ``elasticflow`` by the end of its work.
     """
-    return _Elastic(jobs, servers, slot_s, admits=False).run()
+    return _Elastic([_ElasticJob(job) for job in jobs], servers, slot_s, admits=False).run()

@@ -24,21 +24,17 @@ that its solver returns. Here counts are spread by the rule of ``_spread``.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.errors import SolverUnavailableError
-from bfreplay.milp.backends import BackendAnswer, SolveOptions, attempted, backend_of, why_not
-from bfreplay.milp.backends.backend import OR_TOOLS
+from bfreplay.milp.backends import SolveOptions
 from bfreplay.milp.formulations.entries import Columns, Rows
-from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.milp.isolation import ModelSolver
 from bfreplay.milp.model import LinearModel
-from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan
 
 
@@ -74,7 +70,7 @@ class LeaseProblem:
         """Return the cuts of later leases: 1, then the distinct deadlines, ascending."""
         return np.union1d([1], self.available)
 
-    def is_kept(self, plan: NDArray[np.bool_]) -> bool:
+    def allows(self, plan: NDArray[np.bool_]) -> bool:
         """Return whether a plan (N, L) gives each job its leases before its deadline, and no lease too many GPUs."""
         is_late = np.arange(plan.shape[1]) >= self.available[:, None]
         has_all = (plan.sum(axis=1) == self.needed).all()
@@ -133,8 +129,7 @@ def interval_model(problem: LeaseProblem, cuts: NDArray[np.int64]) -> IntervalMo
 class LeaseMilp:
     """Planner of leases with a back end of ``bfreplay.milp``.
 
-    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process. The same
-    problem gives the same plan, unless the time limit ends a solve.
+    The same problem gives the same plan, unless the time limit ends a solve.
 
     Parameters
     ----------
@@ -150,16 +145,12 @@ class LeaseMilp:
     """
 
     def __init__(self, backend: str = "highs", time_limit_s: float = 5.0) -> None:
-        self._backend = backend_of(backend)
-        if reason := why_not(self._backend):
-            raise SolverUnavailableError(f"Chronus's plans cannot use {self._backend.name}: {reason}")
-        self._name, self._time_limit_s = backend, time_limit_s
-        self._worker: IsolatedBackend | None = None
+        self._models = ModelSolver(backend, "Chronus's plans")
+        self._time_limit_s = time_limit_s
 
     def close(self) -> None:
         """End the worker process, if any."""
-        if self._worker is not None:
-            self._worker.close()
+        self._models.close()
 
     def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
         """Plan the leases of all requests, as many GPUs as possible in the first one or as few.
@@ -176,33 +167,17 @@ class LeaseMilp:
         cuts = problem.deadlines()
         while (left_s := self._time_limit_s - (time.perf_counter() - started)) > 0:
             posed = interval_model(problem, cuts)
-            answer = self._answer(posed.model, left_s)
+            answer = self._models.solve(posed.model, SolveOptions(left_s))
             if answer.x is None:
                 return None
             first, later = posed.counts(answer.x, cuts.size - 1)
             plan, finer = _single_leases(problem, cuts, first, later)
-            if finer.size == cuts.size and problem.is_kept(plan):
+            if finer.size == cuts.size and problem.allows(plan):
                 return [row[: each.available].copy() for row, each in zip(plan, requests, strict=True)]
             if finer.size == cuts.size:  # the answer breaks a rule
                 return None
             cuts = finer
         return None
-
-    def _answer(self, model: LinearModel, time_limit_s: float) -> BackendAnswer:
-        """Solve with the back end; an answer without finite numbers counts as none."""
-        limits = SolveOptions(time_limit_s)
-        if self._worker is None and (self._backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
-            self._worker = IsolatedBackend(self._name)
-        if self._worker is not None:
-            answer = self._worker.solve(model, limits).answer
-        else:
-            kind, content = attempted(self._backend, model, limits)
-            answer = content if kind == "answer" else None
-        if answer is None:
-            return BackendAnswer(SolverStatus.ERROR)
-        x, has_answer = answer.x, answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
-        usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
-        return answer if usable else replace(answer, x=None)
 
 
 def _single_leases(

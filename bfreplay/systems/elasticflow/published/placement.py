@@ -19,11 +19,10 @@ SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 88, 128, 256)
 
 @dataclass(slots=True, eq=False)
 class _Block:
-    """Servers taken together, their class, and the GPUs of their jobs in order of placement."""
+    """Servers taken together, and the GPUs of their jobs in order of placement."""
 
     servers: list[int]
     capacity: int
-    size: int
     gpus_of: dict[int, int] = field(default_factory=dict)
 
     def n_gpus_in_use(self) -> int:
@@ -68,20 +67,10 @@ class BuddyPlacement:
         block.gpus_of[job] = n
         self._block_of[job] = block
         unused = block.n_gpus_free()
-        self._file(block, _class_of(unused) if unused else n)
-        self._sort(n)
-
-    def release(self, job: int) -> None:
-        """Take away the GPUs of one job."""
-        block = self._block_of.pop(job)
-        del block.gpus_of[job]
-        unused = block.n_gpus_free()
-        if not block.gpus_of:
-            self._classes[block.size].remove(block)
-            self._free = sorted(self._free + block.servers)
-        elif unused != block.size:  # else it keeps its position in its class, though it is used less now
-            self._classes[block.size].remove(block)
-            self._file(block, _class_of(unused))
+        size = _class_of(unused) if unused else n
+        self._classes[size].append(block)
+        for each in (size, n):
+            self._classes[each].sort(key=_Block.n_gpus_in_use)
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each placed job: those of a block are side by side, in order of placement."""
@@ -117,16 +106,7 @@ class BuddyPlacement:
                 f"job {job} needs {count} free servers for {n} GPUs, and {len(self._free)} are: place larger jobs first"
             )
         servers, self._free = self._free[:count], self._free[count:]
-        return _Block(servers, count * each, n)
-
-    def _file(self, block: _Block, size: int) -> None:
-        """Put a block into a class."""
-        block.size = size
-        self._classes[size].append(block)
-        self._sort(size)
-
-    def _sort(self, size: int) -> None:
-        self._classes[size].sort(key=_Block.n_gpus_in_use)
+        return _Block(servers, count * each)
 
 
 def _class_of(unused: int) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.systems.gavel.rounds.placement import count_free, micro_tasks, place_entries, same_nodes
+from bfreplay.systems.gavel.rounds.placement import NodeLists, micro_tasks, place_entries, same_nodes
 from bfreplay.systems.gavel.rounds.queues import Candidates, choose_entries, priorities
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
 
@@ -48,23 +48,23 @@ def next_round(
     jobs = state.jobs
     state.types = _types_in_order(state, rules)
     if picked is None:
-        entry, kind, priority = _choose(
-            state, rules, count_free(node_type, is_available, state.n_types), np.zeros(jobs.number.shape[0], np.bool_)
-        )
+        entry, kind, priority = _choose(state, rules, node_type[is_available], np.zeros(jobs.number.shape[0], np.bool_))
     else:
         alone = np.flatnonzero(state.entries.member[:, 1] == NOBODY)
         entry = alone[np.searchsorted(state.entries.member[alone, 0], picked)]
         kind, priority = np.zeros_like(entry), np.zeros_like(state.entries.share)
     last = state.last
-    offset, node = _place(state, entry, kind, state.entries.task[entry], node_type, is_available.copy())
+    ran_as, gang = state.entries.task, state.entries.gang[entry]
+    nodes = place_entries(
+        gang, kind, ran_as[entry], last.node_type, last.nodes, node_type, is_available.copy(), state.n_types
+    )
     task = _task_of_jobs(state, entry)
-    stays = same_nodes(jobs.task, last.node_offset, last.node, task, offset, node)
-    tasks = _Tasks(entry, kind, offset, node, stays)
+    tasks = _Tasks(entry, kind, nodes, same_nodes(jobs.task, last.nodes, task, nodes))
     assignment = _begin(state, rules, tasks, steps_left, now_s, rules.round_s)
     if adjust is not None:
         assignment = adjust(assignment)
-    ran_as, place = state.entries.task, np.arange(entry.shape[0])
-    extended = same_nodes(ran_as[entry], last.node_offset, last.node, place, offset, node)
+    place = np.arange(entry.shape[0])
+    extended = same_nodes(ran_as[entry], last.nodes, place, nodes)
     state.priority = priority
     has_member = np.zeros(last.n_tasks, np.bool_)
     has_member[jobs.task[jobs.task >= 0]] = True
@@ -127,16 +127,18 @@ def refill(
     # positions in the new assignment of micro-tasks that go on
     moved = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
     jobs.task, entries.task = moved[jobs.task], moved[entries.task]
-    entry, kind, _ = _choose(state, rules, count_free(node_type, is_free, state.n_types), jobs.task >= 0)
-    offset, node = _place(state, entry, kind, np.full(entry.shape[0], -1), node_type, is_free)
-    stays = np.zeros(jobs.number.shape[0], np.bool_)
-    tasks = _Tasks(entry, kind, offset, node, stays)
+    entry, kind, _ = _choose(state, rules, node_type[is_free], jobs.task >= 0)
+    nowhere = np.full(entry.shape[0], -1)
+    nodes = place_entries(
+        entries.gang[entry], kind, nowhere, last.node_type, last.nodes, node_type, is_free, state.n_types
+    )
+    tasks = _Tasks(entry, kind, nodes, np.zeros(jobs.number.shape[0], np.bool_))
     begun = _begin(state, rules, tasks, steps_left, now_s, max(until_s - now_s, 0.0))
     n_kept = int(np.count_nonzero(kept))
-    sizes = np.concatenate([np.diff(last.node_offset)[kept], np.diff(offset)])
+    sizes = np.concatenate([np.diff(last.node_offset)[kept], np.diff(nodes.offset)])
     by_task = {name: np.concatenate([getattr(last, name)[kept], getattr(begun, name)]) for name in _BY_TASK}
     state.last = Assignment(
-        **by_task, node_offset=np.concatenate([[0], np.cumsum(sizes)]), node=np.concatenate([in_use, node])
+        **by_task, node_offset=np.concatenate([[0], np.cumsum(sizes)]), node=np.concatenate([in_use, nodes.node])
     )
     state.is_credited = np.concatenate([state.is_credited[kept], np.zeros(begun.n_tasks, np.bool_)])
     entries.task[entry] = n_kept + np.arange(entry.shape[0])
@@ -154,9 +156,10 @@ def _types_in_order(state: RoundState, rules: RoundRules) -> NDArray[np.int64]:
 
 
 def _choose(
-    state: RoundState, rules: RoundRules, n_free: NDArray[np.int64], is_busy: NDArray[np.bool_]
+    state: RoundState, rules: RoundRules, free_type: NDArray[np.int16], is_busy: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the entries that start, their types, and the priorities of all entries."""
+    """Return the entries that start, their types, and the priorities of all; ``free_type``: of each free node."""
+    n_free = np.bincount(free_type, minlength=state.n_types)
     entries = state.entries
     priority = priorities(entries.share, entries.can_run, entries.time_s, state.total_s)
     candidates = Candidates(
@@ -168,20 +171,6 @@ def _choose(
         starts = entries.has_share[entry]
         entry, kind = entry[starts], kind[starts]
     return entry, kind, priority
-
-
-def _place(
-    state: RoundState,
-    entry: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    task: NDArray[np.int64],
-    node_type: NDArray[np.int16],
-    is_free: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes of entries that start, given the last assignment; see ``place_entries``."""
-    gang, last = state.entries.gang[entry], state.last
-    before = last.node_type, last.node_offset, last.node
-    return place_entries(gang, kind, task, *before, node_type, is_free, state.n_types)
 
 
 def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -200,8 +189,7 @@ class _Tasks(NamedTuple):
 
     entry: NDArray[np.int64]
     kind: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    node: NDArray[np.int64]
+    nodes: NodeLists
     stays: NDArray[np.bool_]
 
 
@@ -209,7 +197,7 @@ def _begin(
     state: RoundState, rules: RoundRules, tasks: _Tasks, steps_left: NDArray[np.float64], now_s: float, length_s: float
 ) -> Assignment:
     """Return the micro-tasks of entries that have nodes."""
-    entry, kind, offset, node, stays = tasks
+    entry, kind, nodes, stays = tasks
     entries = state.entries
     steps, finish_s, restarts = micro_tasks(
         entries.rate[entry, kind], entries.member_row[entry], steps_left, stays, now_s, length_s, rules.restart_s
@@ -222,8 +210,8 @@ def _begin(
     return Assignment(
         member=member,
         node_type=kind,
-        node_offset=offset,
-        node=node,
+        node_offset=nodes.offset,
+        node=nodes.node,
         steps=steps,
         start_s=np.full(k, now_s),
         finish_s=finish_s,

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+
+
+class NodeLists(NamedTuple):
+    """Nodes of k micro-tasks: those of micro-task i are ``node[offset[i]:offset[i + 1]]``, increasing."""
+
+    offset: NDArray[np.int64]  # (k + 1,)
+    node: NDArray[np.int64]
 
 
 @compiled
@@ -14,13 +23,12 @@ def place_entries(
     kind: NDArray[np.int64],
     task: NDArray[np.int64],
     last_type: NDArray[np.int64],
-    last_offset: NDArray[np.int64],
-    last_node: NDArray[np.int64],
+    last: NodeLists,
     node_type: NDArray[np.int16],
     is_free: NDArray[np.bool_],
     n_types: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes of k chosen entries, as offsets (k + 1,) and node numbers (sum of gangs,).
+) -> NodeLists:
+    """Return the nodes of k chosen entries.
 
     Larger gangs go first. Among equal ones, entries that ran on the same type in the last assignment first keep their
     nodes, if all are still free; the others take the lowest free node numbers of the type, in the order in which they
@@ -30,8 +38,8 @@ def place_entries(
     ----------
     gang, kind, task : (k,) int64
         Nodes to find, node type, and micro-task in the last assignment, -1 for none.
-    last_type, last_offset, last_node
-        The last assignment.
+    last_type, last
+        Types and nodes of the last assignment.
     node_type : (N,)
     is_free : (N,) bool
         Updated: allocated nodes are no longer free.
@@ -51,7 +59,7 @@ def place_entries(
         for i in range(k):
             if gang[i] != size or task[i] < 0 or last_type[task[i]] != kind[i]:
                 continue
-            had = last_node[last_offset[task[i]] : last_offset[task[i] + 1]]
+            had = last.node[last.offset[task[i]] : last.offset[task[i] + 1]]
             free = True
             for at in had:
                 free = free and is_free[at]
@@ -74,20 +82,9 @@ def place_entries(
                 is_free[at] = False
             first[kind[i]] = at
         size = smaller
-    return offset, node
+    return NodeLists(offset, node)
 
 
-@compiled
-def count_free(node_type: NDArray[np.int16], is_free: NDArray[np.bool_], n_types: int) -> NDArray[np.int64]:
-    """Return the number of free nodes of each type, (n,)."""
-    count = np.zeros(n_types, np.int64)
-    for at in range(node_type.shape[0]):
-        if is_free[at]:
-            count[node_type[at]] += 1
-    return count
-
-
-@compiled
 def micro_tasks(
     rate: NDArray[np.float64],
     member_row: NDArray[np.int64],
@@ -114,34 +111,20 @@ def micro_tasks(
     start_s, length_s
         Start and length of the round.
     """
-    k = rate.shape[0]
-    steps = np.zeros((k, 2))
-    finish = np.full(k, start_s)
-    restarts = np.zeros((k, 2), np.bool_)
-    for i in range(k):
-        for side in range(2):
-            job = member_row[i, side]
-            if job < 0:
-                continue
-            lost_s = 0.0
-            if not stays[job]:
-                restarts[i, side] = True
-                lost_s = restart_s
-            fit = rate[i, side] * max(length_s - lost_s, 0.0)
-            whole = np.floor(fit)
-            steps[i, side] = min(whole if whole > 0.0 else fit, steps_left[job])
-            finish[i] = max(finish[i], start_s + lost_s + steps[i, side] / rate[i, side])
+    is_present = member_row >= 0
+    restarts = is_present & ~stays[member_row]
+    lost_s = restart_s * restarts
+    fit = rate * np.maximum(length_s - lost_s, 0.0)
+    whole = np.floor(fit)
+    steps = np.where(is_present, np.minimum(np.where(whole > 0.0, whole, fit), steps_left[member_row]), 0.0)
+    takes_s = np.divide(steps, rate, out=np.zeros_like(steps), where=is_present)
+    finish = np.where(is_present, start_s + lost_s + takes_s, start_s).max(axis=1)
     return steps, finish, restarts
 
 
 @compiled
 def same_nodes(
-    before: NDArray[np.int64],
-    last_offset: NDArray[np.int64],
-    last_node: NDArray[np.int64],
-    now: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    node: NDArray[np.int64],
+    before: NDArray[np.int64], last: NodeLists, now: NDArray[np.int64], nodes: NodeLists
 ) -> NDArray[np.bool_]:
     """Return whether each of x jobs or entries has the same nodes in two assignments, (x,).
 
@@ -149,16 +132,16 @@ def same_nodes(
     ----------
     before, now : (x,) int64
         Its micro-task in the last assignment and in this one, -1 for none.
-    last_offset, last_node, offset, node
-        Nodes of micro-tasks, increasing in each; a job has as many in both.
+    last, nodes
+        Nodes of the micro-tasks of the two; a job has as many in both.
     """
     x = before.shape[0]
     same = np.zeros(x, np.bool_)
     for i in range(x):
         if before[i] < 0 or now[i] < 0:
             continue
-        had = last_node[last_offset[before[i]] : last_offset[before[i] + 1]]
-        has = node[offset[now[i]] : offset[now[i] + 1]]
+        had = last.node[last.offset[before[i]] : last.offset[before[i] + 1]]
+        has = nodes.node[nodes.offset[now[i]] : nodes.offset[now[i] + 1]]
         equal = True
         for at in range(had.shape[0]):
             equal = equal and had[at] == has[at]

@@ -23,7 +23,6 @@ class _Queue(NamedTuple):
     share: NDArray[np.float64]
 
 
-@compiled
 def priorities(
     share: NDArray[np.float64], can_run: NDArray[np.bool_], time_s: NDArray[np.float64], total_s: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -31,14 +30,10 @@ def priorities(
 
     0 for an entry without share there or that cannot run there. Time is per entry, not per node.
     """
-    e, n = share.shape
-    priority = np.zeros((e, n))
-    for i in range(e):
-        for j in range(n):
-            if share[i, j] > 0.0 and can_run[i, j]:
-                part = time_s[i, j] / total_s[j]
-                priority[i, j] = share[i, j] / part if part > 0.0 else share[i, j] * NEVER_RAN
-    return priority
+    counts = (share > 0.0) & can_run
+    part = np.divide(time_s, total_s, out=np.zeros_like(share), where=counts)
+    priority = np.divide(share, part, out=share * NEVER_RAN, where=part > 0.0)
+    return np.where(counts, priority, 0.0)
 
 
 class Candidates(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
 from bfreplay.systems.gavel.rounds.state import NOBODY, Entries, RoundRules, RoundState
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 
@@ -38,7 +37,10 @@ def credit(
     state.is_credited = state.is_credited | now
     counted = now & ~last.fails
     ran_s = last.ran_s(ended_s)
-    _add_time(state.entries.time_s, state.total_s, state.entries.task, last.node_type, ran_s, counted)
+    running = np.flatnonzero(np.append(counted, False)[state.entries.task])  # the last one: entries without a task
+    task = state.entries.task[running]
+    state.entries.time_s[running, last.node_type[task]] += ran_s[task]
+    np.add.at(state.total_s, last.node_type[counted], ran_s[counted])
     if now.any():
         state.round_end_s = max(state.round_end_s, float(ended[now].max()))
     failed = now & last.fails
@@ -49,24 +51,6 @@ def credit(
     state.changed = True
     dropped: NDArray[np.int64] = jobs.number[failed_job & (jobs.n_failed >= FAILURES_ALLOWED)]
     return dropped
-
-
-@compiled
-def _add_time(
-    time_s: NDArray[np.float64],
-    total_s: NDArray[np.float64],
-    entry_task: NDArray[np.int64],
-    node_type: NDArray[np.int64],
-    ran_s: NDArray[np.float64],
-    counted: NDArray[np.bool_],
-) -> None:
-    """Add the time of micro-tasks to their entries, if these still exist, and to the totals of the types."""
-    for i in range(entry_task.shape[0]):
-        if entry_task[i] >= 0 and counted[entry_task[i]]:
-            time_s[i, node_type[entry_task[i]]] += ran_s[entry_task[i]]
-    for k in range(node_type.shape[0]):
-        if counted[k]:
-            total_s[node_type[k]] += ran_s[k]
 
 
 def reset_is_due(state: RoundState, rules: RoundRules, now_s: float) -> bool:
@@ -112,11 +96,6 @@ def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProb
         _take(entries, paired, key, asked_key, shares.pair_share)
     state.last_reset_s = now_s
     state.changed = False
-
-
-def forget_last_reset(state: RoundState) -> None:
-    """Allow the next recomputation at once, as the published program does when all is idle. Updates ``state``."""
-    state.last_reset_s = None
 
 
 def _take(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.quirks import Quirks
+from bfreplay.systems.gavel.rounds.placement import NodeLists
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,11 @@ class Assignment:
         ran: NDArray[np.float64] = (ended - self.counted_from_s) - self.overhead_s
         return ran
 
+    @property
+    def nodes(self) -> NodeLists:
+        """Nodes of all micro-tasks."""
+        return NodeLists(self.node_offset, self.node)
+
     def nodes_of(self, task: int) -> NDArray[np.int64]:
         """Return the node numbers of a micro-task, increasing."""
         return self.node[self.node_offset[task] : self.node_offset[task + 1]]
@@ -224,7 +230,7 @@ class RoundState:
     last_reset_s
         Time of the last recomputation, ``None`` before the first.
     changed
-        Whether something happened since then that calls for a recomputation.
+        Whether something happened since then that calls for a recomputation, such as a node that joined or left.
     round_end_s
         Latest finish of the last micro-tasks; 0 before the first.
     last
@@ -261,6 +267,100 @@ class RoundState:
         """Number n of node types."""
         return int(self.total_s.shape[0])
 
+    def add_jobs(
+        self,
+        rules: RoundRules,
+        job: NDArray[np.int64],
+        gang: NDArray[np.int64],
+        rate: NDArray[np.float64],
+        pair: NDArray[np.int64] | None = None,
+        pair_rate: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Add jobs that arrived.
+
+        Parameters
+        ----------
+        job, gang : (a,) int64
+            Numbers, increasing and above all earlier ones; nodes used at once.
+        rate : (a, n) float64
+            Steps/s on ``gang`` nodes of each type, 0 where a job cannot run.
+        pair : (b, 2) int64
+            Pairs of job numbers that may share nodes, the lower one first, the higher one among ``job``.
+        pair_rate : (b, n, 2) float64
+            Steps/s of both members when they share nodes of a type.
+
+        Raises
+        ------
+        ValueError
+            Numbers are not in order of arrival, or a pair has no new member.
+        """
+        jobs = self.jobs
+        number = np.concatenate([jobs.number, job])
+        if (number[1:] <= number[:-1]).any():
+            raise ValueError(
+                f"jobs must be numbered in order of arrival: {job.tolist()} after {jobs.number.tolist()[-1:]}"
+            )
+        a, n = job.shape[0], self.n_types
+        member = np.stack([job, np.full(a, NOBODY)], axis=1)
+        # a job alone has no second rate
+        member_rate = np.stack([rate, np.zeros((a, n))], axis=2)
+        if pair is not None and pair_rate is not None and pair.shape[0]:
+            if not np.isin(pair[:, 1], job).all() or (pair[:, 0] >= pair[:, 1]).any():
+                raise ValueError("a pair needs an earlier job and a new one")
+            member = np.concatenate([member, pair])
+            member_rate = np.concatenate([member_rate, pair_rate])
+            arrival = np.lexsort((member[:, 0], member[:, 1] != NOBODY, member.max(axis=1)))
+            member, member_rate = member[arrival], member_rate[arrival]
+        new_jobs = Jobs(number=job, gang=gang, task=np.full(a, -1), n_failed=np.zeros(a, np.int64))
+        _extend(jobs, new_jobs)
+        _extend(self.entries, _new_entries(rules, jobs, member, member_rate))
+        self.changed = True
+
+    def remove_jobs(self, job: NDArray[np.int64]) -> None:
+        """Remove jobs that ended, and all pairs that they are in. Credit their micro-tasks first.
+
+        Raises
+        ------
+        ValueError
+            An unknown job.
+        """
+        jobs, entries = self.jobs, self.entries
+        place = np.searchsorted(jobs.number, job)
+        if (place == jobs.number.shape[0]).any() or (jobs.number[place] != job).any():
+            raise ValueError(f"no such jobs: {np.setdiff1d(job, jobs.number).tolist()}")
+        # one place more, for the missing partner of jobs that run alone
+        stays = np.ones(jobs.number.shape[0] + 1, np.bool_)
+        stays[place] = False
+        row = entries.member_row
+        _keep(jobs, stays[:-1])
+        _keep(entries, stays[row[:, 0]] & stays[row[:, 1]])
+        entries.member_row = _rows(jobs.number, entries.member)
+        self.changed = True
+
+    def forget_places(self, lost: NDArray[np.bool_]) -> None:
+        """Make jobs (m,) that lost nodes of their last micro-task restart wherever they run next."""
+        jobs, entries = self.jobs, self.entries
+        tasks = jobs.task[lost]
+        if tasks.size:
+            entries.task = np.where(np.isin(entries.task, tasks), -1, entries.task)
+            jobs.task = np.where(np.isin(jobs.task, tasks), -1, jobs.task)
+
+    def set_rates(self, rate: NDArray[np.float64]) -> bool:
+        """Set the rates of jobs from now on, and return whether any changed.
+
+        Parameters
+        ----------
+        rate : (m, n) float64
+            Steps/s of each job alone, in the order of ``jobs``.
+        """
+        entries = self.entries
+        alone = np.flatnonzero(entries.member[:, 1] == NOBODY)
+        if np.array_equal(entries.rate[alone, :, 0], rate):
+            return False
+        entries.rate[alone, :, 0] = rate
+        entries.can_run[alone] = rate > 0.0
+        return True
+
 
 def first_state(n_types: int, rules: RoundRules) -> RoundState:
     """Return the state before any job."""
@@ -268,54 +368,6 @@ def first_state(n_types: int, rules: RoundRules) -> RoundState:
     jobs = Jobs(number=none, gang=none, task=none, n_failed=none)
     entries = _new_entries(rules, jobs, np.zeros((0, 2), np.int64), np.zeros((0, n_types, 2)))
     return RoundState(jobs, entries, total_s=np.zeros(n_types), rng=random.Random(rules.seed + _SEED_OFFSET))
-
-
-def add_jobs(
-    state: RoundState,
-    rules: RoundRules,
-    job: NDArray[np.int64],
-    gang: NDArray[np.int64],
-    rate: NDArray[np.float64],
-    pair: NDArray[np.int64] | None = None,
-    pair_rate: NDArray[np.float64] | None = None,
-) -> None:
-    """Add jobs that arrived. Updates ``state``.
-
-    Parameters
-    ----------
-    job, gang : (a,) int64
-        Numbers, increasing and above all earlier ones; nodes used at once.
-    rate : (a, n) float64
-        Steps/s on ``gang`` nodes of each type, 0 where a job cannot run.
-    pair : (b, 2) int64
-        Pairs of job numbers that may share nodes, the lower one first, the higher one among ``job``.
-    pair_rate : (b, n, 2) float64
-        Steps/s of both members when they share nodes of a type.
-
-    Raises
-    ------
-    ValueError
-        Numbers are not in order of arrival, or a pair has no new member.
-    """
-    jobs = state.jobs
-    number = np.concatenate([jobs.number, job])
-    if (number[1:] <= number[:-1]).any():
-        raise ValueError(f"jobs must be numbered in order of arrival: {job.tolist()} after {jobs.number.tolist()[-1:]}")
-    a, n = job.shape[0], state.n_types
-    member = np.stack([job, np.full(a, NOBODY)], axis=1)
-    # a job alone has no second rate
-    member_rate = np.stack([rate, np.zeros((a, n))], axis=2)
-    if pair is not None and pair_rate is not None and pair.shape[0]:
-        if not np.isin(pair[:, 1], job).all() or (pair[:, 0] >= pair[:, 1]).any():
-            raise ValueError("a pair needs an earlier job and a new one")
-        member = np.concatenate([member, pair])
-        member_rate = np.concatenate([member_rate, pair_rate])
-        arrival = np.lexsort((member[:, 0], member[:, 1] != NOBODY, member.max(axis=1)))
-        member, member_rate = member[arrival], member_rate[arrival]
-    new_jobs = Jobs(number=job, gang=gang, task=np.full(a, -1), n_failed=np.zeros(a, np.int64))
-    _extend(jobs, new_jobs)
-    _extend(state.entries, _new_entries(rules, jobs, member, member_rate))
-    state.changed = True
 
 
 def _new_entries(rules: RoundRules, jobs: Jobs, member: NDArray[np.int64], member_rate: NDArray[np.float64]) -> Entries:
@@ -349,59 +401,6 @@ def _keep(rows: Jobs | Entries, stays: NDArray[np.bool_]) -> None:
     """Remove the rows that do not stay."""
     for column in fields(rows):
         setattr(rows, column.name, getattr(rows, column.name)[stays])
-
-
-def remove_jobs(state: RoundState, job: NDArray[np.int64]) -> None:
-    """Remove jobs that ended, and all pairs that they are in. Updates ``state``. Credit their micro-tasks first.
-
-    Raises
-    ------
-    ValueError
-        An unknown job.
-    """
-    jobs, entries = state.jobs, state.entries
-    place = np.searchsorted(jobs.number, job)
-    if (place == jobs.number.shape[0]).any() or (jobs.number[place] != job).any():
-        raise ValueError(f"no such jobs: {np.setdiff1d(job, jobs.number).tolist()}")
-    # one place more, for the missing partner of jobs that run alone
-    stays = np.ones(jobs.number.shape[0] + 1, np.bool_)
-    stays[place] = False
-    row = entries.member_row
-    _keep(jobs, stays[:-1])
-    _keep(entries, stays[row[:, 0]] & stays[row[:, 1]])
-    entries.member_row = _rows(jobs.number, entries.member)
-    state.changed = True
-
-
-def forget_places(state: RoundState, lost: NDArray[np.bool_]) -> None:
-    """Make jobs (m,) that lost nodes of their last micro-task restart wherever they run next. Updates ``state``."""
-    jobs, entries = state.jobs, state.entries
-    tasks = jobs.task[lost]
-    if tasks.size:
-        entries.task = np.where(np.isin(entries.task, tasks), -1, entries.task)
-        jobs.task = np.where(np.isin(jobs.task, tasks), -1, jobs.task)
-
-
-def set_rates(state: RoundState, rate: NDArray[np.float64]) -> bool:
-    """Set the rates of jobs from now on. Updates ``state``; returns whether any rate changed.
-
-    Parameters
-    ----------
-    rate : (m, n) float64
-        Steps/s of each job alone, in the order of ``state.jobs``.
-    """
-    entries = state.entries
-    alone = np.flatnonzero(entries.member[:, 1] == NOBODY)
-    if np.array_equal(entries.rate[alone, :, 0], rate):
-        return False
-    entries.rate[alone, :, 0] = rate
-    entries.can_run[alone] = rate > 0.0
-    return True
-
-
-def note_change(state: RoundState) -> None:
-    """Note a change that calls for a recomputation (nodes joined or left). Updates ``state``."""
-    state.changed = True
 
 
 def _rows(number: NDArray[np.int64], member: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.fifo import keep_slots, shares_of_slots
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
@@ -46,9 +47,7 @@ class AlloX(SharePolicy):
     takes_single_nodes = True
 
     def __init__(self, *, alpha: float = 1.0, counts_zero_rates: bool = False) -> None:
-        if not 0 < alpha <= 1:
-            raise InputError("alpha of AlloX is not a fraction", column="alpha", value=alpha, expected="0 < alpha <= 1")
-        self.alpha = alpha
+        self.alpha = checks.number("alpha", alpha, above=0, most=1)
         self.counts_zero_rates = counts_zero_rates
         self.forget()
 

@@ -101,7 +101,7 @@ class LinearProgram:
         self._highs = _new_highs(maximise)
         bounds = self._lower, self._upper
         no_entries = np.zeros(n_columns, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0)
-        self._check_accepted(self._highs.addCols(n_columns, _spread(cost, n_columns), *bounds, 0, *no_entries))
+        self._check_status(self._highs.addCols(n_columns, _spread(cost, n_columns), *bounds, 0, *no_entries))
 
     def add_rows(self, matrix: csr_array, lower: ArrayLike, upper: ArrayLike) -> int:
         """Add rows and return the number of the first.
@@ -117,7 +117,7 @@ class LinearProgram:
         bounds = _spread(lower, n_new), _spread(upper, n_new)
         start, index = matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32)
         entries = int(matrix.nnz), start, index, matrix.data.astype(np.float64)
-        self._check_accepted(self._highs.addRows(n_new, *bounds, *entries))
+        self._check_status(self._highs.addRows(n_new, *bounds, *entries))
         self._n_rows += n_new
         return first
 
@@ -126,17 +126,17 @@ class LinearProgram:
         n_changed = max(np.size(lower), np.size(upper))
         rows = np.arange(first, first + n_changed, dtype=np.int32)
         bounds = _spread(lower, n_changed), _spread(upper, n_changed)
-        self._check_accepted(self._highs.changeRowsBounds(n_changed, rows, *bounds))
+        self._check_status(self._highs.changeRowsBounds(n_changed, rows, *bounds))
 
     def change_bounds(self, lower: ArrayLike, upper: ArrayLike) -> None:
         """Set the bounds of all columns: (n,) each, or one number for all."""
         columns = np.arange(self._n_columns, dtype=np.int32)
         self._lower, self._upper = _spread(lower, self._n_columns), _spread(upper, self._n_columns)
-        self._check_accepted(self._highs.changeColsBounds(self._n_columns, columns, self._lower, self._upper))
+        self._check_status(self._highs.changeColsBounds(self._n_columns, columns, self._lower, self._upper))
 
     def change_coefficient(self, row: int, column: int, value: float) -> None:
         """Set one entry of the matrix."""
-        self._check_accepted(self._highs.changeCoeff(row, column, value))
+        self._check_status(self._highs.changeCoeff(row, column, value))
 
     def solve(self) -> LinearAnswer:
         """Return the optimum, or a status without an answer.
@@ -172,7 +172,7 @@ class LinearProgram:
         self._highs.run()
         return str(self._highs.getModelStatus().name)
 
-    def _check_accepted(self, status: Any) -> None:
+    def _check_status(self, status: Any) -> None:
         if status.name == "kError":
             raise ValueError(f"HiGHS refuses a change of a linear program of {self._n_rows} x {self._n_columns}")
 

@@ -55,6 +55,16 @@ def largest_product(
     gap
         Bound of that distance, from the dual; larger than the given one if the method did not converge.
     """
+
+    def distance() -> float:
+        """Return an upper bound of the distance of the sum of logarithms at ``x`` from the optimum.
+
+        The sum is concave, so its gain is at most that of its gradient: a linear program, bounded above by any prices.
+        """
+        gradient = relative * (count / (relative * x).sum(axis=1))[:, None]
+        gain = np.maximum(0.0, (gradient - taken[:, None] * node_price).max(axis=1))
+        return float(n_nodes @ node_price + gain.sum() - count.sum())
+
     m, n = relative.shape
     taken, total = count * gang, n_nodes.sum()
     # inside: a tenth of the time and of the nodes is spare
@@ -69,7 +79,7 @@ def largest_product(
     right[:, of_shares, of_shares] = taken[:, None]
     found = np.inf
     for _ in range(MOST_STEPS):
-        found = _distance(relative, count, taken, n_nodes, x, node_price)
+        found = distance()
         if found <= gap:
             break
         products = (x * x_price).sum() + time_left @ time_price + nodes_left @ node_price
@@ -93,37 +103,16 @@ def largest_product(
         dx, d_worth, d_time_price = change[:, :n], change[:, n], change[:, n + 1]
         dx_price = (barrier - x_price * dx) / x - x_price
         d_time, d_nodes = -dx.sum(axis=1), -(taken @ dx)
-        step = min(
-            _inside(x, dx),
-            _inside(x_price, dx_price),
-            _inside(worth, d_worth),
-            _inside(time_left, d_time),
-            _inside(time_price, d_time_price),
-            _inside(nodes_left, d_nodes),
-            _inside(node_price, d_node_price),
+        moves = (
+            (x, dx), (x_price, dx_price), (worth, d_worth), (time_left, d_time), (time_price, d_time_price),
+            (nodes_left, d_nodes), (node_price, d_node_price),
+        )  # fmt: skip
+        step = min(_inside(value, change) for value, change in moves)
+        x, x_price, worth, time_left, time_price, nodes_left, node_price = (
+            value + step * change for value, change in moves
         )
-        x, x_price = x + step * dx, x_price + step * dx_price
-        time_left, time_price = time_left + step * d_time, time_price + step * d_time_price
-        nodes_left, node_price = nodes_left + step * d_nodes, node_price + step * d_node_price
-        speed, worth = (relative * x).sum(axis=1), worth + step * d_worth
+        speed = (relative * x).sum(axis=1)
     return x, found
-
-
-def _distance(
-    relative: NDArray[np.float64],
-    count: NDArray[np.float64],
-    taken: NDArray[np.float64],
-    n_nodes: NDArray[np.float64],
-    x: NDArray[np.float64],
-    node_price: NDArray[np.float64],
-) -> float:
-    """Return an upper bound of the distance of the sum of logarithms at ``x`` from the optimum.
-
-    The sum is concave, so its gain is at most that of its gradient: a linear program, bounded above by any prices.
-    """
-    gradient = relative * (count / (relative * x).sum(axis=1))[:, None]
-    gain = np.maximum(0.0, (gradient - taken[:, None] * node_price).max(axis=1))
-    return float(n_nodes @ node_price + gain.sum() - count.sum())
 
 
 def _inside(value: NDArray[np.float64], change: NDArray[np.float64]) -> float:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem, TimeShares
 
@@ -93,10 +94,7 @@ class VariantPolicy(SharePolicy):
     """
 
     def __init__(self, variant: Variant) -> None:
-        if variant not in get_args(Variant):
-            raise InputError(
-                "unknown variant of a policy", value=variant, expected=f"one of {', '.join(get_args(Variant))}"
-            )
+        checks.one_of("variant", variant, get_args(Variant))
         self.uses_pairs = variant == "packed"
         self.shuffles_types = variant == "agnostic"
 

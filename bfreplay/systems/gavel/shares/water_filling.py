@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
@@ -43,10 +44,8 @@ class Entity:
     inner: Literal["fairness", "fifo"] = "fairness"
 
     def __post_init__(self) -> None:
-        if not 0 < self.weight < np.inf:
-            raise InputError("the weight of an entity is not positive", value=self.weight, expected="a number > 0")
-        if self.inner not in INNER:
-            raise InputError("unknown policy inside an entity", value=self.inner, expected=f"one of {', '.join(INNER)}")
+        checks.number("weight", self.weight, above=0)
+        checks.one_of("inner", self.inner, INNER)
 
 
 class Hierarchy:
@@ -156,12 +155,28 @@ def highest_levels(
     level : (m,) float64
         Level of each job.
     """
+
+    def foresee(
+        level: NDArray[np.float64], frozen: NDArray[np.bool_], n_most: int
+    ) -> tuple[int, NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the number of coming freezings at caps, up to ``n_most``, and levels and frozen jobs after them."""
+        n = 0
+        while n < n_most and not frozen.all():
+            speed = growth(frozen) / gang
+            grows = speed > 0
+            needed = (cap[grows] - level[grows]) / speed[grows]
+            # never beyond a cap, and never back where rounding put a level above it
+            step = max(0.0, float(needed.min()))
+            level = level + step * np.where(grows, speed, 0.0)
+            frozen = frozen | (grows & (cap - level <= AT_ITS_CAP * cap))
+            n += 1
+        return n, level, frozen
+
     program = LevelProgram(feasible, height)
     level, frozen = np.zeros(cap.shape), cap <= 0
     n_tried, n_possible = 1, LOOK_AHEAD
     while not frozen.all():
-        foreseen = _foresee(level, frozen, cap, growth, gang, n_tried)
-        n_tried, (target, frozen_there) = len(foreseen), foreseen[-1]
+        n_tried, target, frozen_there = foresee(level, frozen, n_tried)
         part, stuck = program.rise(level, target)
         if part == 1:
             level, frozen = target, frozen_there
@@ -175,28 +190,6 @@ def highest_levels(
             level = level + part * (target - level)
             n_possible = LOOK_AHEAD
     return program.x, level
-
-
-def _foresee(
-    level: NDArray[np.float64],
-    frozen: NDArray[np.bool_],
-    cap: NDArray[np.float64],
-    growth: Growth,
-    gang: NDArray[np.int64],
-    n_most: int,
-) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-    """Return levels and frozen jobs after each of the next ``n_most`` freezings, if jobs freeze only at their caps."""
-    foreseen: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
-    while len(foreseen) < n_most and not frozen.all():
-        speed = growth(frozen) / gang
-        grows = speed > 0
-        needed = (cap[grows] - level[grows]) / speed[grows]
-        # never beyond a cap, and never back where rounding put a level above it
-        step = max(0.0, float(needed.min()))
-        level = level + step * np.where(grows, speed, 0.0)
-        frozen = frozen | (grows & (cap - level <= AT_ITS_CAP * cap))
-        foreseen.append((level, frozen))
-    return foreseen
 
 
 class WaterFilling(VariantPolicy):

@@ -45,7 +45,6 @@ class Floor:
 
 
 def counts_model(
-    problem: PlanProblem,
     values: RoundValues,
     level: Level,
     least: NDArray[np.int64],
@@ -62,7 +61,7 @@ def counts_model(
 
     Parameters
     ----------
-    problem, values, level, least
+    values, level, least
         Problem and objective.
     floor
         A more important level to keep.
@@ -72,33 +71,84 @@ def counts_model(
     start : (N, F) bool
         A feasible plan to start from, with ``per_round``.
     """
-    n_jobs, n_rounds = problem.n_jobs, problem.n_rounds
-    job = np.arange(n_jobs)
-    most = np.where(problem.gang <= problem.n_gpus, np.maximum(values.most_useful(), least), least)
-    owner, length, gain = _segments(values, least, most)
-    scale = n_jobs * n_rounds
-    columns, rows = Columns(), Rows()
-    rounds = columns.add(
-        "rounds", owner, np.arange(owner.shape[0]), objective=level.weight[owner] * gain / scale, upper=length
-    )
-    if per_round:
-        pair = np.indices((n_jobs, n_rounds))
-        runs = columns.add("runs", pair[0].ravel(), pair[1].ravel()).reshape(n_jobs, n_rounds)
-        first = rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
-        rows.put(first + np.arange(n_rounds), runs, problem.gang[:, None])
-        first = rows.add("counted", n_jobs, least, least)
-        rows.put(first + job[:, None], runs, 1.0)
-        rows.put(first + owner, rounds, -1.0)
-    else:
-        free = n_rounds * problem.n_gpus - int(problem.gang @ least)
-        first = rows.add("gpus", 1, -np.inf, float(free))
-        rows.put(first, rounds, problem.gang[owner])
+    counts = _Counts(values, level, least)
+    counts.limit_gpus(per_round=per_round)
     if level.k > 0:
-        _add_savings(columns, rows, rounds, owner, problem, values, level.k, least, most)
+        counts.add_savings()
     if floor is not None:
-        _keep(rows, rounds, owner, gain, floor, values, least, scale)
-    begins_at = None if start is None else _point(columns, owner, length, least, start, values)
-    return CountsModel(rows.model_of(columns, start=begins_at), owner, least)
+        counts.keep(floor)
+    begins_at = None if start is None else counts.point(start)
+    return CountsModel(counts.rows.model_of(counts.columns, start=begins_at), counts.owner, least)
+
+
+class _Counts:
+    """Model of ``counts_model`` in the making; its first columns are rounds of equal gain, by job, then round."""
+
+    def __init__(self, values: RoundValues, level: Level, least: NDArray[np.int64]) -> None:
+        self._values, self._level, self._least = values, level, least
+        self._problem = problem = values.problem
+        self._job = np.arange(problem.n_jobs)
+        self._most = np.where(problem.gang <= problem.n_gpus, np.maximum(values.most_useful(), least), least)
+        self.owner, self._length, self._gain = _segments(values, least, self._most)
+        self._scale = problem.n_jobs * problem.n_rounds
+        self.columns, self.rows = Columns(), Rows()
+        worth, number = level.weight[self.owner] * self._gain / self._scale, np.arange(self.owner.shape[0])
+        self._rounds = self.columns.add("rounds", self.owner, number, objective=worth, upper=self._length)
+
+    def limit_gpus(self, *, per_round: bool) -> None:
+        """Add the rows of GPUs: of each round, with a binary for each job and round; or of all together."""
+        problem, rows = self._problem, self.rows
+        if not per_round:
+            free = problem.n_rounds * problem.n_gpus - int(problem.gang @ self._least)
+            rows.put(rows.add("gpus", 1, -np.inf, float(free)), self._rounds, problem.gang[self.owner])
+            return
+        pair = np.indices((problem.n_jobs, problem.n_rounds))
+        runs = self.columns.add("runs", pair[0].ravel(), pair[1].ravel()).reshape(pair[0].shape)
+        first = rows.add("gpus", problem.n_rounds, -np.inf, float(problem.n_gpus))
+        rows.put(first + np.arange(problem.n_rounds), runs, problem.gang[:, None])
+        first = rows.add("counted", problem.n_jobs, self._least, self._least)
+        rows.put(first + self._job[:, None], runs, 1.0)
+        rows.put(first + self.owner, self._rounds, -1.0)
+
+    def add_savings(self) -> None:
+        """Add the column of rounds saved of the longest remaining time, and a row for each job that may limit it."""
+        remaining_s, round_s = self._values.remaining_s, self._problem.round_s
+        longest_s, unavoidable_s = self._values.longest_s(self._least), self._values.longest_s(self._most)
+        holds_back = np.flatnonzero(remaining_s[self._job, self._least] > unavoidable_s)
+        if not holds_back.size:
+            return
+        saved = self.columns.add(
+            "saved", np.zeros(1, dtype=np.int64), objective=self._level.k * round_s,
+            upper=(longest_s - unavoidable_s) / round_s, integer=False,
+        )  # fmt: skip
+        slack = (self._problem.remaining_s[holds_back] - longest_s) / round_s - self._least[holds_back]
+        first = self.rows.add("saved", holds_back.size, slack, np.inf, holds_back)
+        row_of = np.full(self._problem.n_jobs, -1)
+        row_of[holds_back] = first + np.arange(holds_back.size)
+        self.rows.put(row_of[holds_back], np.broadcast_to(saved, holds_back.shape), -1.0)
+        has_row = row_of[self.owner] >= 0
+        self.rows.put(row_of[self.owner[has_row]], self._rounds[has_row], 1.0)
+
+    def keep(self, floor: Floor) -> None:
+        """Add the row that keeps ``floor``, whose level has no k."""
+        weight, utility = floor.level.weight, self._values.utility
+        factor = weight[self.owner] * self._gain
+        wanted = floor.value * self._scale - float(weight @ utility[self._job, self._least])
+        largest = float(factor.max(initial=0.0)) or 1.0
+        self.rows.put(self.rows.add("kept", 1, wanted / largest - SLACK, np.inf), self._rounds, factor / largest)
+
+    def point(self, plan: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the column values of a plan: segments filled in order, then jobs by round, then savings."""
+        counts, owner, n_segments = plan.sum(axis=1), self.owner, self.owner.shape[0]
+        before = np.cumsum(self._length) - self._length
+        room = (counts - self._least)[owner] - (before - before[np.searchsorted(owner, owner)])
+        x = np.zeros(len(self.columns.names))
+        x[:n_segments] = np.clip(room, 0.0, self._length)
+        x[n_segments : n_segments + plan.size] = plan.ravel()
+        if x.shape[0] > n_segments + plan.size:
+            saved_s = self._values.longest_s(self._least) - self._values.longest_s(counts)
+            x[-1] = min(float(self.columns.upper[-1][0]), saved_s / self._problem.round_s)
+        return x
 
 
 def order_model(
@@ -163,74 +213,3 @@ def _segments(
     length = np.bincount(segment)
     gain = np.bincount(segment, weights=step[owner, where]) / np.maximum(length, 1)
     return owner[bends[owner, where]], length.astype(np.float64), np.maximum(gain, 0.0)
-
-
-def _keep(
-    rows: Rows,
-    rounds: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    floor: Floor,
-    values: RoundValues,
-    least: NDArray[np.int64],
-    scale: int,
-) -> None:
-    """Add the row that keeps ``floor``, whose level has no k."""
-    factor = floor.level.weight[owner] * gain
-    wanted = floor.value * scale - float(floor.level.weight @ values.utility[np.arange(least.shape[0]), least])
-    largest = float(factor.max(initial=0.0)) or 1.0
-    first = rows.add("kept", 1, wanted / largest - SLACK, np.inf)
-    rows.put(first, rounds, factor / largest)
-
-
-def _add_savings(
-    columns: Columns,
-    rows: Rows,
-    rounds: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    problem: PlanProblem,
-    values: RoundValues,
-    k: float,
-    least: NDArray[np.int64],
-    most: NDArray[np.int64],
-) -> None:
-    """Add the column of rounds saved of the longest remaining time, and a row for each job that may limit it."""
-    job = np.arange(problem.n_jobs)
-    longest_s = float(values.remaining_s[job, least].max(initial=0.0))
-    unavoidable_s = float(values.remaining_s[job, most].max(initial=0.0))
-    holds_back = np.flatnonzero(values.remaining_s[job, least] > unavoidable_s)
-    if not holds_back.size:
-        return
-    round_s = problem.round_s
-    saved = columns.add(
-        "saved", np.zeros(1, dtype=np.int64), objective=k * round_s,
-        upper=(longest_s - unavoidable_s) / round_s, integer=False,
-    )  # fmt: skip
-    slack = (problem.remaining_s[holds_back] - longest_s) / round_s - least[holds_back]
-    first = rows.add("saved", holds_back.size, slack, np.inf, holds_back)
-    row_of = np.full(problem.n_jobs, -1)
-    row_of[holds_back] = first + np.arange(holds_back.size)
-    rows.put(row_of[holds_back], np.broadcast_to(saved, holds_back.shape), -1.0)
-    has_row = row_of[owner] >= 0
-    rows.put(row_of[owner[has_row]], rounds[has_row], 1.0)
-
-
-def _point(
-    columns: Columns,
-    owner: NDArray[np.int64],
-    length: NDArray[np.float64],
-    least: NDArray[np.int64],
-    plan: NDArray[np.bool_],
-    values: RoundValues,
-) -> NDArray[np.float64]:
-    """Return the column values of a plan: segments filled in order, then jobs by round, then savings."""
-    counts, job, n_segments = plan.sum(axis=1), np.arange(least.shape[0]), owner.shape[0]
-    before = np.cumsum(length) - length
-    x = np.zeros(len(columns.names))
-    x[:n_segments] = np.clip((counts - least)[owner] - (before - before[np.searchsorted(owner, owner)]), 0.0, length)
-    x[n_segments : n_segments + plan.size] = plan.ravel()
-    if x.shape[0] > n_segments + plan.size:
-        longest_s = values.remaining_s[job, least].max(), values.remaining_s[job, counts].max()
-        most = float(columns.upper[-1][0])
-        x[-1] = min(most, (longest_s[0] - longest_s[1]) / values.round_s)
-    return x

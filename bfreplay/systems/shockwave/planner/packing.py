@@ -26,12 +26,12 @@ def pack_rounds(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[
     return plan
 
 
-def refill(problem: PlanProblem, values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def refill(values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the plan with further rounds on free GPUs for jobs that still gain, largest gain per GPU first.
 
     Starting from an empty plan, this is the greedy answer.
     """
-    plan = plan.copy()
+    problem, plan = values.problem, plan.copy()
     counts, job = plan.sum(axis=1), np.arange(problem.n_jobs)
     free = problem.n_gpus - problem.gang @ plan
     density = level.weight[:, None] * np.diff(values.utility, axis=1, append=values.utility[:, -1:])

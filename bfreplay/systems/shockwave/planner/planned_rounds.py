@@ -42,33 +42,19 @@ class ShockwavePlanner:
     def __init__(self, options: PlannerOptions) -> None:
         self._options = options
         self._solver = PlanSolver(options)
-        self._clear()
+        self.forget()
 
-    def _clear(self) -> None:
+    def forget(self) -> None:
+        """Forget all jobs and the plan."""
         self._jobs: dict[int, JobPrediction] = {}
-        self._plan: Plan | None = None
-        self._planned_jobs: tuple[int, ...] = ()
+        self.plan: Plan | None = None
+        self.planned_jobs: tuple[int, ...] = ()
         self._planned_in = 0
         self._planned_gpus = 0
         self._is_stale = True
         self._counted: Counter[str] = Counter()
         self._largest_gap = 0.0
-        self._solve_s = 0.0
-
-    @property
-    def plan(self) -> Plan | None:
-        """Current plan, None before the first. Its jobs are positions in ``planned_jobs``."""
-        return self._plan
-
-    @property
-    def planned_jobs(self) -> tuple[int, ...]:
-        """Jobs of the plan, in the order of their admission."""
-        return self._planned_jobs
-
-    @property
-    def solve_s(self) -> float:
-        """Wall-clock seconds spent on solves so far. Not reproducible, so not in ``summary``."""
-        return self._solve_s
+        self.solve_s = 0.0
 
     def prediction(self, job: int) -> JobPrediction:
         """Return the prediction for a job that has been added."""
@@ -116,23 +102,19 @@ class ShockwavePlanner:
         position = round_index - self._planned_in
         if (
             self._is_stale
-            or self._plan is None
-            or not 0 <= position < len(self._plan.schedule)
+            or self.plan is None
+            or not 0 <= position < len(self.plan.schedule)
             or round_index % self._options.replan_every == 0
             or n_gpus != self._planned_gpus
         ):
             self._replan(round_index, now_s, n_gpus)
             position = 0
-        assert self._plan is not None
-        return [self._planned_jobs[job] for job in self._plan.schedule[position]]
+        assert self.plan is not None
+        return [self.planned_jobs[job] for job in self.plan.schedule[position]]
 
     def summary(self) -> dict[str, float]:
         """Return the counts of plans and solves: the same for the same rounds, unless a time limit ended a solve."""
         return {**{name: self._counted[name] for name in COUNTED}, "largest_gap": self._largest_gap}
-
-    def forget(self) -> None:
-        """Reset to no jobs, no plan, no counts."""
-        self._clear()
 
     def close(self) -> None:
         """End the back end's worker process, if any; a later plan starts it again."""
@@ -143,7 +125,7 @@ class ShockwavePlanner:
         options, jobs = self._options, list(self._jobs.values())
         for each in jobs:
             each.calibrate()
-        if tuple(self._jobs) != self._planned_jobs or n_gpus != self._planned_gpus:
+        if tuple(self._jobs) != self.planned_jobs or n_gpus != self._planned_gpus:
             for each in jobs:
                 each.add_target(round_index, min(1.0, n_gpus / len(jobs)))
         admitted_s = np.array([each.admitted_s for each in jobs])
@@ -170,12 +152,12 @@ class ShockwavePlanner:
 
     def _replan(self, round_index: int, now_s: float, n_gpus: int) -> None:
         problem = self.problem(round_index, now_s, n_gpus)
-        self._plan = self._solver.plan(problem)
-        self._planned_jobs, self._planned_gpus = tuple(self._jobs), n_gpus
+        self.plan = self._solver.plan(problem)
+        self.planned_jobs, self._planned_gpus = tuple(self._jobs), n_gpus
         self._planned_in, self._is_stale = round_index, False
         self._counted["plans"] += 1
-        self._counted["lexicographic"] += self._plan.n_levels > 1
-        for call in self._plan.calls:
+        self._counted["lexicographic"] += self.plan.n_levels > 1
+        for call in self.plan.calls:
             answered = call.status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
             self._counted["infeasible"] += call.status is SolverStatus.INFEASIBLE
             self._counted["without_answer"] += not answered and call.status is not SolverStatus.INFEASIBLE
@@ -184,4 +166,4 @@ class ShockwavePlanner:
             self._counted["greedy"] += call.greedy
             if math.isfinite(call.gap):
                 self._largest_gap = max(self._largest_gap, call.gap)
-            self._solve_s += call.seconds
+            self.solve_s += call.seconds

@@ -127,17 +127,17 @@ class RoundValues:
 
     Parameters
     ----------
+    problem
+        The problem.
     utility : (N, F + 1) float64
         Interpolated logarithm of the fraction of epochs that a job has then done: concave, not falling.
     remaining_s : (N, F + 1) float64
         Remaining time then: convex, not rising.
-    round_s
-        Length of a round.
     """
 
+    problem: PlanProblem
     utility: NDArray[np.float64]
     remaining_s: NDArray[np.float64]
-    round_s: float
 
     @classmethod
     def of(cls, problem: PlanProblem) -> RoundValues:
@@ -149,7 +149,7 @@ class RoundValues:
         knots = np.array(problem.log_knots)
         logs = np.concatenate(([LOG_OF_ZERO], np.log(knots[1:])))
         remaining_s = problem.remaining_s[:, None] - problem.mean_epoch_s[:, None] * epochs
-        return cls(np.interp(progress, knots, logs), np.maximum(0.0, remaining_s), problem.round_s)
+        return cls(problem, np.interp(progress, knots, logs), np.maximum(0.0, remaining_s))
 
     def at(self, level: Level, counts: NDArray[np.int64]) -> float:
         """Return the objective of ``level`` when each job gets ``counts (N,)`` rounds."""
@@ -171,11 +171,11 @@ class RoundValues:
         True with the published k for 64 and 256 GPUs, 10 and 1e5.
         """
         gain = float((level.weight[:, None] * np.diff(self.utility, axis=1)).max(initial=0.0)) / self._scale
-        return level.k * self.round_s > HIDING * gain
+        return level.k * self.problem.round_s > HIDING * gain
 
     @property
     def _scale(self) -> int:
-        return int(self.utility.shape[0]) * int(self.utility.shape[1] - 1)
+        return self.problem.n_jobs * self.problem.n_rounds
 
     def most_useful(self) -> NDArray[np.int64]:
         """Return the rounds beyond which a job gains nothing, (N,)."""
@@ -190,12 +190,13 @@ NEGLIGIBLE = 1e-11
 """Differences of utilities below this are rounding."""
 
 
-def least_rounds(problem: PlanProblem, values: RoundValues) -> NDArray[np.int64] | None:
+def least_rounds(values: RoundValues) -> NDArray[np.int64] | None:
     """Return the rounds that jobs need to finish within ``rhomax`` times their targets, (N,), or None.
 
     Each job alone: together they may need too many GPUs. Every job counts as running on after the window, as published:
     a job whose target falls into the window makes this impossible.
     """
+    problem = values.problem
     window_s = problem.n_rounds * problem.round_s
     allowed_s = problem.fair_share * (problem.rhomax * problem.target_s - problem.elapsed_s - window_s)
     met = values.remaining_s <= (allowed_s + TOLERANCE_S)[:, None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import SolverUnavailableError
-from bfreplay.milp.backends import BackendAnswer, SolveOptions, attempted, backend_of, why_not
-from bfreplay.milp.backends.backend import OR_TOOLS
-from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.milp.backends import BackendAnswer, SolveOptions
+from bfreplay.milp.isolation import ModelSolver
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
@@ -98,11 +96,29 @@ class _Solved:
     message: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Aim:
+    """Objectives to optimise in turn, and the least rounds of each job."""
+
+    values: RoundValues
+    levels: tuple[Level, ...]
+    least: NDArray[np.int64]
+
+    def gaps(self, counts: NDArray[np.int64], bounds: Sequence[float]) -> list[float]:
+        """Return the gap of each level, relative to the gain over ``least``."""
+        gaps = []
+        for level, bound in zip(self.levels, bounds, strict=False):
+            value = self.values.at(level, counts)
+            gain = value - self.values.at(level, self.least)
+            missing = max(0.0, bound - value)
+            gaps.append(missing / gain if gain > 0 else math.inf if missing > ROUNDING * abs(value) else 0.0)
+        return gaps
+
+
 class PlanSolver:
     """Solver of plans with a back end of ``bfreplay.milp``.
 
-    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process. The same
-    problem gives the same plan, unless a time limit ends a solve.
+    The same problem gives the same plan, unless a time limit ends a solve.
 
     Parameters
     ----------
@@ -116,21 +132,18 @@ class PlanSolver:
     """
 
     def __init__(self, options: PlannerOptions) -> None:
-        backend = backend_of(options.backend)
-        reason = why_not(backend)
-        if not reason and options.k > 0 and not backend.capabilities.continuous:
-            reason = "it supports no continuous columns, and the longest remaining time is one; use another, or k=0"
-        if reason:
-            raise SolverUnavailableError(f"Shockwave's planner cannot use {backend.name}: {reason}")
+        self._models = ModelSolver(options.backend, "Shockwave's planner")
+        if options.k > 0 and not self._models.backend.capabilities.continuous:
+            raise SolverUnavailableError(
+                f"Shockwave's planner cannot use {self._models.backend.name}: it supports no continuous columns, and "
+                "the longest remaining time is one; use another, or k=0"
+            )
         self._options = options
         self._limits = SolveOptions(options.time_limit_s, options.relative_gap, threads=1, seed=0)
-        self._backend = backend
-        self._worker: IsolatedBackend | None = None
 
     def close(self) -> None:
         """End the worker process, if any."""
-        if self._worker is not None:
-            self._worker.close()
+        self._models.close()
 
     def plan(self, problem: PlanProblem) -> Plan:
         """Plan the window.
@@ -141,48 +154,41 @@ class PlanSolver:
         """
         values = RoundValues.of(problem)
         levels: tuple[Level, ...] = (Level(np.ones(problem.n_jobs), problem.k),)
-        least = least_rounds(problem, values)
+        least = least_rounds(values)
         if least is None:
             runs, calls = None, [CallReport("fairness", SolverStatus.INFEASIBLE)]
         else:
-            runs, report = self._best(problem, values, levels, least, "fairness")
+            runs, report = self._best(_Aim(values, levels, least), "fairness")
             calls = [report]
         if runs is None:
             levels = problem.levels(published=self._options.published_weights)
-            runs, report = self._best(problem, values, levels, np.zeros_like(problem.gang), "priority")
+            runs, report = self._best(_Aim(values, levels, np.zeros_like(problem.gang)), "priority")
             calls.append(report)
         if runs is None:
             nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
-            runs = refill(problem, values, levels[-1], nothing)
+            runs = refill(values, levels[-1], nothing)
         runs, report = self._order_rounds(problem, levels, runs)
         schedule = backfill(runs, problem.gang, problem.remaining_s, problem.n_gpus)
         return Plan(runs, schedule, (*calls, report), len(levels))
 
-    def _best(
-        self,
-        problem: PlanProblem,
-        values: RoundValues,
-        levels: tuple[Level, ...],
-        least: NDArray[np.int64],
-        name: CallName,
-    ) -> tuple[NDArray[np.bool_] | None, CallReport]:
+    def _best(self, aim: _Aim, name: CallName) -> tuple[NDArray[np.bool_] | None, CallReport]:
         """Optimise the levels: over counts, then over rounds where the counts cannot be packed within the gap."""
         started = time.perf_counter()
-        main = len(levels) - 1
-        if values.drown_in(levels[main]):
-            levels = (*levels, Level(levels[main].weight, 0.0))
-        solved = self._solve_levels(problem, values, levels, least, None)
+        main = len(aim.levels) - 1
+        if aim.values.drown_in(aim.levels[main]):
+            aim = replace(aim, levels=(*aim.levels, Level(aim.levels[main].weight, 0.0)))
+        solved = self._solve_levels(aim, None)
         if solved.counts is None:
             seconds = time.perf_counter() - started
             greedy = name == "priority"
             return None, CallReport(name, solved.status, greedy=greedy, seconds=seconds, message=solved.message)
-        runs = self._pack_counts(problem, values, levels, least, solved)
+        runs = self._pack_counts(aim, solved)
         status, bounds = solved.status, solved.bounds
-        lacks_rounds = bool((runs.sum(axis=1) < least).any())
-        gap = max(_gaps(values, levels, least, runs.sum(axis=1), bounds))
+        lacks_rounds = bool((runs.sum(axis=1) < aim.least).any())
+        gap = max(aim.gaps(runs.sum(axis=1), bounds))
         per_round = lacks_rounds or gap > max(self._options.relative_gap, ROUNDING)
         if per_round:
-            exact = self._solve_levels(problem, values, levels, least, runs)
+            exact = self._solve_levels(aim, runs)
             if exact.runs is not None:
                 runs, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
             elif lacks_rounds:
@@ -192,48 +198,36 @@ class PlanSolver:
             else:
                 status = SolverStatus.FEASIBLE
         counts = runs.sum(axis=1)
-        gap = max(_gaps(values, levels, least, counts, bounds))
-        objective, seconds = values.at(levels[main], counts), time.perf_counter() - started
+        gap = max(aim.gaps(counts, bounds))
+        objective, seconds = aim.values.at(aim.levels[main], counts), time.perf_counter() - started
         return runs, CallReport(name, status, objective, bounds[main], gap, per_round, seconds=seconds)
 
-    def _pack_counts(
-        self,
-        problem: PlanProblem,
-        values: RoundValues,
-        levels: tuple[Level, ...],
-        least: NDArray[np.int64],
-        solved: _Solved,
-    ) -> NDArray[np.bool_]:
+    def _pack_counts(self, aim: _Aim, solved: _Solved) -> NDArray[np.bool_]:
         """Pack counts by the rules of packing, and give spare rounds to jobs that gain."""
         assert solved.counts is not None
+        problem, levels = aim.values.problem, aim.levels
         nobody = np.zeros(problem.n_jobs, dtype=np.bool_)
         packings = []
-        for first in (nobody, levels[0].weight > 0 if len(levels) > 1 else least > 0):
-            runs = refill(problem, values, levels[-1], pack_rounds(problem, solved.counts, first))
+        for first in (nobody, levels[0].weight > 0 if len(levels) > 1 else aim.least > 0):
+            runs = refill(aim.values, levels[-1], pack_rounds(problem, solved.counts, first))
             counts = runs.sum(axis=1)
-            lacking = int(np.maximum(least - counts, 0).sum())
-            packings.append((lacking, max(_gaps(values, levels, least, counts, solved.bounds)), runs))
+            lacking = int(np.maximum(aim.least - counts, 0).sum())
+            packings.append((lacking, max(aim.gaps(counts, solved.bounds)), runs))
             if (counts >= solved.counts).all():
                 break
         return min(packings, key=lambda each: each[:2])[2]
 
-    def _solve_levels(
-        self,
-        problem: PlanProblem,
-        values: RoundValues,
-        levels: tuple[Level, ...],
-        least: NDArray[np.int64],
-        start: NDArray[np.bool_] | None,
-    ) -> _Solved:
+    def _solve_levels(self, aim: _Aim, start: NDArray[np.bool_] | None) -> _Solved:
         """Solve level after level, each keeping the values before it; over rounds where ``start`` is given."""
         per_round = start is not None
+        values, levels, least = aim.values, aim.levels, aim.least
         solved = _Solved(SolverStatus.OPTIMAL)
         floor: Floor | None = None
         for level in levels:
             begin = start if start is not None and (start.sum(axis=1) >= least).all() else None
-            posed = counts_model(problem, values, level, least, floor, per_round=per_round, start=begin)
+            posed = counts_model(values, level, least, floor, per_round=per_round, start=begin)
             answer = self._answer(posed.model)
-            found = _counts(problem, posed, answer, per_round=per_round)
+            found = _counts(values.problem, posed, answer, per_round=per_round)
             if found is None and solved.counts is None:
                 claimed = answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
                 status = SolverStatus.ERROR if claimed else answer.solver_status
@@ -275,22 +269,7 @@ class PlanSolver:
         return runs, CallReport("order", status, cost, bound, gap, seconds=seconds)
 
     def _answer(self, model: LinearModel) -> BackendAnswer:
-        """Solve with the back end; an answer without finite numbers counts as none."""
-        if not self._backend.capabilities.warm_start:
-            model = replace(model, start=None)
-        if self._worker is None and (self._backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
-            self._worker = IsolatedBackend(self._options.backend)
-        if self._worker is not None:
-            isolated = self._worker.solve(model, self._limits)
-            answer, message = isolated.answer, isolated.message
-        else:
-            kind, content = attempted(self._backend, model, self._limits)
-            answer, message = (content, "") if kind == "answer" else (None, str(content))
-        if answer is None:
-            return BackendAnswer(SolverStatus.ERROR, message=message)
-        x, has_answer = answer.x, answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
-        usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
-        return answer if usable else replace(answer, x=None)
+        return self._models.solve(model, self._limits)
 
 
 ROUNDING = 1e-9
@@ -317,23 +296,6 @@ def _counts(problem: PlanProblem, posed: CountsModel, answer: BackendAnswer, *, 
     if (runs.sum(axis=1) != counts).any() or (problem.gang @ runs > problem.n_gpus).any():
         return None
     return counts, runs
-
-
-def _gaps(
-    values: RoundValues,
-    levels: Sequence[Level],
-    least: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    bounds: Sequence[float],
-) -> list[float]:
-    """Return the gap of each level, relative to the gain over ``least``."""
-    gaps = []
-    for level, bound in zip(levels, bounds, strict=False):
-        value = values.at(level, counts)
-        gain = value - values.at(level, least)
-        missing = max(0.0, bound - value)
-        gaps.append(missing / gain if gain > 0 else math.inf if missing > ROUNDING * abs(value) else 0.0)
-    return gaps
 
 
 def _lateness(weight: NDArray[np.float64], runs: NDArray[np.bool_]) -> float:

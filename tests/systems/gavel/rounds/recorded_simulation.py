@@ -14,19 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.experiments.parity.recorded.gavel_simulations import SCENARIOS as SCENARIOS
+from bfreplay.experiments.parity.recorded.gavel import SCENARIOS as SCENARIOS
 from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.next_round import next_round
-from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset, reset_is_due
-from bfreplay.systems.gavel.rounds.state import (
-    NOBODY,
-    Assignment,
-    RoundRules,
-    RoundState,
-    add_jobs,
-    first_state,
-    remove_jobs,
-)
+from bfreplay.systems.gavel.rounds.received_time import credit, reset, reset_is_due
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState, first_state
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
 
 FASTEST_FIRST = ("v100", "p100", "k80")
@@ -165,11 +157,11 @@ def simulate(case: Scenario, rules: RoundRules, packs: bool, answer: Any) -> Out
             out.jct_s.update({int(job): None for job in dropped})
             gone = np.array([job for job in state.jobs.number if int(job) in out.jct_s], np.int64)
             if gone.size:
-                remove_jobs(state, gone)
+                state.remove_jobs(gone)
         elif n_arrived < n_jobs:
             clock = float(case.arrival_s[n_arrived])
         elif rules.quirks.reset_at_zero_means_never:
-            forget_last_reset(state)
+            state.last_reset_s = None
         arrived = np.arange(n_arrived, n_jobs)[case.arrival_s[n_arrived:] <= clock]
         if arrived.size:
             n_arrived = int(arrived[-1]) + 1
@@ -195,4 +187,4 @@ def _add(state: RoundState, rules: RoundRules, case: Scenario, arrived: NDArray[
     pairs = [(a, b) for b in arrived for a in there if a < b and case.gang[a] == case.gang[b]] if packs else []
     pair = np.array(pairs, np.int64).reshape(-1, 2)
     pair_rate = case.pair_rate[pair[:, 0], pair[:, 1]]
-    add_jobs(state, rules, arrived, case.gang[arrived], case.rate[arrived], pair, pair_rate)
+    state.add_jobs(rules, arrived, case.gang[arrived], case.rate[arrived], pair, pair_rate)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bfreplay.systems.gavel.rounds.next_round import next_round
 from bfreplay.systems.gavel.rounds.received_time import reset
-from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState, add_jobs, first_state
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState, first_state
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
 
 PLENTY = 1e9
@@ -30,8 +30,7 @@ def with_jobs(
     """State of jobs 0, 1, ... that have just arrived."""
     n = len(rate[0])
     state = first_state(n, how)
-    add_jobs(
-        state,
+    state.add_jobs(
         how,
         np.arange(len(gang)),
         np.array(gang),

@@ -4,7 +4,6 @@ import numpy as np
 
 from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.received_time import FAILURES_ALLOWED, credit
-from bfreplay.systems.gavel.rounds.state import remove_jobs
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, with_jobs
 
 
@@ -47,7 +46,7 @@ def test_time_of_a_job_that_is_gone_still_counts_in_the_total():
     state = with_jobs(how, [1, 1], [[1.0]] * 2)
     give(state, how, 0.0, [[0.5], [0.5]])
     run_round(state, how, 0.0, [0, 0])
-    remove_jobs(state, np.array([0]))
+    state.remove_jobs(np.array([0]))
     credit(state)
     assert state.entries.time_s[:, 0].tolist() == [150.0]
     assert state.total_s.tolist() == [300.0]

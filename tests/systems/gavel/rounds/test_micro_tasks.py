@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.rounds.state import remove_jobs, set_rates
 from tests.systems.gavel.rounds.small_rounds import PLENTY, give, rules, run_round, who, with_jobs
 
 
@@ -87,7 +86,7 @@ def test_a_job_that_ended_is_no_opportunity_and_one_that_gets_nothing_is():
     state = with_jobs(how, [1, 1], [[1.0]] * 2)
     give(state, how, 0.0, [[0.9], [0.8]])
     run_round(state, how, 0.0, [0, 0])
-    remove_jobs(state, np.array([0]))
+    state.remove_jobs(np.array([0]))
     run_round(state, how, 100.0, [0, 0], gone=[0, 1])
     assert (state.extensions, state.opportunities) == (0, 1)
 
@@ -97,7 +96,7 @@ def test_a_pair_that_lost_a_member_is_still_an_opportunity():
     state = with_jobs(how, [1, 1], [[1.0]] * 2, [(0, 1)], [[[1.0, 1.0]]])
     give(state, how, 0.0, [[0.0], [0.0]], [(0, 1)], [[1.0]])
     run_round(state, how, 0.0, [0])
-    remove_jobs(state, np.array([0]))
+    state.remove_jobs(np.array([0]))
     assert who(run_round(state, how, 100.0, [0])) == [("1", 0, [0])]
     # the entry is another one, so its lease is not extended; the job itself goes on where it was
     assert (state.extensions, state.opportunities) == (0, 1)
@@ -116,8 +115,8 @@ def test_a_job_whose_rate_changes_runs_at_the_new_one_and_not_where_it_has_none(
     how = rules()
     state = with_jobs(how, [1, 1], [[0.0], [2.0]])
     give(state, how, 0.0, [[1.0], [1.0]])
-    assert not set_rates(state, np.array([[0.0], [2.0]]))
-    assert set_rates(state, np.array([[3.0], [0.0]]))
+    assert not state.set_rates(np.array([[0.0], [2.0]]))
+    assert state.set_rates(np.array([[3.0], [0.0]]))
     task = run_round(state, how, 0.0, [0, 0])
     assert task.member[:, 0].tolist() == [0]
     assert task.steps[0, 0] == 300.0

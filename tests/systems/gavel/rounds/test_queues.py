@@ -5,7 +5,6 @@ import pytest
 
 from bfreplay.systems.gavel.rounds.queues import NEVER_RAN, priorities
 from bfreplay.systems.gavel.rounds.received_time import credit
-from bfreplay.systems.gavel.rounds.state import add_jobs
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs
 
 
@@ -142,8 +141,7 @@ def test_a_pair_needs_both_its_members_and_both_their_rates():
 def test_ties_of_pairs_go_to_the_entry_that_came_first():
     how = rules()
     state = with_jobs(how, [1, 1], [[1.0]] * 2, [(0, 1)], [[[1.0, 1.0]]])
-    add_jobs(
-        state,
+    state.add_jobs(
         how,
         np.array([2]),
         np.array([1]),

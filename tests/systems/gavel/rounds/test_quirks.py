@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from bfreplay.systems.gavel.quirks import Quirks
-from bfreplay.systems.gavel.rounds.state import add_jobs
 from tests.systems.gavel.rounds.recorded_simulation import Outcome, Scenario, rules_of, scenario, shares_of, simulate
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs
 
@@ -76,7 +75,7 @@ def test_a_job_without_shares_runs_on_nodes_that_would_stay_empty():
         how = replace(how, quirks=Quirks(shareless_jobs_take_nodes=quirk))
         state = with_jobs(how, [1], [[1.0]])
         give(state, how, 0.0, [[1.0]])
-        add_jobs(state, how, np.array([1]), np.array([1]), np.ones((1, 1)))
+        state.add_jobs(how, np.array([1]), np.array([1]), np.ones((1, 1)))
         assert who(run_round(state, how, 100.0, [0, 0])) == expected
 
 
@@ -87,5 +86,5 @@ def test_as_published_it_keeps_the_nodes_from_those_behind_it():
         state = with_jobs(how, [1], [[1.0]])
         give(state, how, 0.0, [[0.0]])
         state.entries.deficit_s[0, 0] = -10.0
-        add_jobs(state, how, np.array([1]), np.array([1]), np.ones((1, 1)))
+        state.add_jobs(how, np.array([1]), np.array([1]), np.ones((1, 1)))
         assert [job for job, _, _ in who(run_round(state, how, 100.0, [0]))] == ([expected] if expected else [])

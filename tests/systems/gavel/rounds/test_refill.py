@@ -5,7 +5,7 @@ import pytest
 
 from bfreplay.systems.gavel.rounds.next_round import refill
 from bfreplay.systems.gavel.rounds.received_time import credit
-from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState, add_jobs
+from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState
 from tests.systems.gavel.rounds.small_rounds import PLENTY, available, give, rules, run_round, who, with_jobs
 
 
@@ -85,7 +85,7 @@ def test_a_job_that_arrived_in_mid_round_takes_a_node_that_would_stay_empty():
     state = with_jobs(how, [1], [[1.0]])
     give(state, how, 0.0, [[1.0]])
     run_round(state, how, 0.0, [0, 0])
-    add_jobs(state, how, np.array([1]), np.array([1]), np.array([[3.0]]))
+    state.add_jobs(how, np.array([1]), np.array([1]), np.array([[3.0]]))
     now = refill_round(state, how, 90.0, 2, gone=[], kept=[True])
     assert who(now) == [("0", 0, [0]), ("1", 0, [1])]
     assert now.steps[1, 0] == 30.0

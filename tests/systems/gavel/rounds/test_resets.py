@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from bfreplay.systems.gavel.quirks import Quirks
-from bfreplay.systems.gavel.rounds.received_time import credit, forget_last_reset, reset_is_due
-from bfreplay.systems.gavel.rounds.state import add_jobs, note_change, remove_jobs
+from bfreplay.systems.gavel.rounds.received_time import credit, reset_is_due
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, with_jobs
 
 
 def arrive(state, how, job):
-    add_jobs(state, how, np.array([job]), np.array([1]), np.ones((1, state.n_types)))
+    state.add_jobs(how, np.array([job]), np.array([1]), np.ones((1, state.n_types)))
 
 
 def test_every_arrival_and_completion_makes_a_recomputation_due_unless_told_otherwise():
@@ -22,7 +21,7 @@ def test_every_arrival_and_completion_makes_a_recomputation_due_unless_told_othe
     arrive(state, how, 2)
     assert reset_is_due(state, how, 100.0)
     give(state, how, 100.0, [[1.0], [1.0], [1.0]])
-    remove_jobs(state, np.array([0]))
+    state.remove_jobs(np.array([0]))
     assert reset_is_due(state, how, 100.0)
 
 
@@ -30,7 +29,7 @@ def test_nodes_that_come_or_go_make_it_due_when_the_caller_says_so():
     how = rules()
     state = with_jobs(how, [1], [[1.0]])
     give(state, how, 0.0, [[1.0]])
-    note_change(state)
+    state.changed = True
     assert reset_is_due(state, how, 100.0)
 
 
@@ -48,7 +47,7 @@ def test_a_job_does_not_wait_for_shares_when_no_other_has_any():
     state = with_jobs(how, [1], [[1.0]])
     give(state, how, 0.0, [[1.0]])
     arrive(state, how, 1)
-    remove_jobs(state, np.array([0]))
+    state.remove_jobs(np.array([0]))
     assert reset_is_due(state, how, 100.0)
 
 
@@ -59,9 +58,9 @@ def test_as_published_a_recomputation_at_time_0_is_none_and_a_job_waits_though_n
     arrive(state, how, 1)
     assert reset_is_due(state, how, 100.0)
     give(state, how, 100.0, [[1.0], [0.0]])
-    remove_jobs(state, np.array([0]))
+    state.remove_jobs(np.array([0]))
     assert not reset_is_due(state, how, 2019.0)
-    forget_last_reset(state)
+    state.last_reset_s = None
     assert reset_is_due(state, how, 2019.0)
 
 
@@ -94,7 +93,7 @@ def test_deficits_add_up_over_recomputations():
 def test_a_recomputation_without_jobs_is_one():
     how = rules(least_reset_s=1920.0)
     state = with_jobs(how, [1], [[1.0]])
-    remove_jobs(state, np.array([0]))
+    state.remove_jobs(np.array([0]))
     give(state, how, 500.0, [])
     assert state.last_reset_s == 500.0
     assert not state.changed
@@ -104,7 +103,7 @@ def test_shares_of_pairs_go_to_the_pairs_by_their_jobs():
     how = rules()
     both = [[[1.0, 1.0]]] * 3
     state = with_jobs(how, [1] * 3, [[1.0]] * 3, [(0, 1), (0, 2), (1, 2)], both)
-    remove_jobs(state, np.array([0]))
+    state.remove_jobs(np.array([0]))
     arrive(state, how, 7)
     give(state, how, 0.0, [[0.1], [0.2], [0.3]], [(0, 1)], [[0.4]])
     # jobs 1 and 2, their pair, and job 7
@@ -130,6 +129,6 @@ def test_jobs_that_are_not_numbered_in_order_of_arrival_are_refused():
     with pytest.raises(ValueError, match="order of arrival"):
         arrive(state, how, 1)
     with pytest.raises(ValueError, match="no such jobs"):
-        remove_jobs(state, np.array([5]))
+        state.remove_jobs(np.array([5]))
     with pytest.raises(ValueError, match="a pair needs an earlier job"):
-        add_jobs(state, how, np.array([2]), np.array([1]), np.ones((1, 1)), np.array([[0, 1]]), np.ones((1, 1, 2)))
+        state.add_jobs(how, np.array([2]), np.array([1]), np.ones((1, 1)), np.array([[0, 1]]), np.ones((1, 1, 2)))

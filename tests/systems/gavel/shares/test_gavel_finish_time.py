@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from bfreplay.experiments.parity.recorded.gavel_instances import instances_of
+from bfreplay.experiments.parity.recorded.gavel import instances_of
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.gavel.shares.rule_shares import isolated_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel_instances import instances, instances_of
+from bfreplay.experiments.parity.recorded.gavel import instances, instances_of
 from bfreplay.systems.gavel.shares.linear_policies import Makespan, MaxMinFairness, MaxSumThroughput
 from bfreplay.systems.gavel.shares.linear_program import METHODS
 from bfreplay.systems.gavel.shares.rule_shares import Isolated, Proportional, proportional_throughput
@@ -260,7 +260,7 @@ def test_throughput_by_cost_asks_for_prices():
 
 
 def test_a_variant_that_is_not_one_is_refused():
-    with pytest.raises(InputError, match="agnostic, perf, packed"):
+    with pytest.raises(InputError, match="'agnostic', 'perf', 'packed'"):
         MaxMinFairness("greedy")
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel_instances import instances_of, problem_of, shares_of
+from bfreplay.experiments.parity.recorded.gavel import instances_of, problem_of, shares_of
 from bfreplay.systems.gavel.shares.allox import AlloX, first_on_each_node
 from bfreplay.systems.gavel.shares.fifo import Fifo, FifoPacked, FifoPerf
 from bfreplay.systems.gavel.shares.gandiva import Gandiva
@@ -392,7 +392,7 @@ def test_only_the_oldest_jobs_are_looked_at_when_alpha_is_small() -> None:
     given_problem = problem([[1]] * 4, [1], steps=[40, 30, 20, 10])
     first = [types_of(AlloX(alpha=alpha).shares(given_problem), given_problem) for alpha in (0.01, 0.5, 1.0)]
     assert first == [{0: "a"}, {1: "a"}, {3: "a"}]
-    with pytest.raises(InputError, match="0 < alpha <= 1"):
+    with pytest.raises(InputError, match="alpha is out of range"):
         AlloX(alpha=0)
 
 

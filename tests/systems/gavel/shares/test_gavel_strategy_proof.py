@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from bfreplay.errors import BfreplayError
-from bfreplay.experiments.parity.recorded.gavel_instances import instances_of
+from bfreplay.experiments.parity.recorded.gavel import instances_of
 from bfreplay.systems.gavel.shares import strategy_proof
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from bfreplay.systems.gavel.shares.strategy_proof import StrategyProof, discounted_shares, largest_product

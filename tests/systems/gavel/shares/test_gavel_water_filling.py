@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel_instances import figure_11, instances, instances_of, levels
+from bfreplay.experiments.parity.recorded.gavel import figure_11, instances, instances_of, levels
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy, WaterFilling

@@ -167,7 +167,7 @@ def test_constraints_that_no_packing_meets_are_infeasible_though_others_gain() -
     wide, narrow = (2, 10, 0, 95.0, 950.0, 200 + 860 * 1.5), (1, 10, 0, 95.0, 950.0, 200 + 760 * 1.5)
     problem = problem_of([wide, narrow, (1, 1, 0, 95.0, 95.0, 1e6)], 2, 2, k=0.0)
     values = RoundValues.of(problem)
-    assert least_rounds(problem, values).tolist() == [1, 2, 0]
+    assert least_rounds(values).tolist() == [1, 2, 0]
     assert not any(is_in_time(problem, runs) for runs in all_runs(problem))
     call = PlanSolver(PlannerOptions(relative_gap=1.0)).plan(problem).calls[0]
     assert (call.status, call.per_round) == (SolverStatus.INFEASIBLE, True)
@@ -176,7 +176,7 @@ def test_constraints_that_no_packing_meets_are_infeasible_though_others_gain() -
 def test_the_longest_remaining_time_counts_beyond_what_constraints_demand() -> None:
     """The first job needs a round of two to be in time. With both the second one would be the longest, at 450 s."""
     problem = problem_of([(1, 5, 0, 100.0, 500.0, 1000.0), (1, 9, 3, 75.0, 450.0, 1e6)], 2, 1, k=1.0)
-    assert least_rounds(problem, RoundValues.of(problem)).tolist() == [1, 0]
+    assert least_rounds(RoundValues.of(problem)).tolist() == [1, 0]
     assert plan_of(problem).runs.sum(axis=1).tolist() == [1, 1]
 
 
@@ -193,9 +193,7 @@ def test_utilities_count_beside_a_k_that_drowns_them(seed: int) -> None:
     values, level = RoundValues.of(problem), Level(problem.weights, 0.0)
     assert not problem.is_urgent.any()
     least = np.array([10, *[0] * 60])
-    most = backend_of("highs").solve(
-        counts_model(problem, values, level, least, None, per_round=True).model, SolveOptions(60.0)
-    )
+    most = backend_of("highs").solve(counts_model(values, level, least, None, per_round=True).model, SolveOptions(60.0))
     counts = PlanSolver(PlannerOptions(relative_gap=1e-6)).plan(problem).runs.sum(axis=1)
     assert counts[0] == 10
     gained = values.at(level, counts) - values.at(level, least)
@@ -289,7 +287,7 @@ def test_urgent_jobs_keep_their_rounds_where_only_the_rest_fails(monkeypatch: py
 def test_a_plan_to_begin_from_meets_the_rows_of_the_model() -> None:
     values, least = RoundValues.of(LATE), np.array([1, 0, 0])
     runs = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]], dtype=bool)
-    posed = counts_model(LATE, values, Level(np.ones(3), 1.0), least, None, per_round=True, start=runs)
+    posed = counts_model(values, Level(np.ones(3), 1.0), least, None, per_round=True, start=runs)
     model = posed.model
     assert posed.counts(model.start).tolist() == [2, 3, 1]
     rows = np.bincount(model.entry_row, weights=model.entry_value * model.start[model.entry_column])
@@ -416,17 +414,15 @@ def test_plans_are_as_good_as_those_of_the_full_model(shared: Path, name: str) -
     for each in recorded_plans(shared, name)[0]:
         problem, values, is_met = each.problem, each.values, len(each.plan.calls) == 2
         level = Level(np.ones(problem.n_jobs), problem.k) if is_met else problem.levels(published=False)[-1]
-        least = least_rounds(problem, values) if is_met else np.zeros_like(problem.gang)
+        least = least_rounds(values) if is_met else np.zeros_like(problem.gang)
         floor = None
         if each.plan.n_levels > 1:  # what the plan gives urgent jobs is the most that they can have
             urgent = problem.levels(published=False)[0]
-            most = backend_of("highs").solve(
-                counts_model(problem, values, urgent, least, None, per_round=True).model, gap
-            )
+            most = backend_of("highs").solve(counts_model(values, urgent, least, None, per_round=True).model, gap)
             found = values.at(urgent, each.plan.runs.sum(axis=1))
             assert found >= values.at(urgent, least) + most.objective - 1e-6 * max(1.0, abs(found))
             floor = Floor(urgent, found)
-        full = counts_model(problem, values, level, least, floor, per_round=True)
+        full = counts_model(values, level, least, floor, per_round=True)
         answer = backend_of("highs").solve(full.model, gap)
         best = values.at(level, least) + answer.objective
         assert each.plan.calls[-2].objective >= best - 1e-3 * answer.objective - 1e-9, each.solve["round"]
