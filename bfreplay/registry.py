@@ -232,16 +232,18 @@ def _import_location(location: str, what: str, form: str, column: str | None = N
             column=column,
             value=location,
             expected=f"{form}, importable from here",
-            fix=_fix_of_import(module_name),
+            fix=_fix_of_import(module_name, error),
         ) from error
     return found
 
 
-def _fix_of_import(module_name: str) -> str:
+def _fix_of_import(module_name: str, error: BaseException) -> str:
     """Return how to make a module importable or, if it was imported, the classes and functions of its own."""
+    if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+        return "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
     module = sys.modules.get(module_name)
     if module is None:
-        return "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
+        return "correct this error, which the module raises when it is imported"
     own = [name for name, each in vars(module).items()
            if callable(each) and name[:1] != "_" and getattr(each, "__module__", "") == module_name]  # fmt: skip
     return f"choose one of its classes and functions: {', '.join(own)}" if own else "the module has no such name"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay import ModelBuilder
 from bfreplay.milp import BackendAnswer, Capabilities, LinearModel, SolveOptions, SolverStatus
-from bfreplay.milp.backends.arrays import refuse_sets, told_apart, trivial_answer, with_one_sided_rows
+from bfreplay.milp.backends.arrays import refuse_sets, resolve_unbounded, trivial_answer, with_one_sided_rows
 from bfreplay.milp.backends.backend import objective_scale
 
 STATUSES = {  # PuLP's words; whatever else it says is UNKNOWN, which is never believed
@@ -65,7 +65,7 @@ class MySolver:
         )  # fmt: skip
         status = STATUSES.get(pulp.LpSolution[posed.sol_status], SolverStatus.UNKNOWN)
         if status is SolverStatus.INFEASIBLE and model.objective.any():  # PuLP says so of unbounded ones too
-            status = told_apart(self.solve, model, options)
+            status = resolve_unbounded(self.solve, model, options)
         if status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
             return BackendAnswer(status)
         values = np.array([column.value() for column in x], dtype=np.float64)

@@ -243,7 +243,7 @@ def test_inputs_that_are_none_and_misspelt_names_say_what_is_meant():
     for call, message in (
         (lambda: replay_log("sample", {"a": 1}), "these are no jobs"),
         (lambda: replay_log("sample", 5), "these are no jobs"),
-        (lambda: replay_log("sample", "sample", t_fwd="soon"), r"t_fwd is neither[\s\S]*column: +t_fwd"),
+        (lambda: replay_log("sample", "sample", t_fwd="soon"), r"t_fwd is neither[\s\S]*option: +t_fwd"),
         (lambda: replay_log("sample", "sample", max_paralel=3), "replay_log has no option 'max_paralel'"),
         (lambda: replay_log(events, jobs, BFTrainerPolicy), r"give an object: BFTrainerPolicy\(\)"),
     ):

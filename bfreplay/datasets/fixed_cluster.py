@@ -75,7 +75,7 @@ class ClusterSpec:
             if not equals:
                 raise InputError(
                     "a node type has no number of nodes", column="node type", value=part.strip() or text,
-                    expected=_FORM, fix=f"write {name}=NUMBER" if name else "delete the comma",
+                    expected=_FORM, fix="write TYPE=NUMBER, such as v100=36" if name else "delete the comma",
                 )  # fmt: skip
             if not (count.isascii() and count.isdigit() and 1 <= int(count[:20]) <= _MOST_NODES):
                 raise InputError(

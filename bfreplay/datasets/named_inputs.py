@@ -46,6 +46,8 @@ def restrict(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:
 
 def window_us(window: tuple[str, str]) -> tuple[int, int]:
     """Return both ends in microseconds since the epoch; ``InputError`` unless both are times."""
+    if isinstance(window, str) or len(window) != 2:
+        raise InputError("the window is no pair of times", value=window, expected=f"two times, each {EXPECTED_TIME}")
     bounds = []
     for text in window:
         try:

@@ -12,6 +12,7 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import Decision, Placement, Policy, PolicyState, Round
 from bfreplay.policies.state import NodesSeen
 from bfreplay.registry import one_line
+from bfreplay.wording import count
 
 _MOST_S = 1e15
 """Of a restart: far longer than any log, and its samples are still numbers."""
@@ -77,8 +78,10 @@ def why_infeasible(decision: Decision, state: PolicyState) -> str:
 
 def _why_not_these_counts(decision: Decision, state: PolicyState) -> str:
     counts, before = np.asarray(decision.counts), state.current
-    if counts.shape != before.shape or not np.issubdtype(counts.dtype, np.integer):
-        return f"{counts.dtype} counts of shape {counts.shape} for {before.size} jobs, whole numbers are needed"
+    if counts.shape != before.shape:
+        return f"counts of shape {counts.shape}, expected one for each of {count(before.size, 'job')}, in their order"
+    if not np.issubdtype(counts.dtype, np.integer):
+        return f"{counts.dtype} counts, expected whole numbers (np.int64)"
     partner = None if decision.placement is None else decision.placement.partner
     if partner is not None and partner.shape != counts.shape:
         return f"partners of shape {partner.shape} for {counts.size} jobs"
@@ -144,7 +147,7 @@ def _why_not_these_nodes(counts: NDArray[np.int64], placement: Placement, state:
     own = [np.asarray(each) for j, each in enumerate(assigned) if partner is None or not 0 <= partner[j] < j]
     chosen = np.concatenate([np.zeros(0, np.int64), *own])
     if not np.issubdtype(chosen.dtype, np.integer):
-        return f"nodes as {chosen.dtype}, whole numbers are needed"
+        return f"nodes as {chosen.dtype}, expected whole numbers (np.int64)"
     is_idle = nodes.is_idle
     outside = (chosen < 0) | (chosen >= is_idle.size)
     if outside.any():

@@ -66,11 +66,11 @@ class ReadLog:
 
 
 def read_log(
-    paths: Sequence[Path | str],
+    paths: Path | str | Sequence[Path | str],
     reader: str = AUTO,
     options: ReadOptions | None = None,
     *,
-    inventory: Path | None = None,
+    inventory: Path | str | None = None,
     inventory_only: bool = False,
     outages: Sequence[Path | str] = (),
     progress: Progress | None = None,
@@ -80,7 +80,7 @@ def read_log(
     Parameters
     ----------
     paths
-        Files, folders (the files in them), tar and zip archives, plain or compressed, in any order.
+        One or several files, folders (the files in them), tar and zip archives, plain or compressed, in any order.
     reader
         ``"slurm"``, ``"pbs"``, ...; ``"auto"`` looks at the files; or ``package.module:Class`` of your own.
     options
@@ -99,6 +99,7 @@ def read_log(
     InputError
         A file cannot be used; the message says where and how to fix it.
     """
+    paths = [paths] if isinstance(paths, str | Path) else paths
     if not paths:
         raise InputError("no file to read", expected="at least one file")
     options = ReadOptions() if options is None else options
@@ -114,7 +115,7 @@ def read_log(
         raise InputError("--inventory-only needs the names of the nodes to keep", fix="give --inventory FILE")
     record = ScheduleRecord(node_names=options.node_names)
     if inventory is not None:
-        record.give_inventory(read_inventory(inventory), inventory_only)
+        record.give_inventory(read_inventory(Path(inventory)), inventory_only)
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
     with OpenedLog([Path(path) for path in paths], count) as opened, ExitStack() as stack:
@@ -142,18 +143,18 @@ def read_log(
         elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
             record.report.facts["--tz"] = "has no effect on this log, which has no local times"
         sources = opened.sources
-    beside = outage_paths + ([] if inventory is None else [inventory])
+    beside = outage_paths + ([] if inventory is None else [Path(inventory)])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
     return ReadLog(record, chosen.name, sources, tuple(why))
 
 
 def ingest(
-    paths: Sequence[Path | str],
+    paths: Path | str | Sequence[Path | str],
     reader: str = AUTO,
     options: ReadOptions | None = None,
     rules: OccupancyRules | None = None,
     *,
-    inventory: Path | None = None,
+    inventory: Path | str | None = None,
     inventory_only: bool = False,
     outages: Sequence[Path | str] = (),
     strict: bool = False,
@@ -163,8 +164,18 @@ def ingest(
 
     Parameters
     ----------
-    paths, reader, options, inventory, inventory_only, outages, progress
-        As ``read_log``.
+    paths
+        One or several files, folders (the files in them), tar and zip archives, plain or compressed, in any order.
+    reader
+        ``"slurm"``, ``"pbs"``, ...; ``"auto"`` looks at the files; or ``package.module:Class`` of your own.
+    options
+        Facts that the log lacks, such as ``ReadOptions(timezone="Europe/Paris")``.
+    inventory, inventory_only
+        File with the names of all nodes, used or not; true to skip others in the log.
+    outages
+        Tables of outages (columns node, start, end, state), with the log of any scheduler.
+    progress
+        Called with bytes read and total bytes.
     rules
         Rules for node states; ``None``: the defaults.
     strict

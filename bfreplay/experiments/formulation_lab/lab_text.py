@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bfreplay.datasets.times import iso_utc
+from bfreplay.experiments.formulation_lab.answers import SOLVED
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import LabRecord, LabResult
@@ -24,7 +25,7 @@ _OUTCOMES = (
 def render(result: LabResult) -> str:
     """Return the text: options, a table of the pairs by time, the winner, failures, paths."""
     record = result.record
-    found = [("Winner", _winner(record)), *_failures(record), *_losses(record)]
+    found = [("Winner", _winner(record)), *_failures(record), *_examples(result), *_losses(record)]
     parts = [
         warning_lines(record.warnings),
         labelled_lines(_header(record)),
@@ -113,6 +114,18 @@ def _failures(record: LabRecord) -> Iterator[tuple[str, str]]:
         where = ", ".join(f"{row[key]:,} of {row.pair}" for row in record.summary if row[key])
         if total:
             yield key.replace("_", " ").capitalize(), f"{count(total, 'answer')} {word}: {where}"
+
+
+def _examples(result: LabResult) -> Iterator[tuple[str, str]]:
+    """Yield the first message of each pair and outcome without a verified answer."""
+    found: dict[tuple[str, str], str] = {}
+    for row in result.table("answers").select(["pair", "outcome", "message"]).to_pylist():
+        if row["outcome"] not in SOLVED and row["message"]:
+            found.setdefault((row["pair"], row["outcome"]), " ".join(row["message"].split()))
+    for (pair, outcome), message in found.items():
+        yield "Example", f"{pair}, {outcome.replace('_', ' ')}: {message}"
+    if found and result.folder is None:
+        yield "", "--out keeps models and decisions of such answers"
 
 
 def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:

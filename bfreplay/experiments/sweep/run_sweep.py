@@ -266,7 +266,8 @@ def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
 
 def column_of(cells: Sequence[Cell]) -> pa.Array:
     """Return one column of values that vary: bool, int or float where all cells are; text otherwise."""
-    kinds = {type(cell) for cell in cells if cell is not None}
+    given = [cell for cell in cells if cell is not None]
+    kinds = {next(kind for kind in (bool, int, float, str) if isinstance(cell, kind)) for cell in given}
     if kinds == {bool} or (kinds and kinds <= {int, float}):
         return pa.array(cells, pa.float64() if float in kinds else None)
     return pa.array([None if cell is None else text_of(cell) for cell in cells], pa.string())

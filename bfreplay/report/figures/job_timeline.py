@@ -12,8 +12,8 @@ import numpy as np
 from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
-from bfreplay.report.figures.marks import LIGHT, Trace, of_each
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, named_rows, outer_part, rows_page
+from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, of_each, tag
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
 from bfreplay.wording import amount, count
 
@@ -163,6 +163,48 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
         more = scale | {"showscale": k == 0} | ({"meta": meta} if meta else {})
         panels.append((label, dict(zip((row.label for row in rows), series, strict=True)), more))
     return rows_page(panels, 18, 900, {"fixedrange": True})
+
+
+def rows_page(
+    panels: Sequence[tuple[str, Mapping[str, StepSeries], Trace]], row_pixels: int, most_pixels: int, rows_axis: Trace
+) -> PageFigure:
+    """Return heat maps one below the other: label of each run, its rows by name, and more of its trace.
+
+    A single one has at most ``most_pixels``; axes of rows are ``rows_axis``.
+    """
+    most = most_pixels if len(panels) == 1 else 420
+    pixels = [min(max(row_pixels * len(rows), 120), most) for _, rows, _ in panels]
+    layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(panels) - 1)}}
+    traces: list[Trace] = []
+    series: dict[str, StepSeries] = {}
+    for k, ((label, rows, more), domain) in enumerate(zip(panels, domains(pixels), strict=True)):
+        of_run = {tag(label, name): row for name, row in rows.items()}
+        series |= of_run
+        own = {
+            "rows": list(of_run),
+            "y": [escape(name, quote=False) for name in of_run],
+            "yaxis": axis(k),
+            "name": label,
+        }
+        traces.append({"type": "heatmap", "hoverongaps": False, **own, **more})
+        title = {"title": {"text": label}} if label else {}
+        layout[layout_axis(k)] = {**ROWS, **rows_axis, "domain": domain, "tickfont": {"size": 11}, **title}
+    return PageFigure(traces, layout, series, height=sum(pixels) + 110)
+
+
+def domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
+    """Return parts of the height of a page's figure, from the top down."""
+    share = (1 - gap * (len(pixels) - 1)) / sum(pixels)
+    found, top = [], 1.0
+    for height in pixels:
+        found.append([max(0.0, round(top - height * share, 6)), round(top, 6)])
+        top -= height * share + gap
+    return found
+
+
+def named_rows(n_rows: int, inches: float) -> range:
+    """Return the rows whose names fit into a panel of this height."""
+    return range(0, n_rows, max(1, -(-n_rows * 10 // int(inches * 100))))
 
 
 def _words(data: JobTimeline) -> str:

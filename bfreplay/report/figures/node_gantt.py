@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import new_figure, panels_below, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
+from bfreplay.report.figures.job_timeline import named_rows, rows_page
 from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, of_each
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, named_rows, outer_part, rows_page
+from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
 from bfreplay.wording import count
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,8 +12,6 @@ from numpy.typing import NDArray
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.report.figures.axes import DAY_US, calendar_axis, elapsed_axis
-from bfreplay.report.figures.figure import PageFigure
-from bfreplay.report.figures.marks import ROWS, Trace, axis, layout_axis, tag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -204,45 +201,3 @@ def draw_time_axis(axes: Axes, part: Part, time_zone: str = "UTC") -> None:
     if part.after_us:
         later = f"{part.after_us / 1e6:,.6g} s after the start"
         axes.set_xlabel(axes.get_xlabel().replace("the start", later))
-
-
-def rows_page(
-    panels: Sequence[tuple[str, Mapping[str, StepSeries], Trace]], row_pixels: int, most_pixels: int, rows_axis: Trace
-) -> PageFigure:
-    """Return heat maps one below the other: label of each run, its rows by name, and more of its trace.
-
-    A single one has at most ``most_pixels``; axes of rows are ``rows_axis``.
-    """
-    most = most_pixels if len(panels) == 1 else 420
-    pixels = [min(max(row_pixels * len(rows), 120), most) for _, rows, _ in panels]
-    layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(panels) - 1)}}
-    traces: list[Trace] = []
-    series: dict[str, StepSeries] = {}
-    for k, ((label, rows, more), domain) in enumerate(zip(panels, domains(pixels), strict=True)):
-        of_run = {tag(label, name): row for name, row in rows.items()}
-        series |= of_run
-        own = {
-            "rows": list(of_run),
-            "y": [escape(name, quote=False) for name in of_run],
-            "yaxis": axis(k),
-            "name": label,
-        }
-        traces.append({"type": "heatmap", "hoverongaps": False, **own, **more})
-        title = {"title": {"text": label}} if label else {}
-        layout[layout_axis(k)] = {**ROWS, **rows_axis, "domain": domain, "tickfont": {"size": 11}, **title}
-    return PageFigure(traces, layout, series, height=sum(pixels) + 110)
-
-
-def domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
-    """Return parts of the height of a page's figure, from the top down."""
-    share = (1 - gap * (len(pixels) - 1)) / sum(pixels)
-    found, top = [], 1.0
-    for height in pixels:
-        found.append([max(0.0, round(top - height * share, 6)), round(top, 6)])
-        top -= height * share + gap
-    return found
-
-
-def named_rows(n_rows: int, inches: float) -> range:
-    """Return the rows whose names fit into a panel of this height."""
-    return range(0, n_rows, max(1, -(-n_rows * 10 // int(inches * 100))))

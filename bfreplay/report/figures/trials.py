@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
+from bfreplay.report.figures.job_timeline import domains
 from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, of_each, tag
-from bfreplay.report.figures.over_time import domains
 from bfreplay.runs.explain.saved_tables import jobs_frame
 from bfreplay.runs.metrics import value_text
 from bfreplay.wording import amount, count

@@ -139,7 +139,12 @@ def models_table(run: RunResult) -> ShownTable:
 
 def _rows(frame: pd.DataFrame, columns: tuple[Column, ...] | list[Column]) -> list[list[Any]]:
     """Plain values, ``None`` for missing ones; times in microseconds."""
-    plain = frame[[column.key for column in columns]].astype(object)
-    for name in (column.key for column in columns if column.kind == "time"):
-        plain[name] = plain[name].map(microseconds)
-    return [list(row) for row in plain.where(plain.notna(), None).itertuples(index=False)]
+    cells = [
+        [microseconds(value) if column.kind == "time" else _plain(value) for value in frame[column.key].tolist()]
+        for column in columns
+    ]
+    return [list(row) for row in zip(*cells, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    return None if value is None or value != value else value

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
@@ -183,58 +183,86 @@ def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
     alone: dict[str, dict[Measured, float]] = {}
     shared: dict[str, dict[tuple[str, str, int], tuple[float, float]]] = {}
     for node_type, table_of_type in document.items():
-        entries = _table(table_of_type, file, node_type, None)
+        of_type = _Place(file, node_type)
+        entries = of_type.table(table_of_type)
         if not node_type.strip():
-            raise InputError("a node type has no name", file=file, value=node_type, expected="a name such as 'v100'")
+            raise _Place(file).error("a node type has no name", node_type, "a name such as 'v100'")
         alone[node_type], shared[node_type] = {}, {}
         for key, entry in entries.items():
-            measured = _parse_key(key, file, node_type, key)
+            place = of_type._replace(column=key)
+            measured = place.parse_key(key)
             if measured in alone[node_type]:
-                raise InputError(
-                    "a job type is listed twice", file=file, row=node_type, column=key, value=key,
-                    expected="each job type and number of nodes once", fix="remove one of the two",
-                )  # fmt: skip
-            partners = _table(entry, file, node_type, key)
+                once = "each job type and number of nodes once"
+                raise place.error("a job type is listed twice", key, once, "remove one of the two")
+            partners = place.table(entry)
             if _ALONE not in partners:
-                raise InputError(
-                    "a job type has no rate of its own", file=file, row=node_type, column=key, value=list(partners)[:3],
-                    expected='"null" with its steps/s when it has the nodes for itself', fix='add "null"',
-                )  # fmt: skip
-            alone[node_type][measured] = _rate(partners[_ALONE], file, node_type, key)
-            shared[node_type].update(_pairs(key, measured, partners, file, node_type))
+                its_own = '"null" with its steps/s when it has the nodes for itself'
+                raise place.error("a job type has no rate of its own", list(partners)[:3], its_own, 'add "null"')
+            alone[node_type][measured] = place.rate(partners[_ALONE])
+            shared[node_type].update(_pairs(place, measured, partners))
     table = ThroughputTable(alone, shared, file, SourceFile.of(file))
     if not table.node_types:
-        raise InputError(
-            f"every table is of gangs spread over servers ({_APART})", file=file, value=list(table.tables),
-            expected="a table named after a node type, such as 'v100'",
-        )  # fmt: skip
+        problem = f"every table is of gangs spread over servers ({_APART})"
+        raise _Place(file).error(problem, list(table.tables), "a table named after a node type, such as 'v100'")
     return table
 
 
+class _Place(NamedTuple):
+    """Place in a throughput file: node type and key; its methods read a value there, or raise ``InputError``."""
+
+    file: Path
+    row: str | None = None
+    column: str | None = None
+
+    def error(self, problem: str, value: object, expected: str, fix: str | None = None) -> InputError:
+        """Return the error for a value here."""
+        return InputError(
+            problem, file=self.file, row=self.row, column=self.column, value=value, expected=expected, fix=fix
+        )
+
+    def table(self, value: Json) -> Mapping[str, Json]:
+        """Return a table."""
+        if isinstance(value, dict):
+            return value
+        problem = "this entry is not a table" if self.column else "this node type has no table of job types"
+        raise self.error(problem, value, _FORM)
+
+    def parse_key(self, key: str) -> Measured:
+        """Return job type and number of nodes of a key."""
+        match = _KEY.fullmatch(key)
+        if match is None:
+            raise self.error(
+                "a job type is not written in the form of the file", key,
+                "('NAME', NODES), such as ('ResNet-18 (batch size 16)', 2)",
+                "write the name in quotes and the number of nodes, in brackets",
+            )  # fmt: skip
+        return match["job_type"], int(match["gang"])
+
+    def rate(self, value: Json) -> float:
+        """Return steps/s."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
+            expected = "steps/s: a finite number >= 0"
+            raise self.error("a throughput is not a rate", value, expected, "0 where the job cannot run")
+        return float(value)
+
+
 def _pairs(
-    key: str, measured: Measured, partners: Mapping[str, Json], file: Path, node_type: str
+    place: _Place, measured: Measured, partners: Mapping[str, Json]
 ) -> Iterator[tuple[tuple[str, str, int], tuple[float, float]]]:
     """Return both rates of one job type with each of its partners."""
     job_type, gang = measured
     for partner, value in partners.items():
         if partner == _ALONE:
             continue
-        other, other_gang = _parse_key(partner, file, node_type, key)
+        other, other_gang = place.parse_key(partner)
         if other_gang != gang:
-            raise InputError(
-                "two job types that share nodes use different numbers of them", file=file, row=node_type, column=key,
-                value=partner, expected=f"a partner on {gang} too", fix="remove the pair",
-            )  # fmt: skip
-        place = f"{key} with {partner}"
+            problem = "two job types that share nodes use different numbers of them"
+            raise place.error(problem, partner, f"a partner on {gang} too", "remove the pair")
+        pair = place._replace(column=f"{place.column} with {partner}")
         if not isinstance(value, list) or len(value) != 2:
-            raise InputError(
-                "a pair of job types does not have two rates", file=file, row=node_type, column=place, value=value,
-                expected="[steps/s of the job, steps/s of the partner]",
-            )  # fmt: skip
-        yield (
-            (job_type, other, gang),
-            (_rate(value[0], file, node_type, place), _rate(value[1], file, node_type, place)),
-        )
+            expected = "[steps/s of the job, steps/s of the partner]"
+            raise pair.error("a pair of job types does not have two rates", value, expected)
+        yield (job_type, other, gang), (pair.rate(value[0]), pair.rate(value[1]))
 
 
 def _document(file: Path) -> dict[str, Json]:
@@ -268,35 +296,6 @@ def _document(file: Path) -> dict[str, Json]:
             fix="give Gavel's throughput file here, such as simulation_throughputs.json",
         )  # fmt: skip
     return document
-
-
-def _table(value: Json, file: Path, row: str, column: str | None) -> Mapping[str, Json]:
-    if isinstance(value, dict):
-        return value
-    raise InputError(
-        "this entry is not a table" if column else "this node type has no table of job types", file=file, row=row,
-        column=column, value=value, expected=_FORM,
-    )  # fmt: skip
-
-
-def _parse_key(key: str, file: Path, row: str, column: str) -> Measured:
-    match = _KEY.fullmatch(key)
-    if match is None:
-        raise InputError(
-            "a job type is not written in the form of the file", file=file, row=row, column=column, value=key,
-            expected="('NAME', NODES), such as ('ResNet-18 (batch size 16)', 2)",
-            fix="write the name in quotes and the number of nodes, in brackets",
-        )  # fmt: skip
-    return match["job_type"], int(match["gang"])
-
-
-def _rate(value: Any, file: Path, row: str, column: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
-        raise InputError(
-            "a throughput is not a rate", file=file, row=row, column=column, value=value,
-            expected="steps/s: a finite number >= 0", fix="0 where the job cannot run",
-        )  # fmt: skip
-    return float(value)
 
 
 def write_throughputs(table: ThroughputTable, path: str | PathLike[str], overwrite: bool = False) -> None:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 import bfreplay
@@ -280,7 +281,7 @@ def test_pictures_that_fail_leave_no_folder(tmp_path):
     [
         ({"sample": 0}, "sample is below 1"),
         ({"seed": -1}, "seed is below 0"),
-        ({"time_limit_s": 0.0}, "time limit"),
+        ({"time_limit_s": 0.0}, "time_limit_s is out of range"),
         ({"t_fwd_s": -1.0}, "forward-looking time"),
         ({"max_parallel": 0}, "max_parallel"),
     ],
@@ -389,9 +390,19 @@ def test_an_answer_better_than_the_optimum_is_called_a_defect_and_a_slow_exact_s
         summary=[exact, msgspec.structs.replace(pair, better_than_exact=2)],
         winner=msgspec.structs.replace(result.record.winner, times_exact=0.25),
     )
-    text = render(LabResult(found))
+    text = render(LabResult(found, None, {"answers": result.table("answers")}))
     assert "Defect      2 answers of choices on cbc better than the exact optimum" in text
     assert "exact takes 4.0 x its time" in text
+
+
+def test_the_first_message_of_each_outcome_without_an_answer_is_shown():
+    result = _tiny(backends=["cbc"])
+    answers = result.table("answers")
+    rows = answers.to_pylist()
+    rows[-1] |= {"outcome": "error", "message": "build() failed:\nno x"}
+    text = render(LabResult(result.record, None, {"answers": pa.Table.from_pylist(rows, answers.schema)}))
+    assert "Example     choices on cbc, error: build() failed: no x" in text
+    assert "Example" not in render(result)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -21,6 +22,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "sweeps.md"
     [
         ([1, 2, None], pa.int64(), [1, 2, None]),
         ([1, 2.5], pa.float64(), [1.0, 2.5]),
+        ([np.float64(0.5), 1], pa.float64(), [0.5, 1.0]),
         ([True, False], pa.bool_(), [True, False]),
         ([60.0, "auto", 0.5], pa.string(), ["60", "auto", "0.5"]),
         ([True, 1], pa.string(), ["true", "1"]),

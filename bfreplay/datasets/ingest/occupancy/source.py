@@ -139,10 +139,9 @@ class ShortIntervals:
         self, time_us: NDArray[np.int64], node: NDArray[np.int32], state: NDArray[np.int8], is_last: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
         """Add rows, ``(E,)`` each, in order of time; return the rows that are settled."""
-        held: tuple[NDArray[Any], ...] = self._held
-        new: tuple[NDArray[Any], ...] = (time_us, node, state, np.ones(len(time_us), np.bool_))
-        rows = _Buffer._make(np.concatenate(pair) for pair in zip(held, new, strict=True))
-        n_held, n_rows = len(held[0]), len(rows.time_us)
+        new: tuple[Any, ...] = time_us, node, state, np.ones(len(time_us), np.bool_)
+        rows = _Buffer._make(map(np.concatenate, zip(self._held, new, strict=True)))
+        n_held, n_rows = len(self._held.time_us), len(rows.time_us)
         closed, closed_us = _close_short(rows, n_held, self._first_row, self._nodes, self.min_gap_us, self._window_us)
         self.n_closed += closed
         self.closed_us += closed_us
