@@ -13,11 +13,11 @@ from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import report_survey
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, machine_nodes
+from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan
-from bfreplay.datasets.ingest.occupancy.window import Window, chosen_window, first_time_us, longest_gap_us
+from bfreplay.datasets.ingest.occupancy.window import chosen_window, first_time_us, longest_gap_us
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
