@@ -116,10 +116,10 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
     hours = summary.ledger.node_hours
     yield "Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"
     shares = [hours[label] / hours.idle if hours.idle else 0.0 for label in _NODE_HOURS]
-    texts = parts_of_whole([hours[label] for label in _NODE_HOURS]), parts_of_whole([100 * each for each in shares])
-    for label, share, amount_text, percent_text in zip(_NODE_HOURS, shares, *texts, strict=True):
+    texts = parts_of_whole([hours[label] for label in _NODE_HOURS])
+    for label, share, text in zip(_NODE_HOURS, shares, texts, strict=True):
         if label != "stalled" or hours.stalled:
-            yield f"  {label:<20}{amount_text:>14}  {percent_text:>5} %  {'#' * round(share * _BAR_WIDTH)}".rstrip()
+            yield f"  {label:<20}{text:>14}  {percent(share):>7}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     yield f"  {'together':<20}{parts_of_whole([hours.idle])[0]:>14}"
     done_us, duration_s = summary.last_finish_us, summary.duration_s
     if done_us is not None:

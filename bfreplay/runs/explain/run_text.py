@@ -9,7 +9,7 @@ from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import window_words
-from bfreplay.wording import aligned_lines, amount, count, duration, labelled_lines, maybe_duration, paragraphs
+from bfreplay.wording import aligned_lines, amount, count, duration, labelled_lines, maybe_duration, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +88,7 @@ def _budget(campaign: CampaignAnswer) -> Iterator[_Labelled]:
 
 
 def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.1%}" if whole else "-"
+    return percent(part / whole) if whole else "-"
 
 
 _OF_CAMPAIGN = (_finish_times, _scores, _early, _budget)

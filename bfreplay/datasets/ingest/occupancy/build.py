@@ -23,7 +23,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.errors import InputError, printable
-from bfreplay.wording import aligned_lines
+from bfreplay.wording import aligned_lines, percent
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE, MOST = 0.05, 0.5
@@ -83,7 +83,7 @@ def build_events(
     if not isinstance(rules.window, str) and not first_time_us(record) <= window.start_us < window.end_us <= log_end_us:
         report.warn(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
     if window.share_inside < MOST:
-        report.warn(MOSTLY_CUT_OFF, value=f"{window.share_inside:.1%} of the jobs' node-hours are inside")
+        report.warn(MOSTLY_CUT_OFF, value=f"{percent(window.share_inside)} of the jobs' node-hours are inside")
     use = inventory.node_use(record, rules, log_end_us)
     inventory.check_given_inventory(record, use)
     if not record.inventory_known:
