@@ -120,8 +120,7 @@ class Chronus(FixedPolicy):
 
     def summary(self) -> dict[str, object] | None:
         """Return the number of plans by a solver, and of those replaced by the greedy rule."""
-        counted = super().summary()
-        return {"n_solves": self._n_solves, "n_fallbacks": self._n_fallbacks} if counted is None else counted
+        return {**(super().summary() or {}), "n_solves": self._n_solves, "n_fallbacks": self._n_fallbacks}
 
     def close(self) -> None:
         """End the worker process of the back end, if any."""

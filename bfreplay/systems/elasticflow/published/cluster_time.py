@@ -188,26 +188,21 @@ class PublishedLoop(ABC, Generic[JobT]):
         self.runnable.append(job)
 
     def start(self, job: JobT, now_s: float) -> None:
-        """Give a waiting job its first GPUs: it counts as accepted from now on."""
+        """Give a waiting job its first GPUs."""
         job.start_s = now_s
         self.pending.remove(job)
         self.running.append(job)
-        self._result.accepted += not job.trace.is_best_effort
 
     def refuse(self, job: JobT) -> None:
         """Decline a job on arrival."""
         self._result.refused.append(job.trace.index)
-        self._result.declined += 1
 
     def end(self, job: JobT, judged_s: float) -> None:
-        """End a job; it is late, and counts as declined, if ``judged_s`` is after its deadline."""
+        """End a job; it is late if ``judged_s`` is after its deadline."""
         self.running.remove(job)
         self.runnable.remove(job)
         trace = job.trace
-        is_late = judged_s > trace.deadline_s
-        self._result.accepted -= is_late
-        self._result.declined += is_late
-        is_met = None if trace.is_best_effort else not is_late
+        is_met = None if trace.is_best_effort else judged_s <= trace.deadline_s
         self._result.ends.append(JobEnd(trace.index, job.start_s, job.end_s, job.gpus, is_met))
 
     def release(self) -> None:

@@ -15,7 +15,6 @@ from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun,
 from bfreplay.systems.elasticflow.published.slots import (
     arrival_events,
     is_restart,
-    log_end,
     merge_within_slot,
     overhead_s,
 )
@@ -32,7 +31,6 @@ class _Job:
     served_s: float = 0
     overhead_s: float = 0.0
     start_s: float = 0.0
-    has_waited: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -257,9 +255,7 @@ class _Gandiva:
                         self._end(job)
 
     def _end(self, job: _Job) -> None:
-        end_s = self._now_s - (job.served_s - job.trace.duration_s)
-        if not log_end(self.run, job.trace, job.start_s, end_s, job.trace.gpus):
-            self.run.accepted -= 1
+        self.run.add_end(job.trace, job.start_s, self._now_s - (job.served_s - job.trace.duration_s))
         self._running.remove(job)
 
     def _arrive(self, job: _Job) -> None:
@@ -270,11 +266,8 @@ class _Gandiva:
             self._waited.append(job)
 
     def _start(self, job: _Job) -> None:
-        """Start a job; it counts as accepted until it ends late."""
         job.start_s = self._now_s
         self._running.append(job)
-        if not job.trace.is_best_effort:
-            self.run.accepted += 1
 
     def _start_pending(self) -> None:
         """Try to start waiting jobs, in order.

@@ -16,7 +16,7 @@ import numpy as np
 from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, fair_fractions
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, check_sizes
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, log_end, merge_within_slot
+from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, merge_within_slot
 
 NO_START_S = sys.maxsize
 """Start in the log of every job: the program never sets one."""
@@ -116,9 +116,7 @@ class _Themis:
 
     def _handle(self, event: Event[int]) -> None:
         for job in [job for index in event.ends for job in self._runnable if job.trace.index == index]:
-            is_in_time = log_end(self.run, job.trace, NO_START_S, job.end_s, job.trace.gpus)
-            if is_in_time and not job.trace.is_best_effort:
-                self.run.accepted += 1
+            self.run.add_end(job.trace, NO_START_S, job.end_s)
             self._runnable.remove(job)
         for index in event.arrivals:
             trace = self._traces[index]
