@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 
 from bfreplay.experiments.parity.check import Check, check_runs
-from bfreplay.experiments.parity.recorded.elasticflow import (
-    FILES,
-    ChronusRecord,
-    RecordedRun,
-    chronus_records,
-    published_chronus_log,
-    published_log,
-    runs,
-    tables,
-)
+from bfreplay.experiments.parity.recorded import elasticflow as records
 from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.policies.deadlines.plan import Plan, Steps, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
@@ -51,7 +42,7 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     shares, spare = _plans(data)
     yield shares
     yield spare
-    recorded = {run.name: run for run in runs(data, QUICK_FILES if quick else FILES)}
+    recorded = {run.name: run for run in records.runs(data, QUICK_FILES if quick else records.FILES)}
     yield check_runs(
         "runs of seven schedules: jobs accepted and declined", recorded, "", _counts,
         notes=[BY_WORK, NOT_ON_DISK, OLD_REVISION],
@@ -65,7 +56,7 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
         {name: run for name, run in recorded.items() if "events" in run.record}, "event",
         lambda run: (run.events(), run.record["events"]), 1e-8,
     )  # fmt: skip
-    chronus = {name: ChronusRecord.load(data, name) for name in chronus_records(data)}
+    chronus = {name: records.ChronusRecord.load(data, name) for name in records.chronus_records(data)}
     yield check_runs(
         "jobs of runs of Chronus: end, GPUs, stops, starts, in time",
         {name: run for name, run in chronus.items() if not quick or len(run.jobs) <= 25}, "job",
@@ -102,7 +93,7 @@ def _plans(data: Path) -> tuple[Check, Check]:
 def _job_to_plan(data: Path, row: list[Any]) -> PlannedJob:
     """Return the job of a row ``model, batch size, iterations, deadline, most GPUs``, without a plan."""
     model, batch_size, iterations, deadline_s, most = row
-    usable = {gpus: rate for gpus, rate in tables(data, "A100").of(model, batch_size).items() if gpus <= most}
+    usable = {gpus: rate for gpus, rate in records.tables(data, "A100").of(model, batch_size).items() if gpus <= most}
     counts, rates = (np.array(list(each), np.float64) for each in (usable.keys(), usable.values()))
     nothing = Steps(np.zeros(1), np.zeros(1))
     return PlannedJob(float(deadline_s), float(iterations), counts, rates, Plan(nothing, 0.0, 0.0, nothing))
@@ -121,14 +112,14 @@ def _pairs(steps: Steps) -> list[list[float]]:
     return [list(pair) for pair in zip(steps.time.tolist(), steps.value.tolist(), strict=True)]
 
 
-def _counts(run: RecordedRun) -> tuple[list[Any], list[Any]]:
+def _counts(run: records.RecordedRun) -> tuple[list[Any], list[Any]]:
     ours = [run.rerun.accepted, run.rerun.declined, len(run.rerun.moments)]
     return ours, [run.record[key] for key in ("accepted", "declined", "n_scheduling_rows")]
 
 
-def _published_logs(data: Path, runs_by_schedule: dict[str, RecordedRun]) -> Check:
+def _published_logs(data: Path, runs_by_schedule: dict[str, records.RecordedRun]) -> Check:
     """Compare the authors' own logs; the record shows differences between a log and later commits of the program."""
-    logs = {schedule: published_log(data, schedule) for schedule in LOGGED}
+    logs = {schedule: records.published_log(data, schedule) for schedule in LOGGED}
     named = {
         f"{schedule}, job {job}": LATER_COMMITS
         for schedule, log in logs.items()
@@ -144,8 +135,8 @@ def _published_logs(data: Path, runs_by_schedule: dict[str, RecordedRun]) -> Che
 
 def _published_chronus_log(data: Path) -> Check:
     check = Check("rows of Chronus' published log of figure 10: free GPUs, running jobs, efficiency", tolerance=1e-12)
-    times_s, log = published_chronus_log(data)
-    ours_at = ChronusRecord.load(data, "fig10/greedy_fallback").log(times_s)
+    times_s, log = records.published_chronus_log(data)
+    ours_at = records.ChronusRecord.load(data, "fig10/greedy_fallback").log(times_s)
     for time_s, ours, row in zip(times_s, ours_at, log, strict=True):
         check.compare(f"{time_s:.0f} s", ours, row)
     return check

@@ -177,14 +177,14 @@ class ChronusRecord(RecordedRun):
             for end in self.rerun.ends
         }
 
-    def log(self, times_s: Sequence[float]) -> list[list[Any]]:
+    def log(self, times_s: Sequence[float]) -> list[tuple[int, int, float]]:
         """Return free GPUs, running jobs and efficiency of our run at these times."""
         events = {each.time_s: each for each in self.rerun.moments}
         rows, last = [], Moment(0.0, {})
         for time_s in times_s:
             last = events.get(time_s, last)
             used = sum(len(each.gpus) for each in last.running.values())
-            rows.append([self.servers.n_gpus - used, len(last.running), self.efficiency(last)])
+            rows.append((self.servers.n_gpus - used, len(last.running), self.efficiency(last)))
         return rows
 
 
@@ -194,9 +194,10 @@ def chronus_records(shared: Path) -> dict[str, Any]:
     return found
 
 
-def published_chronus_log(shared: Path) -> tuple[list[float], list[list[Any]]]:
+def published_chronus_log(shared: Path) -> tuple[list[float], list[tuple[int, int, float]]]:
     """Read times, and rows as in ``ChronusRecord.log``, from the published log of figure 10."""
     path = shared / "golden/elasticflow/published_fig10_logs/chronus/resource.csv.gz"
-    table = pd.read_csv(path, float_precision="round_trip")
-    rows = zip(table["free_resource"].tolist(), table["running_num"].tolist(), table["ce"].tolist(), strict=True)
-    return table["time"].astype(float).tolist(), [list(row) for row in rows]
+    table = pd.read_csv(path, converters={"time": float, "ce": float})
+    return table["time"].tolist(), list(
+        table[["free_resource", "running_num", "ce"]].itertuples(index=False, name=None)
+    )
