@@ -11,8 +11,9 @@ import numpy as np
 from bfreplay.experiments.parity.check import Check, check_runs
 from bfreplay.experiments.parity.recorded import elasticflow as records
 from bfreplay.experiments.parity.recorded.records import golden
-from bfreplay.policies.deadlines.plan import Plan, Steps, minimum_share
+from bfreplay.policies.deadlines.plan import Steps, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
+from bfreplay.systems.elasticflow.published.elastic import job_to_plan
 
 QUICK_FILES = ("small_n1g8", "25job_n4g8")
 PLAN_CASES = ("unit_mss_n1g8_slot240", "unit_mss_n4g8_slot240")
@@ -76,7 +77,10 @@ def _plans(data: Path) -> tuple[Check, Check]:
         slot_s, total = float(written["scheduling_slot"]), float(written["cluster_gpus"])
         for k, case in enumerate(written["cases"]):
             item = f"{file}, case {k}"
-            jobs = [_job_to_plan(data, row) for row in case["jobs"]]
+            jobs = [
+                job_to_plan(deadline_s, work, records.tables(data, "A100").of(model, batch_size), most)
+                for model, batch_size, work, deadline_s, most in case["jobs"]
+            ]
             free = _plan_by_deadline(jobs, float(case["now"]), slot_s, total)
             feasible = all(job.plan.finish_s <= job.deadline_s for job in jobs)
             ours = [[_pairs(job.plan.nodes), job.plan.end_s, job.plan.finish_s] for job in jobs]
@@ -88,15 +92,6 @@ def _plans(data: Path) -> tuple[Check, Check]:
                 ours = [[job.count, job.plan.end_s, job.plan.finish_s] for job in jobs]
                 spare.compare(item, [ours, _pairs(free)], [case["elastic"], case["elastic_future_free"]])
     return shares, spare
-
-
-def _job_to_plan(data: Path, row: list[Any]) -> PlannedJob:
-    """Return the job of a row ``model, batch size, iterations, deadline, most GPUs``, without a plan."""
-    model, batch_size, iterations, deadline_s, most = row
-    usable = {gpus: rate for gpus, rate in records.tables(data, "A100").of(model, batch_size).items() if gpus <= most}
-    counts, rates = (np.array(list(each), np.float64) for each in (usable.keys(), usable.values()))
-    nothing = Steps(np.zeros(1), np.zeros(1))
-    return PlannedJob(float(deadline_s), float(iterations), counts, rates, Plan(nothing, 0.0, 0.0, nothing))
 
 
 def _plan_by_deadline(jobs: Iterable[PlannedJob], now_s: float, slot_s: float, total: float) -> Steps:

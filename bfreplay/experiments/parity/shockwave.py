@@ -76,7 +76,7 @@ def profile_of_record(published: dict[str, Any]) -> list[Any]:
 def _profiles(data: Path) -> Check:
     check = Check("profiles of jobs: batch size and time of every epoch", tolerance=1e-12, notes=[NOT_ON_DISK])
     for which in (which for which in records.TRACES if "jobs" in which):
-        jobs = records.trace_jobs(data, *records.TRACES[which][:2])
+        jobs = records.trace_jobs(data, which)
         recorded = [profile_of_record(each) for each in records.recorded_profiles(data, which)]
         check.compare_all(f"{which}, job", [profile_of_job(job) for job in jobs], recorded)
     return check
@@ -96,7 +96,7 @@ def _simulations(data: Path, keys: tuple[str, ...]) -> Iterator[Check]:
             policy, run = records.published_run(data, key)
             published = records.golden(data, "published_results")[key]
             schedule = records.golden(data, "published_schedules")[key]
-            rounds.compare_all(f"{key}, round", policy.placements(), records.placements(schedule))
+            rounds.compare_all(f"{key}, round", policy.placed, records.placements(schedule))
             lists = (published[name] for name in ("jct_list", "ftf_list", "ftf_themis_list", "envy_ratio_list"))
             recorded = _by_job(*lists, timeline=records.golden(data, "published_throughput_timelines")[key])
             jobs.compare_all(f"{key}, job", _jobs(policy), recorded)
@@ -128,7 +128,7 @@ def _reruns(data: Path, sets: dict[str, tuple[str, ...]]) -> Check:
 def _closed_loops(data: Path) -> Check:
     def jct_s(name: str) -> tuple[list[float], list[float]]:
         policy = shockwave_policy(name)(ShockwaveOptions(published=True))
-        records.replay_jobs(records.trace_jobs(data, "120_0.2", "tacc"), 32, policy)
+        records.replay_set(data, records.PUBLISHED_SET, policy)
         recorded = records.golden(data, "published_results")[f"tacc_32gpus/{name}/simulation"]["jct_list"]
         return np.asarray(policy.published_metrics().jct_s).tolist(), recorded
 
@@ -190,7 +190,7 @@ def _own_plans(data: Path) -> Check:
     published = records.golden(data, "published_results")["tacc_32gpus/shockwave/simulation"]
     planner = PlannerOptions(quirks=PlannerQuirks.published())
     policy = shockwave_policy("shockwave")(PlannedOptions(published=True, planner=planner))
-    own = records.replay_jobs(records.trace_jobs(data, "120_0.2", "tacc"), 32, policy).summary["policy"]["published"]
+    own = records.replay_set(data, records.PUBLISHED_SET, policy).summary["policy"]["published"]
     for item, ours, recorded, band in (
         ("makespan", own["makespan_s"], published["makespan"], 0.05),
         ("mean JCT", own["average_jct_s"], published["avg_jct"], 0.03),

@@ -305,8 +305,8 @@ def test_counts_that_cannot_be_spread_over_leases_are_no_answer() -> None:
     # all in the two later leases would leave no GPU free, but three jobs in both of them leave one GPU in each
     requests = [LeaseRequest(2, 1, 3), *[LeaseRequest(1, 2, 3)] * 3]
     problem = LeaseProblem.of(requests, 4, fill_first=False)
-    posed = interval_model(problem, problem.deadlines())
-    assert posed.model.n_columns == 8
+    model, _, _ = interval_model(problem, problem.deadlines())
+    assert model.n_columns == 8
     assert best_first_lease(problem) == 1
     plans = LeaseMilp(time_limit_s=60.0).plans(requests, 4, fill_first=False)
     assert plans is not None

@@ -56,7 +56,6 @@ class Instance:
 
     id: str
     policy: str
-    note: str
     policy_params: dict[str, Any]
     calls: tuple[Call, ...]
 
@@ -69,7 +68,6 @@ def instances(shared: Path) -> dict[str, Instance]:
         one["id"]: Instance(
             one["id"],
             one["policy"],
-            one["note"],
             one["policy_params"],
             tuple(
                 Call(problem_of(call["input"]), hierarchy_of(call["input"].get("entities")), call["output"])
@@ -78,13 +76,6 @@ def instances(shared: Path) -> dict[str, Instance]:
         )
         for one in written
     }
-
-
-def instances_of(shared: Path, *policies: str) -> list[Instance]:
-    """Return the instances of these policies, by the original's names; at least one of each."""
-    found = [one for one in instances(shared).values() if one.policy in policies]
-    assert {one.policy for one in found} == set(policies)
-    return found
 
 
 def problem_of(given: dict[str, Any]) -> ShareProblem:

@@ -147,14 +147,11 @@ class PublishedLoop(ABC, Generic[JobT]):
 
     def run(self) -> PublishedRun:
         """Run from the first arrival to the end of the last job."""
-        now_s = self.timetable.next_s
-        dt_s = 0.0
+        before_s = now_s = self.timetable.next_s
         while now_s < math.inf:
-            self._advance(now_s, dt_s)
+            self._advance(now_s, now_s - before_s)
             self.handle(now_s)
-            dt_s = -now_s
-            now_s = self.timetable.next_after(now_s)
-            dt_s += now_s
+            before_s, now_s = now_s, self.timetable.next_after(now_s)
         return self._result
 
     def _advance(self, now_s: float, dt_s: float) -> None:

@@ -46,11 +46,6 @@ class _ServerSet:
         """Return the jobs whose turn it is."""
         return self.jobs[: self.capacity]
 
-    def add(self, job: _Job) -> None:
-        """Add a job behind the others."""
-        self.jobs.append(job)
-        self.load += 1
-
 
 class _ServerSets:
     """All sets, by the size of their jobs, and the servers that are in none."""
@@ -101,13 +96,11 @@ class _ServerSets:
 
     def dissolve_empty(self) -> bool:
         """Free the servers of sets without a job; return whether there are any."""
-        found = False
-        for sets in self.of_size.values():
-            for one in [one for one in sets if not one.jobs]:
-                sets.remove(one)
-                self._free.extend(one.servers)
-                found = True
-        return found
+        empty = [(sets, one) for sets in self.of_size.values() for one in sets if not one.jobs]
+        for sets, one in empty:
+            sets.remove(one)
+            self._free.extend(one.servers)
+        return bool(empty)
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each job whose turn it is; jobs of a set are side by side."""
@@ -121,8 +114,9 @@ class _ServerSets:
         return found
 
     def _put(self, job: _Job, chosen: _ServerSet, sets: list[_ServerSet]) -> bool:
-        chosen.add(job)
-        _sort(sets)
+        chosen.jobs.append(job)
+        chosen.load += 1
+        sets.sort(key=lambda one: one.load)
         return True
 
     def _open(self, size: int) -> _ServerSet | None:
@@ -163,10 +157,6 @@ class _ServerSets:
     def _deal(self, jobs: list[_Job], sets: list[_ServerSet]) -> None:
         for job in jobs:
             self._put(job, sets[0], sets)
-
-
-def _sort(sets: list[_ServerSet]) -> None:
-    sets.sort(key=lambda one: one.load)
 
 
 def gandiva(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
