@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 
 from bfreplay.systems.elasticflow.published.placement import SIZES, check_size, check_sizes
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import (
-    arrival_events,
-    is_restart,
-    merge_within_slot,
-    overhead_s,
-)
+from bfreplay.systems.elasticflow.published.slots import arrival_events, is_restart, merge_within_slot, overhead_s
 
 TURN_S = 60
 """Jobs of a set change places at events whose time is a multiple of this."""
