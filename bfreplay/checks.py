@@ -68,6 +68,12 @@ def number(
     return float(value)
 
 
+def instance(key: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
+    """Raise ``InputError`` unless a value has this type, or one of these."""
+    if not isinstance(value, kinds):
+        raise InputError(f"{key} is of type {type(value).__name__}", column=key, value=value, expected=expected)
+
+
 def text(key: str, value: object) -> str:
     """Return text of one line that is not empty; InputError for anything else."""
     if isinstance(value, str) and not value.isprintable():

@@ -36,11 +36,14 @@ def percent(share: float) -> str:
 
 
 def parts_of_whole(values: Sequence[float]) -> list[str]:
-    """Return the parts of a whole with one decimal (three below 10), rounded so that their sum is the rounded whole.
+    """Return the parts of a whole, rounded so that their sum is the rounded whole.
+
+    With one decimal, three for a whole below 10, none if all are whole numbers.
 
     The exception to the three digits of `amount`: a reader adds a ledger up. By largest remainders.
     """
-    decimals = 1 if sum(values) >= 10 else 3
+    is_whole = all(math.isclose(value, round(value), abs_tol=1e-9) for value in values)
+    decimals = 0 if is_whole else 1 if sum(values) >= 10 else 3
     scaled = [value * 10**decimals for value in values]
     units = [math.floor(each) for each in scaled]
     largest_remainders = sorted(range(len(values)), key=lambda k: units[k] - scaled[k])

@@ -33,7 +33,7 @@ def test_shares_are_percent_and_less_than_all_is_never_told_as_all(share, text):
 def test_printed_parts_add_up_to_the_printed_whole():
     assert parts_of_whole([1664.56, 22.07, 36.45, 747.22]) == ["1,664.6", "22.1", "36.4", "747.2"]  # 2,470.3
     assert parts_of_whole([1 / 3] * 3) == ["0.334", "0.333", "0.333"]
-    assert parts_of_whole([0.0, 0.0]) == ["0.000", "0.000"]
+    assert parts_of_whole([0.0, 0.0]) == ["0", "0"]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class _Lines:
         what, *words = (each.format(task=self._task) for each in self._columns if not each.endswith("Column"))
         if TIME_LEFT in self._columns and share:
             words.append(f"about {duration(elapsed_s * (1 / share - 1))} left")
-        return f"{what}: {', '.join([f'{share:.0%} done', *words])}"
+        return f"{what}: {', '.join([f'{100 * share:.0f} % done', *words])}"
 
 
 def terminal_bar(*columns: str, piped: bool = False) -> Callable[[Callable[..., Iterator[_Update]]], _Shown[_Update]]:

@@ -95,11 +95,9 @@ def replay_log(
         An option has no effect with the others.
     """
     started = perf_counter()
-    checks.known_keys(options, _KEYWORDS, "replay_log", "option")
-    if not isinstance(events, NodeEvents | str | PathLike | None):
-        raise InputError(
-            "events is not a log", column="events", value=events, expected="NodeEvents, a file, or 'sample'"
-        )
+    checks.known_keys(options, [*inspect.signature(replay_log).parameters], "replay_log", "option")
+    checks.instance("events", events, (NodeEvents, str, PathLike, type(None)), "NodeEvents, a file, or 'sample'")
+    checks.instance("settings", settings, (ReplaySettings, type(None)), "a ReplaySettings; or give its options by name")
     if not isinstance(policy, Policy | str | None):
         raise not_a_policy("this is not a policy", policy)
     if settings is not None:

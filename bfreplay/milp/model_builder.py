@@ -51,20 +51,22 @@ class Expression:
         one, two = self, other if isinstance(other, Expression) else constant(other)
         if one.builder is not None:
             one.builder.check_own(two)
-        shape, width = np.broadcast_shapes(one.shape, two.shape), max(one.factors.shape[1], two.factors.shape[1])
+        shape, width = _common_shape(one.shape, two.shape), max(one.factors.shape[1], two.factors.shape[1])
         one, two = (each._at(np.broadcast_to(each._places, shape)) for each in (one, two))
         factors = widen(one.factors, width) + widen(two.factors, width)
         return Expression(factors, one.constant + two.constant, self.builder)
 
     def __mul__(self, numbers: ArrayLike) -> Expression:
         by = _finite(numbers)
-        one = self._at(np.broadcast_to(self._places, np.broadcast_shapes(self.shape, by.shape)))
+        one = self._at(np.broadcast_to(self._places, _common_shape(self.shape, by.shape)))
         factors = diags_array(np.broadcast_to(by, one.shape).ravel()) @ one.factors
         return Expression(factors, one.constant * by, self.builder)
 
     def __truediv__(self, numbers: ArrayLike) -> Expression:
         divisor = _finite(numbers)
-        return self * np.divide(1.0, divisor, out=np.full_like(divisor, np.inf), where=divisor != 0.0)
+        if not divisor.all():
+            raise InputError("an expression is divided by 0", value=numbers, expected="numbers other than 0")
+        return self * (1.0 / divisor)
 
     def __matmul__(self, numbers: ArrayLike) -> Expression:
         by = _finite(numbers)
@@ -96,7 +98,9 @@ class Expression:
         return Constraint(self - other, 0.0, 0.0)
 
     def __ne__(self, other: object) -> NoReturn:
-        raise InputError("!= is no linear constraint", expected="<=, >= or ==")
+        raise InputError("this is no linear constraint", expected="<=, >= or ==")
+
+    __lt__ = __gt__ = __ne__
 
     def sum(self, axis: int | tuple[int, ...] | None = None, out: None = None) -> Expression:
         """Return the sum over one axis, several, or all; ``out`` is there for ``np.sum``."""
@@ -108,7 +112,12 @@ class Expression:
 
     def value(self, x: Floats) -> Floats:
         """Return the values, in the shape of the expression, at column values ``x`` ``(C,)`` of the built model."""
-        made: Floats = (self.factors @ x[: self.factors.shape[1]]).reshape(self.shape) + self.constant
+        columns, width = np.asarray(x, np.float64), self.factors.shape[1]
+        if columns.ndim != 1 or columns.size < width:
+            raise InputError(
+                "these are not the values of the columns", value=columns.shape, expected=f"shape (C,), C >= {width}"
+            )
+        made: Floats = (self.factors @ columns[:width]).reshape(self.shape) + self.constant
         return made
 
     @property
@@ -135,10 +144,22 @@ class Constraint:
 def _finite(numbers: ArrayLike) -> Floats:
     if isinstance(numbers, Expression):
         raise InputError("two expressions are multiplied or divided", expected="numbers as a factor")
-    found = np.asarray(numbers, dtype=np.float64)
+    try:
+        found = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or numbers is None:
+        raise InputError("this is neither an expression nor numbers", value=numbers, expected="x, 2 * x, an array")
     if not np.isfinite(found).all():
         raise InputError("a number is not finite", value=numbers, fix="np.where(allowed, value, 0) for value")
     return found
+
+
+def _common_shape(one: tuple[int, ...], two: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(one, two)
+    except ValueError:
+        raise InputError(f"the shapes {one} and {two} do not fit", expected="shapes that broadcast in numpy") from None
 
 
 def constant(numbers: ArrayLike) -> Expression:
@@ -176,8 +197,11 @@ class ModelBuilder:
         integer: bool = False,
     ) -> Expression:  # fmt: skip
         """Return an array of variables ``name[i,j,...]``; ``lower`` and ``upper`` broadcast."""
-        made = np.zeros(shape)
-        low, up = (np.broadcast_to(np.asarray(each, np.float64), made.shape).ravel() for each in (lower, upper))
+        try:
+            made = np.zeros(shape)
+            low, up = (np.broadcast_to(np.asarray(each, np.float64), made.shape).ravel() for each in (lower, upper))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the variable {name!r} cannot be made: {error}", value=shape) from error
         if name in self._lower:
             raise InputError(f"the variable {name!r} exists already", expected="a name of its own for every variable")
         if not (low <= up).all():
@@ -194,7 +218,8 @@ class ModelBuilder:
     def add(self, constraint: Constraint, name: str = "row") -> None:
         """Add a row ``name[i]`` for every element of the constraint."""
         if not isinstance(constraint, Constraint):
-            raise InputError("this is no constraint", value=constraint, expected="a comparison, such as x + y <= 1")
+            fix = "give the constraint first, then its name" if isinstance(constraint, str) else None
+            raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=fix)
         self.check_own(constraint.expression)
         entries, shift = constraint.expression.factors.tocoo(), constraint.expression.constant.ravel()
         first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift)
@@ -206,7 +231,11 @@ class ModelBuilder:
         self.check_own(objective)
         self._objective = objective.sum()
 
-    maximize = maximise
+    def minimise(self, objective: Expression | ArrayLike) -> None:
+        """Set what is minimised: the sum of all elements."""
+        self.maximise(-(objective if isinstance(objective, Expression) else constant(objective)))
+
+    maximize, minimize = maximise, minimise
 
     def build(self) -> LinearModel:
         """Return the model."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay import __version__, defaults
+from bfreplay import __version__, checks, defaults
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
@@ -58,6 +58,7 @@ def solver_of(
     SolverUnavailableError
         It cannot run here; the message says why and how to fix it.
     """
+    checks.text("name", name)
     if name == EXACT:
         if formulation not in (None, COUNTS, "published"):
             raise _not_for_exact(formulation)
@@ -89,7 +90,7 @@ def _not_for_exact(formulation: str) -> InputError:
     )
 
 
-def solve(problem: AllocationProblem, solver: str = EXACT, formulation: str | None = None) -> Solution:
+def solve(problem: AllocationProblem, solver: Solver | str = EXACT, formulation: str | None = None) -> Solution:
     """Answer one decision.
 
     Parameters
@@ -97,7 +98,7 @@ def solve(problem: AllocationProblem, solver: str = EXACT, formulation: str | No
     problem
         The decision.
     solver
-        ``"exact"``, the name of a back end, or ``package.module:Class``; ``solver_of`` makes one with options.
+        ``"exact"``, the name of a back end, ``package.module:Class``, or a solver that ``solver_of`` made.
     formulation
         Name or ``package.module:Class`` of the model that a back end solves; ``None``: the default one.
 
@@ -106,7 +107,10 @@ def solve(problem: AllocationProblem, solver: str = EXACT, formulation: str | No
     InputError
         The problem's shapes, bounds or numbers are off, or no such solver.
     """
+    checks.instance("problem", problem, AllocationProblem, "an AllocationProblem")
     problem.validate()
+    if not isinstance(solver, str):
+        return solver.solve(problem)
     made = solver_of(solver, formulation)
     try:
         return made.solve(problem)

@@ -62,14 +62,18 @@ class BFTrainerPolicy(Policy):
     def __init__(
         self,
         t_fwd_s: float | str | ForwardTime = defaults.T_FWD_S,
-        solver: Solver | None = None,
+        solver: Solver | str | None = None,
         objective: Objective | str = OWN,
         *,
         admission: bool = False,
     ) -> None:
         self.forward_time = forward_time_of(t_fwd_s)
+        if isinstance(solver, str):
+            from bfreplay.milp.named_solvers import solver_of
+
+            solver = solver_of(solver)
         if solver is not None and not hasattr(solver, "solve"):
-            raise InputError("this is no solver", value=solver, expected="a solver", fix="make one: solver_of('cbc')")
+            raise InputError("this is no solver", value=solver, expected="a name, or an object that solver_of returns")
         if not (isinstance(objective, str) or hasattr(objective, "problem")):
             raise InputError(
                 "this is no objective", value=objective, expected="an objective, or its spec as text",

@@ -123,7 +123,7 @@ class Decision:
     def __repr__(self) -> str:
         parts = [] if self.t_fwd_s is None else [f"t_fwd {self.t_fwd_s:g} s"]
         parts += [] if self.solution is None else [f"{self.solution.quality} by {self.solution.solver}"]
-        return f"<Decision: {', '.join([f'counts {np.array2string(self.counts, threshold=20)}', *parts])}>"
+        return f"<Decision: {', '.join([f'counts {np.array2string(np.asarray(self.counts), threshold=20)}', *parts])}>"
 
 
 @dataclass(frozen=True, slots=True)

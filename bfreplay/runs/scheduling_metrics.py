@@ -16,7 +16,7 @@ from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.runs.run_record import ContentionFairness, Fairness, Ideal, RunRecord, Scheduling
-from bfreplay.wording import amount, count, duration
+from bfreplay.wording import amount, count, duration, percent
 
 ISOLATED_POLICY = "gavel.isolated"
 """Baseline of finish-time fairness: every job gets an equal part of the nodes."""
@@ -231,7 +231,7 @@ def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
     if found.makespan_s is not None:
         yield "Makespan", duration(found.makespan_s)
     if found.utilisation is not None:
-        yield "Utilisation", f"{found.utilisation:.1%} of the node-hours"
+        yield "Utilisation", f"{percent(found.utilisation)} of the node-hours"
     yield from _held_hours(found, record.config.prices)
     yield from _fairness(found.finish_time_fairness)
     yield from _contention_fairness(found.contention_fairness)
@@ -250,7 +250,8 @@ def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "Rounds", f"{rounds['n_rounds']:,}; shares computed {count(rounds['n_recomputations'], 'time')}"
         if rounds["lease_opportunities"]:
             extended, of = rounds["lease_extensions"], rounds["lease_opportunities"]
-            yield "Leases", f"a job kept its nodes for another round {extended:,} times of {of:,} ({extended / of:.1%})"
+            kept = f"{extended:,} times of {of:,} ({percent(extended / of)})"
+            yield "Leases", f"a job kept its nodes for another round {kept}"
 
 
 def _completion(found: Scheduling) -> Iterator[tuple[str, str]]:
@@ -288,7 +289,7 @@ def _contention_fairness(found: ContentionFairness | None) -> Iterator[tuple[str
     yield (
         "Contention",
         f"{found.contention:.3g} jobs for each node; at most {found.largest_rho:.3g} times as long as alone with that "
-        f"contention, {found.unfair_share:.1%} of the jobs above {UNFAIR_RHO:g} times",
+        f"contention, {percent(found.unfair_share)} of the jobs above {UNFAIR_RHO:g} times",
     )
 
 
@@ -301,5 +302,5 @@ def _fairness(found: Fairness | None) -> Iterator[tuple[str, str]]:
     yield (
         "Fairness",
         f"a job took {found.average_rho:.3g} times as long as under {found.policy} on average, "
-        f"{found.largest_rho:.3g} times at most, {found.share_above_1:.1%} of the jobs longer",
+        f"{found.largest_rho:.3g} times at most, {percent(found.share_above_1 or 0.0)} of the jobs longer",
     )

@@ -116,10 +116,10 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
     hours = summary.ledger.node_hours
     yield "Where the idle node-hours went" if cluster_of(record) is None else "Where the node-hours went"
     shares = [hours[label] / hours.idle if hours.idle else 0.0 for label in _NODE_HOURS]
-    texts = parts_of_whole([hours[label] for label in _NODE_HOURS]), parts_of_whole([100 * each for each in shares])
-    for label, share, amount_text, percent_text in zip(_NODE_HOURS, shares, *texts, strict=True):
+    texts = parts_of_whole([hours[label] for label in _NODE_HOURS])
+    for label, share, text in zip(_NODE_HOURS, shares, texts, strict=True):
         if label != "stalled" or hours.stalled:
-            yield f"  {label:<20}{amount_text:>14}  {percent_text:>5} %  {'#' * round(share * _BAR_WIDTH)}".rstrip()
+            yield f"  {label:<20}{text:>14}  {percent(share):>7}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     yield f"  {'together':<20}{parts_of_whole([hours.idle])[0]:>14}"
     done_us, duration_s = summary.last_finish_us, summary.duration_s
     if done_us is not None:
@@ -174,11 +174,12 @@ def _statuses(jobs: Mapping[str, int]) -> str:
 def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_Labelled]:
     u = efficiency.u
     undefined = f"undefined: the same jobs process nothing on {nodes}"
-    yield "U", undefined if u is None else f"{amount(u)} of the samples that {nodes} would process in this window"
     own_us, other_us = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
     if own_us is not None and other_us is not None:
         here, there = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
-        yield "", f"all jobs are done in both: after {here} on the idle nodes, {there} on dedicated ones"
+        yield "U", f"1: all jobs are done in both, after {here} on the idle nodes and {there} on {nodes}"
+    else:
+        yield "U", undefined if u is None else f"{amount(u)} times the samples of {nodes} in this window"
 
 
 BOUND_WORDS = {

@@ -12,7 +12,7 @@ import numpy as np
 from bfreplay.scalability.choice import TIED_WITHIN, Choice
 from bfreplay.scalability.fitting import FittedLaw
 from bfreplay.scalability.law import Scaling, name_of
-from bfreplay.wording import aligned_lines, count, digits
+from bfreplay.wording import aligned_lines, count, digits, percent
 
 WIDTH = 100
 _wrapped = partial(textwrap.wrap, width=WIDTH, break_on_hyphens=False)
@@ -72,7 +72,7 @@ def remarks(choice: Choice) -> list[str]:
     lines = [headline(choice)]
     if choice.best is not None:
         law = choice.best.curve
-        lines.append(f"residual scatter {choice.best.scatter:.1%}; 95 % intervals of all parameters together:")
+        lines.append(f"residual scatter {percent(choice.best.scatter)}; 95 % intervals of all parameters together:")
         lines += [
             f"{each.name}: {digits(low)} to {digits(high)} ({each.meaning})"
             for each, (low, high) in zip(law.parameters, choice.best.intervals, strict=True)
@@ -100,7 +100,7 @@ def of_outliers(choice: Choice) -> list[str]:
             )
             again = "Measure there again"
         sentences.append(
-            f"{what}; repeats scatter by {bad[0].scatter:.1%} here. {again}, or drop the row of a run that was "
+            f"{what}; repeats scatter by {percent(bad[0].scatter)} here. {again}, or drop the row of a run that was "
             "disturbed: the fits hold it, and it sways the choice."
         )
     return sentences
@@ -150,8 +150,8 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
         )
     if best.lack_of_fit_p is None and best.scatter > _LARGE_SCATTER:
         sentences.append(
-            f"the measurements scatter by {best.scatter:.0%} around {name}: it may not fit. Repeats would tell scatter "
-            "from a lack of fit."
+            f"the measurements scatter by {100 * best.scatter:.0f} % around {name}: it may not fit. Repeats would tell "
+            "scatter from a lack of fit."
         )
     loose = [
         each.name
@@ -196,11 +196,11 @@ def _of_tie(choice: Choice) -> list[str]:
     why = f"their AICc lie within {TIED_WITHIN:g}"
     if math.isinf(best.aicc):
         why = "these are too few measurements to choose a law by AICc"
-    there = "" if tie.measure_at == tie.max_nodes else f", where they differ by {tie.apart_there:.1%}"
+    there = "" if tie.measure_at == tie.max_nodes else f", where they differ by {percent(tie.apart_there)}"
     first = "First settle what lies far from its repeats, then measure" if choice.outliers else "Measure next"
     return [
-        f"{names} cannot be told apart: {why}. At {count(tie.max_nodes, 'node')} they differ by up to {tie.apart:.1%}. "
-        f"{first} at {count(tie.measure_at, 'node')}{there}: that tells them apart best."
+        f"{names} cannot be told apart: {why}. At {count(tie.max_nodes, 'node')} they differ by up to "
+        f"{percent(tie.apart)}. {first} at {count(tie.measure_at, 'node')}{there}: that tells them apart best."
     ]
 
 
@@ -236,7 +236,7 @@ def _least(needs: tuple[int, int]) -> str:
 
 def _off(rate: float, middle: float) -> str:
     apart = rate / middle - 1.0
-    return f"{abs(apart):.0%} {'below' if apart < 0 else 'above'}"
+    return f"{100 * abs(apart):.0f} % {'below' if apart < 0 else 'above'}"
 
 
 def _warning(text: str) -> list[str]:

@@ -99,6 +99,9 @@ class ElasticJob:
         checks.name("job", self.name, "name")
         if self.model is not None:
             checks.name("model", self.model, "model")
+        if not hasattr(self.throughput, "last_nodes"):
+            example = "a curve, such as TabulatedCurve((0, 1, 2), (0.0, 10.0, 19.0))"
+            self._refuse("the throughput is no curve", "throughput", self.throughput, example)
         for node_type in (*self.node_types, *self.throughput_by_type):
             checks.name("node type", node_type, "node_types")
         whole = ["submit_us", "min_nodes", "max_nodes", *([] if self.deadline_us is None else ["deadline_us"])]

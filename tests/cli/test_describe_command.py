@@ -37,7 +37,7 @@ def small(tmp_path):
 
 def test_the_answer_comes_before_the_tables():
     lines = run("sample").stdout.splitlines()
-    assert lines[0].startswith("On average 25.7 of 256 nodes are idle, 10.1% of all node-time: 2,470 idle node-hours")
+    assert lines[0].startswith("On average 25.7 of 256 nodes are idle, 10.1 % of all node-time: 2,470 idle node-hours")
     first = " ".join(lines[: lines.index("")])
     for said in ("longer than 10 min", "dedicated", "at a stretch", "reclaimed", "Over the day (UTC)"):
         assert said in first

@@ -32,7 +32,7 @@ t-fwd = [60, 120]
 VERDICT = "The idle nodes of this log cannot be believed: "
 WARNING = (
     "1 x jobs needed more nodes than were free; they got the nodes that were free, and the others as they became free "
-    "(2.50 node-hours, 60.0% of the idle ones)"
+    "(2.50 node-hours, 60 % of the idle ones)"
 )
 
 

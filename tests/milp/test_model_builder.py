@@ -88,7 +88,7 @@ def test_what_is_no_linear_constraint_is_refused():
         x * x
     with pytest.raises(InputError, match="neither true nor false"):
         assert 0 <= x <= 1
-    with pytest.raises(InputError, match="!= is no linear constraint"):
+    with pytest.raises(InputError, match="this is no linear constraint"):
         assert x != 1
 
 
@@ -130,7 +130,7 @@ def test_mistakes_are_refused_at_the_call():
         (lambda: m.variable("x", 2), "'x' exists already"),
         (lambda: m.variable("y", 2, lower=[0, 0], upper=[1, -1]), "no value lies within the bounds of 'y'"),
         (lambda: x * np.array([1.0, -np.inf, 2.0]), r"not finite[\s\S]*np.where\(allowed, value, 0\)"),
-        (lambda: x / 0, "not finite"),
+        (lambda: x / 0, "divided by 0"),
         (lambda: x <= np.nan, "not finite"),
         (lambda: m.add(x), "this is no constraint"),
         (m.build, "no objective"),
@@ -146,3 +146,34 @@ def test_a_model_may_have_no_row_and_a_constant_objective():
     model = m.build()
     assert (model.n_rows, model.n_columns, model.objective_constant) == (0, 2, 3.0)
     assert model_fault(model) == ""
+
+
+@pytest.mark.parametrize(
+    ("mistake", "says"), [
+        (lambda m, y: m.maximise(None), "neither an expression nor numbers"),
+        (lambda m, y: m.maximise(y <= 1), "neither an expression nor numbers"),
+        (lambda m, y: y / 0, "divided by 0"),
+        (lambda m, y: y * [1, 2], r"the shapes \(4, 3\) and \(2,\) do not fit"),
+        (lambda m, y: y + np.ones(7), r"the shapes \(4, 3\) and \(7,\) do not fit"),
+        (lambda m, y: m.variable("q", 3, upper=[1, 2]), "the variable 'q' cannot be made"),
+        (lambda m, y: m.binary("q", -1), "the variable 'q' cannot be made"),
+        (lambda m, y: y.value([0] * 3), "not the values of the columns"),
+        (lambda m, y: m.add("cap", y.sum() <= 1), "give the constraint first"),
+        (lambda m, y: y < 1, "no linear constraint"),
+    ],
+)  # fmt: skip
+def test_every_mistake_is_one_error_in_words(mistake, says):
+    model = ModelBuilder()
+    with pytest.raises(InputError, match=says):
+        mistake(model, model.binary("y", (4, 3)))
+
+
+def test_minimise_is_maximise_of_the_negative():
+    models = []
+    for sense in ("minimise", "maximise"):
+        builder = ModelBuilder()
+        x = builder.variable("x", 2, upper=3.0)
+        getattr(builder, sense)(2 * x + 1 if sense == "minimise" else -2 * x - 1)
+        models.append(builder.build())
+    assert models[0].objective.tolist() == models[1].objective.tolist() == [-2.0, -2.0]
+    assert models[0].objective_constant == models[1].objective_constant == -2.0

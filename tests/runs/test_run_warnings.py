@@ -46,7 +46,7 @@ def test_shares_are_of_the_whole_log_whatever_part_of_it_is_replayed_and_by_whic
     events = warned_log(log(2, [(60, 0, False)], 3600, idle_first=[0]), 4.0).between(0, 120_000_000)
     run = replay_log(events, JobSet([job()]), None, ReplaySettings(3, **change))
     assert run.summary["ledger"]["node_hours"]["idle"] < 0.02
-    assert run.warnings[1] == "2 x x (4 node-hours, 40.0% of the idle ones)"
+    assert run.warnings[1] == "2 x x (4 node-hours, 40 % of the idle ones)"
 
 
 def test_a_job_that_could_never_run_is_named_with_what_it_needs():

@@ -19,6 +19,7 @@ from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.policies import gavel_policy
 from bfreplay.systems.gavel.throughputs import read_throughputs
 from bfreplay.systems.gavel.trace import read_trace
+from bfreplay.wording import percent
 from bfreplay.workload import Colocation, JobSet
 from tests.replay.placed import Scripted, Step, of_job, run, typed_job, typed_log
 from tests.replay.tiny import job, log
@@ -217,7 +218,7 @@ def test_the_summary_says_what_a_person_wants_to_know_of_a_cluster():
     assert "Cluster     v100=1,p100=1 (2 nodes) for " in text
     assert "on average, submit to finish, 2 jobs completed" in text
     assert "of weight 1, " in text
-    assert f"Utilisation {told['utilisation']:.1%} of the node-hours" in text
+    assert f"Utilisation {percent(told['utilisation'])} of the node-hours" in text
     assert " dollars of the held node-hours (0.74 for v100, 0.43 for p100)" in text
     assert "a job took 1 times as long as under gavel.isolated on average, 1 times at most" in text
     assert f"Rounds      {result.summary['policy']['n_rounds']}; shares computed" in text

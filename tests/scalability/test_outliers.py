@@ -25,7 +25,7 @@ def test_it_is_said_before_the_choice_and_nothing_is_dropped():
     chosen = fit_all(NODES, RATES)
     assert len(chosen.measurements.nodes) == len(NODES)
     said = " ".join(render("x", chosen).split())
-    assert said.startswith("Warning: x: at 2 nodes 19 samples/s (row 6) is 90% below the 191 of its repeats;")
+    assert said.startswith("Warning: x: at 2 nodes 19 samples/s (row 6) is 90 % below the 191 of its repeats;")
     assert said.index("row 6") < said.index("x: 12 measurements")
     assert "Measure next" not in said
     assert any(line.startswith("warning: at 2 nodes 19 samples/s (row 6)") for line in remarks(chosen))

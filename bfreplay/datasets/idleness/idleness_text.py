@@ -12,7 +12,7 @@ from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
-from bfreplay.wording import aligned_lines, amount, count
+from bfreplay.wording import aligned_lines, amount, count, percent
 
 WIDTH = 100
 """Widest line, unless a name in the log is longer."""
@@ -53,9 +53,9 @@ def _facts(it: Idleness) -> list[str]:
         ("window", f"{iso_utc(it.window_start_us)} to {iso_utc(it.window_end_us)} ({days(it.duration_s)})"),
         ("nodes", f"{it.n_nodes:,}{seen}; {it.nodes_ever_idle:,} of them idle at some time"),
         ("idle all the time", _throughout(it)),
-        ("idle node-hours", f"{few(it.idle_node_hours)} ({it.idle_share:.1%} of all node-time)"),
+        ("idle node-hours", f"{few(it.idle_node_hours)} ({percent(it.idle_share)} of all node-time)"),
         ("mean idle nodes", f"{it.mean_idle_nodes:,.1f} (equivalent nodes)"),
-        ("no node idle", f"{it.share_without_idle:.1%} of the time"),
+        ("no node idle", f"{percent(it.share_without_idle)} of the time"),
         ("pool events", f"{it.n_pool_events:,} ({it.mean_events_per_hour:,.1f} an hour)"),
         ("transitions", f"{it.transitions:,} ({count(it.joins, 'join')}, {count(it.reclaims, 'reclaim')})"),
         ("complete intervals", f"{it.idle_intervals:,}"),
@@ -64,7 +64,7 @@ def _facts(it: Idleness) -> list[str]:
             f"{censored.count:,} by the window ({censored.open_at_start:,} start, "
             f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {few(censored.node_hours)} node-hours",
         ),
-        ("node-time", ", ".join(f"{each.state} {each.share:.1%}" for each in it.states if each.node_us)),
+        ("node-time", ", ".join(f"{each.state} {percent(each.share)}" for each in it.states if each.node_us)),
     ]
     if it.origin.cluster is not None:
         facts.insert(0, ("cluster", it.origin.cluster))
@@ -107,8 +107,8 @@ def _longer_table(it: Idleness) -> list[str]:
     )
     rows: list[tuple[str, ...]] = [head]
     for each in it.longer_idle_intervals:
-        cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{each.share:.1%}"]
-        rows.append((each.label, *cells, cell(each.mean_nodes), f"{each.censored_share:.1%}"))
+        cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{percent(each.share)}"]
+        rows.append((each.label, *cells, cell(each.mean_nodes), percent(each.censored_share)))
     return aligned_lines(rows)
 
 
@@ -120,7 +120,7 @@ def _width_table(it: Idleness) -> list[str]:
         if each.mean_s is not None and each.median_s is not None:
             lengths = [span(each.mean_s), span(each.median_s), span(each.length_s[-1])]
         name = f"at least {each.nodes:,}"
-        rows.append((name, f"{each.share_of_time:.1%}", f"{each.stretches:,}", *lengths, str(each.censored)))
+        rows.append((name, percent(each.share_of_time), f"{each.stretches:,}", *lengths, str(each.censored)))
     return aligned_lines(rows)
 
 
@@ -189,7 +189,7 @@ def _idle_interval_table(it: Idleness) -> list[str]:
         share = b.node_us / node_us if node_us else 0.0
         count_share = b.count / it.idle_intervals if it.idle_intervals else 0.0
         bar = "#" * round(share * _BAR_WIDTH)
-        rows.append((b.label, f"{b.count:,}", f"{count_share:.1%}", f"{b.node_hours:,.1f}", f"{share:.1%}", bar))
+        rows.append((b.label, f"{b.count:,}", percent(count_share), f"{b.node_hours:,.1f}", percent(share), bar))
     return aligned_lines(rows, left=(0, 5))
 
 
@@ -203,7 +203,7 @@ def sentences(it: Idleness) -> list[str]:
     mean = few(it.mean_idle_nodes)
     text = [
         f"On average {mean} of {count(it.n_nodes, 'node')} {'is' if mean == '1' or it.n_nodes == 1 else 'are'} idle, "
-        f"{it.idle_share:.1%} of all node-time: {_idle_node_hours(it)} in {days(it.duration_s)}.",
+        f"{percent(it.idle_share)} of all node-time: {_idle_node_hours(it)} in {days(it.duration_s)}.",
         *_oversubscription(it),
         _length(it),
         _breadth(it),
@@ -233,14 +233,14 @@ def _length(it: Idleness) -> str:
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
     determiner = "this" if few(it.idle_node_hours) == "1" else "these"
     text = (
-        f"Of {determiner} {_idle_node_hours(it)}, {short.share:.1%} are in idle intervals longer than "
+        f"Of {determiner} {_idle_node_hours(it)}, {percent(short.share)} are in idle intervals longer than "
         f"{short.label}, as if {_nodes(short)} dedicated; "
-        f"{long.share:.1%} are in idle intervals longer than {long.label}, "
+        f"{percent(long.share)} are in idle intervals longer than {long.label}, "
         f"as if {_nodes(long)}."
     )
-    if f"{short.censored_share:.1%}" != "0.0%":
+    if short.censored_share >= 0.0005:
         text += (
-            f" ({short.censored_share:.1%} are in idle intervals cut by an edge of the window and count with the "
+            f" ({percent(short.censored_share)} are in idle intervals cut by an edge of the window and count with the "
             "length seen, a lower bound.)"
         )
     return text
@@ -263,7 +263,7 @@ def _breadth(it: Idleness) -> str:
     text = f"At least {count(width.nodes, 'node')} {'is' if width.nodes == 1 else 'are'} idle "
     if width.mean_s is None or width.median_s is None:  # no: some node is idle at some time
         raise AssertionError("idle node-time without a stretch of it")
-    text += f"{width.share_of_time:.1%} of the time, for {span(width.mean_s)} at a stretch on average "
+    text += f"{percent(width.share_of_time)} of the time, for {span(width.mean_s)} at a stretch on average "
     return text + f"(median {span(width.median_s)}, longest {span(width.length_s[-1])})."
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 
+from bfreplay import checks
 from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text
 from bfreplay.datasets.jobs.rows import COLUMNS, REQUEST_COLUMNS, JobRows, check_columns
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file
@@ -63,6 +64,7 @@ def load_jobs(
     InputError
         A value in the files cannot be used; the message names file, row, column and value.
     """
+    checks.instance("path", path, (str, PathLike), "the path of a file of jobs, or 'sample'")
     file = resolve_sample(Path(path), "jobs")
     curves_file = None if curves is None else Path(curves)
     check_is_file(file)
@@ -171,6 +173,7 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
         Another ending, a node type with a semicolon, a submit time outside the years 1 to 9999, or a job with several
         throughput curves: by node type, or by batch size.
     """
+    checks.instance("jobs", jobs, JobSet, "a JobSet, as load_jobs returns it")
     file = Path(path)
     if file.suffix.lower() != ".csv":
         raise InputError("jobs are written as CSV", file=file, value=file.name, expected="a name ending in .csv")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
+from bfreplay import checks
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.named_inputs import resolve_sample
 from bfreplay.datasets.readers_by_ending import EVENT_READERS, ending_of, reader_for
@@ -34,6 +35,7 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
     InputError
         The file cannot be used; the message says where and how to fix it.
     """
+    checks.instance("path", path, (str, PathLike), "the path of a log, or 'sample'")
     file = resolve_sample(Path(path), "events")
     events: NodeEvents = reader_for(
         file, EVENT_READERS, fix="convert a scheduler's log into events by: bfreplay ingest auto "
@@ -61,6 +63,7 @@ def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool 
     InputError
         Another ending of the name, or a fault in the log.
     """
+    checks.instance("events", events, NodeEvents, "NodeEvents, as load_events and ingest return them")
     file = Path(path)
     _WRITERS[writable_ending(file)](events, file, overwrite)
 

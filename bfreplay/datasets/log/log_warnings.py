@@ -12,7 +12,7 @@ from typing import Any
 
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
-from bfreplay.wording import amount, count
+from bfreplay.wording import amount, count, percent
 
 NOT_CREDIBLE_SHARE = 0.5
 """Share of the idle node-hours from which one warning alone makes the idle nodes useless."""
@@ -139,7 +139,7 @@ class LogWarnings:
         if n_unknown:
             extent = f"{extent}; " if most else ""
             extent += f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no amount"
-        limit = "" if n_unknown else f" by up to {most / (idle or 1):.1%}"
+        limit = "" if n_unknown else f" by up to {percent(most / (idle or 1))}"
         return {
             None: "",
             Verdict.NOT_CREDIBLE: f"The idle nodes of this log cannot be believed: {extent}.",
@@ -203,4 +203,4 @@ def assignment_words(allocator: Mapping[str, Json] | None) -> str | None:
 def _share_words(share: float) -> str:
     if share >= 1:
         return f"{amount(share)} times"
-    return f"{'less than 0.1%' if 0 < share < 0.0005 else f'{share:.1%}'} of"
+    return f"{'less than 0.1 %' if 0 < share < 0.0005 else percent(share)} of"

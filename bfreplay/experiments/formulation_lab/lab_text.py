@@ -134,7 +134,7 @@ def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:
     for formulation in limited:
         worst = max(row.loss_proven_worst or 0.0 for row in record.summary if row.formulation == formulation)
         if worst > RELATIVE_TOLERANCE:
-            costs = f"costs up to {worst:.2%} of the true optimum in one decision"
+            costs = f"costs up to {percent(worst)} of the true optimum in one decision"
             yield "Loss", f"the limit on changes in {formulation} {costs}"
     for row in record.summary:
         if row.better_than_exact:

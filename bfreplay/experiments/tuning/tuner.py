@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,7 @@ def tune(
     BfreplayError
         A run failed.
     """
+    checks.known_keys(options, [each.name for each in fields(RunOptions)], "tune", "option")
     base = RunOptions(
         events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
     )  # fmt: skip

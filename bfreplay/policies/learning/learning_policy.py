@@ -15,7 +15,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies.learning.belief import BelievedTables, Share
 from bfreplay.policies.learning.holds import Holds
-from bfreplay.policies.policy import Decision, Policy
+from bfreplay.policies.policy import Decision, Policy, not_a_policy
 from bfreplay.policies.state import LONG_AGO_US, PolicyState
 from bfreplay.workload import ElasticJob
 
@@ -58,6 +58,8 @@ class LearningPolicy(Policy):
         self.noise = checks.number("noise", noise, least=0, most=1)
         self.measure_s = checks.number("measure_s", measure_s, least=1e-6)
         self.seed = checks.whole("seed", seed, 0, math.inf)
+        if not isinstance(inner, Policy):
+            raise not_a_policy("this is not a policy", inner)
         self.inner = inner
         self.name, self.wakes_on, self.objective = inner.name, inner.wakes_on, inner.objective
         self.capabilities = replace(inner.capabilities, node_types=False)

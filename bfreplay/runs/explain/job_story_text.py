@@ -9,7 +9,7 @@ from typing import Any
 from bfreplay.runs.explain.active_time import time_words
 from bfreplay.runs.explain.job_story import ADMITTED, LOST, SUBMITTED, WINDOW_END, JobStory, Step
 from bfreplay.runs.explain.saved_tables import microseconds
-from bfreplay.wording import aligned_lines, amount, count, duration, maybe_duration, samples
+from bfreplay.wording import aligned_lines, amount, count, duration, maybe_duration, percent, samples
 
 
 def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int, declined: str | None = None) -> str:
@@ -66,7 +66,7 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
     yield f"  {samples(done)} samples done" + (f" of {samples(work)}" if math.isfinite(work) else "")
     if not math.isnan(of_job["efficiency"]):
         nodes = f"{amount(of_job['mean_nodes'])} dedicated nodes would process in the {duration(of_job['held_s'])}"
-        yield f"    {of_job['efficiency']:.1%} of what {nodes} for which it held nodes"
+        yield f"    {percent(of_job['efficiency'])} of what {nodes} for which it held nodes"
     scale_ups = of_job["n_scale_ups"] - of_job["n_starts"]  # a start counts as a scale-up in the table
     rescales = f"scaled up {count(int(scale_ups), 'time')}, down {count(int(of_job['n_scale_downs']), 'time')}"
     lost = samples(of_job["rescale_cost_samples"])

@@ -9,7 +9,7 @@ from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import window_words
-from bfreplay.wording import aligned_lines, amount, count, duration, labelled_lines, maybe_duration, paragraphs
+from bfreplay.wording import aligned_lines, amount, count, duration, labelled_lines, maybe_duration, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,8 @@ def _scores(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     steps = sorted({round(k * (total - 1) / 4) for k in range(4)} - {total - 1})
     if steps:
         earlier = ", ".join(f"{campaign.best_score[k]:.6g} after {duration(float(campaign.best_s[k]))}" for k in steps)
-        yield "", f"before: {earlier}"
+        some = "before" if len(steps) == total - 1 else f"{len(steps)} of the {total - 1:,} before"
+        yield "", f"{some}: {earlier}"
 
 
 def _early(campaign: CampaignAnswer) -> Iterator[_Labelled]:
@@ -88,7 +89,7 @@ def _budget(campaign: CampaignAnswer) -> Iterator[_Labelled]:
 
 
 def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.1%}" if whole else "-"
+    return percent(part / whole) if whole else "-"
 
 
 _OF_CAMPAIGN = (_finish_times, _scores, _early, _budget)

@@ -191,7 +191,7 @@ def test_a_header_number_that_is_none_is_refused_with_its_line(tmp_path, key, va
 
 def test_without_a_header_the_peak_of_processors_helps_to_tell_the_machine(tmp_path):
     # 3 from 0 to 10, 4 from 5 to 15, 2 from 10 on: as one ends the other starts; 90 of 7 x 20 processor-seconds
-    with pytest.raises(InputError, match=r"7 processors in use at once \(.*would be 36% idle over the whole") as caught:
+    with pytest.raises(InputError, match=r"7 processors in use at once \(.*be 36 % idle over the whole") as caught:
         read(tmp_path, row(1, 0, 0, 10, 3) + row(2, 5, 0, 10, 4) + row(3, 10, 0, 10, 2))
     assert "--procs-per-node" in str(caught.value)
 
@@ -200,7 +200,7 @@ def test_the_peak_of_processors_is_that_of_the_jobs_that_are_read(tmp_path):
     submit = 900_000_000
     pieces = row(1, submit, 0, 10, 8, status=2) + row(1, -1, 0, 20, 8, status=3)
     text = row(1, submit, 0, 30, 8) + pieces + row(2, submit, 0, 15, 4) + row(3, -1, 0, 10, 9)
-    with pytest.raises(InputError, match=r"12 processors in use at once \(.*would be 17% idle over the whole"):
+    with pytest.raises(InputError, match=r"12 processors in use at once \(.*would be 17 % idle over the whole"):
         read(tmp_path, text)
 
 
@@ -431,7 +431,7 @@ def test_thunder_is_refused_until_missing_waits_are_allowed(shared):
 
 
 def test_metacentrum_without_a_header_needs_to_be_told_the_machine(shared):
-    with pytest.raises(InputError, match=r"604 processors in use at once \(.*would be 57% idle"):
+    with pytest.raises(InputError, match=r"604 processors in use at once \(.*would be 57 % idle"):
         real(shared, "METACENTRUM-2009-2.swf.gz")
     record = real(shared, "METACENTRUM-2009-2.swf.gz", n_nodes=604, procs_per_node=1)
     assert (record.report.rows_read, record.report.kept["job intervals"], most_nodes(record)) == (103_656, 99_944, 604)

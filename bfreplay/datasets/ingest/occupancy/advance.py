@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled, compiled_inline
-from bfreplay.datasets.ingest.occupancy.ends_heap import pop_end
 from bfreplay.datasets.ingest.occupancy.machine import (
     BUSY,
     CLIP,
@@ -34,6 +33,7 @@ from bfreplay.datasets.ingest.occupancy.machine import (
     lack,
     lack_no_more,
     next_free,
+    pop_end,
     put_under,
     state_of,
     touch,

@@ -13,17 +13,17 @@ from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import report_survey
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, machine_nodes
+from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan
-from bfreplay.datasets.ingest.occupancy.window import Window, chosen_window, first_time_us, longest_gap_us
+from bfreplay.datasets.ingest.occupancy.window import chosen_window, first_time_us, longest_gap_us
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.errors import InputError, printable
-from bfreplay.wording import aligned_lines
+from bfreplay.wording import aligned_lines, percent
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE, MOST = 0.05, 0.5
@@ -83,7 +83,7 @@ def build_events(
     if not isinstance(rules.window, str) and not first_time_us(record) <= window.start_us < window.end_us <= log_end_us:
         report.warn(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
     if window.share_inside < MOST:
-        report.warn(MOSTLY_CUT_OFF, value=f"{window.share_inside:.1%} of the jobs' node-hours are inside")
+        report.warn(MOSTLY_CUT_OFF, value=f"{percent(window.share_inside)} of the jobs' node-hours are inside")
     use = inventory.node_use(record, rules, log_end_us)
     inventory.check_given_inventory(record, use)
     if not record.inventory_known:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, ImportReport
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules, microseconds
-from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, one_name
+from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, one_name
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
-from bfreplay.datasets.ingest.occupancy.window import Window
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError

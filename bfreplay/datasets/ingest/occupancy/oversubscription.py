@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled, zero_records
-from bfreplay.datasets.ingest.occupancy.ends_heap import pop_end, push_end
 from bfreplay.datasets.ingest.occupancy.inventory import free_again_us
-from bfreplay.datasets.ingest.occupancy.machine import CLIP, DELAY, NEVER, DelayedJob, longer
+from bfreplay.datasets.ingest.occupancy.machine import CLIP, DELAY, NEVER, DelayedJob, longer, pop_end, push_end
 from bfreplay.datasets.ingest.occupancy.rules import OVERSUBSCRIPTION, microseconds
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan

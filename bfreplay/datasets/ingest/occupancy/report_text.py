@@ -14,7 +14,7 @@ from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import Json
 from bfreplay.errors import printable
-from bfreplay.wording import amount, count
+from bfreplay.wording import amount, count, parts_of_whole, percent
 
 _WIDTH = 110
 _LABEL = 12
@@ -66,7 +66,8 @@ def _line(label: str, text: str, hanging: int = 0) -> str:
 
 def _node_hours(hours: Mapping[str, float]) -> str:
     total = sum(hours.values()) or 1.0
-    return ", ".join(f"{word} {amount(value)} ({value / total:.1%})" for word, value in hours.items())
+    parts = zip(hours, parts_of_whole([*hours.values()]), hours.values(), strict=True)
+    return ", ".join(f"{word} {text} ({percent(value / total)})" for word, text, value in parts)
 
 
 def _short_intervals(fact: Mapping[str, float]) -> str:
@@ -75,7 +76,7 @@ def _short_intervals(fact: Mapping[str, float]) -> str:
 
 
 def _empty(fact: Mapping[str, float]) -> str:
-    share = f"no job on the whole machine for {fact['share_of_window']:.2%} of the window"
+    share = f"no job on the whole machine for {percent(fact['share_of_window'])} of the window"
     for state, other, key in (("down", "idle", "assumed_down"), ("idle", "down", "left_idle")):
         if fact[f"{key}_periods"]:
             times = count(int(fact[f"{key}_periods"]), "such time")
@@ -88,13 +89,15 @@ def _empty(fact: Mapping[str, float]) -> str:
 
 
 def _cut(fact: Mapping[str, float]) -> str:
-    open_share = f", {fact['share_without_an_end']:.1%} in jobs without an end" if fact["share_without_an_end"] else ""
+    open_share = fact["share_without_an_end"]
+    without_end = f", {percent(open_share)} in jobs without an end" if open_share else ""
     jobs = count(int(fact["jobs"]), "job")
-    return f"{jobs} cut by the window's edges ({fact['share_of_job_node_time']:.1%} of jobs' node-hours{open_share})"
+    share = percent(fact["share_of_job_node_time"])
+    return f"{jobs} cut by the window's edges ({share} of jobs' node-hours{without_end})"
 
 
 def _by_rule(fact: Mapping[str, float]) -> str:
-    hours = ", ".join(f"{amount(value)} ({rule})" for rule, value in fact.items())
+    hours = ", ".join(f"{value:,.1f} ({rule})" for rule, value in fact.items())  # they may differ by little
     jobs = "jobs that need more nodes than are free"
     return f"idle node-hours depend on how {jobs} are treated (--oversubscription): {hours}"
 

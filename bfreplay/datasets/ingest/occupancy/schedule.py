@@ -37,12 +37,17 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
-    """Time that the log claims to cover, and the evidence."""
+class Window:
+    """Start and end in microseconds UTC, the reason, and if estimated, the share of the jobs' node time inside."""
 
     start_us: int
     end_us: int
     why: str
+    share_inside: float = 1.0
+
+    def to_json(self) -> dict[str, str]:
+        """Return the times as ISO-8601."""
+        return {"start": iso_utc(self.start_us), "end": iso_utc(self.end_us), "why": self.why}
 
 
 class ScheduleRecord:
@@ -82,7 +87,7 @@ class ScheduleRecord:
         self.timezone = "UTC"
         self.time_origin = "epoch"
         self.cluster: str | None = None
-        self.coverage: Coverage | None = None
+        self.coverage: Window | None = None  # time that the log claims to cover
         self.machine_size: int | None = None
         self.inventory_known = self.outages_known = self.states_seen = False
         self.first_start_us = self.first_end_us = OPEN_END
@@ -267,7 +272,7 @@ class ScheduleRecord:
         known = self.coverage
         if known is not None:
             start_us, end_us = min(start_us, known.start_us), max(end_us, known.end_us)
-        self.coverage = Coverage(start_us, end_us, why)
+        self.coverage = Window(start_us, end_us, why)
 
     def add_format(self, name: str) -> None:
         """Add a kind of input to ``source_format``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,8 +139,9 @@ class ShortIntervals:
         self, time_us: NDArray[np.int64], node: NDArray[np.int32], state: NDArray[np.int8], is_last: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
         """Add rows, ``(E,)`` each, in order of time; return the rows that are settled."""
-        new = time_us, node, state, np.ones(len(time_us), np.bool_)
-        rows = _Buffer(*(np.concatenate(pair) for pair in zip(self._held, new, strict=True)))
+        new: tuple[Any, ...] = time_us, node, state, np.ones(len(time_us), np.bool_)
+        held: tuple[Any, ...] = self._held
+        rows = _Buffer._make(np.concatenate(pair) for pair in zip(held, new, strict=True))
         n_held, n_rows = len(self._held.time_us), len(rows.time_us)
         closed, closed_us = _close_short(rows, n_held, self._first_row, self._nodes, self.min_gap_us, self._window_us)
         self.n_closed += closed
@@ -149,7 +150,7 @@ class ShortIntervals:
         if n_rows and not is_last:
             settled = int(np.searchsorted(rows.time_us, rows.time_us[-1] - self.min_gap_us, side="right"))
         kept = np.flatnonzero(rows.keep[:settled])
-        self._held = _Buffer(*(column[settled:] for column in rows))
+        self._held = _Buffer._make(column[settled:] for column in rows)
         self._first_row += settled
         return rows.time_us[kept], rows.node[kept], rows.new_state[kept]
 

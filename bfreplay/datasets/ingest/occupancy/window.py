@@ -7,13 +7,11 @@ So the window lies where jobs both start and end, and begins (ends) where the lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Window
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
@@ -23,20 +21,6 @@ FEWEST_BINS = 20
 USUAL_SHARE = 0.5
 MOST_ROUNDS = 12
 STRAY_SHARE = 0.001
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Start and end in microseconds UTC, the reason, and if estimated, the share of the jobs' node time inside."""
-
-    start_us: int
-    end_us: int
-    why: str
-    share_inside: float = 1.0
-
-    def to_json(self) -> dict[str, str]:
-        """Return the times as ISO-8601."""
-        return {"start": iso_utc(self.start_us), "end": iso_utc(self.end_us), "why": self.why}
 
 
 def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> Window:
@@ -61,7 +45,7 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
     if rules.window == "full":
         return Window(first_us, log_end_us, "the whole log, as requested: from the first start to the last time in it")
     if coverage is not None:
-        return Window(coverage.start_us, coverage.end_us, coverage.why)
+        return coverage
     if record.first_end_us >= record.last_start_us:
         return Window(first_us, log_end_us, "the whole log: it is too short to find its edges")
     return _estimate_window(record, first_us, log_end_us)

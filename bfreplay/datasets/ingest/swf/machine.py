@@ -115,7 +115,7 @@ def _unknown(header: Header, file: str, peak: int, idle: float) -> InputError:
         file=file,
         value=", ".join(found) or "no MaxNodes, no MaxProcs",
         expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once (a machine of just these "
-        f"would be {idle:.0%} idle over the whole log; it may be smaller, where logs show more in use than there is)",
+        f"would be {100 * idle:.0f} % idle over the whole log; it may be smaller, if the log shows too many in use)",
         fix="give it as its site describes it: --nodes N --procs-per-node P",
     )
 

@@ -4,9 +4,9 @@ import pytest
 from bfreplay.datasets.ingest.occupancy.build import GAP, build_events
 from bfreplay.datasets.ingest.occupancy.findings import OVER_LIMIT
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Window
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool
-from bfreplay.datasets.ingest.occupancy.window import BINS, Window, _load, chosen_window
+from bfreplay.datasets.ingest.occupancy.window import BINS, _load, chosen_window
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
