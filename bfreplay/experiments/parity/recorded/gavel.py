@@ -178,14 +178,8 @@ class RecordedShares(SharePolicy):
 
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Return the next recorded shares."""
-        allocation = self._events[self._n]["allocation"]
         self._n += 1
-        types = problem.type_names
-        alone = [[allocation[str(job)][name] for name in types] for job in problem.job.tolist()]
-        nothing = dict.fromkeys(types, 0.0)
-        keys = [f"{a},{b}" for a, b in problem.job[problem.pair].tolist()]
-        pairs = [[allocation.get(key, nothing)[name] for name in types] for key in keys]
-        return TimeShares(np.array(alone), np.array(pairs).reshape(-1, len(types)))
+        return shares_of(self._events[self._n - 1]["allocation"], problem)
 
     def forget(self) -> None:
         """Restart from the first shares."""
