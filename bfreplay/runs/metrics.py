@@ -230,7 +230,7 @@ _IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all j
 def _of_run(run: RunResult) -> dict[str, str]:
     fairness = run.summary.scheduling.finish_time_fairness
     return {
-        "others": ", of other jobs perhaps" if run.record.inputs.jobs.of_source else "",
+        "others": " (other trials may be pruned there)" if run.record.inputs.jobs.of_source else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
         "whom": "the measured jobs" if run.record.config.measured else _IN_GENERAL["whom"],
     }
