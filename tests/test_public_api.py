@@ -105,7 +105,7 @@ def test_policies_and_clusters_are_named_as_on_the_command_line():
         ),
         ({"curves": "curves.csv"}, "curves is given twice: as an option and by an object as jobs"),
         ({"jobs": None}, "the option 'jobs' is missing: the training jobs to replay"),
-        ({"events": 5}, "events is not a log"),
+        ({"events": 5}, "events is of type int"),
         ({"events": None}, "neither a log nor a cluster"),
         ({"cluster": "v100=2"}, "both a log and a cluster are given"),
     ],

@@ -85,17 +85,17 @@ compare.add_command(runs)
 @run_options("events", "jobs", "curves", "allow_code", events={"default": REQUIRED})
 @click.option("--sample", type=click.IntRange(min=1), default=50, help="Number of decisions to sample from the replay.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the sample.")
-@click.option("--formulations", metavar="NAME,...", help="Formulations to compare.  [default: all]")
+@click.option("--formulations", metavar="NAME,...", help="Built-in formulations to compare.  [default: all]")
 @click.option(
     "--backends", metavar="NAME,...", help="MILP back ends to compare them on.  [default: all that work here]"
 )
 @click.option(
     "--formulation", "more_formulations", metavar="package.module:Class", multiple=True,
-    help="Additional formulation of your own; repeatable.",
+    help="Formulation of your own to compare with those of --formulations; repeatable.",
 )  # fmt: skip
 @click.option(
     "--backend", "more_backends", metavar="package.module:Class", multiple=True,
-    help="Additional back end of your own; repeatable.",
+    help="Back end of your own to compare with those of --backends; repeatable.",
 )  # fmt: skip
 @run_options("t_fwd", "max_parallel", "unlimited_work", "window", max_parallel={"default": defaults.MAX_PARALLEL})
 @run_options(*MILP_OPTIONS)

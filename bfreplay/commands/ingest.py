@@ -108,7 +108,7 @@ rule_options = adding(
     ),
     _amount(
         "--absent-after", "absent_after_days", 7.0,
-        "Time without use at an edge of the log from which a node counts as absent, in days. Without --inventory.",
+        "Time without use at an edge of the log from which a node counts as absent, in days; not with --inventory.",
     ),
 )  # fmt: skip
 """Adds the options of ``OccupancyRules``."""

@@ -59,7 +59,8 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
             "package.module:Class.  [default: asha; with --proposer optuna its own]",
         ),
         click.option(
-            "--pruner-option", "pruner_options", multiple=True, metavar="KEY=VALUE", help="Such as eta=4; repeatable."
+            "--pruner-option", "pruner_options", multiple=True, metavar="KEY=VALUE",
+            help="Parameter of the pruner, such as eta=4 of asha; docs/campaigns.md lists them; repeatable.",
         ),
         click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes per epoch."),
         click.option("--budget-node-hours", type=float, help="Stop the campaign after this many node-hours."),

@@ -62,7 +62,7 @@ def _names(context: click.Context, _option: click.Parameter, given: tuple[str, .
 @click.option("--by", metavar="COLUMN,...", multiple=True, callback=_names, help="For 'sweep': a line for each value.")
 @click.option(
     "--log-x/--linear-x", default=None, help="For 'sweep': scale of the axis.  [default: logarithmic if values grow "
-    "by a factor]",
+    "by a constant factor]",
 )  # fmt: skip
 @click.option(
     "--log-y/--linear-y", default=None, help="For 'sweep': scale of metrics.  [default: logarithmic over more than a "

@@ -82,9 +82,9 @@ class DeclaredOptions:
     )  # fmt: skip
     jobs: str | PathLike[str] = field(metadata=option_metadata(
         option_checks.path, JOBS, "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
-        "TOML), a published table of bounds (.pkl), or a trace of Gavel or Shockwave (.trace) or of ElasticFlow "
-        "(.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or package.module:Class of "
-        "a job source.", loads="jobs",
+        "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
+        "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
+        "jobs_per_hour=1)'; or package.module:Class of a job source.", loads="jobs",
     ))  # fmt: skip
     curves: str | PathLike[str] | None = option(
         None, option_checks.path, JOBS, "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the "

@@ -49,6 +49,8 @@ class Solution:
 
     Parameters
     ----------
+    process_status, solver_status, quality
+        End of the solver's process; claim of the solver; quality of the counts as recomputed here.
     counts : (J,) int64 or None
         Nodes per job; ``None`` when there is no answer.
     objective

@@ -9,7 +9,7 @@ from bfreplay.milp.solution import Solution
 
 
 class Solver(Protocol):
-    """Answers one decision after the other. May keep a worker process: close it when done."""
+    """Solver of decisions, one after the other; ``solver_of`` makes one. It may keep a worker process: close it."""
 
     @property
     def name(self) -> str:

@@ -76,10 +76,11 @@ def policy_of(
     if prices and _takes(factory.from_options, "prices"):
         chosen["prices"] = prices
     if not _has_from_options(factory):
-        return make_from_code(
-            lambda: factory(**chosen), f"the policy {part.name!r}",
-            fix="let __init__ take parameters by name only, or write from_options (see bfreplay.Policy)",
-        )  # fmt: skip
+        missing = ", ".join(f"{name}()" for name in sorted(getattr(factory, "__abstractmethods__", ())))
+        fix = "let __init__ take parameters by name only, or write from_options (see bfreplay.Policy)"
+        if missing:
+            fix = f"write its {missing} (see bfreplay.Policy)"
+        return make_from_code(lambda: factory(**chosen), f"the policy {part.name!r}", fix=fix)
     return make_from_code(
         lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}"
     )

@@ -165,7 +165,7 @@ class Policy(ABC):
         Events after which ``decide`` is called; after others every job keeps what it has. A policy that wakes on
         ``Trigger.ROUND`` is asked at every event as long as it has named no time (``Round.until_us``).
     capabilities
-        What it can do and what it needs.
+        Abilities and needs, known before a policy is made.
     sets_batch_sizes
         It decides itself when a job changes its batch size (``Round.batch_size``); otherwise jobs do so on their own,
         at the progress that ``ElasticJob.adaptation`` names.

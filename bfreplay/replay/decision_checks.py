@@ -35,7 +35,8 @@ def answer_of(policy: Policy, state: PolicyState) -> Decision:
             raise
         raise InputError(
             f"the policy {policy.name!r} failed in decide() at {iso_utc(state.time_us)} "
-            f"({state.n_jobs} jobs, {state.n_idle} idle nodes): {one_line(error)}"
+            f"({state.n_jobs} jobs, {state.n_idle} idle nodes): {one_line(error)}",
+            expected="decide(self, state), which returns a bfreplay.Decision",
         ) from error
     return checked_answer(policy, answer)
 

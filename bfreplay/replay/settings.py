@@ -53,7 +53,7 @@ class ReplaySettings:
     semantics
         Continuous time, or the published program's; a ``Semantics`` or its word.
     seed
-        Of the published semantics' random first map, >= 0.
+        Seed of the random first assignment of nodes with published semantics, >= 0.
     record_nodes
         Also write which node was held by whom (``nodes.parquet``).
     until_done

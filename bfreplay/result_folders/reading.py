@@ -54,11 +54,13 @@ def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
 
 
 def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
+    inside = None
     try:
         text = (folder / name).read_text(encoding="utf-8")
         document = parse_json(text, parse_constant=_refuse_constant, parse_float=_finite)
     except FileNotFoundError:
         why = f"it has no {name}" if folder.is_dir() else "there is no such folder"
+        inside = next((each.parent for each in sorted(folder.glob(f"**/{kind.record_file}"))), None)
     except OSError as error:
         why = f"{name}: {error.strerror or error}"
     except ValueError as error:
@@ -75,7 +77,7 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
         f"this is not a {kind.word} folder: {why}",
         file=folder,
         expected="a folder with " + " and ".join((kind.record_file, *kind.more_documents)),
-        fix=f"give the folder that '{kind.made_by}' wrote",
+        fix=f"give the folder that '{kind.made_by}' wrote" + (f", such as {inside}" if inside else ""),
     )
 
 

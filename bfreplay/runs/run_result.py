@@ -37,7 +37,7 @@ class RunResult(Result[RunRecord]):
     Parameters
     ----------
     record, folder, tables
-        As for ``Result``; ``record`` is the content of ``run.json``.
+        Content of ``run.json``, the folder (``None`` in memory), and the tables in memory, by name.
     session
         Content of ``session.json``.
     """

@@ -29,7 +29,10 @@ DECISION_WORDS = {
 """Words for the keys of ``summary.decisions``."""
 _OWN_PARAMETERS = ("events", "futures", "memory")
 """Parameters of the policies that look ahead."""
-_DEADLINE_WORDS = {"void": "ended before by the source", "declined": "declined by the policy"}
+_DEADLINE_WORDS = {
+    "open": "undecided at the end of the window", "void": "ended before by the source",
+    "declined": "declined by the policy",
+}  # fmt: skip
 _NODE_HOURS = ("useful", "rescaling", "preempted", "unallocated", "stalled")
 
 
@@ -93,11 +96,11 @@ def _job_times(summary: Summary) -> Iterator[_Labelled]:
             of = "" if times.n_jobs == n_submitted else f"{times.n_jobs:,} of {count(n_submitted, 'job')}, "
             quantiles = f"median {duration(times.median_s)}, 95 % within {duration(times.p95_s)}"
             yield "", f"from submit to {words}: {of}{quantiles}"
+    if many := summary.jobs["not_submitted"]:
+        yield "", f"{count(many, 'job')} submitted after the end of the window"
     if any(summary.deadlines.values()):
         deadlines = summary.deadlines.items()
         yield "Deadlines", ", ".join(f"{n:,} {_DEADLINE_WORDS.get(word, word)}" for word, n in deadlines if n)
-    if many := summary.jobs["not_submitted"]:
-        yield "", f"{count(many, 'job')} submitted after the end of the window"
 
 
 def fallback_words(record: RunRecord) -> str | None:

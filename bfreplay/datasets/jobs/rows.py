@@ -261,7 +261,7 @@ class _Row:
                 f"no curve is called {name!r}",
                 column,
                 "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
-                + (", ".join(sorted(self.rows.known)) or "(no curves given)"),
+                + (", ".join(sorted(self.rows.known)) or "a name in the file of --curves"),
                 f"did you mean {near[0]!r}?" if near else "give the file of curves, or write the points here",
             )
         return curve

@@ -178,9 +178,9 @@ class _Slot:
         self._false_starts += 1
         if self._false_starts >= MOST_DEATHS:
             raise BfreplayError(
-                f"a worker process ended {MOST_DEATHS} times before it took any work; see its output above\n"
+                f"a worker process ended {MOST_DEATHS} times before it took any work: all workers import the script\n"
                 "  fix:      put the code of the calling script under: if __name__ == '__main__':"
-            ) from error
+            ) from None
         return "before it began"
 
     def drop(self) -> None:

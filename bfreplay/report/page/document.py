@@ -116,7 +116,7 @@ def check_report(out: Path | str, *, overwrite: bool) -> Path:
     """Raise the errors of writing a page to ``out``, before any work is done."""
     file = Path(out)
     if file.suffix.lower() not in (".html", ".htm"):
-        raise InputError("the report is an HTML page", file=file, value=file.name, expected="a name ending in .html")
+        raise InputError("the page is an HTML file", file=file, value=file.name, expected="a name ending in .html")
     taken = is_there(file)
     if file.is_dir():
         raise InputError("there is a folder where the report should be", file=file, fix="choose another name")
