@@ -131,6 +131,10 @@ def _over(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
+def _overhead(hours: NodeHours) -> float:
+    return hours.rescaling + hours.preempted
+
+
 def _of_idle(hours_of: Callable[[NodeHours], float]) -> Of:
     """Return the share of the idle node-hours."""
     return lambda run: _over(hours_of(run.summary.ledger.node_hours), run.summary.ledger.node_hours.idle)
@@ -226,7 +230,7 @@ _IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all j
 def _of_run(run: RunResult) -> dict[str, str]:
     fairness = run.summary.scheduling.finish_time_fairness
     return {
-        "others": ", of other jobs perhaps" if run.record.inputs.jobs.of_source else "",
+        "others": " (other trials may be pruned there)" if run.record.inputs.jobs.of_source else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
         "whom": "the measured jobs" if run.record.config.measured else _IN_GENERAL["whom"],
     }
@@ -252,8 +256,8 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("unallocated", "unallocated", "node-hours unallocated"),
     *_node_hours("stalled", f"stalled: {HELD_NOTHING_MADE}", f"node-hours stalled: {HELD_NOTHING_MADE}"),
     Metric(
-        "share.overhead", "share of the idle node-hours rescaling or preempted", "percent",
-        _of_idle(lambda hours: hours.rescaling + hours.preempted),
+        "share.overhead", "share of the node-hours held by jobs that went into rescaling or was preempted", "percent",
+        lambda run: _over(_overhead(hours := run.summary.ledger.node_hours), _held_hours(hours)),
     ),
     Metric(
         "share.until_done", "share of the node-hours idle until all jobs were done, useful", "percent",
@@ -307,8 +311,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("known.best_score", "best score with known curves", "number", "learning.known_best_score"),
     Metric("jobs", "jobs", "count", lambda run: sum(run.summary.jobs.values())),
     *map(_status, STATUSES),
-    *_times("submit_to_start", "first start"),
-    *_times("submit_to_finish", "finish"),
+    *_times("submit_to_start", "first start of jobs that started"),
+    *_times("submit_to_finish", "finish of jobs that finished"),
     _deadlines("met", "deadlines met"),
     _deadlines("missed", "deadlines missed"),
     _deadlines("declined", "deadlines of declined jobs"),

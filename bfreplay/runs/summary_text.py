@@ -174,11 +174,12 @@ def _statuses(jobs: Mapping[str, int]) -> str:
 def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_Labelled]:
     u = efficiency.u
     undefined = f"undefined: the same jobs process nothing on {nodes}"
-    yield "U", undefined if u is None else f"{amount(u)} of the samples that {nodes} would process in this window"
     own_us, other_us = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
     if own_us is not None and other_us is not None:
         here, there = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
-        yield "", f"all jobs are done in both: after {here} on the idle nodes, {there} on dedicated ones"
+        yield "U", f"1: all jobs are done in both, after {here} on the idle nodes and {there} on {nodes}"
+    else:
+        yield "U", undefined if u is None else f"{amount(u)} times the samples of {nodes} in this window"
 
 
 BOUND_WORDS = {

@@ -135,3 +135,18 @@ def test_one_run_is_a_list_as_well(folder):
 def test_a_folder_without_runs_is_refused(folder, name, words):
     with pytest.raises(InputError, match=words):
         bfreplay.list_runs(folder / name)
+
+
+def test_options_of_a_campaign_are_listed_key_by_key(tmp_path):
+    for name, most in (("wide", 4), ("narrow", 2)):
+        file = tmp_path / f"{name}.toml"
+        file.write_text(
+            f"[campaign]\nname = 'c'\ntrials = 3\n[trial]\nepochs = 2\nsamples_per_epoch = 9\nmin_nodes = 1\n"
+            f"max_nodes = {most}\nscale_up_cost_s = 1\nscale_down_cost_s = 1\ncurve = 'm'\n[curves.m]\n"
+            f"nodes = [0, 1, 4]\nvalues = [0.0, 1.0, 3.0]\n"
+        )
+        bfreplay.replay_log("sample", file, out=tmp_path / name, efficiency=False)
+    run(two_hours(), endless_jobs(), BFTrainerPolicy(120.0), out=tmp_path / "of-a-job-set")
+    options = bfreplay.list_runs(tmp_path).options
+    assert options["jobs.models.m.max_nodes"] == [2, None, 4]
+    assert {name for name in options if name.startswith(("jobs.", "policy."))} == {"jobs.models.m.max_nodes"}

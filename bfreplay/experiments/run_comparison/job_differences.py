@@ -42,7 +42,7 @@ Finish and first start are seconds from the start of the window; waiting is from
 
 MEASURES = tuple(LESS_IS_BETTER)
 _TIME_TOLERANCE_S = 1e-3
-_RELATIVE_TOLERANCE = 1e-9
+_RELATIVE_TOLERANCE = 1e-6
 _SPREAD = (2.5, 97.5)
 
 

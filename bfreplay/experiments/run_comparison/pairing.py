@@ -182,7 +182,11 @@ def options_of(run: RunResult) -> dict[str, Any]:
 
 def _leaves(prefix: str, tree: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
+        if prefix + key == _REDUNDANT:
+            continue
+        if isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+            value = {str(each.get("name", k)): each for k, each in enumerate(value)}  # the models of a campaign
         if isinstance(value, Mapping):
             yield from _leaves(f"{prefix}{key}.", value)
-        elif prefix + key != _REDUNDANT:
+        else:
             yield prefix + key, value

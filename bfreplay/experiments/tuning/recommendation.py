@@ -166,11 +166,10 @@ def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float
             yield f"{place}: try values {edges[row]} it with --t-fwd."
     numbers = grid.max_parallel
     best = share.max(axis=0)
-    if len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs:
-        gain = best[-1] / best[-2] - 1 if best[-2] > 0 else np.inf
-        if gain > tolerance:
-            most = f"{numbers[-1]:,} is the largest number of jobs at once tried"
-            yield f"{most}, and {percent(gain)} better than {numbers[-2]:,}: try more with --max-parallel."
+    is_last = len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs
+    if is_last and best[-1] > (1 + tolerance) * best[-2]:
+        most = f"{numbers[-1]:,} is the largest number of jobs at once tried"
+        yield f"{most}, and {numbers[-2]:,} lose {percent(1 - best[-2] / best[-1])}: try more with --max-parallel."
 
 
 def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> Iterator[str]:

@@ -76,7 +76,7 @@ def page(found: Mapping[str, BestScore]) -> PageFigure:
         )
         for mark, label, each in by_run(found)
     ]
-    layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(found, "<br>")}}}
+    layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(found)}}}
     series = {names[label]: each.best.coarse() for label, each in found.items()}
     return PageFigure(traces, layout, series, height=320)
 
@@ -89,9 +89,9 @@ def _words(each: BestScore) -> str:
     return f"{text}; it improved {count(len(score) - 1, 'time')} after the first report"
 
 
-def _title(found: Mapping[str, BestScore], line_break: str = "\n") -> str:
+def _title(found: Mapping[str, BestScore]) -> str:
     better = {"higher" if each.higher_is_better else "lower" for each in found.values()}
-    return f"best score so far{line_break}({' or '.join(sorted(better))} is better)"
+    return f"best score ({' or '.join(sorted(better))} is better)"
 
 
 BEST_SCORE: RunFigure[BestScore] = RunFigure(

@@ -247,7 +247,7 @@ def _sentence(label: str, data: Efficiency) -> str:
         if data.earliest_s is not None:
             parts.append(f"no policy can finish before {duration(data.earliest_s)}")
         if data.is_source:
-            parts.append("where the source may have made other jobs")
+            parts.append("where other trials may be pruned")
         if data.u is not None:
             parts.append("U is 1 by construction, so compare the times")
     else:

@@ -202,7 +202,7 @@ def over_time_words(found: list[Differences]) -> str:
     sentences = []
     for data in found:
         ahead, behind = (int((sign * data.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
-        text = f"In all {data.run} - A is {_signed_text(float(data.cumulative[-1]))} % of A's samples"
+        text = f"Over the window {data.run} - A is {_signed_text(float(data.cumulative[-1]))} % of A's samples"
         if np.isfinite(data.low[-1]):
             low, high = (_signed_text(float(end[-1])) for end in (data.low, data.high))
             text += f" (95 % interval of the sum {low} to {high} %)"

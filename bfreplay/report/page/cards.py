@@ -25,6 +25,11 @@ _COMPARED = {
     "utilisation": ("Utilisation", True),
 }
 """Title of a card about several runs by key figure, and True if more is better."""
+_OF_SEARCHES = {
+    "done_s": ("Search finished after", False), "best.score": ("Best score", True),
+    "node_hours.held": ("Node-hours held", False), "share.overhead": ("Rescaling and preemption", False),
+}  # fmt: skip
+"""The same of several searches: more samples or node-hours are no merit there."""
 _OF_ANY_JOBS = ("node_hours.useful", "utilisation", "share.overhead")
 """Figures that compare even if jobs differ."""
 
@@ -63,6 +68,8 @@ def comparison_cards(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[
 
 def _best_of_each(runs: Mapping[str, RunResult], facts: Mapping[str, Mapping[str, KeyFigure]]) -> Iterator[Card]:
     compared = _COMPARED if have_same_jobs([*runs.values()]) else {key: _COMPARED[key] for key in _OF_ANY_JOBS}
+    if all(run.record.inputs.jobs.of_source for run in runs.values()):
+        compared = _OF_SEARCHES
     for key, (title, more_is_better) in compared.items():
         of_run = {label: each[key] for label, each in facts.items() if each[key].value is not None}
         texts = {value_text(each.value, each.kind) for each in of_run.values()}

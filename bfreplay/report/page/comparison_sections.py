@@ -58,7 +58,9 @@ def _options_words(record: ComparisonRecord) -> str:
     if not options:
         return "All options of the runs are the same."
     same = "" if "log" in options else ", the log, the window"
-    return f"The runs differ in {', '.join(options)}; all other options{same} and the jobs are the same."
+    unpaired = sum(pair.jobs.only_in_baseline + pair.jobs.only_in_other for pair in record.pairs)
+    jobs = "the file of jobs is the same, but not all jobs are in all runs" if unpaired else "the jobs are the same"
+    return f"The runs differ in {', '.join(options)}; all other options{same} and {jobs}."
 
 
 def _jobs_words(pairs: Sequence[RunDifference]) -> str:

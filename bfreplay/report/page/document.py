@@ -237,7 +237,12 @@ def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable
         if any(each[key].value not in ((None, 0) if key.startswith("jobs.") else (None,)) for each in facts.values())
     }
     differ = [key for key, row in rows.items() if len({cell.text for cell in row[1:]}) > 1]
-    order = [*(key for key in _FIRST if key in differ), *differ, *(key for key in _FIRST if key in rows)]
+    # where all work is done, only times tell policies apart
+    no_matter = (
+        {"u", "bound.share"} if all(each["bound.done_s"].value is not None for each in facts.values()) else set()
+    )
+    first_keys = [key for key in _FIRST if key not in no_matter]
+    order = [*(key for key in first_keys if key in differ), *differ, *(key for key in first_keys if key in rows)]
     shown = [*dict.fromkeys(order)][:_A_DOZEN]
     rest = [row for key, row in rows.items() if key not in shown]
     return [

@@ -69,7 +69,8 @@ def _scores(campaign: CampaignAnswer) -> Iterator[_Labelled]:
     steps = sorted({round(k * (total - 1) / 4) for k in range(4)} - {total - 1})
     if steps:
         earlier = ", ".join(f"{campaign.best_score[k]:.6g} after {duration(float(campaign.best_s[k]))}" for k in steps)
-        yield "", f"before: {earlier}"
+        some = "before" if len(steps) == total - 1 else f"{len(steps)} of the {total - 1:,} before"
+        yield "", f"{some}: {earlier}"
 
 
 def _early(campaign: CampaignAnswer) -> Iterator[_Labelled]:

@@ -102,7 +102,7 @@ def test_the_best_at_the_edge_of_the_grid_is_a_warning():
     assert "600 s is the best T_fwd, at the edge" in said_
     assert "above it" in said_
     (said_,) = _cautions(inside, inside)
-    assert "70 is the largest number of jobs at once tried, and 6.38 % better than 10" in said_
+    assert "70 is the largest number of jobs at once tried, and 10 lose 6 %" in said_
     assert _cautions(inside, inside, Grid(GRID.t_fwd, GRID.max_parallel, takes_all_jobs=True)) == []
 
 

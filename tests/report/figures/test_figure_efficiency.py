@@ -145,7 +145,7 @@ def test_a_source_has_no_samples_to_compare_but_times():
     found = {"": efficiency(efficiency_run(bound=None, done=30, there=24, source=source))}
     bars, _ = bars_of(found)
     assert bars == {"this run": 30.0, "12.5 dedicated nodes": 24.0}
-    assert "the source may have made other jobs" in EFFICIENCY.words(found)
+    assert "where other trials may be pruned" in EFFICIENCY.words(found)
     assert EFFICIENCY.table(found).rows[0][3:5] == [None, None]
 
 

@@ -70,7 +70,7 @@ def expected_facts(folder):
         "idle_intervals": int(idle_intervals["n_intervals"].sum()),
         "idle_intervals.censored": int(idle_intervals["n_censored"].sum()),
     }
-    facts["share.overhead"] = float(parts["rescaling"] + parts["preempted"]) / idle_us if idle_us else None
+    facts["share.overhead"] = float(parts["rescaling"] + parts["preempted"]) / held_us if held_us else None
     facts["share.until_done"] = None
     if all_left:
         done, since = jobs["ended"].max(), pool["time"]

@@ -170,7 +170,7 @@ def test_a_campaign_is_told_by_its_best_score_and_a_source_may_make_other_jobs()
     assert (
         f"; of {n_reports} reports the best score was {best['score']:g}, by {best['job']} after {after_s:.3g} s"
     ) in worth
-    assert worth.endswith(" s, where the source may have made other jobs.")
+    assert worth.endswith(" s (other trials may be pruned there).")
     assert "(U)" not in worth
 
 

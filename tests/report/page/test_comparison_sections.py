@@ -160,7 +160,7 @@ def test_words_tell_the_differences_at_the_end(comparison):
     pair = comparison.record["pairs"][1]
     share = 100 * pair["samples"]["difference"] / pair["samples"]["baseline"]
     assert abs(share) > 1
-    assert f"In all C - A is {share:+.3g} % of A's samples" in section(comparison, "differences-over-time").words
+    assert f"Over the window C - A is {share:+.3g} % of A's samples" in section(comparison, "differences-over-time").words
     assert f"all {share:+.3g} %" in section(comparison, "causes").words
     assert "48 bins of 1 h" in section(comparison, "differences-over-time").words
 
