@@ -180,13 +180,13 @@ def belongs(key: str, value: object, setting: str, *, wanted: bool) -> None:
         )
 
 
-def near_name(name: str, known: Iterable[str]) -> str | None:
+def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the known name nearest to a misspelt one, ignoring case and surrounding spaces; ``a-007`` for ``a-7``."""
     if len(name) > LONGEST_NAME:
         return None
     names, wanted = list(known), name.strip().lower()
     same = [each for each in names if _without_leading_zeros(each) == _without_leading_zeros(wanted)]
-    near = same or difflib.get_close_matches(wanted, names, n=1)
+    near = same or difflib.get_close_matches(wanted, names, n=1, cutoff=cutoff)
     return near[0] if near else None
 
 

@@ -232,6 +232,25 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
     return None
 
 
+_TOML_KINDS = (
+    ({"campaign"}, "a campaign", "bfreplay replay LOG --jobs {0}"),
+    ({"run", "vary", "runs"}, "a sweep", "bfreplay sweep {0} --out FOLDER"),
+    ({"job"}, "a job set", "bfreplay replay LOG --jobs {0}"),
+)
+"""Keys at the top level that tell a kind of TOML file, its name, and its command."""
+
+
+def refuse_other_toml(tables: Mapping[str, object], file: str | Path, own: str) -> None:
+    """Raise ``InputError`` for a TOML file that is not ``own``: ``"a campaign"``, ``"a sweep"`` or ``"a job set"``."""
+    if any(kind == own and not keys.isdisjoint(tables) for keys, kind, _ in _TOML_KINDS):
+        return
+    for keys, kind, command in _TOML_KINDS:
+        if not keys.isdisjoint(tables):
+            key = next(iter(keys & tables.keys()))
+            fix = f"use it so: {command.format(Path(file).name)}"
+            raise InputError(f"this is {kind}, not {own}", file=file, column=key, value=[*tables], fix=fix)
+
+
 def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
     """Check the first bytes of a file.
 

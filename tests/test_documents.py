@@ -19,6 +19,7 @@ from bfreplay.documents import (
     parse_json,
     parse_toml,
     pick,
+    refuse_other_toml,
     unpacked_limit,
 )
 from bfreplay.errors import InputError
@@ -248,3 +249,16 @@ def test_an_error_told_with_its_file_keeps_its_other_parts():
         "  fix:      write 1",
     ]
     assert "value" not in str(InputError("it is missing", column="weight").with_changes(row=1))
+
+
+@pytest.mark.parametrize(
+    ("tables", "own", "says"), [
+        ({"run": {}, "vary": {}}, "a job set", "this is a sweep, not a job set"),
+        ({"campaign": {}}, "a sweep", "this is a campaign, not a sweep"),
+        ({"job": []}, "a campaign", "this is a job set, not a campaign"),
+    ],
+)  # fmt: skip
+def test_a_toml_file_of_another_kind_is_called_what_it_is(tables, own, says):
+    with pytest.raises(InputError, match=says):
+        refuse_other_toml(tables, "x.toml", own)
+    refuse_other_toml({**tables, "campaign": {}, "run": {}, "job": []}, "x.toml", own)  # its own unknown keys

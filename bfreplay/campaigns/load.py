@@ -20,7 +20,7 @@ from bfreplay.datasets.jobs.curve_points import CurveShelf
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file, read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
-from bfreplay.documents import Cell, check_toml_size
+from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
@@ -67,6 +67,7 @@ def load_campaign(
     file = Path(path)
     curves_file = None if curves is None else Path(curves)
     tables = read_toml(file)
+    refuse_other_toml(tables, file, "a campaign")
     shelf = CurveShelf(allow_code=allow_code)
     if curves_file is not None:
         check_is_file(curves_file)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay.checks import near_name
+from bfreplay.defaults import BUNDLED
 from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
 from bfreplay.registry import built_in
@@ -124,7 +125,8 @@ def check_is_file(path: Path) -> None:
 
 def _near_file(path: Path) -> str:
     with suppress(OSError):
-        near = near_name(path.name, (each.name for each in path.parent.iterdir() if not each.name.startswith(".")))
+        files = [each.name for each in path.parent.iterdir() if not each.name.startswith(".")]
+        near = near_name(path.name, [BUNDLED, *files], cutoff=0.8)
         if near is not None:
             return f"did you mean {str(path.with_name(near))!r}?"
     return "check the path"

@@ -350,4 +350,5 @@ def test_a_campaign_given_as_a_job_set_is_told_where_it_belongs(tmp_path):
     (tmp_path / "campaign.toml").write_text(LEAST)
     with pytest.raises(InputError) as caught:
         load_jobs(tmp_path / "campaign.toml")
-    assert "this is a campaign" in caught.value.fix
+    assert caught.value.problem == "this is a campaign, not a job set"
+    assert "bfreplay replay LOG --jobs campaign.toml" in caught.value.fix

@@ -15,7 +15,7 @@ from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points
 from bfreplay.datasets.jobs.law_cells import LAW_KEY, is_law, law_of
 from bfreplay.datasets.located import locate_errors, with_location
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
-from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, text_lines
+from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
@@ -155,6 +155,7 @@ def read_toml_table(file: Path) -> JobTable:
         Not TOML, or another key at the top level.
     """
     document = read_toml(file)
+    refuse_other_toml(document, file, "a job set")
     jobs, curves = document.pop("job", []), document.pop("curves", {})
     if document:
         raise InputError(
@@ -163,9 +164,7 @@ def read_toml_table(file: Path) -> JobTable:
             column=next(iter(document)),
             value=list(document),
             expected="[[job]] tables and [curves.NAME] tables",
-            fix="this is a campaign, which `bfreplay replay --jobs` takes, and load_campaign"
-            if "campaign" in document
-            else "write [[job]], singular and in double brackets, before each job",
+            fix="write [[job]], singular and in double brackets, before each job",
         )
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise InputError("job is not an array of tables", file=file, column="job", expected="[[job]] before each job")

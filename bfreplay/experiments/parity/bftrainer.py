@@ -9,16 +9,7 @@ import numpy as np
 
 from bfreplay.datasets import load_events, read_published_jobs
 from bfreplay.experiments.parity.check import Check, check_runs
-from bfreplay.experiments.parity.recorded.bftrainer import (
-    RUNS,
-    PublishedReplay,
-    Record,
-    decision_records,
-    objectives,
-    recorded_problem,
-    recorded_questions,
-    under_limit,
-)
+from bfreplay.experiments.parity.recorded import bftrainer as records
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.verify import objective_of
 from bfreplay.policies import BFTrainerPolicy
@@ -60,10 +51,10 @@ U = {
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     """Yield the checks: decisions, replays with recorded decisions, and efficiency."""
     yield from _decisions(data)
-    runs = {run: PublishedReplay.load(data, run) for run in (QUICK_RUNS if quick else RUNS)}
+    runs = {run: records.PublishedReplay.load(data, run) for run in (QUICK_RUNS if quick else records.RUNS)}
     yield check_runs(
         "decisions of replays: time, jobs, allocated nodes, idle nodes", runs, "decision",
-        lambda run: (run.rerun.policy.questions, recorded_questions(run)),
+        lambda run: (run.rerun.policy.questions, records.recorded_questions(run)),
     )  # fmt: skip
     yield check_runs(
         "rows of the replays' step logs: 12 columns",
@@ -78,21 +69,21 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     )  # fmt: skip
     yield check_runs(
         "decisions of replays: optimum under the published limit, objective of the recorded answer", runs, "decision",
-        lambda run: objectives(run.rerun.policy), 1e-6, known=BELOW_ITS_OWN_OPTIMUM,
+        lambda run: records.objectives(run.rerun.policy), 1e-6, known=BELOW_ITS_OWN_OPTIMUM,
     )  # fmt: skip
     if not quick:
         yield _efficiency(data)
 
 
 def _decisions(data: Path) -> Iterator[Check]:
-    def optimum(record: Record) -> float:
-        return ExactSolver().solve(recorded_problem(record)).objective
+    def optimum(record: records.Record) -> float:
+        return ExactSolver().solve(records.recorded_problem(record)).objective
 
-    def limited_optimum(record: Record) -> float:
-        return ExactSolver().solve(under_limit(recorded_problem(record))).objective
+    def limited_optimum(record: records.Record) -> float:
+        return ExactSolver().solve(records.under_limit(records.recorded_problem(record))).objective
 
-    def published_answer(record: Record) -> float:
-        return objective_of(recorded_problem(record), np.array(record["published_counts"]))
+    def published_answer(record: records.Record) -> float:
+        return objective_of(records.recorded_problem(record), np.array(record["published_counts"]))
 
     for what, tolerance, ours, key, notes in (
         ("optimal objective", 1e-9, optimum, "optimal_objective", [LIMIT, TOO_LARGE]),
@@ -100,7 +91,7 @@ def _decisions(data: Path) -> Iterator[Check]:
         ("objective of the published counts", 1e-6, published_answer, "published_objective", []),
     ):
         check = Check(f"recorded decisions: {what}", tolerance=tolerance, notes=notes)
-        for record in decision_records(data):
+        for record in records.decision_records(data):
             check.compare(f"decision {record['id']}", ours(record), record[key])
         yield check
 

@@ -9,19 +9,11 @@ from typing import Any
 import numpy as np
 
 from bfreplay.experiments.parity.check import Check, check_runs
-from bfreplay.experiments.parity.recorded.elasticflow import (
-    FILES,
-    ChronusRecord,
-    RecordedRun,
-    chronus_records,
-    published_chronus_log,
-    published_log,
-    runs,
-    tables,
-)
+from bfreplay.experiments.parity.recorded import elasticflow as records
 from bfreplay.experiments.parity.recorded.records import golden
-from bfreplay.policies.deadlines.plan import Plan, Steps, minimum_share
+from bfreplay.policies.deadlines.plan import Steps, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
+from bfreplay.systems.elasticflow.published.elastic import job_to_plan
 
 QUICK_FILES = ("small_n1g8", "25job_n4g8")
 PLAN_CASES = ("unit_mss_n1g8_slot240", "unit_mss_n4g8_slot240")
@@ -51,7 +43,7 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     shares, spare = _plans(data)
     yield shares
     yield spare
-    recorded = {run.name: run for run in runs(data, QUICK_FILES if quick else FILES)}
+    recorded = {run.name: run for run in records.runs(data, QUICK_FILES if quick else records.FILES)}
     yield check_runs(
         "runs of seven schedules: jobs accepted and declined", recorded, "", _counts,
         notes=[BY_WORK, NOT_ON_DISK, OLD_REVISION],
@@ -65,11 +57,11 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
         {name: run for name, run in recorded.items() if "events" in run.record}, "event",
         lambda run: (run.events(), run.record["events"]), 1e-8,
     )  # fmt: skip
-    chronus = {name: ChronusRecord.read(data, name) for name in chronus_records(data)}
+    chronus = {name: records.ChronusRecord.load(data, name) for name in records.chronus_records(data)}
     yield check_runs(
         "jobs of runs of Chronus: end, GPUs, stops, starts, in time",
         {name: run for name, run in chronus.items() if not quick or len(run.jobs) <= 25}, "job",
-        lambda run: (run.ends(run.rerun()), run.recorded_ends()), notes=[GREEDY],
+        lambda run: (run.ends(), run.recorded_ends()), notes=[GREEDY],
     )  # fmt: skip
     if not quick:
         yield _published_logs(data, {run.schedule: run for run in recorded.values() if run.name.startswith("fig10/")})
@@ -85,7 +77,10 @@ def _plans(data: Path) -> tuple[Check, Check]:
         slot_s, total = float(written["scheduling_slot"]), float(written["cluster_gpus"])
         for k, case in enumerate(written["cases"]):
             item = f"{file}, case {k}"
-            jobs = [_job_to_plan(data, row) for row in case["jobs"]]
+            jobs = [
+                job_to_plan(deadline_s, work, records.tables(data, "A100").of(model, batch_size), most)
+                for model, batch_size, work, deadline_s, most in case["jobs"]
+            ]
             free = _plan_by_deadline(jobs, float(case["now"]), slot_s, total)
             feasible = all(job.plan.finish_s <= job.deadline_s for job in jobs)
             ours = [[_pairs(job.plan.nodes), job.plan.end_s, job.plan.finish_s] for job in jobs]
@@ -97,15 +92,6 @@ def _plans(data: Path) -> tuple[Check, Check]:
                 ours = [[job.count, job.plan.end_s, job.plan.finish_s] for job in jobs]
                 spare.compare(item, [ours, _pairs(free)], [case["elastic"], case["elastic_future_free"]])
     return shares, spare
-
-
-def _job_to_plan(data: Path, row: list[Any]) -> PlannedJob:
-    """Return the job of a row ``model, batch size, iterations, deadline, most GPUs``, without a plan."""
-    model, batch_size, iterations, deadline_s, most = row
-    usable = {gpus: rate for gpus, rate in tables(data, "A100").of(model, batch_size).items() if gpus <= most}
-    counts, rates = (np.array(list(each), np.float64) for each in (usable.keys(), usable.values()))
-    nothing = Steps(np.zeros(1), np.zeros(1))
-    return PlannedJob(float(deadline_s), float(iterations), counts, rates, Plan(nothing, 0.0, 0.0, nothing))
 
 
 def _plan_by_deadline(jobs: Iterable[PlannedJob], now_s: float, slot_s: float, total: float) -> Steps:
@@ -121,14 +107,14 @@ def _pairs(steps: Steps) -> list[list[float]]:
     return [list(pair) for pair in zip(steps.time.tolist(), steps.value.tolist(), strict=True)]
 
 
-def _counts(run: RecordedRun) -> tuple[list[Any], list[Any]]:
+def _counts(run: records.RecordedRun) -> tuple[list[Any], list[Any]]:
     ours = [run.rerun.accepted, run.rerun.declined, len(run.rerun.moments)]
     return ours, [run.record[key] for key in ("accepted", "declined", "n_scheduling_rows")]
 
 
-def _published_logs(data: Path, runs_by_schedule: dict[str, RecordedRun]) -> Check:
+def _published_logs(data: Path, runs_by_schedule: dict[str, records.RecordedRun]) -> Check:
     """Compare the authors' own logs; the record shows differences between a log and later commits of the program."""
-    logs = {schedule: published_log(data, schedule) for schedule in LOGGED}
+    logs = {schedule: records.published_log(data, schedule) for schedule in LOGGED}
     named = {
         f"{schedule}, job {job}": LATER_COMMITS
         for schedule, log in logs.items()
@@ -144,8 +130,8 @@ def _published_logs(data: Path, runs_by_schedule: dict[str, RecordedRun]) -> Che
 
 def _published_chronus_log(data: Path) -> Check:
     check = Check("rows of Chronus' published log of figure 10: free GPUs, running jobs, efficiency", tolerance=1e-12)
-    recorded = ChronusRecord.read(data, "fig10/greedy_fallback")
-    times_s, log = published_chronus_log(data)
-    for time_s, ours, row in zip(times_s, recorded.log(recorded.rerun(), times_s), log, strict=True):
+    times_s, log = records.published_chronus_log(data)
+    ours_at = records.ChronusRecord.load(data, "fig10/greedy_fallback").log(times_s)
+    for time_s, ours, row in zip(times_s, ours_at, log, strict=True):
         check.compare(f"{time_s:.0f} s", ours, row)
     return check

@@ -10,20 +10,7 @@ from typing import Any
 import numpy as np
 
 from bfreplay.experiments.parity.check import Check, check_runs, difference
-from bfreplay.experiments.parity.recorded.gavel import (
-    SCENARIOS,
-    Call,
-    Instance,
-    RecordedPolicy,
-    RecordedShares,
-    completion_s,
-    figure_11,
-    instances,
-    levels,
-    record_of,
-    recorded_rounds,
-    replay_scenario,
-)
+from bfreplay.experiments.parity.recorded import gavel as records
 from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.runs import RunResult
 from bfreplay.systems.gavel.generated_workload import generated_jobs
@@ -61,7 +48,7 @@ STOPS_EARLY = (
 
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     """Yield the checks: simulations with recorded shares and with our shares, single policies, workloads."""
-    yield from _simulations(data, QUICK_SCENARIOS if quick else SCENARIOS)
+    yield from _simulations(data, QUICK_SCENARIOS if quick else records.SCENARIOS)
     yield from _calls(data)
     yield from _figure_11(data)
     yield _workloads(data)
@@ -78,20 +65,21 @@ def _simulations(data: Path, scenarios: tuple[str, ...]) -> Iterator[Check]:
     runs = Check("these simulations: shares recomputed, leases extended, busy GPUs", tolerance=1e-9)
     own = Check("simulations with shares computed here: completion times of all jobs", tolerance=1e-6)
     with TemporaryDirectory() as folder:
-        for record in (record_of(data, scenario) for scenario in scenarios):
+        for record in (records.record_of(data, scenario) for scenario in scenarios):
             for name, result in record["results"].items():
                 item, recorded_s = f"{record['scenario']}, {name}", _recorded_s(result)
                 with rounds.attempt(item):
-                    policy = RecordedPolicy(name, RecordedShares(name, result["allocation_events"]), record["seed"])
-                    run = replay_scenario(record, Path(folder), policy)
-                    rounds.compare_all(f"{item}, round", policy.rounds, recorded_rounds(result))
-                    jobs.compare_all(f"{item}, job", completion_s(run), recorded_s)
+                    shares = records.RecordedShares(name, result["allocation_events"])
+                    policy = records.RecordedPolicy(name, shares, record["seed"])
+                    run = records.replay_scenario(record, Path(folder), policy)
+                    rounds.compare_all(f"{item}, round", policy.rounds, records.recorded_rounds(result))
+                    jobs.compare_all(f"{item}, job", records.completion_s(run), recorded_s)
                     runs.compare(item, *_counters(policy, result))
                 with own.attempt(item):
                     own_policy = gavel_policy(name)(GavelOptions(published=True, seed=record["seed"]))
-                    run = replay_scenario(record, Path(folder), own_policy)
+                    run = records.replay_scenario(record, Path(folder), own_policy)
                     known = None if name in FOLLOW_A_RULE or _is_far_off(run, result) else OTHER_OPTIMA
-                    own.compare(item, completion_s(run), recorded_s, known)
+                    own.compare(item, records.completion_s(run), recorded_s, known)
     yield from (rounds, jobs, runs, own)
 
 
@@ -99,7 +87,7 @@ def _recorded_s(result: dict[str, Any]) -> dict[int, float | None]:
     return {int(job): row["jct"] for job, row in result["jobs"].items()}
 
 
-def _counters(policy: RecordedPolicy, result: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+def _counters(policy: records.RecordedPolicy, result: dict[str, Any]) -> tuple[list[Any], list[Any]]:
     counts, busy_s = policy.counts, result["per_worker_busy_seconds"]
     asked = [event for event in result["allocation_events"] if event["allocation"]]
     ours = [counts[key] for key in ("n_recomputations", "lease_extensions", "lease_opportunities", "busy_node_s")]
@@ -108,13 +96,13 @@ def _counters(policy: RecordedPolicy, result: dict[str, Any]) -> tuple[list[Any]
 
 
 def _is_far_off(run: RunResult, result: dict[str, Any]) -> bool:
-    found = [seconds for seconds in completion_s(run).values() if seconds is not None]
+    found = [seconds for seconds in records.completion_s(run).values() if seconds is not None]
     return bool(abs(np.mean(found) / result["average_jct"] - 1) > _OTHER_OPTIMA_UP_TO)
 
 
-def _answers(data: Path) -> Iterator[tuple[str, Instance, Call, TimeShares]]:
+def _answers(data: Path) -> Iterator[tuple[str, records.Instance, records.Call, TimeShares]]:
     """Yield our answer to each recorded call of a policy; the calls of an instance share one policy object."""
-    for instance in instances(data).values():
+    for instance in records.instances(data).values():
         options = GavelOptions(published=True, seed=instance.policy_params.get("seed") or 0)
         policy = gavel_policy(instance.policy).make_shares(options)
         for k, call in enumerate(instance.calls):
@@ -136,7 +124,7 @@ def _calls(data: Path) -> Iterator[Check]:
             ours, recorded = ([each.share.tolist(), each.pair_share.ravel().tolist()] for each in both)
             unique.compare(item, ours, recorded)
         if instance.policy.startswith(_WATER_FILLING):
-            found = levels(shares, call.problem, str(POLICIES[instance.policy][1]["variant"]))
+            found = records.levels(shares, call.problem, str(POLICIES[instance.policy][1]["variant"]))
             optima.compare(item, found, call.per_job("independent_exact_levels"))
             known = STOPS_EARLY if instance.id.startswith("QUIRK") else None
             published.compare(item, found, call.per_job("normalized_effective_throughputs"), known)
@@ -152,7 +140,7 @@ def _calls(data: Path) -> Iterator[Check]:
     yield from (unique, optima, published)
 
 
-def _why_not_optimal(instance: Instance, optimum: float, worth: float) -> str | None:
+def _why_not_optimal(instance: records.Instance, optimum: float, worth: float) -> str | None:
     if instance.policy.startswith("min_total_duration") and optimum <= worth:
         return BRACKET if optimum < 100 else BISECTION if worth <= 1.05 * optimum else None
     return MISALIGNED if instance.id.startswith("BUG") and optimum > worth else None
@@ -162,8 +150,8 @@ def _figure_11(data: Path) -> Iterator[Check]:
     """Yield the checks of exact levels against another solver's, and the published ones, which may stop early."""
     exact = Check("points of figure 11: exact levels of water filling", tolerance=1e-6)
     published = Check("points of figure 11: published levels", tolerance=1e-5)
-    for k, (point, problem, hierarchy) in enumerate(figure_11(data)):
-        found = levels(WaterFilling("perf", hierarchy).shares(problem), problem).tolist()
+    for k, (point, problem, hierarchy) in enumerate(records.figure_11(data)):
+        found = records.levels(WaterFilling("perf", hierarchy).shares(problem), problem).tolist()
         exact.compare(f"point {k}", found, point["exact_perf_levels"])
         stops_early = difference(point["perf_levels"], point["exact_perf_levels"]) > 1e-5
         published.compare(f"point {k}", found, point["perf_levels"], STOPS_EARLY if stops_early else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -49,9 +50,9 @@ def _differences(parity: SystemParity) -> list[str]:
 
 def named_differences(parity: SystemParity) -> dict[str, int]:
     """Return the number of items by reason of a difference; 0 for items that cannot be compared."""
-    found: dict[str, int] = {}
-    for reason, n in (each for check in parity.checks for each in check.differences.items()):
-        found[reason] = found.get(reason, 0) + n
+    found: Counter[str] = Counter()
+    for check in parity.checks:
+        found.update(check.differences)
     return found
 
 

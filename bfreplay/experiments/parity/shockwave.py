@@ -9,25 +9,7 @@ from typing import Any
 import numpy as np
 
 from bfreplay.experiments.parity.check import Check, check_runs
-from bfreplay.experiments.parity.recorded.shockwave import (
-    NAMES,
-    RECORDED,
-    RERUNS,
-    SIMULATED,
-    TRACES,
-    RecordedSchedule,
-    golden,
-    level_of,
-    placements,
-    published_run,
-    recorded_profiles,
-    recorded_shares,
-    replay_jobs,
-    rerun,
-    themis_rho,
-    totals,
-    trace_jobs,
-)
+from bfreplay.experiments.parity.recorded import shockwave as records
 from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS as PLANNED
 from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
@@ -38,7 +20,7 @@ from bfreplay.systems.shockwave.profile import profile_of
 from bfreplay.workload import ElasticJob
 
 QUICK_SIMULATED = ("tacc_32gpus/shockwave/simulation", "tacc_32gpus_comparison/min_total_duration/simulation")
-QUICK_RERUNS = {"first12_4gpus_tacc": RERUNS["first12_4gpus_tacc"]}
+QUICK_RERUNS = {"first12_4gpus_tacc": records.RERUNS["first12_4gpus_tacc"]}
 RULES = ("gandiva_fair", "allox")
 OPTIMISED = ("gavel", "mst", "ossp", "themis")
 
@@ -69,8 +51,8 @@ DIGITS = "The published lists of fairness are rounded to five decimals, and comp
 def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     """Yield the checks: profiles, schedules, policies, plans."""
     yield _profiles(data)
-    yield from _simulations(data, QUICK_SIMULATED if quick else SIMULATED)
-    yield _reruns(data, QUICK_RERUNS if quick else RERUNS)
+    yield from _simulations(data, QUICK_SIMULATED if quick else records.SIMULATED)
+    yield _reruns(data, QUICK_RERUNS if quick else records.RERUNS)
     yield _closed_loops(data)
     yield from _shares(data)
     yield from _plans(data)
@@ -93,9 +75,9 @@ def profile_of_record(published: dict[str, Any]) -> list[Any]:
 
 def _profiles(data: Path) -> Check:
     check = Check("profiles of jobs: batch size and time of every epoch", tolerance=1e-12, notes=[NOT_ON_DISK])
-    for which in (which for which in TRACES if "jobs" in which):
-        jobs = trace_jobs(data, *TRACES[which][:2])
-        recorded = [profile_of_record(each) for each in recorded_profiles(data, which)]
+    for which in (which for which in records.TRACES if "jobs" in which):
+        jobs = records.trace_jobs(data, which)
+        recorded = [profile_of_record(each) for each in records.recorded_profiles(data, which)]
         check.compare_all(f"{which}, job", [profile_of_job(job) for job in jobs], recorded)
     return check
 
@@ -111,21 +93,20 @@ def _simulations(data: Path, keys: tuple[str, ...]) -> Iterator[Check]:
     runs = Check("these simulations: makespan, utilisation of every GPU, ten totals (two digits)", tolerance=0.005)
     for key in keys:
         with rounds.attempt(key):
-            policy, run = published_run(data, key)
-            published = golden(data, "published_results")[key]
-            rounds.compare_all(
-                f"{key}, round", policy.placements(), placements(golden(data, "published_schedules")[key])
-            )
+            policy, run = records.published_run(data, key)
+            published = records.golden(data, "published_results")[key]
+            schedule = records.golden(data, "published_schedules")[key]
+            rounds.compare_all(f"{key}, round", policy.placed, records.placements(schedule))
             lists = (published[name] for name in ("jct_list", "ftf_list", "ftf_themis_list", "envy_ratio_list"))
-            recorded = _by_job(*lists, timeline=golden(data, "published_throughput_timelines")[key])
+            recorded = _by_job(*lists, timeline=records.golden(data, "published_throughput_timelines")[key])
             jobs.compare_all(f"{key}, job", _jobs(policy), recorded)
             metrics = policy.published_metrics()
             ours = [metrics.end_s, list(metrics.utilisation), run.summary["policy"]["published"]]
-            runs.compare(key, ours, [published["makespan"], published["utilization_list"], totals(published)])
+            runs.compare(key, ours, [published["makespan"], published["utilization_list"], records.totals(published)])
     yield from (rounds, jobs, runs)
 
 
-def _jobs(policy: RecordedSchedule) -> list[list[Any]]:
+def _jobs(policy: records.RecordedSchedule) -> list[list[Any]]:
     metrics = policy.published_metrics()
     lists = (metrics.jct_s, metrics.rho, metrics.themis_rho, metrics.scheduled)
     return _by_job(*(np.asarray(each).tolist() for each in lists), timeline=policy.timeline)
@@ -137,8 +118,8 @@ def _by_job(*lists: list[float], timeline: dict[str, Any]) -> list[list[Any]]:
 
 def _reruns(data: Path, sets: dict[str, tuple[str, ...]]) -> Check:
     def jct_s(run: tuple[str, str]) -> tuple[list[float], list[float]]:
-        recorded = golden(data, "original_runs_metrics")[run[0]][run[1]]["jct"]
-        return np.asarray(rerun(data, *run).published_metrics().jct_s).tolist(), recorded
+        recorded = records.golden(data, "original_runs_metrics")[run[0]][run[1]]["jct"]
+        return np.asarray(records.rerun(data, *run).published_metrics().jct_s).tolist(), recorded
 
     runs = {f"{which}, {name}": (which, name) for which, names in sets.items() for name in names}
     return check_runs("jobs of further runs of the original with their schedules: JCT", runs, "job", jct_s, 1e-9)
@@ -147,8 +128,8 @@ def _reruns(data: Path, sets: dict[str, tuple[str, ...]]) -> Check:
 def _closed_loops(data: Path) -> Check:
     def jct_s(name: str) -> tuple[list[float], list[float]]:
         policy = shockwave_policy(name)(ShockwaveOptions(published=True))
-        replay_jobs(trace_jobs(data, "120_0.2", "tacc"), 32, policy)
-        recorded = golden(data, "published_results")[f"tacc_32gpus/{name}/simulation"]["jct_list"]
+        records.replay_set(data, records.PUBLISHED_SET, policy)
+        recorded = records.golden(data, "published_results")[f"tacc_32gpus/{name}/simulation"]["jct_list"]
         return np.asarray(policy.published_metrics().jct_s).tolist(), recorded
 
     what = "jobs under Gandiva-Fair and AlloX with shares computed here: JCT"
@@ -161,10 +142,10 @@ def _shares(data: Path) -> Iterator[Check]:
     objectives = Check(
         "calls of OSSP, Themis, Gavel, MST: objective of the recorded shares", tolerance=1e-4, notes=[OTHER_OPTIMA]
     )
-    for which in RECORDED:
+    for which in records.RECORDED:
         for name in RULES:
             policy = baseline_shares(name)
-            for k, (problem, given) in enumerate(recorded_shares(data, which, name)):
+            for k, (problem, given) in enumerate(records.recorded_shares(data, which, name)):
                 unique.compare(f"{which}, {name}, call {k}", policy.shares(problem).share[:, 0], given)
         for name in OPTIMISED:
             for k, (ratio, known) in enumerate(_ratios(data, which, name)):
@@ -175,13 +156,13 @@ def _shares(data: Path) -> Iterator[Check]:
 def _ratios(data: Path, which: str, name: str) -> Iterator[tuple[float, str | None]]:
     """Yield our objective over the recorded one of each call, and a known reason for the difference."""
     policy, known = baseline_shares(name), None
-    for problem, given in recorded_shares(data, which, NAMES[name]):
+    for problem, given in records.recorded_shares(data, which, records.NAMES[name]):
         found = policy.shares(problem)
         if isinstance(policy, FinishTimeFairness):
             known = known or (FALLS_BACK if (problem.steps_left < 0).any() else None)
-            yield themis_rho(policy, problem, given) / found.objective, known
+            yield records.themis_rho(policy, problem, given) / found.objective, known
         else:
-            ours, theirs = (level_of(name, problem, each) for each in (found.share[:, 0], given))
+            ours, theirs = (records.level_of(name, problem, each) for each in (found.share[:, 0], given))
             is_bisected = name == "ossp" and (ours <= theirs * 1.06 or 1 / ours < 110)
             yield ours / theirs, BISECTION if is_bisected else None
 
@@ -206,10 +187,10 @@ def _plans(data: Path) -> Iterator[Check]:
 def _own_plans(data: Path) -> Check:
     """Compare Shockwave in closed loop."""
     check = Check("the published run of Shockwave with plans made here: makespan and mean JCT", tolerance=1e-6)
-    published = golden(data, "published_results")["tacc_32gpus/shockwave/simulation"]
+    published = records.golden(data, "published_results")["tacc_32gpus/shockwave/simulation"]
     planner = PlannerOptions(quirks=PlannerQuirks.published())
     policy = shockwave_policy("shockwave")(PlannedOptions(published=True, planner=planner))
-    own = replay_jobs(trace_jobs(data, "120_0.2", "tacc"), 32, policy).summary["policy"]["published"]
+    own = records.replay_set(data, records.PUBLISHED_SET, policy).summary["policy"]["published"]
     for item, ours, recorded, band in (
         ("makespan", own["makespan_s"], published["makespan"], 0.05),
         ("mean JCT", own["average_jct_s"], published["avg_jct"], 0.03),

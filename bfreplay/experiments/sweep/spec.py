@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from bfreplay import checks, defaults
 from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.located import with_location
+from bfreplay.documents import refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTION_NAMES
 from bfreplay.experiments.run_options import RunOptions, as_options
@@ -157,6 +158,7 @@ class _Reader:
     _parameters: tuple[str, ...] = ()
 
     def spec(self) -> SweepSpec:
+        refuse_other_toml(self._document, self._file or "the mapping", "a sweep")
         self._locate(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
         self._check_size()
         self._document = self._locate(lambda: _as_options(self._document), "the file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from bfreplay.systems.elasticflow.fixed_policies import FixedPolicy, rates_at
 from bfreplay.systems.elasticflow.options import ChronusOptions
 from bfreplay.systems.elasticflow.published.chronus import MARGIN
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, pack
+from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack
 
 GREEDY = "greedy"
 
@@ -96,32 +97,27 @@ class Chronus(FixedPolicy):
         nothing = np.zeros(0, np.int64)
         before = pack([requests[k] for k in others], nothing, state.n_idle)
         kept = [k for k, plan in zip(others, before, strict=True) if plan is not None]
-        return all(plan is not None for plan in pack([requests[k] for k in [*kept, row]], nothing, state.n_idle))
+        return fits([requests[k] for k in [*kept, row]], nothing, state.n_idle)
 
     def _plan_lease(self, state: PolicyState, requests: list[LeaseRequest], accepted: NDArray[np.bool_]) -> set[int]:
         """Return the numbers of the jobs that hold the lease which begins now."""
         possible = np.array([each.needed <= each.available and each.gpus <= state.n_idle for each in requests])
         rows = np.flatnonzero(accepted & possible).tolist()
         asked = [requests[row] for row in rows]
-        plans = None
+        plans: Sequence[Plan | None] | None = None
         if self._solver is not None and asked:
             self._n_solves += 1
             plans = self._solver.plans(asked, state.n_idle, fill_first=bool(accepted.all()))
             self._n_fallbacks += plans is None
         if plans is None:
-            found = pack(asked, np.zeros(0, np.int64), state.n_idle)
-            holds = [plan is None or bool(plan[0]) for plan in found]
-        else:
-            holds = [bool(plan[0]) for plan in plans]
+            plans = pack(asked, np.zeros(0, np.int64), state.n_idle)
+        holders = [row for row, plan in zip(rows, plans, strict=True) if plan is None or plan[0]]
         late = np.flatnonzero(accepted & ~possible).tolist()
-        return {int(state.job[row]) for row, has in zip(rows, holds, strict=True) if has} | {
-            int(state.job[row]) for row in late
-        }
+        return set(state.job[[*holders, *late]].tolist())
 
     def summary(self) -> dict[str, object] | None:
         """Return the number of plans by a solver, and of those replaced by the greedy rule."""
-        counted = super().summary()
-        return {"n_solves": self._n_solves, "n_fallbacks": self._n_fallbacks} if counted is None else counted
+        return {**(super().summary() or {}), "n_solves": self._n_solves, "n_fallbacks": self._n_fallbacks}
 
     def close(self) -> None:
         """End the worker process of the back end, if any."""

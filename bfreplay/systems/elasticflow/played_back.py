@@ -11,14 +11,7 @@ import numpy as np
 from bfreplay.errors import InputError
 from bfreplay.policies.policy import Decision, Placement, Round
 from bfreplay.policies.state import LONG_AGO_US, PolicyState
-from bfreplay.systems.elasticflow.published.chronus import ChronusRun
-from bfreplay.systems.elasticflow.published.program import (
-    NO_DEADLINE_S,
-    PublishedRun,
-    Running,
-    Servers,
-    TraceJob,
-)
+from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, PublishedRun, Running, Servers, TraceJob
 from bfreplay.systems.elasticflow.trace import model_and_batch_size
 from bfreplay.workload import ElasticJob
 
@@ -136,11 +129,8 @@ class PlayedBack:
         )
 
     def summary(self) -> dict[str, object]:
-        """Return the counts of the published program by its own rules, and of solves of a model, if any."""
-        counted: dict[str, object] = {"accepted": self.run.accepted, "declined": self.run.declined}
-        if isinstance(self.run, ChronusRun):
-            counted |= {"n_solves": self.run.n_solves, "n_fallbacks": self.run.n_fallbacks}
-        return counted
+        """Return the counts of the published program by its own rules."""
+        return {"accepted": self.run.accepted, "declined": self.run.declined}
 
 
 def _last_interval(

@@ -5,7 +5,7 @@ import gzip
 from pathlib import Path
 
 from bfreplay.experiments.parity.recorded.elasticflow import RecordedRun
-from bfreplay.systems.elasticflow.published.program import PublishedRun, efficiency
+from bfreplay.systems.elasticflow.published.program import PublishedRun
 
 DATA = Path("data/elasticflow")
 
@@ -46,4 +46,4 @@ class Case(RecordedRun):
 
     def efficiencies(self, run: PublishedRun):
         """Efficiency of the cluster at every event."""
-        return [efficiency(self.jobs, moment, self.servers.n_gpus) for moment in run.moments]
+        return [self.efficiency(moment) for moment in run.moments]

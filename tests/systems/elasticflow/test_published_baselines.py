@@ -1,6 +1,7 @@
 """The published Tiresias, Gandiva and Themis against what ElasticFlow's program left, and their placement by hand."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from elasticflow_data import Case, published_fig10
 
 from bfreplay.errors import BfreplayError
 from bfreplay.systems.elasticflow.published.cone_program import ConeProgram, solve
-from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, fair_fractions
+from bfreplay.systems.elasticflow.published.finish_time_fairness import fair_fractions
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
@@ -108,7 +109,9 @@ def test_tiresias_differs_in_three_jobs_from_the_authors_log_of_figure_10(shared
 
 def claims(elapsed_s, iterations, rates, isolated, gpus, n_gpus):
     arrays = [np.array(each, dtype=float) for each in (elapsed_s, iterations, rates, isolated, gpus)]
-    return Claims(*arrays, n_gpus)
+    return SimpleNamespace(
+        **dict(zip(("elapsed_s", "iterations", "rates", "isolated", "gpus"), arrays, strict=True)), n_gpus=n_gpus
+    )
 
 
 def ratios(of, fractions):
@@ -136,12 +139,12 @@ def best_ratio(of):
 
 def test_two_equal_jobs_share_a_gpu_equally():
     of = claims([0, 0], [100, 100], [1, 1], [100, 100], [1, 1], 1)
-    assert fair_fractions(of) == pytest.approx([0.5, 0.5], abs=1e-6)
+    assert fair_fractions(**vars(of)) == pytest.approx([0.5, 0.5], abs=1e-6)
 
 
 def test_the_worst_job_has_all_its_time_where_there_is_room():
     of = claims([0, 0, 0], [100, 200, 400], [1, 1, 1], [100, 100, 100], [1, 1, 1], 3)
-    fractions = fair_fractions(of)
+    fractions = fair_fractions(**vars(of))
     assert fractions[2] == pytest.approx(1, abs=1e-6)
     assert 0.25 < fractions[0] < 1  # it needs 0.25 for the ratio of the worst, 4
     assert 0.5 < fractions[1] < 1
@@ -161,7 +164,7 @@ def test_no_fractions_have_a_better_ratio():
                 gpus,
                 n_gpus,
             )
-            fractions = fair_fractions(of)
+            fractions = fair_fractions(**vars(of))
             assert max(ratios(of, fractions)) == pytest.approx(best_ratio(of), rel=1e-4)
             assert max(fractions) < 1 + 1e-6
             assert gpus @ fractions < n_gpus + 1e-5

@@ -16,7 +16,7 @@ from bfreplay.milp.backends import BackendAnswer, SolveOptions
 from bfreplay.milp.backends.backend import Capabilities
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.systems.elasticflow.published.chronus import ChronusRun, LeaseSolver, chronus
+from bfreplay.systems.elasticflow.published.chronus import ChronusRun, chronus
 from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp, LeaseProblem, interval_model
 from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
@@ -32,14 +32,6 @@ RUNS = (
 ONE_GPU = Servers(1, 1)
 
 
-def replay_run(
-    shared: Path, name: str, solver: LeaseSolver | None = None
-) -> tuple[list[TraceJob], Servers, ChronusRun]:
-    """A recorded run, run anew."""
-    recorded = ChronusRecord.read(shared, name)
-    return recorded.jobs, recorded.servers, recorded.rerun(solver)
-
-
 def job(index: int, submit_s: int, duration_s: int, deadline_s: int, gpus: int = 1) -> TraceJob:
     """A job that does an iteration a second."""
     return TraceJob(index, submit_s, deadline_s, gpus, duration_s, duration_s, {gpus: 1.0}, gpus)
@@ -50,50 +42,24 @@ def ends(run: ChronusRun) -> dict[int, float]:
     return {each.index: each.end_s for each in run.ends}
 
 
-class PacksForward:
-    """Plans each request into its first leases, regardless of the others; keeps what it was asked for."""
-
-    def __init__(self) -> None:
-        self.flags: list[bool] = []
-
-    def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
-        self.flags.append(fill_first)
-        return [np.arange(each.available) < each.needed for each in requests]
-
-
-class PlansNothing:
-    """Plans that let no job run."""
-
-    def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
-        return [np.zeros(each.available, dtype=np.bool_) for each in requests]
-
-
-class Fails:
-    """Never has a plan."""
-
-    def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
-        return None
-
-
 # --- recorded runs
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_ends_gpus_stops_starts_and_met_deadlines_are_the_recorded_ones(shared: Path, name: str) -> None:
-    recorded = ChronusRecord.read(shared, name)
-    run = recorded.rerun()
-    assert recorded.ends(run) == recorded.recorded_ends()
+    recorded = ChronusRecord.load(shared, name)
+    run = recorded.rerun
+    assert recorded.ends() == recorded.recorded_ends()
     assert run.accepted == recorded.record["satisfied"]
     assert run.accepted / (run.accepted + run.declined) == recorded.record["ddl_satis_ratio_reported"]
-    assert (run.n_solves, run.n_fallbacks) == (0, 0)
 
 
 def test_events_are_those_of_the_published_log_of_figure_10(shared: Path) -> None:
-    recorded = ChronusRecord.read(shared, "fig10/greedy_fallback")
-    run = recorded.rerun()
+    recorded = ChronusRecord.load(shared, "fig10/greedy_fallback")
+    run = recorded.rerun
     times_s, log = published_chronus_log(shared)
     assert len(times_s) == 4027
-    for ours, row in zip(recorded.log(run, times_s), log, strict=True):
+    for ours, row in zip(recorded.log(times_s), log, strict=True):
         assert ours[:2] == row[:2]
         assert ours[2] == pytest.approx(row[2], abs=1e-12)
     assert max(each.time_s for each in run.moments) <= times_s[-1]
@@ -101,28 +67,13 @@ def test_events_are_those_of_the_published_log_of_figure_10(shared: Path) -> Non
 
 @pytest.mark.parametrize("name", RUNS[1:])
 def test_running_jobs_have_gpus_of_their_own(shared: Path, name: str) -> None:
-    jobs, servers, run = replay_run(shared, name)
-    for moment in run.moments:
+    recorded = ChronusRecord.load(shared, name)
+    jobs, servers = recorded.jobs, recorded.servers
+    for moment in recorded.rerun.moments:
         used = [gpu for each in moment.running.values() for gpu in each.gpus]
         assert len(used) == len(set(used))
         assert all(0 <= gpu < servers.n_gpus for gpu in used)
         assert all(len(each.gpus) == jobs[index].gpus for index, each in moment.running.items())
-
-
-def test_a_solver_that_never_answers_gives_the_greedy_run_and_is_counted(shared: Path) -> None:
-    greedy, failing = (replay_run(shared, "n4g8_first25/greedy_fallback", each)[2] for each in (None, Fails()))
-    assert failing.ends == greedy.ends
-    assert failing.moments == greedy.moments
-    assert failing.n_fallbacks == failing.n_solves > 0
-
-
-@pytest.mark.parametrize("name", ["n4g8_first25/greedy_fallback", "n16g8_195job/greedy_fallback"])
-def test_with_plans_of_the_lease_model_every_accepted_job_is_in_time(shared: Path, name: str) -> None:
-    _, _, run = replay_run(shared, name, LeaseMilp(time_limit_s=60.0))
-    refused = set(run.refused)
-    assert all(each.is_met for each in run.ends if each.index not in refused)
-    assert run.n_solves > 0
-    assert run.n_fallbacks == 0
 
 
 # --- admission and leases by hand: leases and slots of 240 s; 240 s of work on one GPU need two leases (264 s)
@@ -161,9 +112,15 @@ def test_a_refused_job_holds_back_those_of_its_slot_only(submit_s: int, deadline
     assert chronus(jobs, ONE_GPU, 240).refused == refused
 
 
-def test_an_accepted_job_is_judged_by_the_start_of_the_lease_in_which_its_deadline_lies() -> None:
+def test_an_accepted_job_is_judged_by_the_start_of_the_lease_in_which_its_deadline_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # it gets no lease, runs from 720 s on, when it can no longer be in time, and ends between 960 s and 1199 s
-    run = chronus([job(0, 0, 300, 1199)], ONE_GPU, 240, solver=PlansNothing())
+    monkeypatch.setattr(
+        "bfreplay.systems.elasticflow.published.chronus.pack",
+        lambda requests, free, n_gpus: [np.zeros(each.available, dtype=np.bool_) for each in requests],
+    )
+    run = chronus([job(0, 0, 300, 1199)], ONE_GPU, 240)
     (end,) = run.ends
     assert (end.start_s, end.end_s, end.is_met) == (720.0, 1021.0, False)
     assert (run.refused, run.accepted, run.declined) == ([], 0, 1)
@@ -231,19 +188,6 @@ def test_jobs_get_the_lowest_free_gpus() -> None:
 def test_large_jobs_are_placed_first() -> None:
     moment = chronus([job(0, 0, 100, 10), job(1, 0, 100, 10, gpus=2)], Servers(1, 3), 240).moments[0]
     assert {index: each.gpus for index, each in moment.running.items()} == {0: (2,), 1: (0, 1)}
-
-
-def test_a_solver_s_plans_are_followed_and_depend_on_jobs_without_acceptance() -> None:
-    solver = PacksForward()
-    run = chronus([job(0, 0, 640, 2400)], ONE_GPU, 240, solver=solver)
-    assert ends(run) == {0: 640.5}
-    assert run.n_solves == 2
-    assert run.n_fallbacks == 0
-    assert solver.flags == [True, True]
-    jobs, solver = [job(0, 0, 640, 2400), job(1, 0, 2000, 2010)], PacksForward()
-    chronus(jobs, ONE_GPU, 240, solver=solver)
-    assert len(solver.flags) == 2
-    assert not any(solver.flags)
 
 
 @pytest.mark.parametrize(
@@ -361,8 +305,8 @@ def test_counts_that_cannot_be_spread_over_leases_are_no_answer() -> None:
     # all in the two later leases would leave no GPU free, but three jobs in both of them leave one GPU in each
     requests = [LeaseRequest(2, 1, 3), *[LeaseRequest(1, 2, 3)] * 3]
     problem = LeaseProblem.of(requests, 4, fill_first=False)
-    posed = interval_model(problem, problem.deadlines())
-    assert posed.model.n_columns == 8
+    model, _, _ = interval_model(problem, problem.deadlines())
+    assert model.n_columns == 8
     assert best_first_lease(problem) == 1
     plans = LeaseMilp(time_limit_s=60.0).plans(requests, 4, fill_first=False)
     assert plans is not None

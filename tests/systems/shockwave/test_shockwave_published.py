@@ -23,9 +23,8 @@ def _thorough(keys, quick):
 
 @pytest.mark.parametrize("which", [which for which in recorded.TRACES if "jobs" in which])
 def test_profiles_are_the_published_ones(shared, which):
-    trace, throughputs, _ = recorded.TRACES[which]
     n_jobs = int(which.split("jobs")[0])
-    jobs = recorded.trace_jobs(shared, trace, throughputs)
+    jobs = recorded.trace_jobs(shared, which)
     assert len(jobs) == n_jobs
     for job, published in zip(jobs, recorded.recorded_profiles(shared, which), strict=True):
         assert difference(profile_of_job(job), profile_of_record(published)) <= 1e-12
@@ -37,7 +36,7 @@ def test_a_published_schedule_gives_the_published_run(shared, key):
     published = recorded.golden(shared, "published_results")[key]
     policy, run = recorded.published_run(shared, key)
 
-    assert policy.placements() == recorded.placements(schedule)
+    assert policy.placed == recorded.placements(schedule)
     assert policy.timeline == recorded.golden(shared, "published_throughput_timelines")[key]
     metrics = policy.published_metrics()
     assert metrics.end_s == pytest.approx(published["makespan"], abs=1e-6)
@@ -69,7 +68,7 @@ def test_a_schedule_of_the_original_gives_its_run(shared, which, name):
 def test_equal_shares_and_allox_repeat_the_published_run(shared, name):
     published = recorded.golden(shared, "published_results")[f"tacc_32gpus/{name}/simulation"]
     policy = shockwave_policy(name)(ShockwaveOptions(published=True))
-    run = recorded.replay_jobs(recorded.trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
+    run = recorded.replay_set(shared, recorded.PUBLISHED_SET, policy)
     assert policy.published_metrics().jct_s == pytest.approx(published["jct_list"], abs=1e-9)
     assert run.summary["policy"]["lease_extensions"] == published["num_lease_extensions"]
 
@@ -78,7 +77,7 @@ def test_shockwave_comes_as_near_to_the_published_run_as_its_own_repetitions(sha
     """Plans are not unique, and the published ones hung on a time limit."""
     published = recorded.golden(shared, "published_results")["tacc_32gpus/shockwave/simulation"]
     policy = shockwave_policy("shockwave").from_options(t_fwd_s=120.0, solver=ExactSolver(), published=True)
-    found = recorded.replay_jobs(recorded.trace_jobs(shared, "120_0.2", "tacc"), 32, policy).summary["policy"]
+    found = recorded.replay_set(shared, recorded.PUBLISHED_SET, policy).summary["policy"]
     own = found["published"]
     assert own["makespan_s"] == pytest.approx(published["makespan"], rel=0.05)
     assert own["average_jct_s"] == pytest.approx(published["avg_jct"], rel=0.03)

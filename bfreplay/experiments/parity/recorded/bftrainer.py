@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents, NodeState, read_published_jobs
@@ -27,10 +26,9 @@ from bfreplay.workload import JobSet
 Record = dict[str, Any]
 
 
-@cache
-def decision_records(shared: Path) -> tuple[Record, ...]:
+def decision_records(shared: Path) -> list[Record]:
     """Read all recorded decisions of golden/bftrainer/decisions.json.gz, in file order."""
-    return tuple(golden(shared, "bftrainer/decisions"))
+    return list(golden(shared, "bftrainer/decisions"))
 
 
 def recorded_problem(record: Record) -> AllocationProblem:
@@ -40,12 +38,8 @@ def recorded_problem(record: Record) -> AllocationProblem:
     max_nodes = np.array(record["max_nodes"], dtype=np.int64)
     width = 1 + max(int(max_nodes.max(initial=0)), int(current.max(initial=0)))
     counts = np.arange(width, dtype=np.float64)
-    objective = np.array(
-        [
-            np.interp(counts, nodes, values)
-            for nodes, values in zip(record["curve_nodes"], record["curve_objective"], strict=True)
-        ]
-    ).reshape(len(current), width)
+    curves = zip(record["curve_nodes"], record["curve_objective"], strict=True)
+    objective = np.array([np.interp(counts, *curve) for curve in curves]).reshape(len(current), width)
     running = current >= min_nodes
     rate_now = np.where(running, objective[np.arange(len(current)), current], 0.0)
     problem = AllocationProblem(
@@ -109,10 +103,10 @@ class PublishedReplay:
         return cls(run, record, _events(shared / f"golden/bftrainer/replay-{run}-events.csv.gz", record), jobs)
 
     @property
-    def step_log(self) -> list[list[Any]]:
+    def step_log(self) -> list[tuple[Any, ...]]:
         """Rows of the log, an entry for the time and for each of ``LOG_COLUMNS``."""
         log = self.record["step_log"]
-        return [list(row) for row in zip(log["evtTime"], *(log[name] for name in LOG_COLUMNS), strict=True)]
+        return list(zip(log["evtTime"], *(log[name] for name in LOG_COLUMNS), strict=True))
 
     @cached_property
     def rerun(self) -> Rerun:
@@ -130,21 +124,18 @@ class Rerun:
     policy: RecordedPolicy
     run: RunResult
 
-    def step_log(self) -> list[list[Any]]:
+    def step_log(self) -> list[tuple[Any, ...]]:
         """Return the rows of ``PublishedReplay.step_log``, from our tables."""
         ours = self.run.table("decisions").to_pydict()
         times = [time.strftime("%Y-%m-%d %H:%M:%S") for time in ours["time"]]
         rows = zip(times, *(ours[name] for name in LOG_COLUMNS.values()), strict=True)
-        return [list(row) for row in rows][1:]  # the first seeds the map, which the published program does not log
+        return list(rows)[1:]  # the first seeds the map, which the published program does not log
 
     def final_progress(self) -> dict[str, float]:
         """Return the samples done of each job that is not finished."""
-        jobs = self.run.table("jobs").to_pydict()
-        return {
-            name: done
-            for name, status, done in zip(jobs["job"], jobs["status"], jobs["done_samples"], strict=True)
-            if status in ("running", "waiting")
-        }
+        jobs = self.run.jobs
+        unfinished = jobs[jobs["status"].isin(("running", "waiting"))]
+        return dict(zip(unfinished["job"], unfinished["done_samples"].tolist(), strict=True))
 
 
 def _events(path: Path, record: dict[str, Any]) -> NodeEvents:
@@ -152,18 +143,17 @@ def _events(path: Path, record: dict[str, Any]) -> NodeEvents:
 
     The first time has no row if no node was idle then; the program stopped before ``window_end``.
     """
-    with gzip.open(path, "rt") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = pd.read_csv(path).sort_values(["time", "node", "idle"])
+    times_us = [time_us(time) for time in rows["time"]]
     nodes = sorted(record["nodes"])
-    keyed = sorted((time_us(row["time"]), row["node"], row["idle"] == "True") for row in rows)
     return NodeEvents.from_arrays(
         nodes,
         np.full(len(nodes), NodeState.BUSY, dtype=np.int8),
-        [t for t, _, _ in keyed],
-        [nodes.index(node) for _, node, _ in keyed],
-        [NodeState.IDLE if idle else NodeState.BUSY for _, _, idle in keyed],
+        times_us,
+        np.searchsorted(nodes, rows["node"]),
+        np.where(rows["idle"], NodeState.IDLE, NodeState.BUSY),
         time_us(record["window_start"]),
-        keyed[-1][0],
+        times_us[-1],
     )
 
 

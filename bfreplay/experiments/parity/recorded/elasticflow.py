@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+import pandas as pd
 
 from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.systems.elasticflow.played_back import Program, trace_jobs
-from bfreplay.systems.elasticflow.published.chronus import ChronusRun, LeaseSolver, chronus
+from bfreplay.systems.elasticflow.published.chronus import ChronusRun, chronus
 from bfreplay.systems.elasticflow.published.edf import edf, edf_with_admission
 from bfreplay.systems.elasticflow.published.elastic import elastic_sharing, elasticflow
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
@@ -47,25 +48,21 @@ def jobs_of(shared: Path, trace: str, gpu_type: str) -> tuple[list[TraceJob], li
     """Read the jobs of a trace in the order of the file, with its times, and their names."""
     path = shared / "data/elasticflow" / trace
     jobs = read_trace(path, tables(shared, gpu_type))
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    first_s = min(int(row.get("submit_time") or row["submission_time"]) for row in rows)
-    start_s = first_s // WHOLE_HOUR_S * WHOLE_HOUR_S  # the times of a job set count from it
+    rows = pd.read_csv(path, dtype={"job_id": str}).rename(columns={"submission_time": "submit_time"})
+    start_s = int(rows["submit_time"].min()) // WHOLE_HOUR_S * WHOLE_HOUR_S  # the times of a job set count from it
     of_name = {job.name: trace for job, trace in zip(jobs, trace_jobs(jobs.jobs), strict=True)}
-    names = [row["job_id"] for row in rows]
-    return [_shift(of_name[name], row, start_s) for row, name in enumerate(names)], names
-
-
-def _shift(job: TraceJob, index: int, by_s: int) -> TraceJob:
-    deadline_s = job.deadline_s if job.is_best_effort else job.deadline_s + by_s
-    return replace(job, index=index, submit_s=job.submit_s + by_s, deadline_s=deadline_s)
+    names = rows["job_id"].tolist()
+    shifted = []
+    for index, job in enumerate(of_name[name] for name in names):
+        deadline_s = job.deadline_s if job.is_best_effort else job.deadline_s + start_s
+        shifted.append(replace(job, index=index, submit_s=job.submit_s + start_s, deadline_s=deadline_s))
+    return shifted, names
 
 
 def servers_of(path: Path) -> Servers:
     """Read the cluster of a file of cluster_specs."""
-    with path.open(newline="") as file:
-        (row,) = csv.DictReader(file)
-    return Servers(int(row["num_switch"]) * int(row["num_node_p_switch"]), int(row["num_gpu_p_node"]))
+    row = pd.read_csv(path).iloc[0]
+    return Servers(int(row["num_switch"] * row["num_node_p_switch"]), int(row["num_gpu_p_node"]))
 
 
 @dataclass
@@ -79,7 +76,7 @@ class RecordedRun:
     servers: Servers
 
     @classmethod
-    def read(cls, shared: Path, file: str, name: str) -> RecordedRun:
+    def read(cls, shared: Path, file: str, name: str) -> Self:
         """Read the run ``name`` of a file, such as ``n1g8_syn10tight/themis`` of small_n1g8."""
         record = golden(shared, f"elasticflow/{file}")["runs"][name]
         meta = record["meta"]
@@ -116,11 +113,14 @@ class RecordedRun:
 
     def events(self) -> list[list[Any]]:
         """Return time, GPU map and efficiency of each event of our run."""
-        moments = self.rerun.moments
         return [
-            [each.time_s, self.gpu_map(each), round(efficiency(self.jobs, each, self.servers.n_gpus), _EVENT_DIGITS)]
-            for each in moments
+            [each.time_s, self.gpu_map(each), round(self.efficiency(each), _EVENT_DIGITS)]
+            for each in self.rerun.moments
         ]
+
+    def efficiency(self, moment: Moment) -> float:
+        """Return the efficiency of the cluster, see ``published.program.efficiency``."""
+        return efficiency(self.jobs, moment, self.servers.n_gpus)
 
     def job_of_gpu(self, moment: Moment) -> list[int | None]:
         """Return job, or ``None``, of every GPU."""
@@ -134,13 +134,7 @@ class RecordedRun:
 
     def gpu_map(self, moment: Moment) -> list[list[int | None]]:
         """Return jobs of all GPUs, as pairs of a job, or ``None``, and its number of GPUs in a row."""
-        pairs: list[list[int | None]] = []
-        for job in self.job_of_gpu(moment):
-            if pairs and pairs[-1][0] == job:
-                pairs[-1][1] = (pairs[-1][1] or 0) + 1
-            else:
-                pairs.append([job, 1])
-        return pairs
+        return [[job, len(list(in_a_row))] for job, in_a_row in groupby(self.job_of_gpu(moment))]
 
 
 def runs(shared: Path, files: Sequence[str] = FILES) -> list[RecordedRun]:
@@ -152,63 +146,45 @@ def runs(shared: Path, files: Sequence[str] = FILES) -> list[RecordedRun]:
 
 def published_log(shared: Path, schedule: str) -> dict[str, list[Any]]:
     """Read start, end, GPUs of each job from the published log of figure 10."""
-    with (shared / f"golden/elasticflow/published_fig10_logs/{schedule}/job.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {row["job_id"]: [_seconds(row["start_time"]), float(row["end_time"]), int(row["num_gpu"])] for row in rows}
+    log = pd.read_csv(shared / f"golden/elasticflow/published_fig10_logs/{schedule}/job.csv", dtype={"job_id": str})
+    rows = log[["job_id", "start_time", "end_time", "num_gpu"]].itertuples(index=False)
+    return {job: [float(start) if start < NO_START_S else None, float(end), gpus] for job, start, end, gpus in rows}
 
 
-def _seconds(text: str) -> float | None:
-    return float(text) if float(text) < NO_START_S else None
-
-
-@dataclass
-class ChronusRecord:
+class ChronusRecord(RecordedRun):
     """Recorded run of Chronus, and the inputs of the program."""
 
-    record: dict[str, Any]
-    jobs: list[TraceJob]
-    names: list[str]
-    servers: Servers
-    slot_s: int
-
     @classmethod
-    def read(cls, shared: Path, name: str) -> ChronusRecord:
+    def load(cls, shared: Path, name: str) -> Self:
         """Read the run ``name``, such as ``fig10/greedy_fallback``."""
         record = chronus_records(shared)[name]
         meta = record["meta"]
         jobs, names = jobs_of(shared, f"traces/{meta['trace']}.csv", meta["gpu_type"])
-        slot_s = 60 if name.endswith("slot60") else 240
-        return cls(record, jobs, names, Servers(meta["nodes"], meta["gpus_per_node"]), slot_s)
+        return cls(name, record, jobs, names, Servers(meta["nodes"], meta["gpus_per_node"]))
 
-    def rerun(self, solver: LeaseSolver | None = None) -> ChronusRun:
-        """Repeat the run by our program."""
-        meta = self.record["meta"]
-        return chronus(
-            self.jobs, self.servers, meta["check_time_interval"], lease_s=meta["lease_term_interval"],
-            slot_s=self.slot_s, solver=solver,
-        )  # fmt: skip
+    @cached_property
+    def rerun(self) -> ChronusRun:
+        """Rerun by our program."""
+        meta, slot_s = self.record["meta"], 60 if self.name.endswith("slot60") else 240
+        lease_s = meta["lease_term_interval"]
+        return chronus(self.jobs, self.servers, meta["check_time_interval"], lease_s=lease_s, slot_s=slot_s)
 
-    def ends(self, run: ChronusRun) -> dict[str, list[Any]]:
-        """Return end, GPUs, stops, starts, and whether the deadline was met, by job."""
+    def ends(self) -> dict[str, list[Any]]:
+        """Return end, GPUs, stops, starts, and whether the deadline was met, by job that ended in our run."""
+        stops, starts = self.rerun.stops, self.rerun.starts
         return {
-            self.names[end.index]: [end.end_s, end.gpus, run.stops[end.index], run.starts[end.index], end.is_met]
-            for end in run.ends
+            self.names[end.index]: [end.end_s, end.gpus, stops[end.index], starts[end.index], end.is_met]
+            for end in self.rerun.ends
         }
 
-    def recorded_ends(self) -> dict[str, list[Any]]:
-        """Return the same of the record."""
-        return {row[0]: row[1:] for row in self.record["per_job"]}
-
-    def log(self, run: ChronusRun, times_s: Sequence[float]) -> list[list[Any]]:
-        """Return free GPUs, running jobs and efficiency at these times."""
-        events = {each.time_s: each for each in run.moments}
+    def log(self, times_s: Sequence[float]) -> list[tuple[int, int, float]]:
+        """Return free GPUs, running jobs and efficiency of our run at these times."""
+        events = {each.time_s: each for each in self.rerun.moments}
         rows, last = [], Moment(0.0, {})
         for time_s in times_s:
             last = events.get(time_s, last)
             used = sum(len(each.gpus) for each in last.running.values())
-            rows.append(
-                [self.servers.n_gpus - used, len(last.running), efficiency(self.jobs, last, self.servers.n_gpus)]
-            )
+            rows.append((self.servers.n_gpus - used, len(last.running), self.efficiency(last)))
         return rows
 
 
@@ -218,9 +194,10 @@ def chronus_records(shared: Path) -> dict[str, Any]:
     return found
 
 
-def published_chronus_log(shared: Path) -> tuple[list[float], list[list[Any]]]:
+def published_chronus_log(shared: Path) -> tuple[list[float], list[tuple[int, int, float]]]:
     """Read times, and rows as in ``ChronusRecord.log``, from the published log of figure 10."""
-    with gzip.open(shared / "golden/elasticflow/published_fig10_logs/chronus/resource.csv.gz", "rt") as file:
-        rows = list(csv.DictReader(file))
-    log = [[int(row["free_resource"]), int(row["running_num"]), float(row["ce"])] for row in rows]
-    return [float(row["time"]) for row in rows], log
+    path = shared / "golden/elasticflow/published_fig10_logs/chronus/resource.csv.gz"
+    table = pd.read_csv(path, converters={"time": float, "ce": float})
+    return table["time"].tolist(), list(
+        table[["free_resource", "running_num", "ce"]].itertuples(index=False, name=None)
+    )

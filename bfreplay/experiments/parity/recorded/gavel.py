@@ -56,7 +56,6 @@ class Instance:
 
     id: str
     policy: str
-    note: str
     policy_params: dict[str, Any]
     calls: tuple[Call, ...]
 
@@ -69,7 +68,6 @@ def instances(shared: Path) -> dict[str, Instance]:
         one["id"]: Instance(
             one["id"],
             one["policy"],
-            one["note"],
             one["policy_params"],
             tuple(
                 Call(problem_of(call["input"]), hierarchy_of(call["input"].get("entities")), call["output"])
@@ -78,13 +76,6 @@ def instances(shared: Path) -> dict[str, Instance]:
         )
         for one in written
     }
-
-
-def instances_of(shared: Path, *policies: str) -> list[Instance]:
-    """Return the instances of these policies, by the original's names; at least one of each."""
-    found = [one for one in instances(shared).values() if one.policy in policies]
-    assert {one.policy for one in found} == set(policies)
-    return found
 
 
 def problem_of(given: dict[str, Any]) -> ShareProblem:
@@ -187,14 +178,8 @@ class RecordedShares(SharePolicy):
 
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Return the next recorded shares."""
-        allocation = self._events[self._n]["allocation"]
         self._n += 1
-        types = problem.type_names
-        alone = [[allocation[str(job)][name] for name in types] for job in problem.job.tolist()]
-        nothing = dict.fromkeys(types, 0.0)
-        keys = [f"{a},{b}" for a, b in problem.job[problem.pair].tolist()]
-        pairs = [[allocation.get(key, nothing)[name] for name in types] for key in keys]
-        return TimeShares(np.array(alone), np.array(pairs).reshape(-1, len(types)))
+        return shares_of(self._events[self._n - 1]["allocation"], problem)
 
     def forget(self) -> None:
         """Restart from the first shares."""

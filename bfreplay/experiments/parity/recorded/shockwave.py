@@ -36,6 +36,9 @@ TRACES = {
 }
 """By recorded set of runs: start of the trace's name, throughputs, GPUs."""
 
+PUBLISHED_SET = "120jobs_32gpus_tacc"
+"""Set of the published simulations."""
+
 NAMES = {
     "ossp": "min_total_duration", "themis": "finish_time_fairness", "gavel": "max_min_fairness", "allox": "allox",
     "mst": "max_sum_throughput_perf", "gandiva_fair": "gandiva_fair",
@@ -62,8 +65,9 @@ def golden(shared: Path, name: str) -> Any:
     return record(shared, f"shockwave/{name}")
 
 
-def trace_jobs(shared: Path, begins: str, throughputs: str) -> JobSet:
-    """Read the jobs of a trace, as a user would."""
+def trace_jobs(shared: Path, which: str) -> JobSet:
+    """Read the jobs of a set of ``TRACES``, as a user would."""
+    begins, throughputs, _ = TRACES[which]
     (trace,) = (shared / "data/shockwave/traces").glob(f"{begins}*.trace")
     table = shared / f"data/shockwave/throughputs/{throughputs}_throughputs.full.json.gz"
     return read_trace(trace, read_throughputs(table))
@@ -89,7 +93,7 @@ class RecordedSchedule(ShockwavePolicy):
         self.timeline: dict[str, list[list[float]]] = {}
         """Number of the round, steps/s and batch size, by job and by its rounds."""
         self.placed: list[dict[int, list[int]]] = []
-        """GPUs by job, for each round."""
+        """GPUs by job, in order, for each round."""
 
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
@@ -112,24 +116,22 @@ class RecordedSchedule(ShockwavePolicy):
         for task, job in enumerate(begun.member[:, 0].tolist()):
             rate = 0 if begun.fails[task] else float(begun.steps[task, 0]) / float(begun.ran_s()[task])
             self.timeline.setdefault(str(job), []).append([self._n_picked, rate, self._published.of[job].size])
-        self.placed.append({job: begun.nodes_of(k).tolist() for k, job in enumerate(begun.member[:, 0].tolist())})
+        jobs = begun.member[:, 0].tolist()
+        self.placed.append({job: sorted(begun.nodes_of(k).tolist()) for k, job in enumerate(jobs)})
         return begun
-
-    def placements(self) -> list[dict[int, list[int]]]:
-        """Return the GPUs of each job in each round, in order."""
-        return [{job: sorted(gpus) for job, gpus in tasks.items()} for tasks in self.placed]
 
 
 def placements(schedule: list[list[list[Any]]]) -> list[dict[int, list[int]]]:
-    """Return the same of a recorded schedule."""
+    """Return the GPUs of each job, in order, for each round of a recorded schedule."""
     return [{job: sorted(gpus) for job, gpus in tasks} for tasks in schedule]
 
 
-def replay_jobs(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy) -> RunResult:
-    """Replay all jobs on this number of GPUs; the policy keeps its metrics."""
+def replay_set(shared: Path, which: str, policy: ShockwavePolicy) -> RunResult:
+    """Replay all jobs of a set of ``TRACES`` on its GPUs; the policy keeps its metrics."""
     policy.close = lambda: None  # type: ignore[method-assign]  # it would forget them
+    jobs = trace_jobs(shared, which)
     return run_replay(
-        fixed_cluster(f"v100={n_gpus}"), jobs, policy,
+        fixed_cluster(f"v100={TRACES[which][2]}"), jobs, policy,
         ReplaySettings(max_parallel=len(jobs), until_done=True),
         RunSettings(efficiency=False, bound=False),
     )  # fmt: skip
@@ -137,16 +139,14 @@ def replay_jobs(jobs: JobSet, n_gpus: int, policy: ShockwavePolicy) -> RunResult
 
 def published_run(shared: Path, key: str) -> tuple[RecordedSchedule, RunResult]:
     """Replay a published simulation of ``SIMULATED`` with its schedule."""
-    schedule = golden(shared, "published_schedules")[key]
-    policy = RecordedSchedule(schedule, 1.0 if "comparison" in key else 1.5)
-    return policy, replay_jobs(trace_jobs(shared, "120_0.2", "tacc"), 32, policy)
+    policy = RecordedSchedule(golden(shared, "published_schedules")[key], 1.0 if "comparison" in key else 1.5)
+    return policy, replay_set(shared, PUBLISHED_SET, policy)
 
 
 def rerun(shared: Path, which: str, name: str) -> RecordedSchedule:
     """Replay a run of the original of ``RERUNS`` with its schedule."""
-    begins, throughputs, n_gpus = TRACES[which]
     policy = RecordedSchedule(golden(shared, "original_runs_schedules")[which][name], 1.5)
-    replay_jobs(trace_jobs(shared, begins, throughputs), n_gpus, policy)
+    replay_set(shared, which, policy)
     return policy
 
 

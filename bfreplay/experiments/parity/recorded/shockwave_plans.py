@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.experiments.parity.recorded.records import read_record
-from bfreplay.experiments.parity.recorded.shockwave import TRACES, golden, replay_jobs, trace_jobs
+from bfreplay.experiments.parity.recorded.shockwave import golden, replay_set
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.rounds.state import RoundState
 from bfreplay.systems.shockwave.options import PlannedOptions
@@ -155,10 +155,9 @@ class RecordedRounds(PlannerPolicy):
 def recorded_plans(shared: Path, name: str) -> tuple[list[RecordedPlan], list[int]]:
     """Return every plan of a recorded run, repeated in the replay, and the rounds of all our plans."""
     trace, solves_name, config = RUNS[name]
-    begins, throughputs, n_gpus = TRACES[trace]
     options = options_of(read_record(shared / f"golden/shockwave/planner/{config}.json"))
     policy = RecordedRounds(options, schedule_of(shared, name))
-    replay_jobs(trace_jobs(shared, begins, throughputs), n_gpus, policy)
+    replay_set(shared, trace, policy)
     PlannerPolicy.close(policy)
     found = []
     for solve in golden(shared, f"planner/{solves_name}"):

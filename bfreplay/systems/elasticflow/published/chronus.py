@@ -26,21 +26,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
-from bfreplay.systems.elasticflow.published.program import (
-    JobEnd,
-    Moment,
-    PublishedRun,
-    Running,
-    Servers,
-    TraceJob,
-)
+from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Running, Servers, TraceJob
 
 SLOT_S = 240
 """Arrivals are handled, and free GPUs allocated, at multiples of it; a constant in the published program."""
@@ -57,14 +49,6 @@ def restart_s(gpus: int) -> float:
     return RESTART_S * (1 + math.log2(gpus))
 
 
-class LeaseSolver(Protocol):
-    """Planner of the leases of accepted jobs; see ``lease_model.LeaseMilp``."""
-
-    def plans(self, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> list[Plan] | None:
-        """Return a plan per request with most GPUs in the first lease, or fewest; ``None`` on failure."""
-        ...
-
-
 @dataclass(slots=True)
 class ChronusRun(PublishedRun):
     """Run of Chronus.
@@ -73,16 +57,10 @@ class ChronusRun(PublishedRun):
     ----------
     starts, stops
         Number of starts, and of stops before its end, by job.
-    n_solves
-        Leases planned by a solver.
-    n_fallbacks
-        Leases planned by the greedy rule, as the solver gave no answer.
     """
 
     starts: dict[int, int] = field(default_factory=dict)
     stops: dict[int, int] = field(default_factory=dict)
-    n_solves: int = 0
-    n_fallbacks: int = 0
 
 
 class Standing(IntEnum):
@@ -111,8 +89,6 @@ class LeaseJob:
         Leases of an accepted job from the next one on; ``None`` until the first lease after its arrival.
     gpus
         Its GPUs; empty while it waits.
-    holds_lease
-        Whether it runs by the plan.
     overran
         Whether it was not done after ``enlarged_s``.
     urgency
@@ -129,7 +105,6 @@ class LeaseJob:
     plan: Plan | None = None
     gpus: tuple[int, ...] = ()
     start_s: float = math.nan
-    holds_lease: bool = False
     overran: bool = False
     urgency: int = 0
 
@@ -167,19 +142,16 @@ def chronus(
     *,
     lease_s: int = 240,
     slot_s: int = SLOT_S,
-    solver: LeaseSolver | None = None,
 ) -> ChronusRun:
-    """Run Chronus until all jobs are done.
+    """Run Chronus until all jobs are done, as the published program does without a solver.
 
-    A job that begins a lease after waiting is also credited with the slot before it, as published.
+    The plan of a lease is the previous one, and jobs accepted since are packed into its free GPUs. A job that begins a
+    lease after waiting is also credited with the slot before it, as published.
 
     Parameters
     ----------
     check_s
         Seconds between checks of the running jobs; leases and slots start at such times.
-    solver
-        Planner of the leases. Without one, as where the published program does not find its own, the plan of a lease is
-        the previous one, and jobs accepted since are packed into its free GPUs.
 
     Returns
     -------
@@ -203,7 +175,7 @@ def chronus(
                 f"Chronus cannot run job {job.index}", value=(job.deadline_s, job.gpus),
                 expected=f"a deadline, and at most {servers.n_gpus} GPUs", fix="give it one, or leave the job out",
             )  # fmt: skip
-    scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s, solver)
+    scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s)
     now_s = 0
     while scheduler.is_busy:
         scheduler.look(now_s)
@@ -214,18 +186,14 @@ def chronus(
 class _Scheduler:
     """State and steps of the published program."""
 
-    def __init__(
-        self, jobs: Sequence[TraceJob], n_gpus: int, lease_s: int, slot_s: int, solver: LeaseSolver | None
-    ) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], n_gpus: int, lease_s: int, slot_s: int) -> None:
         self.run = ChronusRun()
-        self._n_gpus, self._lease_s, self._slot_s, self._solver = n_gpus, lease_s, slot_s, solver
+        self._n_gpus, self._lease_s, self._slot_s = n_gpus, lease_s, slot_s
         self._arrivals = sorted(jobs, key=lambda job: job.submit_s)[::-1]
         """Arrivals, the next one last."""
         self._waiting: list[LeaseJob] = []
         self._running: list[LeaseJob] = []
         self._free = list(range(n_gpus))
-        self._n_unaccepted = 0
-        """Jobs without acceptance when the last lease began, and those refused since."""
 
     @property
     def is_busy(self) -> bool:
@@ -248,18 +216,11 @@ class _Scheduler:
 
     def _log(self, now_s: int, begun: list[LeaseJob]) -> None:
         """Append the event of this time."""
-        is_begun = {job.trace.index for job in begun}
-        self.run.moments.append(
-            Moment(
-                float(now_s),
-                {
-                    job.trace.index: Running(
-                        job.gpus, restart_s(job.trace.gpus) if job.trace.index in is_begun else 0.0
-                    )
-                    for job in self._running
-                },
-            )
-        )
+        running = {
+            job.trace.index: Running(job.gpus, restart_s(job.trace.gpus) if job in begun else 0.0)
+            for job in self._running
+        }
+        self.run.moments.append(Moment(float(now_s), running))
 
     def _advance(self, now_s: int) -> None:
         """Advance running jobs to now; finished ones leave."""
@@ -281,15 +242,11 @@ class _Scheduler:
         """Log the end of a job."""
         is_met = end_s <= job.deadline_s
         self.run.ends.append(JobEnd(job.trace.index, job.start_s, end_s, job.trace.gpus, is_met))
-        if is_met:
-            self.run.accepted += 1
-        else:
-            self.run.declined += 1
         self._release(job)
 
     def _release(self, job: LeaseJob) -> None:
         self._free = sorted([*self._free, *job.gpus])
-        job.gpus, job.holds_lease = (), False
+        job.gpus = ()
 
     def _start(self, chosen: list[LeaseJob], now_s: int) -> None:
         """Let waiting jobs run, large ones placed first."""
@@ -317,7 +274,6 @@ class _Scheduler:
         holders = [job for job in accepted if job.plan is not None and job.plan[0]]
         self._start(holders, now_s)
         for job in holders:
-            job.holds_lease = True
             job.leases_left -= 1
         for job in accepted:
             job.plan = None if job.plan is None else job.plan[1:]
@@ -326,20 +282,11 @@ class _Scheduler:
             self.run.starts[job.trace.index] += 1
         for job in self._waiting:
             self.run.stops[job.trace.index] += job.trace.index in ran
-        self._n_unaccepted = sum(job.standing is Standing.UNACCEPTED for job in self._waiting)
         return begun
 
     def _plan(self, accepted: list[LeaseJob], first_lease: int) -> None:
-        """Plan the leases from the current one on."""
+        """Pack the leases of new jobs, from the current one on, into GPUs that are free in the plans of the others."""
         requests = [job.request(first_lease, self._lease_s) for job in accepted]
-        if self._solver is not None:
-            self.run.n_solves += 1
-            plans = self._solver.plans(requests, self._n_gpus, fill_first=self._n_unaccepted == 0)
-            if plans is not None:
-                for job, plan in zip(accepted, plans, strict=True):
-                    job.plan = plan
-                return
-            self.run.n_fallbacks += 1
         new = [k for k, job in enumerate(accepted) if job.plan is None]
         free = self._planned_free(accepted, requests)
         for k, packing in zip(new, pack([requests[k] for k in new], free, self._n_gpus), strict=True):
@@ -373,7 +320,6 @@ class _Scheduler:
             else:
                 considered[-1] = postpone(considered, free, self._n_gpus)
                 job.standing = Standing.UNACCEPTED
-                self._n_unaccepted += 1
                 self.run.refused.append(job.trace.index)
             self._waiting.append(job)
 

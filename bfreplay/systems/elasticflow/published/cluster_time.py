@@ -147,14 +147,11 @@ class PublishedLoop(ABC, Generic[JobT]):
 
     def run(self) -> PublishedRun:
         """Run from the first arrival to the end of the last job."""
-        now_s = self.timetable.next_s
-        dt_s = 0.0
+        before_s = now_s = self.timetable.next_s
         while now_s < math.inf:
-            self._advance(now_s, dt_s)
+            self._advance(now_s, now_s - before_s)
             self.handle(now_s)
-            dt_s = -now_s
-            now_s = self.timetable.next_after(now_s)
-            dt_s += now_s
+            before_s, now_s = now_s, self.timetable.next_after(now_s)
         return self._result
 
     def _advance(self, now_s: float, dt_s: float) -> None:
@@ -188,26 +185,21 @@ class PublishedLoop(ABC, Generic[JobT]):
         self.runnable.append(job)
 
     def start(self, job: JobT, now_s: float) -> None:
-        """Give a waiting job its first GPUs: it counts as accepted from now on."""
+        """Give a waiting job its first GPUs."""
         job.start_s = now_s
         self.pending.remove(job)
         self.running.append(job)
-        self._result.accepted += not job.trace.is_best_effort
 
     def refuse(self, job: JobT) -> None:
         """Decline a job on arrival."""
         self._result.refused.append(job.trace.index)
-        self._result.declined += 1
 
     def end(self, job: JobT, judged_s: float) -> None:
-        """End a job; it is late, and counts as declined, if ``judged_s`` is after its deadline."""
+        """End a job; it is late if ``judged_s`` is after its deadline."""
         self.running.remove(job)
         self.runnable.remove(job)
         trace = job.trace
-        is_late = judged_s > trace.deadline_s
-        self._result.accepted -= is_late
-        self._result.declined += is_late
-        is_met = None if trace.is_best_effort else not is_late
+        is_met = None if trace.is_best_effort else judged_s <= trace.deadline_s
         self._result.ends.append(JobEnd(trace.index, job.start_s, job.end_s, job.gpus, is_met))
 
     def release(self) -> None:

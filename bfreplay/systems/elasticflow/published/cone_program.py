@@ -78,13 +78,8 @@ class _Point:
     kappa: float
 
     def move(self, direction: _Point, step: float) -> _Point:
-        return _Point(
-            self.x + step * direction.x,
-            self.s + step * direction.s,
-            self.z + step * direction.z,
-            self.tau + step * direction.tau,
-            self.kappa + step * direction.kappa,
-        )
+        names = ("x", "s", "z", "tau", "kappa")
+        return _Point(*(getattr(self, name) + step * getattr(direction, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

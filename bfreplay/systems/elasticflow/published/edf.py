@@ -8,16 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bfreplay._compiled import compiled
-from bfreplay.policies.deadlines.plan import (
-    Floats,
-    Plan,
-    Steps,
-    _Draft,
-    _finish_plan,
-    _level_within,
-    _put,
-    _slots_up,
-)
+from bfreplay.policies.deadlines.plan import Floats, Plan, Steps, _Draft, _finish_plan, _level_within, _put, _slots_up
 from bfreplay.systems.elasticflow.published.cluster_time import LiveJob, PublishedLoop
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 

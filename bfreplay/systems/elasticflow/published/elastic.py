@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,15 +13,20 @@ from bfreplay.systems.elasticflow.published.cluster_time import LiveJob, Publish
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 
+def job_to_plan(deadline_s: float, work: float, rates: Mapping[int, float], most_gpus: int) -> PlannedJob:
+    """Return a job without a plan; ``rates`` on more than ``most_gpus`` GPUs do not count."""
+    usable = np.array([(gpus, rate) for gpus, rate in rates.items() if gpus <= most_gpus], np.float64)
+    nothing = Steps(np.zeros(1), np.zeros(1))
+    counts, speeds = np.ascontiguousarray(usable.reshape(-1, 2).T)
+    return PlannedJob(float(deadline_s), float(work), counts, speeds, Plan(nothing, 0.0, 0.0, nothing))
+
+
 class _ElasticJob(LiveJob):
     """Job with its plan; ``planned`` is the job as planning sees it."""
 
     def __init__(self, trace: TraceJob) -> None:
         super().__init__(trace)
-        usable = {gpus: rate for gpus, rate in trace.rates.items() if gpus <= trace.most_gpus}
-        counts, rates = (np.array(list(each), np.float64) for each in (usable.keys(), usable.values()))
-        nobody = Plan(Steps(np.zeros(1), np.zeros(1)), 0.0, 0.0, Steps(np.zeros(1), np.zeros(1)))
-        self.planned = PlannedJob(float(trace.deadline_s), self.left, counts, rates, nobody)
+        self.planned = job_to_plan(trace.deadline_s, self.left, trace.rates, trace.most_gpus)
 
     def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
         """Replan it, and return the free GPUs then."""

@@ -8,58 +8,38 @@ the same kind of method.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from bfreplay.systems.elasticflow.published.cone_program import ConeProgram, Floats, solve
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Claims:
-    """Jobs that share GPUs; all arrays are of shape (J,).
+def fair_fractions(
+    elapsed_s: Floats, iterations: Floats, rates: Floats, isolated: Floats, gpus: Floats, n_gpus: int
+) -> Floats:
+    """Return the fractions of time that minimise the largest ratio, shape (J,), in [0, 1] up to rounding.
+
+    Fractions times GPUs add up to at most the GPUs of the cluster. The unknowns of the cone program are the largest
+    ratio, the fractions, and a divided time for each. With w = rate x fraction, the last is y >= 1 / w, written as
+    norm(w - y, 2) <= w + y.
 
     Parameters
     ----------
-    elapsed_s
+    elapsed_s : (J,)
         Time since submission.
-    iterations
+    iterations : (J,)
         Remaining iterations, more than 0.
-    rates
+    rates : (J,)
         Iterations per second on the requested GPUs.
-    isolated
+    isolated : (J,)
         Reference time of the finish, more than 0.
-    gpus
+    gpus : (J,)
         Requested GPUs.
     n_gpus
         GPUs of the cluster.
     """
-
-    elapsed_s: Floats
-    iterations: Floats
-    rates: Floats
-    isolated: Floats
-    gpus: Floats
-    n_gpus: int
-
-
-def fair_fractions(claims: Claims) -> Floats:
-    """Return the fractions of time that minimise the largest ratio, shape (J,), in [0, 1] up to rounding.
-
-    Fractions times GPUs add up to at most the GPUs of the cluster.
-    """
-    n_jobs = len(claims.gpus)
+    n_jobs = len(gpus)
     if n_jobs == 1:
         return np.ones(1)
-    return solve(_program(claims))[1 : 1 + n_jobs]
-
-
-def _program(claims: Claims) -> ConeProgram:
-    """Return the cone program: the unknowns are the largest ratio, the fractions, and a divided time for each.
-
-    With w = rate x fraction, the last is y >= 1 / w, written as norm(w - y, 2) <= w + y.
-    """
-    n_jobs = len(claims.gpus)
     jobs = np.arange(n_jobs)
     fraction, inverse = 1 + jobs, 1 + n_jobs + jobs
     n_linear = 3 * n_jobs + 1
@@ -67,21 +47,21 @@ def _program(claims: Claims) -> ConeProgram:
     bounds = np.zeros(len(rows))
     # each ratio is at most the largest
     rows[jobs, 0] = -1
-    rows[jobs, inverse] = claims.iterations / claims.isolated
-    bounds[jobs] = -claims.elapsed_s / claims.isolated
+    rows[jobs, inverse] = iterations / isolated
+    bounds[jobs] = -elapsed_s / isolated
     # 0 <= fraction <= 1
     rows[n_jobs + jobs, fraction] = -1
     rows[2 * n_jobs + jobs, fraction] = 1
     bounds[2 * n_jobs + jobs] = 1
     # the GPUs of the cluster
-    rows[3 * n_jobs, fraction] = claims.gpus
-    bounds[3 * n_jobs] = claims.n_gpus
+    rows[3 * n_jobs, fraction] = gpus
+    bounds[3 * n_jobs] = n_gpus
     # the cones
     cone = n_linear + 3 * jobs
-    rows[cone, fraction] = rows[cone + 1, fraction] = -claims.rates
+    rows[cone, fraction] = rows[cone + 1, fraction] = -rates
     rows[cone, inverse] = -1
     rows[cone + 1, inverse] = 1
     bounds[cone + 2] = 2
     cost = np.zeros(1 + 2 * n_jobs)
     cost[0] = 1
-    return ConeProgram(cost, rows, bounds, n_linear)
+    return solve(ConeProgram(cost, rows, bounds, n_linear))[fraction]

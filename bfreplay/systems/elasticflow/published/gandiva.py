@@ -12,13 +12,7 @@ from dataclasses import dataclass, field
 
 from bfreplay.systems.elasticflow.published.placement import SIZES, check_size, check_sizes
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import (
-    arrival_events,
-    is_restart,
-    log_end,
-    merge_within_slot,
-    overhead_s,
-)
+from bfreplay.systems.elasticflow.published.slots import arrival_events, is_restart, merge_within_slot, overhead_s
 
 TURN_S = 60
 """Jobs of a set change places at events whose time is a multiple of this."""
@@ -32,7 +26,6 @@ class _Job:
     served_s: float = 0
     overhead_s: float = 0.0
     start_s: float = 0.0
-    has_waited: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -47,11 +40,6 @@ class _ServerSet:
     def running(self) -> list[_Job]:
         """Return the jobs whose turn it is."""
         return self.jobs[: self.capacity]
-
-    def add(self, job: _Job) -> None:
-        """Add a job behind the others."""
-        self.jobs.append(job)
-        self.load += 1
 
 
 class _ServerSets:
@@ -103,13 +91,11 @@ class _ServerSets:
 
     def dissolve_empty(self) -> bool:
         """Free the servers of sets without a job; return whether there are any."""
-        found = False
-        for sets in self.of_size.values():
-            for one in [one for one in sets if not one.jobs]:
-                sets.remove(one)
-                self._free.extend(one.servers)
-                found = True
-        return found
+        empty = [(sets, one) for sets in self.of_size.values() for one in sets if not one.jobs]
+        for sets, one in empty:
+            sets.remove(one)
+            self._free.extend(one.servers)
+        return bool(empty)
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each job whose turn it is; jobs of a set are side by side."""
@@ -123,8 +109,9 @@ class _ServerSets:
         return found
 
     def _put(self, job: _Job, chosen: _ServerSet, sets: list[_ServerSet]) -> bool:
-        chosen.add(job)
-        _sort(sets)
+        chosen.jobs.append(job)
+        chosen.load += 1
+        sets.sort(key=lambda one: one.load)
         return True
 
     def _open(self, size: int) -> _ServerSet | None:
@@ -165,10 +152,6 @@ class _ServerSets:
     def _deal(self, jobs: list[_Job], sets: list[_ServerSet]) -> None:
         for job in jobs:
             self._put(job, sets[0], sets)
-
-
-def _sort(sets: list[_ServerSet]) -> None:
-    sets.sort(key=lambda one: one.load)
 
 
 def gandiva(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> PublishedRun:
@@ -257,9 +240,7 @@ class _Gandiva:
                         self._end(job)
 
     def _end(self, job: _Job) -> None:
-        end_s = self._now_s - (job.served_s - job.trace.duration_s)
-        if not log_end(self.run, job.trace, job.start_s, end_s, job.trace.gpus):
-            self.run.accepted -= 1
+        self.run.add_end(job.trace, job.start_s, self._now_s - (job.served_s - job.trace.duration_s))
         self._running.remove(job)
 
     def _arrive(self, job: _Job) -> None:
@@ -270,11 +251,8 @@ class _Gandiva:
             self._waited.append(job)
 
     def _start(self, job: _Job) -> None:
-        """Start a job; it counts as accepted until it ends late."""
         job.start_s = self._now_s
         self._running.append(job)
-        if not job.trace.is_best_effort:
-            self.run.accepted += 1
 
     def _start_pending(self) -> None:
         """Try to start waiting jobs, in order.

@@ -61,9 +61,8 @@ class LeaseProblem:
     @classmethod
     def of(cls, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> LeaseProblem:
         """Return the problem of these requests."""
-        gpus = np.array([each.gpus for each in requests], dtype=np.int64)
-        needed = np.array([each.needed for each in requests], dtype=np.int64)
-        available = np.array([each.available for each in requests], dtype=np.int64)
+        rows = [(each.gpus, each.needed, each.available) for each in requests]
+        gpus, needed, available = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return cls(gpus, needed, available, n_gpus, fill_first)
 
     def deadlines(self) -> NDArray[np.int64]:
@@ -77,33 +76,13 @@ class LeaseProblem:
         return bool(has_all and not plan[is_late].any() and (self.gpus @ plan <= self.n_gpus).all())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IntervalModel:
-    """Linear model of the first lease and of intervals of later ones.
-
-    Parameters
-    ----------
-    model
-        Its first N columns are the jobs in the first lease.
-    owner, interval : (C - N,) int64
-        Job and interval of each further column.
-    """
-
-    model: LinearModel
-    owner: NDArray[np.int64]
-    interval: NDArray[np.int64]
-
-    def counts(self, x: NDArray[np.float64], n_intervals: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Return the jobs in the first lease, (N,), and the leases of each job in each interval, (N, K)."""
-        rounded = np.rint(x).astype(np.int64)
-        n_jobs = rounded.size - self.owner.size
-        later = np.zeros((n_jobs, n_intervals), dtype=np.int64)
-        later[self.owner, self.interval] = rounded[n_jobs:]
-        return rounded[:n_jobs] > 0, later
-
-
-def interval_model(problem: LeaseProblem, cuts: NDArray[np.int64]) -> IntervalModel:
+def interval_model(
+    problem: LeaseProblem, cuts: NDArray[np.int64]
+) -> tuple[LinearModel, NDArray[np.int64], NDArray[np.int64]]:
     """Return the model whose interval k is the leases from ``cuts[k]`` up to ``cuts[k + 1]``.
+
+    Its first N columns are the jobs in the first lease. The arrays, (C - N,), are job and interval of each further
+    column.
 
     Parameters
     ----------
@@ -123,7 +102,7 @@ def interval_model(problem: LeaseProblem, cuts: NDArray[np.int64]) -> IntervalMo
     rows.put(rows.add("first_gpus", 1, -np.inf, float(problem.n_gpus)), first, problem.gpus)
     gpus = rows.add("gpus", length.size, -np.inf, problem.n_gpus * length)
     rows.put(gpus + interval, later, problem.gpus[owner])
-    return IntervalModel(rows.model_of(columns), owner, interval)
+    return rows.model_of(columns), owner, interval
 
 
 class LeaseMilp:
@@ -166,16 +145,18 @@ class LeaseMilp:
         started = time.perf_counter()
         cuts = problem.deadlines()
         while (left_s := self._time_limit_s - (time.perf_counter() - started)) > 0:
-            posed = interval_model(problem, cuts)
-            answer = self._models.solve(posed.model, SolveOptions(left_s))
+            model, owner, interval = interval_model(problem, cuts)
+            answer = self._models.solve(model, SolveOptions(left_s))
             if answer.x is None:
                 return None
-            first, later = posed.counts(answer.x, cuts.size - 1)
-            plan, finer = _single_leases(problem, cuts, first, later)
-            if finer.size == cuts.size and problem.allows(plan):
+            first, of_columns = np.split(np.rint(answer.x).astype(np.int64), [len(requests)])
+            later = np.zeros((len(requests), cuts.size - 1), dtype=np.int64)
+            later[owner, interval] = of_columns
+            plan, finer = _single_leases(problem, cuts, first > 0, later)
+            if finer.size == cuts.size:
+                if not problem.allows(plan):  # the answer breaks a rule
+                    return None
                 return [row[: each.available].copy() for row, each in zip(plan, requests, strict=True)]
-            if finer.size == cuts.size:  # the answer breaks a rule
-                return None
             cuts = finer
         return None
 

@@ -40,14 +40,6 @@ class LeaseRequest:
         return -self.gpus, self.available - self.needed, -self.available
 
 
-def free_until(free: NDArray[np.int64], n_leases: int, n_gpus: int) -> NDArray[np.int64]:
-    """Return a copy of ``free`` that is cut, or extended with all ``n_gpus``, (n_leases,)."""
-    longer = np.full(max(n_leases, 0), n_gpus, dtype=np.int64)
-    shared = min(longer.size, free.size)
-    longer[:shared] = free[:shared]
-    return longer
-
-
 def pack(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> list[Plan | None]:
     """Pack requests from the back: each takes the latest leases in which its GPUs are free.
 
@@ -65,7 +57,8 @@ def pack(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int)
     list
         A plan for each request, ``None`` with too few leases left: such a request takes nothing.
     """
-    left = free_until(free, max((each.available for each in requests), default=0), n_gpus)
+    left = np.full(max((0, *(each.available for each in requests))), n_gpus, dtype=np.int64)
+    left[: free.size] = free[: left.size]
     plans: list[Plan | None] = [None] * len(requests)
     for k in sorted(range(len(requests)), key=lambda each: requests[each].packing_order):
         request = requests[k]

@@ -94,14 +94,28 @@ class JobEnd:
 
 @dataclass(slots=True)
 class PublishedRun:
-    """Results of a scheduler: events and ends in the order of its logs, and its counters."""
+    """Results of a scheduler: events and ends in the order of its logs."""
 
     moments: list[Moment] = field(default_factory=list)
     ends: list[JobEnd] = field(default_factory=list)
-    accepted: int = 0
-    declined: int = 0
     refused: list[int] = field(default_factory=list)
-    """Jobs declined on arrival."""
+    """Jobs refused on arrival; only Chronus runs them."""
+
+    @property
+    def accepted(self) -> int:
+        """Number of jobs that met their deadlines."""
+        return sum(end.is_met is True for end in self.ends)
+
+    @property
+    def declined(self) -> int:
+        """Number of jobs that ended late, or were refused and never ran."""
+        ran = {end.index for end in self.ends}
+        return sum(end.is_met is False for end in self.ends) + sum(index not in ran for index in self.refused)
+
+    def add_end(self, job: TraceJob, start_s: float, end_s: float) -> None:
+        """Log the end of a job on its requested GPUs."""
+        is_met = None if job.is_best_effort else end_s <= job.deadline_s
+        self.ends.append(JobEnd(job.index, start_s, end_s, job.gpus, is_met))
 
 
 def efficiency(jobs: Sequence[TraceJob], moment: Moment, n_gpus: int) -> float:

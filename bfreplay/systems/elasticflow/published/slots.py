@@ -1,4 +1,4 @@
-"""Common parts of the published schedulers: events moved to the end of a slot, overheads, and counts.
+"""Common parts of the published schedulers: events moved to the end of a slot, and overheads.
 
 All loops of the published program end alike: events within a slot of the current one are merged into one at the end of
 the slot, so that an arrival may be handled up to a slot after its submission. Only the very last event keeps its time.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from bfreplay.systems.elasticflow.published.program import JobEnd, PublishedRun, TraceJob
+from bfreplay.systems.elasticflow.published.program import TraceJob
 
 LARGE_CLUSTER_GPUS = 256
 """Number of GPUs from which the program has larger overheads."""
@@ -83,12 +83,3 @@ def overhead_s(n: int, n_gpus_of_cluster: int, restart: bool, cached: bool = Fal
     if restart:
         seconds += 47 if is_large else 27
     return seconds + (math.log(n, 2) + 1) * 2
-
-
-def log_end(run: PublishedRun, job: TraceJob, start_s: float, end_s: float, gpus: int) -> bool:
-    """Log the end of a job, count it as declined if late, and return whether it is in time."""
-    is_late = end_s > job.deadline_s
-    run.ends.append(JobEnd(job.index, start_s, end_s, gpus, None if job.is_best_effort else not is_late))
-    if is_late:
-        run.declined += 1
-    return not is_late

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bfreplay.systems.elasticflow.published.finish_time_fairness import Claims, fair_fractions
+from bfreplay.systems.elasticflow.published.cone_program import Floats
+from bfreplay.systems.elasticflow.published.finish_time_fairness import fair_fractions
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, check_sizes
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, log_end, merge_within_slot
+from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, merge_within_slot
 
 NO_START_S = sys.maxsize
 """Start in the log of every job: the program never sets one."""
@@ -116,37 +117,36 @@ class _Themis:
 
     def _handle(self, event: Event[int]) -> None:
         for job in [job for index in event.ends for job in self._runnable if job.trace.index == index]:
-            is_in_time = log_end(self.run, job.trace, NO_START_S, job.end_s, job.trace.gpus)
-            if is_in_time and not job.trace.is_best_effort:
-                self.run.accepted += 1
+            self.run.add_end(job.trace, NO_START_S, job.end_s)
             self._runnable.remove(job)
         for index in event.arrivals:
             trace = self._traces[index]
             self._runnable.append(_Job(trace, trace.duration_s, trace.iterations))
 
-    def _claims(self) -> Claims:
-        """Return the claims of all jobs; the elapsed time is that at the last event, not now."""
+    def _fractions(self) -> Floats:
+        """Return the fractions of time of all jobs; the elapsed time is that at the last event, not now."""
         jobs = self._runnable
         equal_gpus = math.ceil(self._n_gpus / len(jobs))
         shares = [min(equal_gpus / job.trace.gpus, 1.0) for job in jobs]
         for job, share in zip(jobs, shares, strict=True):
             job.add_isolated_time(share)
-        return Claims(
+        gpus = np.array([job.trace.gpus for job in jobs], dtype=float)
+        if self._only_contended and gpus.sum() <= self._n_gpus:
+            return np.zeros(len(jobs))
+        return fair_fractions(
             elapsed_s=np.array([self._last_event_s - job.trace.submit_s for job in jobs], dtype=float),
             iterations=np.array([job.iterations_left for job in jobs]),
             rates=np.array([job.rate for job in jobs]),
             isolated=np.array(
-                [job.isolated + job.iterations_left / share for job, share in zip(jobs, shares, strict=True)]
+                [job.isolated + job.iterations_left / each for job, each in zip(jobs, shares, strict=True)]
             ),
-            gpus=np.array([job.trace.gpus for job in jobs], dtype=float),
+            gpus=gpus,
             n_gpus=self._n_gpus,
         )
 
     def _choose(self) -> list[_Job]:
         """Sort jobs by fraction, the largest first, which also breaks later ties; choose the jobs that fit."""
-        claims = self._claims()
-        if not self._only_contended or claims.gpus.sum() > self._n_gpus:
-            self._runnable = [self._runnable[k] for k in np.argsort(-fair_fractions(claims), kind="stable")]
+        self._runnable = [self._runnable[k] for k in np.argsort(-self._fractions(), kind="stable")]
         chosen: list[_Job] = []
         free = self._n_gpus
         for job in self._runnable:
@@ -169,12 +169,8 @@ class _Themis:
         merge_within_slot(self._events, self._now_s, self._slot_s)
         if self._events and self._events[0].time_s < next_s:
             self._events[0].time_s = next_s
-        is_chosen = {job.trace.index for job in chosen}
-        ends = [
-            job.trace.index
-            for job in self._runnable
-            if job.trace.index in is_chosen and job.run(self._now_s, self._slot_s)
-        ]
+        runs = set(chosen)
+        ends = [job.trace.index for job in self._runnable if job in runs and job.run(self._now_s, self._slot_s)]
         if self._events and self._events[0].time_s == next_s:
             self._events[0].ends.extend(ends)
         elif ends:

@@ -16,7 +16,6 @@ from bfreplay.systems.elasticflow.published.slots import (
     Event,
     arrival_events,
     is_restart,
-    log_end,
     merge_within_slot,
     overhead_s,
 )
@@ -119,9 +118,7 @@ class _Tiresias:
     def _end(self, indices: list[int]) -> None:
         for job in [self._jobs[index] for index in indices]:
             assert job.start_s is not None
-            is_in_time = log_end(self.run, job.trace, job.start_s, job.end_s, job.trace.gpus)
-            if is_in_time and not job.trace.is_best_effort:
-                self.run.accepted += 1
+            self.run.add_end(job.trace, job.start_s, job.end_s)
             self._runnable.remove(job)
             self._queues[job.queue].remove(job)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from bfreplay.experiments.parity.recorded.gavel import instances_of
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.gavel.shares.rule_shares import isolated_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from tests.systems.gavel.shares.feasible_shares import assert_feasible
+from tests.systems.gavel.shares.recorded_instances import instances_of
 
 VARIANTS = {
     "finish_time_fairness": "agnostic",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel import instances, instances_of
+from bfreplay.experiments.parity.recorded.gavel import instances
 from bfreplay.systems.gavel.shares.linear_policies import Makespan, MaxMinFairness, MaxSumThroughput
 from bfreplay.systems.gavel.shares.linear_program import METHODS
 from bfreplay.systems.gavel.shares.rule_shares import Isolated, Proportional, proportional_throughput
@@ -16,6 +16,7 @@ from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem
 from bfreplay.systems.gavel.shares.variants import reference_rate
 from tests.examples import examples
 from tests.systems.gavel.shares.feasible_shares import assert_feasible
+from tests.systems.gavel.shares.recorded_instances import instances_of
 
 INF = np.inf
 BOTH = sorted(METHODS)

@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import minimize
 
 from bfreplay.errors import BfreplayError
-from bfreplay.experiments.parity.recorded.gavel import instances_of
 from bfreplay.systems.gavel.shares import strategy_proof
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from bfreplay.systems.gavel.shares.strategy_proof import StrategyProof, discounted_shares, largest_product
 from tests.systems.gavel.shares.feasible_shares import assert_feasible
+from tests.systems.gavel.shares.recorded_instances import instances_of
 
 POLICY = "max_min_fairness_strategy_proof_perf"
 

@@ -7,11 +7,12 @@ import pytest
 from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel import figure_11, instances, instances_of, levels
+from bfreplay.experiments.parity.recorded.gavel import figure_11, instances, levels
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy, WaterFilling
 from tests.systems.gavel.shares.feasible_shares import assert_feasible
+from tests.systems.gavel.shares.recorded_instances import instances_of
 
 VARIANTS = {
     "max_min_fairness_water_filling": "agnostic",
