@@ -36,7 +36,9 @@ after_h = (ends["ended"] - started).dt.total_seconds() / 3600
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 for status, of_status in ends.groupby("status"):
     axes.scatter(after_h[of_status.index], of_status["last_score"], s=12, label=status)
-axes.step(after_h, ends["best_score"].cummax(), where="post", color="black", label="best score so far")
+reports = run.reports.sort_values("time")
+best_after_h = (reports["time"] - started).dt.total_seconds() / 3600
+axes.step(best_after_h, reports["score"].cummax(), where="post", color="black", label="best score so far")
 axes.set(xlabel="hours from the first trial", ylabel="score", title="60 trials on idle nodes, pruned by ASHA")
 axes.legend(loc="lower right")
 figure.savefig("campaign.png")
