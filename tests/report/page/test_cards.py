@@ -86,6 +86,15 @@ def test_cards_of_several_runs_name_the_best_and_the_others(sample_run, other_ru
     assert comparison_cards({"A": sample_run, "B": sample_run}, {"A": facts["A"], "B": facts["A"]}) == []
 
 
+def test_of_several_searches_the_one_that_finishes_first_and_holds_less_is_better(search):
+    slow = replay_log(log(2, [], 300, range(2)), Trials(), EqualSharePolicy())
+    runs = {"A": search, "B": slow}
+    facts = {label: key_figures(run) for label, run in runs.items()}
+    cards = {card.title: (card.value.striptags(), card.words.striptags()) for card in comparison_cards(runs, facts)}
+    assert cards["Search finished after"][0] == "23.8 s A"
+    assert {*cards} <= {"Search finished after", "Best score", "Node-hours held", "Rescaling and preemption"}
+
+
 def test_pictures_show_the_search_at_first_and_the_window_when_asked(opened, search):
     shown_s = shown_until_s([search])
     assert shown_s == pytest.approx(1.05 * 23.75)
