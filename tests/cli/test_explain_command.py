@@ -256,8 +256,9 @@ def test_the_page_shows_what_is_said(tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
     shown = re.findall(r"^```console\n\$ bfreplay (explain [^\n]*)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(shown) == 3
-    for command, said in shown:
-        assert _run(*shlex.split(command)).stdout == said
+    for command, said in shown:  # pages leave lines out
+        printed = iter(_run(*shlex.split(command)).stdout.splitlines())
+        assert [line for line in said.splitlines() if line not in printed] == []
 
 
 def test_help_has_examples():

@@ -58,7 +58,7 @@ def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
     for label in ("useful", "rescaling", "preempted", "stalled"):
         hours = of_job[f"{label}_node_hours"]
         if hours:
-            yield f"    {label.replace('_', ' '):<20}{amount(hours):>10}  {hours / held:>6.1%}"
+            yield f"    {label.replace('_', ' '):<20}{amount(hours):>10}  {percent(hours / held):>8}"
 
 
 def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
