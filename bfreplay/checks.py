@@ -126,13 +126,12 @@ def unusable_name(
 def one_of(key: str, value: object, choices: Sequence[str]) -> str:
     """Return one of the words in ``choices``; InputError with the nearest one for anything else."""
     if value not in choices:
-        near = near_name(value, choices) if isinstance(value, str) else None
         raise InputError(
             f"{key} is unknown: {value!r}",
             column=key,
             value=value,
             expected="one of " + ", ".join(repr(choice) for choice in choices),
-            fix=f"did you mean {near!r}?" if near else "write one of these words, in quotes",
+            fix=nearest(str(value), choices, "write one of these words, in quotes"),
         )
     return str(value)
 
@@ -154,13 +153,12 @@ def known_keys(given: Iterable[str], known: Sequence[str], what: str, kind: str 
     """Raise ``InputError``, with the nearest known key, for a key that ``what`` does not have; ``kind`` is its word."""
     for key in given:
         if key not in known:
-            near = near_name(key, known)
             raise InputError(
                 f"{what} has no {kind} {key!r}",
                 column=key if kind == "key" else None,
                 value=key,
                 expected=", ".join(known) or f"no {kind}s",
-                fix=f"did you mean {near!r}?" if near else f"remove the {kind}, or move it to where it belongs",
+                fix=nearest(key, known, f"remove the {kind}, or move it to where it belongs"),
             )
 
 
@@ -188,6 +186,12 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | Non
     same = [each for each in names if _without_leading_zeros(each) == _without_leading_zeros(wanted)]
     near = same or difflib.get_close_matches(wanted, names, n=1, cutoff=cutoff)
     return near[0] if near else None
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
+    """Return ``"did you mean 'best'?"``, with the known name nearest to a misspelt one; without one ``otherwise``."""
+    near = near_name(name, known, cutoff)
+    return f"did you mean {near!r}?" if near else otherwise
 
 
 def _without_leading_zeros(name: str) -> str:

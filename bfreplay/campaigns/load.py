@@ -15,7 +15,7 @@ from bfreplay.campaigns.rules import CHECKPOINT, Arrival, Budget, Retries
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.campaigns.toml_table import TomlTable, with_place
-from bfreplay.checks import near_name
+from bfreplay.checks import nearest
 from bfreplay.datasets.jobs.curve_points import CurveShelf
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file, read_toml
 from bfreplay.datasets.log.metadata import SourceFile
@@ -228,8 +228,7 @@ class _Reader:
             raise self._error(problem, label, "choices", list(choices), expected, fix)
 
     def _unknown_table(self, key: str) -> InputError:
-        near = near_name(key, _TABLES)
-        fix = f"did you mean {near!r}?" if near else "drop it, or move its keys to the table that has them"
+        fix = nearest(key, _TABLES, "drop it, or move its keys to the table that has them")
         if key == "job":
             fix = "jobs stand in a file of their own: a campaign makes its jobs from [trial]"
         known = ", ".join(f"[{name}]" for name in _TABLES)

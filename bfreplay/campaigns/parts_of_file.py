@@ -13,7 +13,7 @@ from bfreplay.campaigns.pruners import PRUNERS, pruner_of
 from bfreplay.campaigns.scores import LearningCurves, ResponseSurface, ScoreFunction, ScoreRange
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.campaigns.toml_table import TomlTable, with_place
-from bfreplay.checks import near_name
+from bfreplay.checks import nearest
 from bfreplay.datasets.located import with_location
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -218,9 +218,8 @@ class PartsOfFile:
             with_place(table, lambda: registry.refuse_code(name, key))
 
     def _unknown(self, table: TomlTable, key: str, name: str, names: Sequence[str]) -> InputError:
-        near = near_name(name, names)
         return table.error(
             f"unknown {'pruner' if key == 'kind' else key} {name!r}", key,
             "one of " + ", ".join(repr(each) for each in names) + "; or package.module:Class",
-            f"did you mean {near!r}?" if near else "write one of these words, in quotes",
+            nearest(name, names, "write one of these words, in quotes"),
         )  # fmt: skip

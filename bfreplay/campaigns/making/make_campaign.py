@@ -14,7 +14,7 @@ from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.making.campaign_text import CampaignFile, Table
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.campaigns.rules import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
-from bfreplay.checks import near_name, whole
+from bfreplay.checks import near_name, nearest, whole
 from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, points_of
 from bfreplay.datasets.jobs.law_cells import law_cells
 from bfreplay.datasets.jobs.tables import read_curves_file
@@ -89,13 +89,12 @@ def chosen_curve(name: str, known: Mapping[str, Curve], option: str = "--curve")
         There is no such curve.
     """
     if name not in known:
-        near = near_name(name, known)
         raise InputError(
             f"no curve is called {name!r}",
             column=option,
             value=name,
             expected="one of " + ", ".join(known),
-            fix=f"did you mean {near!r}?" if near else "choose one of them, or give a file of curves: --curves FILE",
+            fix=nearest(name, known, "choose one of them, or give a file of curves: --curves FILE"),
         )
     return known[name]
 

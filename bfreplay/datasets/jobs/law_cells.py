@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bfreplay.checks import near_name
+from bfreplay.checks import nearest
 from bfreplay.errors import InputError
 from bfreplay.scalability import Law, MeasuredLaw, find_law, name_of
 
@@ -52,13 +52,12 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
     wanted = [parameter.name for parameter in law.parameters]
     for key in given:
         if key not in wanted:
-            near = near_name(key, wanted)
             raise InputError(
                 f"the law {name} has no parameter {key!r}",
                 column=key,
                 value=given[key],
                 expected=", ".join(wanted),
-                fix=f"did you mean {near!r}?" if near else "drop it, or choose another law",
+                fix=nearest(key, wanted, "drop it, or choose another law"),
             )
     for key in wanted:
         if key not in given:

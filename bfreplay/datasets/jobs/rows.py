@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bfreplay.checks import is_name, near_name
+from bfreplay.checks import is_name, nearest
 from bfreplay.datasets.hints import kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
@@ -79,14 +78,13 @@ def check_columns(table: JobTable) -> None:
     known = (*COLUMNS, *REPEAT_KEYS) if table.file.suffix.lower() == ".toml" else COLUMNS
     for name in table.columns:
         if name not in known:
-            near = near_name(name, known)
             raise table.error(
                 f"the column {name!r} is unknown",
                 row=next((row for row, cells in table.rows if isinstance(row, str) and name in cells), None),
                 column=name,
                 value=name,
                 expected=", ".join(known),
-                fix=f"did you mean {near!r}?" if near else "rename or drop the column",
+                fix=nearest(name, known, "rename or drop the column"),
             )
     missing = [name for name in REQUIRED_COLUMNS if name not in table.columns]
     if missing:
@@ -256,13 +254,12 @@ class _Row:
     def _named_curve(self, column: str, name: str) -> Curve:
         curve = self.rows.known.get(name)
         if curve is None:
-            near = difflib.get_close_matches(name, self.rows.known, n=1)
             raise self._error(
                 f"no curve is called {name!r}",
                 column,
                 "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
                 + (", ".join(sorted(self.rows.known)) or "a name in the file of --curves"),
-                f"did you mean {near[0]!r}?" if near else "give the file of curves, or write the points here",
+                nearest(name, self.rows.known, "give the file of curves, or write the points here"),
             )
         return curve
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bfreplay.checks import near_name
+from bfreplay.checks import nearest
 from bfreplay.documents import Json
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.wording import count
@@ -125,11 +125,10 @@ def public_log(name: str) -> PublicLog:
     """
     known = {log.name: log for log in catalogue()}
     if name not in known:
-        near = near_name(name, known)
         raise InputError(
             f"unknown public log {name!r}",
             expected=f"one of {', '.join(known)}",
-            fix=f"did you mean {near!r}?" if near else "see: bfreplay datasets list",
+            fix=nearest(name, known, "see: bfreplay datasets list"),
         )
     return known[name]
 

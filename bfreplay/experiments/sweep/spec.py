@@ -199,10 +199,9 @@ class _Reader:
             raise self._error("the picture has no metric", row, "y", y, "metrics of the table", 'write y = ["samples"]')
         for name in y:
             if name not in RESULT_COLUMNS:
-                near = checks.near_name(name, RESULT_COLUMNS)
                 raise self._error(
                     "the picture has an unknown metric", row, "y", name, ", ".join(sorted(RESULT_COLUMNS)),
-                    f"did you mean {near!r}?" if near else "choose one of these",
+                    checks.nearest(name, RESULT_COLUMNS, "choose one of these"),
                 )  # fmt: skip
         return PictureSpec(_column(x), y, tuple(map(_column, by)))
 
@@ -257,11 +256,13 @@ class _Reader:
 
     def _check_name(self, name: str) -> None:
         if name not in self._names:
-            near = checks.near_name(name, self._names)
             raise self._error(
                 f"{name!r} in [vary] is neither an option nor a placeholder {{{name}}} in a text", "[vary]", name, name,
-                ", ".join(self._names), f"did you mean {near!r}?" if near else f"write {{{name}}} into the text of an "
-                'option, such as jobs = "gavel(n=100, seed={' + name + '})"',
+                ", ".join(self._names),
+                checks.nearest(
+                    name, self._names, f"write {{{name}}} into the text of an option, such as "
+                    'jobs = "gavel(n=100, seed={' + name + '})"',
+                ),
             )  # fmt: skip
 
     def _label_axis(self, name: str, given: Mapping[str, Any]) -> _Axis:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.checks import near_name
+from bfreplay.checks import nearest
 from bfreplay.errors import InputError
 from bfreplay.policies.spec import parse_one
 from bfreplay.runs.metrics import BY_COLUMN
@@ -200,10 +200,9 @@ def _numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
 
 def _no_column(table: pd.DataFrame, name: str) -> InputError:
     columns = [str(each) for each in table.columns]
-    near = near_name(name, columns)
     return InputError(
         f"the sweep has no column {name!r}", column=name, value=name, expected=f"one of {', '.join(columns)}",
-        fix=f"did you mean {near!r}?" if near else "name a column, or COLUMN.PARAMETER",
+        fix=nearest(name, columns, "name a column, or COLUMN.PARAMETER"),
     )  # fmt: skip
 
 
