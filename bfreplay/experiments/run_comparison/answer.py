@@ -68,7 +68,7 @@ def _interval(pair: RunDifference) -> str:
     sign = 1.0 if pair.samples.difference > 0 else -1.0
     low, high = sorted((sign * found.low, sign * found.high))
     ends = [f"{'-' if end < 0 else ''}{percent(end)}" for end in (low, high)]
-    text = f"95 % interval of their ratio {ends[0]} to {ends[1]} %"
+    text = f"95 % interval of this share {ends[0]} to {ends[1]} %"
     return text if low > 0 else f"{text}: not significant on this log alone"
 
 

@@ -219,7 +219,7 @@ def test_an_interval_around_nothing_says_so(folders):
         baseline=1e3, other=1e3 + 1, difference=1.0, relative=relative, equal_by_construction=False
     )
     assert answer_of(msgspec.structs.replace(pair, samples=samples, causes=causes)) == (
-        "B processed 0.100 % more samples than A (95 % interval of their ratio -1 to 1.20 %: not significant "
+        "B processed 0.100 % more samples than A (95 % interval of this share -1 to 1.20 %: not significant "
         "on this log alone), mostly because it used more node-hours (+0.300 %), although rescaling cost it more "
         "(-0.150 %)."
     )
