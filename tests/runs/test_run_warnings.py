@@ -30,7 +30,7 @@ def test_a_log_that_cannot_be_believed_is_the_first_thing_that_a_summary_says():
     run = replay_log(warned_log(log(2, [], 3600, idle_first=[0]), 27.0), JobSet([job()]))
     assert render(run).splitlines()[:4] == [
         "Warning: The idle nodes of this log cannot be believed: warnings of its import concern at most 27 "
-        "node-hours, 2.70 times the idle ones of the whole log.",
+        "node-hours, 2.70 times the idle ones of the imported log.",
         "Warning: 2 x x (27 node-hours, 2.70 times the idle ones)",
         "",
         "Policy      bftrainer, decided by exact, T_fwd 120 s",

@@ -135,7 +135,7 @@ class LogWarnings:
         known = "" if not n_unknown else " of a known amount"
         extent = f"warnings of its import{known} concern at most {amount(most)} node-hours"
         if idle:
-            extent += f", {_share_words(most / idle)} the idle ones of the whole log"
+            extent += f", {_share_words(most / idle)} the idle ones of the imported log"
         if n_unknown:
             extent = f"{extent}; " if most else ""
             extent += f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no amount"

@@ -142,7 +142,7 @@ def _fewer_rescales(found: Recommendation) -> str:
     if best == found.t_fwd:
         return ""
     chosen, lead = seconds(found.t_fwd), f"{100 * AS_GOOD:g} %"
-    return f" In the part tuned on {seconds(best)} is better by less than {lead}, but {chosen} rescales less."
+    return f" In the part tuned on, {seconds(best)} is better by less than {lead}, but {chosen} rescales less."
 
 
 def _number(grid: Grid, found: Recommendation) -> str:

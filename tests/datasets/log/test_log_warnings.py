@@ -54,7 +54,7 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
     ]  # fmt: skip
     assert found.sentences() == [
         "The idle nodes of this log cannot be believed: warnings of its import of a known amount concern at most 32 "
-        "node-hours, 80 % of the idle ones of the whole log; 1 warning of its import has no amount.",
+        "node-hours, 80 % of the idle ones of the imported log; 1 warning of its import has no amount.",
         "3 x large (30 node-hours, 75 % of the idle ones)",
         "2 x small (2 node-hours, 5 % of the idle ones)",
         "1 x rare (amount not known)",
@@ -68,22 +68,22 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
         (
             {"x": 983_122.7}, 364_119.5,
             "The idle nodes of this log cannot be believed: warnings of its import concern at most 983,000 "
-            "node-hours, 2.70 times the idle ones of the whole log.",
+            "node-hours, 2.70 times the idle ones of the imported log.",
         ),
         (
             {"x": 15.0, "y": 8.0}, 100.0,
             "The idle nodes of this log may be wrong by up to 23 %: warnings of its import concern at most 23 "
-            "node-hours, 23 % of the idle ones of the whole log.",
+            "node-hours, 23 % of the idle ones of the imported log.",
         ),
         (
             {"x": 15.0, "y": None}, 100.0,
             "The idle nodes of this log may be wrong: warnings of its import of a known amount concern at most 15 "
-            "node-hours, 15 % of the idle ones of the whole log; 1 warning of its import has no amount.",
+            "node-hours, 15 % of the idle ones of the imported log; 1 warning of its import has no amount.",
         ),
         (
             {"x": 0.01}, 100.0,
             "What may be wrong with the idle nodes of this log has a small effect: warnings of its import concern at "
-            "most 0.0100 node-hours, less than 0.1 % of the idle ones of the whole log.",
+            "most 0.0100 node-hours, less than 0.1 % of the idle ones of the imported log.",
         ),
         (
             {"x": None, "y": None}, 100.0,
