@@ -14,6 +14,7 @@ from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.policies.deadlines.plan import Steps, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
 from bfreplay.systems.elasticflow.published.elastic import job_to_plan
+from bfreplay.systems.elasticflow.published.finish_time_fairness import missing_solver
 
 QUICK_FILES = ("small_n1g8", "25job_n4g8")
 PLAN_CASES = ("unit_mss_n1g8_slot240", "unit_mss_n4g8_slot240")
@@ -44,9 +45,13 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     yield shares
     yield spare
     recorded = {run.name: run for run in records.runs(data, QUICK_FILES if quick else records.FILES)}
+    notes = [BY_WORK, NOT_ON_DISK, OLD_REVISION]
+    if problem := missing_solver():
+        recorded = {name: run for name, run in recorded.items() if run.schedule != "themis"}
+        notes.append(f"Runs of Themis are not compared: {problem}")
     yield check_runs(
         "runs of seven schedules: jobs accepted and declined", recorded, "", _counts,
-        notes=[BY_WORK, NOT_ON_DISK, OLD_REVISION],
+        notes=notes,
     )  # fmt: skip
     yield check_runs(
         "jobs of these runs: start, end, GPUs, in time", recorded, "job",
@@ -114,7 +119,7 @@ def _counts(run: records.RecordedRun) -> tuple[list[Any], list[Any]]:
 
 def _published_logs(data: Path, runs_by_schedule: dict[str, records.RecordedRun]) -> Check:
     """Compare the authors' own logs; the record shows differences between a log and later commits of the program."""
-    logs = {schedule: records.published_log(data, schedule) for schedule in LOGGED}
+    logs = {schedule: records.published_log(data, schedule) for schedule in LOGGED if schedule in runs_by_schedule}
     named = {
         f"{schedule}, job {job}": LATER_COMMITS
         for schedule, log in logs.items()

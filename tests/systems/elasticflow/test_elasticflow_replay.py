@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from elasticflow_data import DATA
+from elasticflow_data import DATA, needs_ecos
 
 from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
@@ -25,6 +25,9 @@ SCHEDULES = {
     "ef-accessctrl": "elasticflow", "ef": "elastic", "edf": "edf", "edf-accessctrl": "edf_admission",
     "dlas-gpu": "tiresias", "gandiva": "gandiva", "themis": "themis",
 }  # fmt: skip
+each_schedule = pytest.mark.parametrize(
+    "schedule", [pytest.param(name, marks=needs_ecos) if name == "themis" else name for name in SCHEDULES]
+)
 SMALL = ["n1g8_resnet_cifar_trace", "n1g8_syn10tight"]
 ALL = ReplaySettings(max_parallel=5000, until_done=True)
 
@@ -58,7 +61,7 @@ def check_ends(run, golden, ahead_s):
 
 
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, name, schedule):
     check_ends(*replay_run(shared, "small_n1g8", name, schedule))
 
@@ -74,7 +77,7 @@ def test_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, 
         ("fig10_n16g8", "fig10"),
     ],
 )
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@each_schedule
 def test_large_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, file, name, schedule):
     check_ends(*replay_run(shared, file, name, schedule))
 

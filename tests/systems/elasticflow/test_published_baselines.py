@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from elasticflow_data import Case, published_fig10
+from elasticflow_data import Case, needs_ecos, published_fig10
 
+import bfreplay.systems.elasticflow.published.themis as themis_module
 from bfreplay.errors import BfreplayError
-from bfreplay.systems.elasticflow.published.cone_program import ConeProgram, solve
 from bfreplay.systems.elasticflow.published.finish_time_fairness import fair_fractions
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
@@ -56,6 +56,7 @@ def test_tiresias_and_gandiva_leave_what_the_published_program_left(shared, file
         assert case.efficiencies(run) == pytest.approx([event[2] for event in golden["events"]], abs=1e-8)
 
 
+@needs_ecos
 @pytest.mark.parametrize(("file", "name"), RUNS)
 def test_themis_leaves_the_ends_that_the_published_program_left(shared, file, name):
     case = Case.read(shared, file, f"{name}/themis")
@@ -66,6 +67,7 @@ def test_themis_leaves_the_ends_that_the_published_program_left(shared, file, na
     assert len(run.moments) == golden["n_scheduling_rows"]
 
 
+@needs_ecos
 @pytest.mark.parametrize(("file", "name"), [("small_n1g8", "n1g8_syn10tight"), ("25job_n4g8", "n4g8_195job_first25")])
 def test_themis_gives_the_gpus_that_the_published_program_gave(shared, file, name):
     case = Case.read(shared, file, f"{name}/themis")
@@ -88,6 +90,7 @@ def test_gandiva_is_that_of_the_authors_log_of_figure_10(shared):
     assert [[moment.time_s, case.job_of_gpu(moment)] for moment in run.moments] == published_events
 
 
+@needs_ecos
 def test_themis_runs_the_jobs_of_the_authors_log_of_figure_10(shared):
     _, run, ends = fig10(shared, "themis", partial(themis, only_contended=True))
     published_ends, published_events = published_fig10(shared, "themis")
@@ -137,11 +140,13 @@ def best_ratio(of):
     return high
 
 
+@needs_ecos
 def test_two_equal_jobs_share_a_gpu_equally():
     of = claims([0, 0], [100, 100], [1, 1], [100, 100], [1, 1], 1)
     assert fair_fractions(**vars(of)) == pytest.approx([0.5, 0.5], abs=1e-6)
 
 
+@needs_ecos
 def test_the_worst_job_has_all_its_time_where_there_is_room():
     of = claims([0, 0, 0], [100, 200, 400], [1, 1, 1], [100, 100, 100], [1, 1, 1], 3)
     fractions = fair_fractions(**vars(of))
@@ -150,6 +155,7 @@ def test_the_worst_job_has_all_its_time_where_there_is_room():
     assert 0.5 < fractions[1] < 1
 
 
+@needs_ecos
 def test_no_fractions_have_a_better_ratio():
     random = np.random.default_rng(5)
     for n_jobs in (2, 3, 5, 8, 20):
@@ -168,17 +174,6 @@ def test_no_fractions_have_a_better_ratio():
             assert max(ratios(of, fractions)) == pytest.approx(best_ratio(of), rel=1e-4)
             assert max(fractions) < 1 + 1e-6
             assert gpus @ fractions < n_gpus + 1e-5
-
-
-def test_a_cone_program_by_hand():
-    # the least first number of a cone whose others are 3 and 4, and the least x from 2 on
-    program = ConeProgram(
-        cost=np.array([1.0, 1.0]),
-        rows=np.array([[0.0, -1.0], [-1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]),
-        bounds=np.array([-2.0, 0.0, 3.0, 4.0]),
-        n_linear=1,
-    )
-    assert solve(program) == pytest.approx([5, 2], abs=1e-6)
 
 
 # hand-made
@@ -263,14 +258,14 @@ def test_overheads_by_hand():
     assert [n for n in range(500) if is_restart(n, 240)] == [240, 480]
 
 
-@pytest.mark.parametrize("run_published", [tiresias, gandiva, themis])
+@pytest.mark.parametrize("run_published", [tiresias, gandiva, pytest.param(themis, marks=needs_ecos)])
 def test_a_best_effort_job_is_not_counted(run_published):
     run = run_published([job(0, 1, deadline_s=NO_DEADLINE_S), job(1, 2)], Servers(1, 8), 240)
     assert (run.accepted, run.declined) == (1, 0)
     assert {end.index: end.is_met for end in run.ends} == {0: None, 1: True}
 
 
-@pytest.mark.parametrize("run_published", [tiresias, gandiva, themis])
+@pytest.mark.parametrize("run_published", [tiresias, gandiva, pytest.param(themis, marks=needs_ecos)])
 def test_no_jobs_leave_nothing(run_published):
     run = run_published([], Servers(1, 8), 240)
     assert not run.moments
@@ -282,13 +277,20 @@ def test_tiresias_leaves_a_job_that_is_too_large_waiting():
     assert [end.index for end in run.ends] == [1]
 
 
-@pytest.mark.parametrize("run_published", [gandiva, themis])
+@pytest.mark.parametrize("run_published", [gandiva, pytest.param(themis, marks=needs_ecos)])
 def test_a_job_that_would_wait_for_ever_is_refused(run_published):
     with pytest.raises(BfreplayError, match="job 0 wants 16 GPUs, and the cluster has 8"):
         run_published([job(0, 16)], Servers(1, 8), 240)
 
 
+@needs_ecos
 def test_themis_ends_jobs_by_duration_and_never_says_when_they_started():
     run = themis([job(0, 1, duration_s=500)], Servers(1, 8), 240)
     (end,) = run.ends
     assert (end.start_s, end.end_s) == (NO_START_S, 720)  # its iterations run out with the third slot
+
+
+def test_themis_without_its_solver_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(themis_module, "missing_solver", lambda: "ecos is not installed; pip install it")
+    with pytest.raises(BfreplayError, match="published Themis needs its solver: ecos is not installed; pip install it"):
+        themis([job(0, 1)], Servers(1, 8), 240)

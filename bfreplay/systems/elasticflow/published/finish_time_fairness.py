@@ -2,15 +2,27 @@
 
 The ratio of a job is (elapsed time + iterations left / (rate x fraction)) over its reference time; the largest is to be
 as small as possible. Often the worst job has all the time that it can use, and others may have more than they need: the
-best answer is then not unique, and decides the jobs that run. Hence the same program as in the published Themis, and
-the same kind of method.
+best answer is then not unique, and decides the jobs that run. Hence the same cone program and the same solver as in the
+published Themis: ECOS.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_matrix
 
-from bfreplay.systems.elasticflow.published.cone_program import ConeProgram, Floats, solve
+from bfreplay.milp.backends.backend import unmet
+
+ECOS = ">=2.0.14,<3"
+"""Versions of ecos, as in ``pyproject.toml``: the last one decides as the published runs."""
+
+Floats = NDArray[np.float64]
+
+
+def missing_solver() -> str:
+    """Return which ECOS to install; empty for none."""
+    return unmet("ecos", ECOS, why="others may run other jobs", fix="pip install 'bfreplay[themis]'")
 
 
 def fair_fractions(
@@ -64,4 +76,7 @@ def fair_fractions(
     bounds[cone + 2] = 2
     cost = np.zeros(1 + 2 * n_jobs)
     cost[0] = 1
-    return solve(ConeProgram(cost, rows, bounds, n_linear))[fraction]
+    import ecos
+
+    answer = ecos.solve(cost, csc_matrix(rows), bounds, {"l": n_linear, "q": [3] * n_jobs}, verbose=False)
+    return np.asarray(answer["x"], dtype=np.float64)[fraction]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bfreplay.systems.elasticflow.published.cone_program import Floats
-from bfreplay.systems.elasticflow.published.finish_time_fairness import fair_fractions
+from bfreplay.errors import BfreplayError
+from bfreplay.systems.elasticflow.published.finish_time_fairness import Floats, fair_fractions, missing_solver
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, check_sizes
 from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
 from bfreplay.systems.elasticflow.published.slots import Event, arrival_events, merge_within_slot
@@ -77,9 +77,11 @@ def themis(jobs: Sequence[TraceJob], servers: Servers, slot_s: int, *, only_cont
     Raises
     ------
     BfreplayError
-        As ``check_sizes``.
+        As ``check_sizes``, or ECOS is not installed.
     """
     check_sizes(jobs, servers)
+    if problem := missing_solver():
+        raise BfreplayError(f"the published Themis needs its solver: {problem}")
     loop = _Themis(jobs, servers, slot_s, only_contended)
     while loop.is_unfinished():
         loop.step()
