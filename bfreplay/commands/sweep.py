@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def sweep(
     for 'bfreplay plot sweep') the sweep's picture is also drawn.
 
     To resume an interrupted sweep, repeat the command. Runs are identified by their content, so an extended spec makes
-    only the new runs. A failed run is a row of the table with its error.
+    only the new runs. A failed run is a row of the table with its error; the exit code is then 1.
 
     \b
     Examples:
@@ -67,3 +68,5 @@ def sweep(
         axes = SweepAxes(shows.x, shows.y, shows.by)
         draw_sweep(out, out / "picture.svg", axes, overwrite=True, quiet=True, prints_path=not as_json)
     click.echo(json.dumps(rows, indent=1, allow_nan=False, default=datetime.isoformat) if as_json else render(result))
+    if result.n_failed:
+        sys.exit(1)

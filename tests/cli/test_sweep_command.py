@@ -47,7 +47,7 @@ def test_the_first_error_is_told(files):
     (files / "fail-30").touch()
     (files / "fail-20").touch()
     result = _sweep("sweep.toml", "--out", "out")
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert "4 runs, 2 failed." in result.stdout
     assert "Error of 1 row: the policy 'noting' failed in decide() at " in result.stdout
     assert "ValueError: no luck with 20" in " ".join(result.stdout.split())

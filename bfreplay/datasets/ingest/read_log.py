@@ -198,7 +198,7 @@ def ingest(
 def read_inventory(path: Path) -> tuple[str, ...]:
     """Read the names of all nodes: a name or a node list (``cn[001-128]``) per line; ``#`` begins a comment.
 
-    Output of ``sinfo -N -h -o %N`` or ``scontrol show hostnames``, or written by hand. Repeated names count once.
+    Output of ``sinfo -a -N -h -o %N`` or ``scontrol show hostnames``, or written by hand. Repeated names count once.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def read_inventory(path: Path) -> tuple[str, ...]:
                 row=f"line {number}",
                 value=text,
                 expected="one name or node list a line, such as cn001 or cn[001-128], and nothing else",
-                fix="on the cluster: sinfo -N -h -o %N | sort -u > nodes.txt (Slurm); "
+                fix="on the cluster: sinfo -a -N -h -o %N | sort -u > nodes.txt (Slurm); "
                 "pbsnodes -a -F dsv | cut -d'|' -f1 | sed 's/Name=//' > nodes.txt (PBS Pro)",
             ) from None
     if not names:

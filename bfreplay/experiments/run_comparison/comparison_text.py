@@ -86,8 +86,12 @@ def _hours(pair: RunDifference, bin_s: int) -> list[str]:
         )  # fmt: skip
     whys = {row.total.why_no_interval: None for row in pair.hours if row.total.why_no_interval}
     bins = duration(bin_s) if bin_s != 3_600 else "1 h"
-    note = f"Sums over the window; intervals by blocks of neighbouring bins of {bins} (bins / bins in a block)."
-    lines = [f"{b} against {a}, bin by bin", *aligned_lines(cells), note, *(f"No interval: {why}." for why in whys)]
+    notes = [
+        f"Sums over the window; intervals by blocks of neighbouring bins of {bins} (bins / bins in a block).",
+        "Samples charged for a rescale are lost in the pause after it, a few of them after the window.",
+        *(f"No interval: {why}." for why in whys),
+    ]
+    lines = [f"{b} against {a}, bin by bin", *aligned_lines(cells), *notes]
     return lines + (_idle_ends(pair) if pair.campaign is None else [])
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.times import iso_utc
-from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, seconds
+from bfreplay.experiments.tuning.grid import SAMPLES, ForwardTime, Grid, Part, Surface, seconds
 from bfreplay.result_folders.tuning import Column, Validation
 from bfreplay.wording import amount, count, percent
 
@@ -169,7 +169,14 @@ def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float
     is_last = len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs
     if is_last and best[-1] > (1 + tolerance) * best[-2]:
         most = f"{numbers[-1]:,} is the largest number of jobs at once tried"
-        yield f"{most}, and {numbers[-2]:,} lose {percent(1 - best[-2] / best[-1])}: try more with --max-parallel."
+        yield f"{most}, and {numbers[-2]:,} {worse(best[-2] / best[-1], surface)}: try more with --max-parallel."
+
+
+def worse(share: float, surface: Surface) -> str:
+    """Return how far ``share`` of the best is from it, as in "process 6 % fewer samples"."""
+    if surface.measure == SAMPLES:
+        return f"process {percent(1 - share)} fewer samples"
+    return f"take {percent(1 / share - 1)} longer"
 
 
 def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> Iterator[str]:

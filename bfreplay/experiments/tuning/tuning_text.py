@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, seconds
-from bfreplay.experiments.tuning.recommendation import AS_GOOD, FLAT, Recommendation
+from bfreplay.experiments.tuning.recommendation import AS_GOOD, FLAT, Recommendation, worse
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
 from bfreplay.wording import aligned_lines, amount, count, duration, paragraphs, percent
 
@@ -97,7 +97,7 @@ def answer_of(
     options = f"Use --t-fwd {t_fwd} --max-parallel {found.max_parallel}"
     return [
         f"{options}: {_worth(found, validation, surfaces[1])}.",
-        f"{_flatness(grid, found)}{_number(grid, found)}.{_fewer_rescales(found)}",
+        f"{_flatness(grid, found)}{_number(grid, found, surfaces[0])}.{_fewer_rescales(found)}",
     ]
 
 
@@ -145,7 +145,7 @@ def _fewer_rescales(found: Recommendation) -> str:
     return f" In the part tuned on, {seconds(best)} is better by less than {lead}, but {chosen} rescales less."
 
 
-def _number(grid: Grid, found: Recommendation) -> str:
+def _number(grid: Grid, found: Recommendation, surface: Surface) -> str:
     numbers = grid.max_parallel
     if len(numbers) == 1:
         return ""
@@ -154,8 +154,7 @@ def _number(grid: Grid, found: Recommendation) -> str:
     best = max(found.columns, key=lambda column: column.share)
     words = []
     if below:
-        lost = 1 - found.columns[at - 1].share / best.share
-        words.append(f"{count(below[-1], 'job')} at once {'loses' if below[-1] == 1 else 'lose'} {percent(lost)}")
+        words.append(f"{count(below[-1], 'job')} at once {worse(found.columns[at - 1].share / best.share, surface)}")
     if above:
         share = found.columns[at].share / best.share
         nothing = 1 - share <= _NOTHING

@@ -68,7 +68,8 @@ def test_the_answer_says_what_to_use_and_what_that_gave_elsewhere():
         "the upper bound, 0.100 % less than the best value there (600 s)."
     )
     assert second == (
-        "T_fwd matters: of the fixed values only 300 s is within 0.5 % of the best; 10 jobs at once lose 6 %."
+        "T_fwd matters: of the fixed values only 300 s is within 0.5 % of the best; 10 jobs at once "
+        "process 6 % fewer samples."
     )
 
 
@@ -102,7 +103,7 @@ def test_the_best_at_the_edge_of_the_grid_is_a_warning():
     assert "600 s is the best T_fwd, at the edge" in said_
     assert "above it" in said_
     (said_,) = _cautions(inside, inside)
-    assert "70 is the largest number of jobs at once tried, and 10 lose 6 %" in said_
+    assert "70 is the largest number of jobs at once tried, and 10 process 6 % fewer samples" in said_
     assert _cautions(inside, inside, Grid(GRID.t_fwd, GRID.max_parallel, takes_all_jobs=True)) == []
 
 
