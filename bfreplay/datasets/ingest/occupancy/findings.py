@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_WARNING, Absence
 from bfreplay.datasets.ingest.occupancy.oversubscription import idle_hours_by_rule
-from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
+from bfreplay.datasets.ingest.occupancy.rules import DAY_S, IDLE_BY_RULE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.source import Survey
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan
@@ -24,6 +26,12 @@ LASTING = (
     "a job without an end and without a time limit has run longer than any finished job: is its end missing? Its nodes "
     "count as busy to the end of the log"
 )
+MOST_TO_THE_END = 0.25
+NO_RUNNING_JOBS = (
+    "nodes are idle to the end of the window, and the log has no job that runs at its end: where the export has "
+    "finished jobs only, nodes of running ones look idle (--window ends the log earlier)"
+)
+"""Where more than this part of the idle time lasts to the end of a window of a day or more."""
 RUNAWAY = "jobs without an end are long over their time limit; they are ended there (runaway jobs)"
 OVER_LIMIT = "jobs ran for more than twice their time limit: is their end wrong? Their nodes count as busy until then"
 CLIPPED = "jobs needed more nodes than were free; they got the nodes that were free, and the others as they became free"
@@ -76,6 +84,10 @@ def report_survey(
     running, runaway = sweep.ended_open
     if running:
         facts["jobs running at the end of the log"] = running
+    elif not plan.states_seen and plan.window_us[1] - plan.window_us[0] >= DAY_S * 1e6:
+        idle_us = survey.idle_to_the_end_us
+        if idle_us > MOST_TO_THE_END * survey.node_us[NodeState.IDLE]:
+            _warning_hours(report, NO_RUNNING_JOBS, idle_us, int(np.count_nonzero(survey.idle_to_the_end)))
     _warning_hours(report, RUNAWAY, sweep.runaway_us, runaway)
     _warning_hours(report, OVER_LIMIT, sweep.over_us, sweep.n_over)
     overlaps = int(tallies.overlaps)

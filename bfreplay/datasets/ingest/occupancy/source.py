@@ -67,7 +67,10 @@ class Survey:
             self.n_rows += len(time_us)
         self.sweep.see_the_rest()
         self.n_repeated, self.n_contradicting = record.jobs.n_repeated, record.jobs.n_contradicting
-        np.add.at(self.node_us, self.start if state is None else state, plan.window_us[1] - since_us)
+        last, left_us = self.start if state is None else state, plan.window_us[1] - since_us
+        np.add.at(self.node_us, last, left_us)
+        self.idle_to_the_end = (last == NodeState.IDLE) & (left_us > 0)
+        self.idle_to_the_end_us = int(left_us[self.idle_to_the_end].sum())
 
 
 def _short_intervals(sweep: Sweep, plan: Plan) -> ShortIntervals:

@@ -279,3 +279,15 @@ def test_a_log_cut_before_its_end_has_no_window_beyond_it():
     record = counted([(i * DAY, i * DAY + S, 1) for i in range(10)])
     window = build_events(record, OccupancyRules(log_end_us=4 * DAY)).window
     assert window.end_us <= 4 * DAY
+
+
+def test_a_log_of_finished_jobs_with_much_idle_time_at_its_end_has_a_warning_with_its_node_hours():
+    jobs = [(0, DAY, ["a"]), (0, DAY // 2, ["b"]), (0, DAY // 4, ["c"])]  # b and c: 12 and 18 hours to the end
+    found = tally(build_events(listed(jobs, "abc"), plain()), "no job that runs at its end")
+    assert (found.count, found.node_hours) == (2, 30.0)
+    running = listed(jobs, "abc")
+    running.add_job("runs", DAY - HOUR, None, running.node_ids(["a"]))
+    earlier = [(0, DAY, ["a"]), (0, DAY // 2, ["b"]), (0, DAY // 2, ["c"]), (DAY * 9 // 10, DAY, ["b", "c"])]
+    short = [(start_us // 2, end_us // 2, nodes) for start_us, end_us, nodes in jobs]
+    for record in (running, listed(earlier, "abc"), listed(short, "abc")):
+        assert tally(build_events(record, plain()), "no job that runs at its end") is None
