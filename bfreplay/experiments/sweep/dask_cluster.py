@@ -51,6 +51,7 @@ class DaskExecutor:
         self._files = tuple(files)
         self._futures: list[Any] = []
         try:
+            self._distributed.comm.get_address_host_port(address)  # a client of no address leaves a traceback at exit
             self._client = self._distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:  # ValueError: not an address
             raise InputError(
