@@ -101,6 +101,8 @@ def test_a_data_frame_and_json_have_every_metric(listed):
 
 
 def test_the_page_links_to_runs_and_reports(listed, folder, tmp_path):
+    without = write_run_list(listed, folder / "plain.html").read_text()
+    assert ReadPage(without).tables["runs"].columns[:2] == ["run", "made"]
     (folder / "b.html").touch()
     page = write_run_list(listed, folder / "list <&>.html").read_text()
     table = ReadPage(page).tables["runs"]

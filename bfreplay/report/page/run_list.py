@@ -40,9 +40,11 @@ def write_run_list(runs: RunList, out: Path | str, *, overwrite: bool = False) -
 
 
 def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
+    reports = [_report(each, beside) for each in runs]
+    has_reports = any(each.text for each in reports)
     columns = (
         Column("run", "run"),
-        Column("report", "report"),
+        *([Column("report", "report")] if has_reports else []),
         Column("made", "made (UTC)", "time"),
         *(Column(name, name, _kind(values)) for name, values in runs.options.items()),
         *(Column(name, title_in_sweep(name), COLUMNS[name].kind) for name in metrics),
@@ -51,13 +53,13 @@ def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
     rows = [
         [
             Cell(each.name, each.name, _href(each.folder, beside)),
-            _report(each, beside),
+            *([report] if has_reports else []),
             Cell(each.start_time or "", (each.start_time or "")[:16].replace("T", " ")),
             *(Cell(exact(options.get(name)), option_text(options.get(name))) for name in runs.options),
             *(Cell(exact(of.get(name)), text_in_sweep(name, of.get(name))) for name in metrics),
             *([Cell(each.error, each.error)] if runs.n_damaged else []),
         ]
-        for each, options, of in runs.rows()
+        for report, (each, options, of) in zip(reports, runs.rows(), strict=True)
     ]
     return PageTable("Options that differ, and metrics. A click on a heading sorts.", columns, rows, None)
 
