@@ -29,8 +29,20 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
 _job_options = adding(
     click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
     click.option("--max-nodes", type=int, default=16, help="Maximum number of nodes of a job."),
-    click.option("--scale-up-cost", "scale_up_cost_s", type=float, default=20.0, help="Seconds lost scaling up."),
-    click.option("--scale-down-cost", "scale_down_cost_s", type=float, default=10.0, help="Seconds lost scaling down."),
+    click.option(
+        "--scale-up-cost",
+        "scale_up_cost_s",
+        type=float,
+        default=20.0,
+        help="Seconds lost when it gains nodes while it runs.",
+    ),
+    click.option(
+        "--scale-down-cost",
+        "scale_down_cost_s",
+        type=float,
+        default=10.0,
+        help="Seconds lost when it loses nodes, also by preemption.",
+    ),
 )
 """Adds the options of every job: bounds and costs."""
 

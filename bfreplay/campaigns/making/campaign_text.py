@@ -36,12 +36,12 @@ _BUDGET: Sequence[Line] = (
     ("failed_trials", "that failed for good", 10),
 )
 _TRIAL: Sequence[Line] = (
-    ("epochs", "of a trial that is not ended before", None),
+    ("epochs", "of a trial that is not stopped early", None),
     ("samples_per_epoch", "", None),
     ("min_nodes", "", None),
     ("max_nodes", "", None),
-    ("scale_up_cost_s", "training time lost when a trial gains nodes", None),
-    ("scale_down_cost_s", "and when it loses some", None),
+    ("scale_up_cost_s", "training time lost when a running trial gains nodes", None),
+    ("scale_down_cost_s", "and when it loses some, or all by preemption; a start is free", None),
     ("curve", "throughput; see [curves] below", None),
     ("model", "label in the tables", None),
     ("weight", "on the objective; above 0", None),
