@@ -90,8 +90,8 @@ def main() -> None:
     Public logs to try:           bfreplay datasets list
     Like the published systems?   bfreplay parity
 
-    Exit codes: 0 done; 1 differences found (parity), wrong answers (compare formulations --strict); 2 bad input; 3 any
-    other error; 130 Ctrl-C. Words are explained in docs/glossary.md.
+    Exit codes: 0 done; 1 differences found (parity), failed runs (sweep), wrong answers (compare formulations
+    --strict); 2 bad input; 3 any other error; 130 Ctrl-C. Words are explained in docs/glossary.md.
     """
 
 

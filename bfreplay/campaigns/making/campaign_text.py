@@ -67,7 +67,11 @@ _OPTUNA: Sequence[Line] = (
     ("pruner", "median, percentile, asha, hyperband, none; only if [pruner] kind is optuna", "median"),
     ("report_every", "epochs from one report to the pruner to the next", 1),
 )
-_PRUNER: Sequence[Line] = (("kind", "none, asha, successive-halving, median; optuna; package.module:Class", None),)
+_PRUNER: Sequence[Line] = (
+    ("kind", "none, asha, successive-halving, median; optuna; package.module:Class", None),
+    ("eta", "of asha, successive-halving: a rung keeps 1 of so many trials", 3),
+    ("first_epochs", "of these: epochs of the first rung; each further one has eta times as many", 1),
+)
 _KNOWN: Mapping[str, Sequence[Line]] = {
     "campaign": _CAMPAIGN,
     "campaign.budget": _BUDGET,
