@@ -5,6 +5,7 @@ import json
 import math
 import re
 import shutil
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 from bfreplay.cli import main
 from bfreplay.errors import InputError
+from bfreplay.experiments.parity import elasticflow
 from bfreplay.experiments.parity.check import (
     SYSTEMS,
     Check,
@@ -90,7 +92,7 @@ def one_more_second(plans):
 
 
 def another_gpu(runs):
-    runs["runs"]["n1g8_syn10tight/themis"]["per_job"][3][3] += 1
+    runs["runs"]["n1g8_syn10tight/gandiva"]["per_job"][3][3] += 1
 
 
 def a_better_objective(decisions):
@@ -119,7 +121,7 @@ def another_target(solves):
         ("bftrainer", "replay-G1.json.gz", other_samples, "step logs", "G1, row 5: differs by"),
         ("gavel", "simulations/quirk_stall.json.gz", another_worker, "rounds of sim", ", round 2: not the same"),
         pytest.param(
-            "elasticflow", "small_n1g8.json.gz", another_gpu, "jobs of these runs", "n1g8_syn10tight/themis, job",
+            "elasticflow", "small_n1g8.json.gz", another_gpu, "jobs of these runs", "n1g8_syn10tight/gandiva, job",
             marks=pytest.mark.thorough,
         ),
         pytest.param(
@@ -279,3 +281,12 @@ def test_texts_show_what_agrees_what_differs_and_why():
     assert document["failed"]
     assert document["systems"][1]["absent"] == "golden/shockwave"
     assert document["systems"][0]["checks"][0]["differences"] == [{"reason": "They round.", "n": 3}]
+
+
+def test_without_the_solver_of_the_published_themis_its_runs_are_named_as_not_compared(shared, monkeypatch):
+    monkeypatch.setattr(elasticflow, "_plans", lambda data: (Check("shares"), Check("spare")))
+    monkeypatch.setattr(elasticflow, "QUICK_FILES", ("small_n1g8",))
+    monkeypatch.setattr(elasticflow, "missing_solver", lambda: "ecos is not installed")
+    (accepted,) = islice(elasticflow.checks(shared, quick=True), 2, 3)
+    assert accepted.differences["Runs of Themis are not compared: ecos is not installed"] == 0
+    assert accepted.n == accepted.n_equal == 3 * 6  # three traces, each under the six other schedules
