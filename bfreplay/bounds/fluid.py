@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merge_classes
-from bfreplay.bounds.linear_program import dual_values
+from bfreplay.bounds.linear_program import Entries, dual_values
 from bfreplay.milp.exact.relaxation import hull_counts, relaxed_optima
 from bfreplay.workload import ElasticJob
 
@@ -91,8 +91,6 @@ def fluid_prices(
     by each block less what was done of it before. The prices are its dual values; should the solver fail, those with
     which all work that ends counts in full, and the bound is loose. ``primal_simplex``: see ``dual_values``.
     """
-    from scipy.sparse import coo_array
-
     n_cells, n_blocks = cells.seconds.size, cells.n_blocks
     cell, block, first_work = np.arange(n_cells), np.arange(n_blocks), (2 + len(classes)) * n_cells
     right = [cells.idle, np.full(n_cells, float(max_parallel))]  # rows: nodes, places, jobs by class, work by class
@@ -122,9 +120,8 @@ def fluid_prices(
         cost.append((-done / unit).ravel())
         n_columns = int(running[-1, -1]) + 1
     parts = [[each.ravel() for each in np.broadcast_arrays(*entry)] for entry in entries]
-    rows, columns, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+    matrix = Entries(*(np.concatenate(each) for each in zip(*parts, strict=True)))
     limits = np.concatenate(right + new_work)
-    matrix = coo_array((values, (rows, columns)), (limits.size, n_columns)).tocsc()
     solved = dual_values(np.concatenate(cost), matrix, limits, first_work, primal_simplex=primal_simplex)
     sample = np.zeros((len(classes), n_blocks))
     if solved is None:  # any prices bound: with nodes and places free, work that ends counts in full

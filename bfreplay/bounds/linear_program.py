@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.backends.highs import Highs, start_threads
 
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array
+
+class Entries(NamedTuple):
+    """Coefficients of a matrix, (E,) each: no place twice."""
+
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: NDArray[np.float64]
 
 
 def dual_values(
-    cost: NDArray[np.float64], matrix: csc_array, right: NDArray[np.float64], n_at_most: int,
+    cost: NDArray[np.float64], matrix: Entries, right: NDArray[np.float64], n_at_most: int,
     *, primal_simplex: bool = False,
 ) -> NDArray[np.float64] | None:  # fmt: skip
     """Return the dual values ``(R,)`` of the rows when ``cost @ x`` is least over ``x >= 0``; ``None`` if HiGHS fails.
@@ -36,12 +41,13 @@ def dual_values(
     for option, value in (("output_flag", False), ("threads", 1), ("simplex_strategy", 4 if primal_simplex else 1)):
         highs.setOptionValue(option, value)
     n, size = cost.size, right.size
-    matrix.sort_indices()
+    order = np.lexsort((matrix.row, matrix.column))  # not scipy.sparse, whose import takes longer than a small program
+    starts = np.searchsorted(matrix.column[order], np.arange(n + 1))
     least = np.where(np.arange(size) < n_at_most, -np.inf, right)
     passed = highs.passModel(
-        n, size, matrix.nnz, int(highspy.MatrixFormat.kColwise), int(highspy.ObjSense.kMinimize), 0.0,
+        n, size, order.size, int(highspy.MatrixFormat.kColwise), int(highspy.ObjSense.kMinimize), 0.0,
         cost, np.zeros(n), np.full(n, np.inf), least, right,
-        matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data, np.zeros(n, np.int32),
+        starts.astype(np.int32), matrix.row[order].astype(np.int32), matrix.value[order], np.zeros(n, np.int32),
     )  # fmt: skip
     if passed == highspy.HighsStatus.kError:
         return None
@@ -57,11 +63,14 @@ def _has_highspy() -> bool:
 
 
 def _by_scipy(
-    cost: NDArray[np.float64], matrix: csc_array, right: NDArray[np.float64], n_at_most: int
+    cost: NDArray[np.float64], matrix: Entries, right: NDArray[np.float64], n_at_most: int
 ) -> NDArray[np.float64] | None:
     from scipy.optimize import linprog
+    from scipy.sparse import coo_array
 
-    rows: Any = matrix.tocsr()  # scipy's types know no sparse program
+    rows: Any = coo_array(
+        (matrix.value, (matrix.row, matrix.column)), (right.size, cost.size)
+    ).tocsr()  # scipy's types know no sparse program
     solved = linprog(cost, rows[:n_at_most], right[:n_at_most], rows[n_at_most:], right[n_at_most:])
     if solved.status != 0:
         return None

@@ -30,20 +30,14 @@ _job_options = adding(
     click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
     click.option("--max-nodes", type=int, default=16, help="Maximum number of nodes of a job."),
     click.option(
-        "--scale-up-cost",
-        "scale_up_cost_s",
-        type=float,
-        default=20.0,
+        "--scale-up-cost", "scale_up_cost_s", type=float, default=20.0,
         help="Seconds lost when it gains nodes while it runs.",
     ),
     click.option(
-        "--scale-down-cost",
-        "scale_down_cost_s",
-        type=float,
-        default=10.0,
+        "--scale-down-cost", "scale_down_cost_s", type=float, default=10.0,
         help="Seconds lost when it loses nodes, also by preemption.",
     ),
-)
+)  # fmt: skip
 """Adds the options of every job: bounds and costs."""
 
 _trial_options = adding(

@@ -2,13 +2,19 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array
 
 from bfreplay.bounds import linear_program
-from bfreplay.bounds.linear_program import dual_values
+from bfreplay.bounds.linear_program import Entries, dual_values
+
+
+def entries(rows):
+    matrix = np.array(rows)
+    row, column = np.nonzero(matrix)
+    return Entries(row, column, matrix[row, column])
+
 
 # most of 2 x + 3 y with x + y <= 4, y <= 3, x - y == 0: x = y = 2
-ROWS = csc_array([[1.0, 1.0], [0.0, 1.0], [1.0, -1.0]]), np.array([4.0, 3.0, 0.0]), 2
+ROWS = entries([[1.0, 1.0], [0.0, 1.0], [1.0, -1.0]]), np.array([4.0, 3.0, 0.0]), 2
 DUALS = [-2.5, 0.0, 0.5]
 
 
@@ -23,6 +29,6 @@ def test_beside_or_tools_scipy_gives_the_same(monkeypatch):
 
 
 def test_a_program_without_an_answer_has_no_dual_values():
-    no_x = csc_array([[1.0]]), np.array([-1.0]), 1
+    no_x = entries([[1.0]]), np.array([-1.0]), 1
     assert dual_values(np.array([1.0]), *no_x) is None
     assert linear_program._by_scipy(np.array([1.0]), *no_x) is None
