@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from bfreplay.runs.run_result import RunResult
 
 _TICKS = 11
+_X_TITLE = "at least this many nodes at once"
+_Y_TITLE = "% of the time"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +106,7 @@ def draw(found: Mapping[str, Widths]) -> Figure:
         axes.plot(x, y, drawstyle="steps-pre", label=words, **look)
     powers_of_two(axes, _largest(found), _TICKS)
     axes.set_ylim(-2, 102)
-    dress(axes, "nodes at once", "% of the time with at least this number", y_ticks=plain_tick)
+    dress(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
     legend_below(figure)
     return settle(figure)
 
@@ -119,8 +121,8 @@ def page(found: Mapping[str, Widths]) -> PageFigure:
         nodes = [count(n, "node") for n in x]
         traces.append(mark.curve(words, hover, line, x=x, y=y, opacity=1.0 if mark.k else 0.5, customdata=nodes))
     layout = {
-        "xaxis": {"title": {"text": "nodes at once"}, **page_powers(_largest(found), _TICKS)},
-        "yaxis": {"title": {"text": "% of the time with at least this number"}, "range": [-2, 102]},
+        "xaxis": {"title": {"text": _X_TITLE}, **page_powers(_largest(found), _TICKS)},
+        "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 102]},
         "hovermode": "closest",
     }
     return PageFigure(traces, layout, height=380)

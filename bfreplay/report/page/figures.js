@@ -113,7 +113,7 @@ class PageFigure {
       const {time, ...axis} = layout[key];
       layout[key] = {
         gridcolor: colour("grid"), linecolor: colour("rule"), zerolinecolor: colour("rule"), automargin: true,
-        ...(time ? this.timeAxis() : {}), ...axis,
+        ...(time ? this.timeAxis() : key.startsWith("x") ? this.ticks(axis) : {}), ...axis,
         ...(this.timeAxes.length && key.startsWith("y") ? {fixedrange: axis.fixedrange ?? true} : {}),
       };
     }
@@ -125,6 +125,14 @@ class PageFigure {
     const {traces, layout} = this.document;
     const named = traces.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
     return layout.showlegend !== false && named.length > 1;
+  }
+
+  // Plotly would choose angle and number anew after each change of the margins, which follow from them: without end.
+  ticks({ticktext: texts}) {
+    const width = this.frame.clientWidth;
+    if (texts === undefined) return {tickangle: 0, nticks: Math.max(3, Math.floor(width / 90))};
+    const needed = texts.length * (8 * Math.max(...texts.map((each) => each.length)) + 8);
+    return {tickangle: needed > width - 80 ? -45 : 0};
   }
 
   timeAxis() {

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from bfreplay.experiments import compare
+from bfreplay.report.figures.axes import page_axis
 from bfreplay.report.figures.figure import FIGURES, find_figure
 from bfreplay.report.page.comparison_sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
@@ -114,3 +115,20 @@ def test_it_opens_in_a_narrow_browser_and_keeps_the_rules_of_accessibility(page_
     opened.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     found = Axe().run(opened.page).response["violations"]
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
+
+
+@pytest.mark.parametrize("slowest", [-2.2861, -2.2821, -2.2945])
+def test_tick_labels_keep_their_angle_while_margins_settle(slowest, page_file, open_page):
+    """The last of these labels reaches beyond the axis: turned, it has room, whereupon it need not be turned."""
+    opened = open_page(page_file, viewport={"width": 390, "height": 800}, has_touch=True)
+    opened.run(
+        """async (axis) => {
+            const figure = pageFigures.find((each) => each.frame.id === 'plot-decision-times');
+            Object.assign(figure.document.layout.xaxis, axis);
+            Plotly.purge(figure.frame);
+            figure.isDrawn = false;
+            await figure.draw();
+        }""",
+        page_axis(10**-4.15, 10**slowest),
+    )
+    assert opened.wide_plots() == []
