@@ -165,6 +165,11 @@ async function startFigures() {
   const redraw = (figures) => figures.filter((figure) => figure.isDrawn).forEach((figure) => figure.draw());
   whenThemed.push(() => redraw(pageFigures));
   whenMoved.push(() => redraw(pageFigures.filter((figure) => figure.timeAxes.length)));
+  let soon;
+  addEventListener("resize", () => {  // ticks and columns by the new width, after Plotly has taken it
+    clearTimeout(soon);
+    soon = setTimeout(redraw, 300, pageFigures);
+  });
   for (const figure of pageFigures) {
     await figure.unpack();
     await figure.draw();

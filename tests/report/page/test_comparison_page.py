@@ -119,7 +119,10 @@ def test_it_opens_in_a_narrow_browser_and_keeps_the_rules_of_accessibility(page_
 
 @pytest.mark.parametrize("slowest", [-2.2861, -2.2821, -2.2945])
 def test_tick_labels_keep_their_angle_while_margins_settle(slowest, page_file, open_page):
-    """The last of these labels reaches beyond the axis: turned, it has room, whereupon it need not be turned."""
+    """The last of these labels reaches beyond the axis: turned, it has room, whereupon it need not be turned.
+
+    Plotly then gives up with a warning, which ``open_page`` does not let pass.
+    """
     opened = open_page(page_file, viewport={"width": 390, "height": 800}, has_touch=True)
     opened.run(
         """async (axis) => {
@@ -132,3 +135,14 @@ def test_tick_labels_keep_their_angle_while_margins_settle(slowest, page_file, o
         page_axis(10**-4.15, 10**slowest),
     )
     assert opened.wide_plots() == []
+
+
+def test_tick_labels_fit_the_width_also_after_the_page_is_resized(page_file, open_page):
+    opened = open_page(page_file, bypass_csp=True)  # waiting for a value needs ``eval``
+    angle = "document.getElementById('plot-idle-intervals')._fullLayout.xaxis.tickangle"
+    assert opened.run(angle) == 0
+    opened.page.set_viewport_size({"width": 390, "height": 800})
+    opened.page.wait_for_function(f"{angle} === -45")
+    assert opened.wide_plots() == []
+    opened.page.set_viewport_size({"width": 1280, "height": 900})
+    opened.page.wait_for_function(f"{angle} === 0")
