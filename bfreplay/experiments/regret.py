@@ -17,7 +17,7 @@ from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import share_at_least
-from bfreplay.runs.run_replay import jobs_in_window
+from bfreplay.runs.run_checks import jobs_in_window
 from bfreplay.runs.run_warnings import distinct_warnings, warning_lines
 from bfreplay.runs.saved_inputs import inputs_of
 from bfreplay.runs.summary_text import policy_words

@@ -216,6 +216,7 @@ class ForesightPolicy(_AheadPolicy):
 
     name = "foresight"
     parameters = ("events",)
+    not_saved = ("_known",)
 
     def __init__(self, events: int = 10, t_fwd_s: float | str = defaults.T_FWD_S, solver: Solver | None = None) -> None:
         checks.whole("events", events, 0, 100_000)

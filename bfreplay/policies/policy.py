@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntFlag
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,10 @@ class Policy(ABC):
     objective
         What it maximises, or its spec, if it maximises anything: the dedicated nodes that a run is compared with follow
         the same objective.
+    not_saved
+        Attributes that are no part of its state, since the constructor, ``check_jobs`` and ``foresee`` make them anew;
+        those of its bases besides. All others are what a checkpoint saves of it (``bfreplay.saved_state``): numbers,
+        texts, arrays, containers, generators of random numbers, objects.
     """
 
     name: str
@@ -179,6 +183,7 @@ class Policy(ABC):
     capabilities: PolicyCapabilities = PolicyCapabilities()
     sets_batch_sizes: bool = False
     objective: Objective | str | None = None
+    not_saved: ClassVar[tuple[str, ...]] = ("solver", "objective")
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver) -> Policy:

@@ -67,6 +67,8 @@ class Situation(NamedTuple):
 class DecisionLog:
     """Writes the tables ``decisions`` and ``timings`` and counts as it goes."""
 
+    not_saved = ("slowest",)
+
     def __init__(self, decisions: RowTable, timings: RowTable, policy_name: str) -> None:
         self._decisions = decisions
         self._timings = timings

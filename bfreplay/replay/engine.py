@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
@@ -38,7 +39,22 @@ _CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
 
 
 class Engine:
-    """One replay. Build it, ``run()`` it once for the ledger, then read ``log`` and ``outcomes``."""
+    """One replay. Build it, ``run()`` it once for the ledger, then read ``log`` and ``outcomes``.
+
+    Or feed it portions of the log: ``advance()`` as often as there are some, then ``finish()``. Between two instants
+    its state can be saved, and restored into another one that was built alike (``saved_state``): it goes on as this.
+
+    Attributes
+    ----------
+    reached_us
+        Time of the last instant that was replayed.
+    is_over
+        True once the jobs are done in a run that ends with them.
+    after_instant
+        Called with this engine after every instant.
+    """
+
+    not_saved = ("events", "settings", "timeline", "progress", "after_instant", "read_s", "_tell_left")
 
     def __init__(
         self,
@@ -55,9 +71,10 @@ class Engine:
         self.settings = settings
         self.run_tables = run_tables
         self.progress = progress
+        self.after_instant: Callable[[Engine], None] | None = None
         self._tell_left: Callable[[int], None] | None = getattr(progress, "job_left", None)
         self.is_published = settings.semantics is Semantics.PUBLISHED
-        self.timeline = Timeline(events)
+        self.timeline = Timeline()
         self.active = ActiveJobs(
             settings.max_parallel, len(events.nodes), events.node_types.names,
             may_share=self.feed.colocation is not None, keeps_batch_sizes=policy.sets_batch_sizes,
@@ -74,6 +91,10 @@ class Engine:
         self.most_idle = 0
         self.most_idle_of_type = np.zeros(len(events.node_types.names), dtype=np.int64)
         self.end_us = events.window_end_us
+        self.reached_us = LONG_AGO_US
+        self.is_over = False
+        self.read_s = 0.0
+        self._has_begun = False
         self._round_us = NEVER_US
         self._next_finish_us = NEVER_US
         self._now_us = events.window_start_us
@@ -93,20 +114,63 @@ class Engine:
         LedgerError
             The ledger does not close.
         """
-        self.feed.begin(self.events.window_start_us, self.end_us)
-        while (now_us := self._next_instant()) <= self.end_us:
-            self._pass_time(now_us)
-            self._instant(now_us)
-            if self.progress is not None:
-                self.progress(now_us, self.log.n_rows)
-            if self._is_over:
+        self.replay_log()
+        return self.finish()
+
+    def replay_log(self) -> None:
+        """Read the log and replay all its instants, or until the jobs are done."""
+        for batch in self._batches():
+            self.advance(batch, int(batch.time_us[-1]) + 1)
+            if self.is_over:
                 break
-        if self._is_over or (self.settings.until_done and now_us == NEVER_US):  # or nothing can happen any more
+
+    def _batches(self) -> Iterator[EventBatch]:
+        batches = self.events.batches()
+        while True:
+            started = perf_counter()
+            batch = next((each for each in batches if each.time_us.size), None)
+            self.read_s += perf_counter() - started
+            if batch is None:
+                return
+            yield batch
+
+    def advance(self, events: EventBatch, until_us: int) -> None:
+        """Take a portion of the log and replay all instants before ``until_us``, as no earlier event will follow.
+
+        Portions are as those of ``NodeEvents.batches``. However a log is cut into portions, the run is the same.
+        """
+        self._begin()
+        self.timeline.add(events)
+        self._go_on(min(until_us - 1, self.end_us))
+
+    def finish(self) -> Ledger:
+        """Replay the rest, up to ``end_us``, and close the ledger; raises as ``run``."""
+        self._begin()
+        self._go_on(self.end_us)
+        nothing_can_happen = self.settings.until_done and self._next_instant() == NEVER_US
+        if self.is_over or nothing_can_happen:
             self.end_us = max(self._now_us, self.events.window_start_us + 1)
         self._pass_time(self.end_us)
         if self.is_published:
             self._complete(self.end_us)  # the end of the window is a last look: nobody works past its work unnoticed
         return self._finish()
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self.feed.begin(self.events.window_start_us, self.end_us)
+
+    def _go_on(self, last_us: int) -> None:
+        """Replay the instants up to ``last_us``."""
+        while not self.is_over and (now_us := self._next_instant()) <= last_us:
+            self._pass_time(now_us)
+            self._instant(now_us)
+            self.reached_us = now_us
+            self.is_over = self._jobs_are_done
+            if self.progress is not None:
+                self.progress(now_us, self.log.n_rows)
+            if self.after_instant is not None:
+                self.after_instant(self)
 
     def _next_instant(self) -> int:
         next_us = self.timeline.next_us
@@ -184,7 +248,7 @@ class Engine:
         return left, int(jobs), float(samples)
 
     @property
-    def _is_over(self) -> bool:
+    def _jobs_are_done(self) -> bool:
         if self.settings.measured is not None:
             return self.outcomes.n_measured_left == 0
         return self.settings.until_done and not self._jobs_remain

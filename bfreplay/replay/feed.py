@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.registry import one_line
 from bfreplay.replay.active import NEVER_US
+from bfreplay.saved_state import UnsavedError
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
 
 
@@ -55,6 +58,8 @@ class Feed:
         self._gone: set[int] = set()  # left for good
         self._index_of: dict[str, int] = {}
         self._models: dict[str, int] = {}
+        self._calls: list[tuple[Any, ...]] | None = None  # of the source, since its beginning
+        self._answers = hashlib.sha256()
         if isinstance(jobs, JobSet):
             for job in jobs:
                 self._submit(job)
@@ -123,12 +128,60 @@ class Feed:
         while self._queue and self._queue[0][2] in self._gone:
             heapq.heappop(self._queue)
 
+    # -- its state ----------------------------------------------------------------------------------------
+
+    def keep_calls(self) -> None:
+        """Keep what the source is asked and told from now on: its state is saved as that. Call it before ``begin``."""
+        if self.source is not None:
+            self._calls = []
+
+    def save_state(self) -> dict[str, Any]:
+        """Return the queue, and instead of the state of a source all that it was asked and told.
+
+        Raises
+        ------
+        UnsavedError
+            ``keep_calls`` was not called at the beginning.
+        """
+        if self.source is not None and self._calls is None:
+            raise UnsavedError(f"the state of the job source {self._name!r} was not kept from the beginning")
+        return {name: getattr(self, name) for name in _OF_QUEUE} | {
+            "calls": self._calls, "answers": self._answers.hexdigest()
+        }  # fmt: skip
+
+    def restore_state(self, state: dict[str, Any]) -> None:
+        """Restore the queue; a source, which always answers alike, is asked and told the same again.
+
+        Raises
+        ------
+        InputError
+            The source answers otherwise than it did.
+        """
+        self.keep_calls()
+        for method, now_us, *arguments in state["calls"] or ():
+            given = (JobReport(*arguments),) if method == "tell" else arguments
+            answer = self._call_source(method, now_us, *given)
+            self._note_call(method, now_us, arguments, answer)
+            for job in getattr(answer, "submit", ()):
+                self._submit(job)
+        if self._answers.hexdigest() != state["answers"]:
+            raise InputError(
+                f"the job source {self._name!r} answers otherwise than before the state was saved",
+                expected="the same answers to the same reports",
+                fix="its code, its files or a library have changed: replay from the start",
+            )
+        for name in _OF_QUEUE:
+            setattr(self, name, state[name])
+
     # -- the source ---------------------------------------------------------------------------------------
 
     def begin(self, window_start_us: int, window_end_us: int) -> None:
         """Tell the source that a replay begins; it is asked at the window's start."""
         if self.source is not None:
-            self._call_source("begin", window_start_us, window_start_us, window_end_us)
+            window_us = window_start_us, window_end_us
+            self._note_call(
+                "begin", window_start_us, window_us, self._call_source("begin", window_start_us, *window_us)
+            )
             self.ask_us = window_start_us
 
     def tell(self, report: JobReport) -> Verdict:
@@ -152,6 +205,7 @@ class Feed:
             raise self._bad(f"ends job {report.job!r} in an unknown way", "an Ending, or None", verdict.ending)
         if verdict.pause and verdict.ending is not None:
             raise self._bad(f"pauses job {report.job!r} and ends it", "one of the two")
+        self._note_call("tell", report.time_us, astuple(report), verdict)
         return verdict
 
     def ask(self, now_us: int) -> list[Stop]:
@@ -190,6 +244,7 @@ class Feed:
         for job in orders.submit:
             self._check_new(job, now_us)
             self._submit(job)
+        self._note_call("ask", now_us, (now_us,), orders)
         return stops
 
     def _stop(self, name: str, ending: Any) -> Stop:
@@ -220,6 +275,11 @@ class Feed:
             )
         refuse_other_types((job,), self._type_names)
 
+    def _note_call(self, method: str, now_us: int, arguments: tuple[Any, ...], answer: object) -> None:
+        if self._calls is not None:
+            self._calls.append((method, now_us, *arguments))
+            self._answers.update(repr(_main_parts(answer)).encode())
+
     def _call_source(self, method: str, now_us: int, *arguments: Any) -> Any:
         try:
             return getattr(self.source, method)(*arguments)
@@ -238,6 +298,20 @@ class Feed:
     @property
     def _name(self) -> str:
         return str(getattr(self.source, "name", type(self.source).__name__))
+
+
+_OF_QUEUE = ("ask_us", "model_names", "_queue", "_n_queued", "_queued", "_paused", "_gone", "_models")
+"""Attributes of a feed that are saved as they are."""
+
+
+def _main_parts(answer: object) -> object:
+    """Return the parts of a source's answer that tell it from another one."""
+    if isinstance(answer, Verdict):
+        return answer.score, answer.ending, answer.pause
+    if isinstance(answer, Orders):
+        jobs = [(job.name, job.submit_us, job.min_nodes, job.max_nodes, job.work_samples) for job in answer.submit]
+        return jobs, list(answer.resume), list(answer.stop.items()), answer.ask_again_us
+    return None
 
 
 def refuse_other_types(jobs: Sequence[ElasticJob] | JobSet, type_names: Sequence[str]) -> None:

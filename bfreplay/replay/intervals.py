@@ -92,6 +92,8 @@ class AllocationTable:
     Node time is added up as jobs are charged for it: two that share nodes pay half of it each.
     """
 
+    not_saved = ("_names", "_type_names", "write_s")
+
     def __init__(
         self, names: Sequence[str], sink: TableSink, type_names: Sequence[str] = (ANY_TYPE,), *, shared: bool = False
     ) -> None:
@@ -153,6 +155,8 @@ class AllocationTable:
 
 class NodeTable:
     """Holders of each node over time; optional, for pictures and checks."""
+
+    not_saved = ("_nodes", "_names", "write_s")
 
     def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
         self._nodes = as_arrow(nodes, pa.string())

@@ -70,6 +70,8 @@ class JobOutcomes:
         First and one after the last of the jobs that the run is about; ``None``: all.
     """
 
+    not_saved = ("_jobs", "_table", "_better")
+
     def __init__(
         self,
         jobs: Sequence[ElasticJob],

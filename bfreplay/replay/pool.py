@@ -6,43 +6,56 @@ first, jobs in order of admission.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.states import EventBatch
+from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, FIRST, NEVER_US, SECOND, ActiveJobs
 from bfreplay.replay.pool_tables import count_interval, empty_bins
 
 
 class Timeline:
-    """Instants of a log, of which one batch is in memory."""
+    """Instants of a log, which comes in portions.
 
-    def __init__(self, events: NodeEvents) -> None:
-        self._batches = events.batches()
+    Parameters
+    ----------
+    after_us
+        Events up to this time are skipped: a replay that goes on from a saved state has had them.
+    """
+
+    def __init__(self, after_us: int = LONG_AGO_US) -> None:
+        self._after_us = after_us
+        self._waiting: deque[EventBatch] = deque()
         self._starts: list[int] = []
         self._position = 0
         self.next_us = NEVER_US
-        self.read_s = 0.0
-        self._load()
 
-    def _load(self) -> None:
-        started = perf_counter()
-        batch = next((b for b in self._batches if b.time_us.size), None)
-        self.read_s += perf_counter() - started
-        if batch is not None:
-            self._batch = batch
-            breaks = np.flatnonzero(np.diff(batch.time_us)) + 1
-            self._starts = [0, *breaks.tolist(), int(batch.time_us.size)]
-            self._times: list[int] = batch.time_us[self._starts[:-1]].tolist()
-            self._position = 0
-            self.next_us = self._times[0]
-        else:
+    def add(self, batch: EventBatch) -> None:
+        """Append a portion: later than all before it, sorted by (time, node), no time stamp split over two."""
+        if batch.time_us.size and batch.time_us[0] <= self._after_us:
+            first = int(np.searchsorted(batch.time_us, self._after_us, side="right"))
+            batch = EventBatch(batch.time_us[first:], batch.node[first:], batch.state[first:])
+        if batch.time_us.size:
+            self._waiting.append(batch)
+            if self.next_us == NEVER_US:
+                self._open()
+
+    def _open(self) -> None:
+        if not self._waiting:
             self.next_us = NEVER_US
+            return
+        batch = self._batch = self._waiting.popleft()
+        breaks = np.flatnonzero(np.diff(batch.time_us)) + 1
+        self._starts = [0, *breaks.tolist(), int(batch.time_us.size)]
+        self._times: list[int] = batch.time_us[self._starts[:-1]].tolist()
+        self._position = 0
+        self.next_us = self._times[0]
 
     def take(self) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
         """Return nodes and their states after the events at ``next_us``, and move on to the next instant."""
@@ -53,7 +66,7 @@ class Timeline:
         if self._position < len(self._times):
             self.next_us = self._times[self._position]
         else:
-            self._load()
+            self._open()
         return node, state
 
 

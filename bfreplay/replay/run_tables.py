@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.replay.checkpoint import Checkpoints
 from bfreplay.replay.intervals import NODES, AllocationTable, NodeTable, allocations_schema
 from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL, PoolTable
 from bfreplay.replay.tables import (
@@ -30,6 +32,8 @@ class RunTables:
     ``job_names`` is filled by the replay, job by job.
     """
 
+    not_saved: ClassVar = ("job_names",)
+
     job_names: list[str]
     decisions: RowTable
     jobs: RowTable
@@ -46,15 +50,22 @@ class RunTables:
         node_names: Sequence[str],
         *,
         folder: Path | None,
+        checkpoints: Checkpoints | None = None,
         with_nodes: bool = False,
         with_reports: bool = False,
         type_names: Sequence[str] = (ANY_TYPE,),
         shared: bool = False,
     ) -> RunTables:
-        """Return tables in ``folder`` (Parquet, written as the run goes on), or in memory without one."""
+        """Return tables in ``folder`` (Parquet, written as the run goes on), or in memory without one.
+
+        With ``checkpoints`` their rows are kept there until the run is complete.
+        """
 
         def sink(name: str, schema: pa.Schema) -> TableSink:
-            return MemorySink(schema) if folder is None else ParquetSink(folder / f"{name}.parquet", schema)
+            if folder is None:
+                return MemorySink(schema)
+            file = folder / f"{name}.parquet"
+            return ParquetSink(file, schema) if checkpoints is None else checkpoints.sink(name, file, schema)
 
         run_tables = cls._with(sink, type_names, shared=shared)
         run_tables.pool = PoolTable(sink("pool", POOL))

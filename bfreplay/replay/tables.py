@@ -7,8 +7,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from bfreplay.datasets.arrow_columns import as_arrow
 
@@ -156,6 +158,14 @@ class TableSink:
         return None
 
 
+def as_bytes(table: pa.Table) -> pa.Buffer:
+    """Return a table as Arrow's stream, with its dictionaries as they are."""
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
 class ParquetSink(TableSink):
     """A Parquet file that grows chunk by chunk."""
 
@@ -182,6 +192,14 @@ class MemorySink(TableSink):
         """Append rows."""
         self._chunks.append(table)
 
+    def save_state(self) -> list[NDArray[np.uint8]]:
+        """Return the chunks, each as Arrow's stream."""
+        return [np.frombuffer(as_bytes(chunk), np.uint8) for chunk in self._chunks]
+
+    def restore_state(self, chunks: Sequence[NDArray[np.uint8]]) -> None:
+        """Take the chunks of another one."""
+        self._chunks = [pa.ipc.open_stream(pa.py_buffer(chunk)).read_all() for chunk in chunks]
+
     def close(self) -> pa.Table:
         """Return the whole table."""
         return pa.concat_tables([pa.Table.from_batches([], self._schema), *self._chunks]).unify_dictionaries()
@@ -190,9 +208,12 @@ class MemorySink(TableSink):
 class RowTable:
     """Rows appended one at a time, handed to the sink in chunks."""
 
+    not_saved = ("schema", "write_s", "latest")
+
     def __init__(self, schema: pa.Schema, sink: TableSink) -> None:
         self.schema = schema
         self.sink = sink
+        self.latest: list[Sequence[Any]] | None = None  # rows appended since it was made, for those who follow the run
         self.n_rows = 0
         self.write_s = 0.0
         # a list a column: thousands of live row tuples would cost a long garbage collection now and then
@@ -203,6 +224,8 @@ class RowTable:
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
         self.n_rows += 1
+        if self.latest is not None:
+            self.latest.append(row)
         if len(self._columns[0]) >= CHUNK_ROWS:
             self.flush()
 
@@ -214,6 +237,12 @@ class RowTable:
             self.sink.write(pa.Table.from_arrays(arrays, schema=self.schema))
             self._columns = [[] for _ in self.schema]
         self.write_s += perf_counter() - started
+
+    def table_of(self, rows: Sequence[Sequence[Any]]) -> pa.Table:
+        """Return rows as a table."""
+        columns = zip(*rows, strict=True) if rows else [()] * len(self.schema)
+        arrays = [as_arrow(list(column), field.type) for column, field in zip(columns, self.schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def close(self) -> pa.Table | None:
         """Flush and close the sink."""

@@ -1,14 +1,16 @@
 """The result of one replay: typed record, metrics, folder, baselines; decisions posed again; explanations."""
 
 from bfreplay.runs.decision_files import export_decisions
+from bfreplay.runs.replay_session import ReplaySession, RunSettings
 from bfreplay.runs.run_record import Efficiency
-from bfreplay.runs.run_replay import RunSettings, run_replay
+from bfreplay.runs.run_replay import run_replay
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions
 
 __all__ = [
     "Efficiency",
     "RecordedDecision",
+    "ReplaySession",
     "RunResult",
     "RunSettings",
     "decision_at",

@@ -14,7 +14,7 @@ from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.objectives.built_in import OWN
-from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.active import NEVER_US, ActiveJobs
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.pool import NodePool, Timeline
 from bfreplay.replay.progress import Semantics
@@ -272,11 +272,13 @@ def baselines(
 def idle_node_us(events: NodeEvents) -> int:
     """Idle node time of a log in node-microseconds, summed node by node."""
     pool = NodePool(len(events.nodes), ActiveJobs(1, len(events.nodes)), events.window_start_us)
-    timeline = Timeline(events)
-    while (now_us := timeline.next_us) <= events.window_end_us:
-        node, state = timeline.take()
-        pool.leave(node, state, now_us)
-        pool.join(node, state, now_us)
+    timeline = Timeline()
+    for batch in events.batches():
+        timeline.add(batch)
+        while (now_us := timeline.next_us) != NEVER_US:
+            node, state = timeline.take()
+            pool.leave(node, state, now_us)
+            pool.join(node, state, now_us)
     return pool.idle_node_us_until(events.window_end_us)
 
 

@@ -20,7 +20,7 @@ from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, random_seed_map
 from bfreplay.replay.tables import DECISIONS, RowTable, TableSink
-from bfreplay.runs.run_replay import jobs_in_window
+from bfreplay.runs.run_checks import jobs_in_window
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_inputs import GivenInputs, inputs_of
 from bfreplay.workload import ElasticJob

@@ -14,7 +14,7 @@ from bfreplay.bounds import Effort, Kind, reason_without_bound, upper_bound
 from bfreplay.policies import BFTrainerPolicy, Decision, EqualSharePolicy, Placement, Policy, PolicyState
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs.run_replay import jobs_in_window
+from bfreplay.runs.run_checks import jobs_in_window
 from bfreplay.workload import JobSet
 from tests.examples import examples
 from tests.replay.tiny import job, job_sets, log, logs

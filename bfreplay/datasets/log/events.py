@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_BATCH_ROWS = 131_072
+LAST_US = parse_time_us("9999-12-31T23:59:59Z")
+"""End of a window whose end is not known."""
 
 
 class NodeEvents:
@@ -141,6 +143,36 @@ class NodeEvents:
             metadata = replace(metadata, node_types=_nodes_by_type(names.tolist(), node_types))
         return cls(names[order].tolist(), source, window_start_us, window_end_us, metadata, sources)
 
+    @classmethod
+    def to_come(
+        cls,
+        nodes: Sequence[str],
+        start: int | str | datetime,
+        end: int | str | datetime | None = None,
+        *,
+        initial_state: NodeState | ArrayLike = NodeState.BUSY,
+        node_types: Sequence[str] | None = None,
+    ) -> NodeEvents:
+        """Return a log whose events are still to come, portion by portion (``ReplaySession.advance``).
+
+        Parameters
+        ----------
+        nodes, node_types
+            As for ``from_arrays``.
+        start, end
+            The window, as for ``between``; ``None`` for an end that is not known yet.
+        initial_state
+            State of all nodes at the start, or of each: shape ``(N,)``.
+
+        Raises
+        ------
+        InputError
+            As ``from_arrays``.
+        """
+        states = np.broadcast_to(np.asarray(initial_state, dtype=np.int8), (len(nodes),))
+        end_us = LAST_US if end is None else bound_us("end", end)
+        return cls.from_arrays(nodes, states, [], [], [], bound_us("start", start), end_us, node_types=node_types)
+
     def __repr__(self) -> str:
         window = f"{iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}"
         return f"<NodeEvents: {len(self.nodes)} nodes, {window}>"
@@ -203,7 +235,7 @@ class NodeEvents:
         InputError
             The window is empty, or reaches outside this one, or a bound is not a time.
         """
-        start_us, end_us = _bound_us("start", start), _bound_us("end", end)
+        start_us, end_us = bound_us("start", start), bound_us("end", end)
         inside = self.window_start_us <= start_us < end_us <= self.window_end_us
         if not inside:
             raise InputError(
@@ -236,7 +268,7 @@ def _nodes_by_type(nodes: Sequence[str], node_types: Sequence[str]) -> dict[str,
     return by_type
 
 
-def _bound_us(which: str, value: Any) -> int:
+def bound_us(which: str, value: Any) -> int:
     """Return a bound of ``between`` in microseconds: whole numbers as they are, anything else parsed."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)

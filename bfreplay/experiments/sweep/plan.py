@@ -22,7 +22,7 @@ from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
 from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.runs.baselines import check_ideal, refuse_source
-from bfreplay.runs.run_replay import check_policy, jobs_in_window
+from bfreplay.runs.run_checks import check_policy, jobs_in_window
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
 

@@ -61,6 +61,8 @@ class DeadlinePlans:
         A job is planned to be done before its deadline by what so many rescales cost it.
     """
 
+    not_saved = ("_plan",)
+
     def __init__(self, plan: PlanJob, reserve: float = 0.0) -> None:
         self._plan = plan
         self._reserve = reserve

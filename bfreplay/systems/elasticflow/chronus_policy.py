@@ -33,6 +33,7 @@ class Chronus(FixedPolicy):
 
     capabilities = replace(FixedPolicy.capabilities, linear_programs=True)
     options: ChronusOptions
+    not_saved = ("_solver",)
 
     def __init__(self, options: ChronusOptions | None = None) -> None:
         super().__init__(options or ChronusOptions())

@@ -76,6 +76,8 @@ class PlayedBack:
         Length of a slot.
     """
 
+    not_saved = ("run", "_moments", "_times_us", "_end_us", "_refused")
+
     def __init__(self, program: Program, jobs: Sequence[ElasticJob], servers: Servers, slot_s: int) -> None:
         self.run = program(trace_jobs(jobs), servers, slot_s)
         self._moments = [moment for moment in self.run.moments if moment.time_s < NO_DEADLINE_S]

@@ -56,6 +56,7 @@ class GavelPolicy(Policy):
         warm_up="gavel.fifo_perf",
         learns_with="profiled",
     )
+    not_saved = ("options",)
 
     def __init__(self, options: GavelOptions | None = None) -> None:
         self.options = options or GavelOptions()

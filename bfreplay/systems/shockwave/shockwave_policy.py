@@ -35,6 +35,7 @@ class ShockwavePolicy(GavelPolicy):
 
     options: ShockwaveOptions
     follows_gavel_alone = False
+    not_saved = ("_listed_jobs",)
     capabilities = PolicyCapabilities(
         node_types=False, asks_solver=False, in_rounds=True, linear_programs=True, warm_up="gavel.fifo_perf"
     )

@@ -10,7 +10,7 @@ from bfreplay.bounds import Effort, upper_bound
 from bfreplay.policies import BFTrainerPolicy, PolicyState
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs.run_replay import jobs_in_window
+from bfreplay.runs.run_checks import jobs_in_window
 from bfreplay.workload import JobSet
 from tests.policies.look_ahead.questions import Listening, pools
 from tests.replay.tiny import job, log

@@ -39,6 +39,8 @@ class ShockwavePlanner:
         The back end does not work here.
     """
 
+    not_saved = ("_options", "_solver")
+
     def __init__(self, options: PlannerOptions) -> None:
         self._options = options
         self._solver = PlanSolver(options)

@@ -1,0 +1,192 @@
+"""Rows of a log that comes in portions: from a pipe, or a file that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.hints import did_you_mean
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.passes import VALID, apply_events
+from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
+from bfreplay.datasets.times import iso_utc, parse_time_us
+from bfreplay.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Rows: TypeAlias = "EventBatch | Iterable[tuple[Any, Any, Any]] | pd.DataFrame"
+"""Events: (time, node, state) for each, or a data frame with these columns."""
+
+_NOTHING = EventBatch(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
+
+
+class Portions:
+    """Puts rows that come in portions in order, and checks them, as a pass over a whole log does.
+
+    Rows of times that are still to come may arrive in any order. A row that is equal to one of these counts once. A row
+    of a time that is over, a second state of a node at one time, and a node that becomes idle while idle are errors.
+
+    Parameters
+    ----------
+    log
+        Its nodes, their states at the start, and its window; it has no rows.
+    """
+
+    not_saved = ("_log", "_number")
+
+    def __init__(self, log: NodeEvents) -> None:
+        self._log = log
+        self._number = {name: k for k, name in enumerate(log.nodes)}
+        self._states: NDArray[np.int8] = next(iter(log.batches())).state.copy()
+        self._waiting = _NOTHING
+        self._is_begun = False
+        self.until_us = log.window_start_us
+        self.n_repeated = 0
+
+    def take(self, rows: Rows, until_us: int | None = None) -> EventBatch:
+        """Take more rows, and return the events before ``until_us`` that were not returned yet, in order.
+
+        Parameters
+        ----------
+        rows
+            In any order. A time is microseconds since 1970 as a whole number, ISO-8601 text or ``datetime``, a state a
+            ``NodeState``, its number or its word.
+        until_us
+            No row of an earlier time will follow. ``None``: the time of the last row so far, of which more may follow.
+
+        Raises
+        ------
+        InputError
+            A row cannot be used; the message says which, and nothing of this portion is taken.
+        """
+        new = self._ordered(rows)
+        if until_us is None:
+            latest = [int(each.time_us[-1]) for each in (new, self._waiting) if len(each)]
+            until_us = max([self.until_us, *latest])
+        if until_us < self.until_us:
+            raise InputError(
+                "the replay does not go back", column="until", value=iso_utc(until_us),
+                expected=f"{iso_utc(self.until_us)} or later",
+            )  # fmt: skip
+        merged, n_repeated = self._merged(new)
+        first = int(np.searchsorted(merged.time_us, until_us))
+        ready, before, states = _part(merged, slice(0, first)), self._states, self._states.copy()
+        self._check(ready, states)
+        self._states, self._waiting = states, _part(merged, slice(first, None))
+        self.until_us, self.n_repeated = until_us, self.n_repeated + n_repeated
+        return self._with_start(ready, before)
+
+    def _with_start(self, ready: EventBatch, before: NDArray[np.int8]) -> EventBatch:
+        """Return the events; those of the first instant as the state of every node then."""
+        start_us = self._log.window_start_us
+        if self._is_begun or self.until_us <= start_us:
+            return ready
+        self._is_begun = True
+        n_first = int(np.searchsorted(ready.time_us, start_us, side="right"))
+        states = before.copy()
+        states[ready.node[:n_first]] = ready.state[:n_first]
+        n_nodes = len(states)
+        start = EventBatch(np.full(n_nodes, start_us), np.arange(n_nodes, dtype=np.int32), states)
+        return _joined(start, _part(ready, slice(n_first, None)))
+
+    def _ordered(self, rows: Rows) -> EventBatch:
+        """Return rows as events, by time and node."""
+        if not isinstance(rows, EventBatch):
+            triples: Any = rows
+            if hasattr(rows, "columns"):
+                triples = zip(triples["time"], triples["node"], triples["state"], strict=True)
+            events = [self._event(k, row) for k, row in enumerate(triples)]
+            time_us, node, state = zip(*events, strict=True) if events else ((), (), ())
+            rows = EventBatch(np.array(time_us, np.int64), np.array(node, np.int32), np.array(state, np.int8))
+        order = np.lexsort((rows.node, rows.time_us))
+        ordered = EventBatch(rows.time_us[order], rows.node[order], rows.state[order])
+        if len(ordered):
+            self._check_times(ordered)
+        return ordered
+
+    def _event(self, k: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
+        try:
+            time, node, state = row
+            is_whole = isinstance(time, int | np.integer) and not isinstance(time, bool)
+            time_us = int(time) if is_whole else parse_time_us(time)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"row {k} of a portion is no event: {error}", value=row, expected="(time, node, state)",
+                fix="give the time as ISO-8601 text, a datetime, or whole microseconds since 1970 UTC",
+            ) from error  # fmt: skip
+        number = self._number.get(node)
+        if number is None:
+            raise InputError(
+                f"row {k} of a portion names an unknown node", column="node", value=node,
+                expected="a node of the log", fix=did_you_mean([str(node)], self._log.nodes) or "add it to the nodes",
+            )  # fmt: skip
+        code = _STATES.get(state)
+        if code is None:
+            raise InputError(
+                f"row {k} of a portion has an unknown state", column="state", value=state,
+                expected=", ".join(STATE_WORDS),
+            )  # fmt: skip
+        return time_us, number, code
+
+    def _check_times(self, rows: EventBatch) -> None:
+        """Raise ``InputError`` for a row of a time that is over, or after the window."""
+        early = rows.time_us[0] < self.until_us
+        if early or rows.time_us[-1] > self._log.window_end_us:
+            k = 0 if early else -1
+            raise InputError(
+                f"node {self._log.nodes[rows.node[k]]!r} has an event "
+                + ("at a time that is over: it comes too late" if early else "after the end of the window"),
+                column="time", value=iso_utc(int(rows.time_us[k])),
+                expected=f"{iso_utc(self.until_us)} to {iso_utc(self._log.window_end_us)}",
+                fix="advance only to a time before which no event can come any more" if early else None,
+            )  # fmt: skip
+
+    def _merged(self, new: EventBatch) -> tuple[EventBatch, int]:
+        """Return all waiting rows in order, those that are twice there once, and the number of repetitions."""
+        rows = _joined(self._waiting, new)
+        order = np.lexsort((rows.node, rows.time_us))
+        time_us, node, state = rows.time_us[order], rows.node[order], rows.state[order]
+        is_same = np.zeros(len(order), np.bool_)
+        is_same[1:] = (time_us[1:] == time_us[:-1]) & (node[1:] == node[:-1])
+        differs = np.flatnonzero(is_same[1:] & (state[1:] != state[:-1]))
+        if differs.size:
+            k = int(differs[0])
+            raise InputError(
+                f"node {self._log.nodes[node[k]]!r} has two states at {iso_utc(int(time_us[k]))}", column="state",
+                value=STATE_WORDS[state[k + 1]], expected=f"one state, such as {STATE_WORDS[state[k]]}",
+                fix="keep the last of the two",
+            )  # fmt: skip
+        keep = ~is_same
+        return EventBatch(time_us[keep], node[keep], state[keep]), int(is_same.sum())
+
+    def _check(self, ready: EventBatch, states: NDArray[np.int8]) -> None:
+        """Apply events to the states, and raise ``InputError`` for a node that becomes idle while idle."""
+        problem, k = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
+        if problem != VALID:
+            raise InputError(
+                f"node {self._log.nodes[ready.node[k]]!r} becomes idle at {iso_utc(int(ready.time_us[k]))} but is idle "
+                "already",
+                column="state", value="idle", expected="an event that reclaims the node between two that free it",
+                fix="give the missing event before it",
+            )  # fmt: skip
+
+
+_STATES: Mapping[Any, int] = {
+    **{word: code for code, word in enumerate(STATE_WORDS)}, **{int(each): int(each) for each in NodeState}
+}  # fmt: skip
+
+
+def _part(rows: EventBatch, part: slice) -> EventBatch:
+    return EventBatch(rows.time_us[part], rows.node[part], rows.state[part])
+
+
+def _joined(first: EventBatch, second: EventBatch) -> EventBatch:
+    return EventBatch(
+        np.concatenate((first.time_us, second.time_us)),
+        np.concatenate((first.node, second.node)),
+        np.concatenate((first.state, second.state)),
+    )

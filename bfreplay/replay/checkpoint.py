@@ -1,0 +1,236 @@
+"""Checkpoints of a run: its state, and the rows of its tables so far, in the folder ``RUN.checkpoint`` beside ``RUN``.
+
+Rows are kept as they are written, a file for each chunk. The state names how many chunks belong to it, so that a run
+goes on from its last state whatever was written later. When it is complete its tables are made of the chunks: the same
+bytes as those of a run that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import platform
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bfreplay.errors import BfreplayError, InputError, OutputExistsError
+from bfreplay.outputs import write_whole
+from bfreplay.replay.tables import TableSink
+from bfreplay.saved_state import State, read_state, save_state, write_state
+from bfreplay.versions import versions
+
+_ABOUT, _STATE = "about.json", "state"
+_VERSION = 1
+
+
+class StoppedError(BfreplayError):
+    """The run was asked to stop, and its state is saved."""
+
+
+class ChunkSink(TableSink):
+    """Chunks of a table, a file each, of which the table is made at the end."""
+
+    not_saved = ("_folder", "_name", "_table", "_schema")
+
+    def __init__(self, folder: Path, name: str, table: Path, schema: pa.Schema) -> None:
+        self._folder, self._name, self._table, self._schema = folder, name, table, schema
+        self.n_chunks = 0
+
+    def write(self, table: pa.Table) -> None:
+        """Write the next chunk."""
+        with pa.ipc.new_file(self._chunk(self.n_chunks), self._schema) as out:
+            out.write_table(table)
+        self.n_chunks += 1
+
+    def close(self) -> None:
+        """Make the table."""
+        with pq.ParquetWriter(self._table, self._schema, compression="zstd") as out:
+            for k in range(self.n_chunks):
+                with pa.memory_map(str(self._chunk(k))) as file:
+                    out.write_table(pa.ipc.open_file(file).read_all())
+
+    def _chunk(self, k: int) -> Path:
+        return self._folder / f"{self._name}-{k:06d}.arrow"
+
+
+class Checkpoints:
+    """Checkpoints of one run; a context manager, which holds the folder for this process.
+
+    Parameters
+    ----------
+    out
+        Folder of the run.
+    every_s
+        Seconds of wall time between two checkpoints.
+    about
+        What the run is made of, JSON-ready: a run goes on only from a checkpoint that says the same.
+    options
+        Options to make the run from again, for ``options_of``; ``None`` where it is not made from options.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written.
+    """
+
+    def __init__(
+        self, out: Path, every_s: float, about: Mapping[str, Any], options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.folder = folder_of(out)
+        self._out = out
+        self._every_s = every_s
+        self._about = {"schema": _VERSION, "versions": versions(), "processor": processor(), **about}
+        self._options = options
+        self._last = monotonic()
+        self.stops = False
+        """Set it to save the state after the current instant and raise ``StoppedError``."""
+
+    def begin(self, *, resume: bool, overwrite: bool = False) -> State | None:
+        """Make the folder; or, to resume, return the last state in it, ``None`` if there is none yet.
+
+        Raises
+        ------
+        OutputExistsError
+            There is an unfinished run already, and it is neither resumed nor to be replaced.
+        InputError
+            There is none to resume, it is that of another run, or another process works on it.
+        """
+        if resume:
+            state = self._resume()
+        else:
+            self._make(overwrite)
+            state = None
+        self._lock()
+        return state
+
+    def _make(self, overwrite: bool) -> None:
+        if self.folder.exists():
+            if not overwrite:
+                raise OutputExistsError(
+                    f"an unfinished run is there already\n  file:     {self.folder}\n"
+                    f"  fix:      resume it (--resume {self._out}; in Python: resume=True), or start anew with --force "
+                    "(overwrite=True)"
+                )
+            read_about(self._out)  # it is one of ours
+            shutil.rmtree(self.folder)
+        try:
+            self.folder.mkdir(parents=True)
+            document = {**self._about, "options": self._options}
+            write_whole(self.folder / _ABOUT, json.dumps(document, indent=1, sort_keys=True) + "\n")
+        except OSError as error:
+            raise InputError(
+                f"the folder of checkpoints cannot be written: {error.strerror or error}", file=self.folder,
+                expected="a folder in which you may write", fix="choose another output folder",
+            ) from error  # fmt: skip
+
+    def _resume(self) -> State | None:
+        before, now = (_flat(about) for about in (read_about(self._out), json.loads(json.dumps(self._about))))
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name) and not name.startswith("options."):
+                raise InputError(
+                    "the unfinished run is another one: it cannot go on here and give the bytes of an unbroken run",
+                    file=self.folder, column=name, value=now.get(name, "nothing"),
+                    expected=str(before.get(name, "nothing")),
+                    fix="resume it with the same inputs, options and versions, on the same kind of processor; or begin "
+                    "anew",
+                )  # fmt: skip
+        file = self.folder / _STATE
+        return read_state(file) if file.exists() else None
+
+    def _lock(self) -> None:
+        self._held = (self.folder / _ABOUT).open("rb")
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._held.close()
+            raise InputError(
+                "another process works on this run", file=self.folder, expected="an unfinished run that nobody resumes",
+                fix="wait until it ends, or stop it",
+            ) from error  # fmt: skip
+
+    def visit(self, thing: object) -> None:
+        """Save the state of ``thing`` if it is time, or if the run is to stop.
+
+        Raises
+        ------
+        StoppedError
+            It is saved, and the run is to stop.
+        """
+        if self.stops or monotonic() - self._last >= self._every_s:
+            self.save(thing)
+        if self.stops:
+            raise StoppedError(f"stopped; its state is saved in {self.folder}")
+
+    def save(self, thing: object) -> None:
+        """Save the state of ``thing`` in place of the last one, whole or not at all."""
+        part = self.folder / f"{_STATE}.part"
+        write_state(part, save_state(thing))
+        part.replace(self.folder / _STATE)
+        self._last = monotonic()
+
+    def sink(self, name: str, table: Path, schema: pa.Schema) -> ChunkSink:
+        """Return the sink of a table, which is written to ``table`` at the end."""
+        return ChunkSink(self.folder, name, table, schema)
+
+    def end(self) -> None:
+        """Remove the folder: the run is complete."""
+        shutil.rmtree(self.folder)
+
+    def close(self) -> None:
+        """Let other processes resume the run; harmless when called twice."""
+        self._held.close()
+
+
+def folder_of(out: Path) -> Path:
+    """Return the folder of the checkpoints of a run."""
+    return out.resolve().with_name(f"{out.resolve().name}.checkpoint")
+
+
+def read_about(out: Path) -> dict[str, Any]:
+    """Return what an unfinished run is made of.
+
+    Raises
+    ------
+    InputError
+        There is no such run, or it cannot be read.
+    """
+    file = folder_of(out) / _ABOUT
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(about, dict) or about.get("schema") != _VERSION:
+            raise ValueError("it is not of this version")
+    except FileNotFoundError as error:
+        done = out.exists()
+        raise InputError(
+            "this run is complete" if done else "there is no unfinished run of this name", file=folder_of(out),
+            expected="the folder of a run that was begun with --checkpoint-every, and did not end",
+            fix="there is nothing to resume" if done else "name the run as --out did",
+        ) from error  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the unfinished run cannot be read: {error}", file=file, expected="a file that bfreplay wrote",
+            fix="replay from the start",
+        ) from error  # fmt: skip
+    return about
+
+
+def processor() -> str:
+    """Return the kind of processor: numbers are rounded alike on the same kind."""
+    from numpy._core._multiarray_umath import __cpu_features__  # type: ignore[import-not-found]  # no stub
+
+    has = sorted(name for name, is_there in __cpu_features__.items() if is_there)
+    return f"{platform.machine()} with {' '.join(has)}"
+
+
+def _flat(document: Any, name: str = "") -> dict[str, Any]:
+    """Return the entries of nested data by their paths."""
+    if not isinstance(document, dict):
+        return {name: document}
+    parts = ((f"{name}.{key}" if name else key, value) for key, value in document.items())
+    return {path: value for key, each in parts for path, value in _flat(each, key).items()}

@@ -1,0 +1,73 @@
+"""Checks of a run before it begins: its policy, its nodes and its jobs fit together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.errors import InputError
+from bfreplay.policies import Policy, Trigger
+from bfreplay.replay.feed import refuse_other_types
+from bfreplay.replay.progress import Semantics
+from bfreplay.replay.settings import ReplaySettings
+from bfreplay.workload import JobSet, JobSource
+
+
+def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -> None:
+    """Raise ``InputError`` for a policy that cannot decide on these nodes, or under this clock."""
+    if not isinstance(getattr(policy, "name", None), str):
+        kind = type(policy)
+        raise InputError(
+            f"{kind.__module__}:{kind.__qualname__} has no name", column="policy", expected='name = "..." in the class'
+        )
+    types = events.node_types.names
+    if len(types) > 1:
+        policy.check_types(types)
+    if settings.semantics is Semantics.PUBLISHED and len(types) > 1:
+        raise InputError(
+            "the published clock of BFTrainer supports nodes of one type only", column="semantics",
+            value=settings.semantics.value, expected="continuous time", fix="remove --semantics published",
+        )  # fmt: skip
+    if settings.semantics is Semantics.PUBLISHED and Trigger.ROUND in policy.wakes_on:
+        raise InputError(
+            f"the policy {policy.name!r} decides in rounds; the published clock of BFTrainer supports pool events only",
+            column="semantics", value=settings.semantics.value, expected="continuous time",
+            fix="remove --semantics",
+        )  # fmt: skip
+
+
+def jobs_in_window(
+    jobs: JobSet | JobSource, events: NodeEvents, settings: ReplaySettings, *, unlimited_work: bool
+) -> JobSet | JobSource:
+    """Return ``jobs`` as replayed: times from the epoch, and endless work on request.
+
+    Raises
+    ------
+    InputError
+        A job runs only on node types that the log does not have; fewer jobs exist than are to be measured; or a source
+        is combined with the published clock, which sees progress at pool events only, or with endless work.
+    """
+    if not isinstance(jobs, JobSet):
+        for asked, option in (
+            (settings.semantics is Semantics.PUBLISHED, "semantics='published' (--semantics published)"),
+            (unlimited_work, "unlimited_work (--unlimited-work)"),
+        ):
+            if asked:
+                raise InputError(
+                    f"a job source makes jobs during the replay, which cannot be combined with {option}",
+                    value=jobs.name,
+                    expected="continuous time, and work that ends",
+                    fix="remove the option, or give a plain job set",
+                )
+        return jobs
+    refuse_other_types(jobs, events.node_types.names)
+    if settings.measured is not None and settings.measured[1] > len(jobs):
+        raise InputError(
+            "fewer jobs exist than are to be measured", column="measured", value=list(settings.measured),
+            expected=f"two numbers up to {len(jobs)}, the number of jobs", fix="measure fewer, or give more jobs",
+        )  # fmt: skip
+    anchored = jobs.anchored_at(events.window_start_us)
+    if any(job.report_at_samples for job in anchored):  # made by a source once, which is not part of this replay
+        silent = (replace(job, report_at_samples=()) for job in anchored)
+        anchored = JobSet(silent, sources=anchored.sources, colocation=anchored.colocation)
+    return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
