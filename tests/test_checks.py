@@ -135,3 +135,14 @@ def test_an_error_shows_nothing_that_a_terminal_obeys():
 )  # fmt: skip
 def test_an_error_names_a_column_a_key_or_an_option(place, word):
     assert f"\n  {word:<10}" in str(InputError("wrong", **{"column": "x", **place}))
+
+
+def test_lengths_of_bins_are_read_as_people_write_them():
+    read = [checks.length_of_time("bin", text) for text in ("1h", "10min", " 30 s", "1d", "90", 0.5, "1.5h")]
+    assert read == [3_600.0, 600.0, 30.0, 86_400.0, 90.0, 0.5, 5_400.0]
+
+
+@pytest.mark.parametrize("text", ["", "0h", "-1h", "1 week", "h", "nan", "1e3", "inf"])
+def test_what_is_no_length_is_refused(text):
+    with pytest.raises(InputError, match="length of time"):
+        checks.length_of_time("bin", text)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click.core import ParameterSource
 
-from bfreplay import defaults
+from bfreplay import checks, defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, json_text, note
 from bfreplay.commands.option_flags import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.commands.progress import progress_of, warm_up_loops
-from bfreplay.experiments.declared_options import OUTPUT
+from bfreplay.errors import InputError
+from bfreplay.experiments.declared_options import FILE_OPTIONS, OUTPUT
 from bfreplay.experiments.run_options import RunOptions
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from bfreplay.policies import Policy
+    from bfreplay.runs.replay_session import Saving
 
 
 @click.command()
@@ -23,12 +32,22 @@ if TYPE_CHECKING:
 @save_failures_option(RARE)
 @click.option("--out", type=PLACE, panel=OUTPUT, help="Run folder to write.  [default: none]")
 @click.option("--force", is_flag=True, panel=OUTPUT, help="Replace the run folder if it exists.")
+@click.option(
+    "--checkpoint-every", metavar="TIME", panel=OUTPUT,
+    help="Save the state of the run every so often, 1h or 10min of wall time, in the folder RUN.checkpoint, so that "
+    "a run that is killed can be resumed.  [default: never]",
+)  # fmt: skip
+@click.option(
+    "--resume", metavar="RUN", type=PLACE, panel=OUTPUT,
+    help="Resume the run that was begun with --out RUN --checkpoint-every, from its last checkpoint; other options are "
+    "those of the run. EVENTS, --jobs and --curves say where these files are now.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, panel=OUTPUT, help="Print the run's record as JSON, not the summary.")
 @click.option("--quiet", is_flag=True, panel=OUTPUT, help="No progress bar, no notes.")
 @click.pass_context
 def replay(
-    context: click.Context, /, save_failures: Path | None, out: Path | None, force: bool, as_json: bool, quiet: bool,
-    **options: Any,
+    context: click.Context, /, save_failures: Path | None, out: Path | None, force: bool, checkpoint_every: str | None,
+    resume: Path | None, as_json: bool, quiet: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Replay JOBS on the idle nodes of EVENTS, or on a dedicated CLUSTER, and print a summary.
 
@@ -61,13 +80,21 @@ def replay(
         --policy gavel.max_min_fairness_perf --round 360
       bfreplay replay log.parquet --node-type v100 --jobs jobs.trace \\
         --curves throughputs.json --policy gavel.fifo_perf
+      bfreplay replay year.parquet --jobs jobs.toml --out run --checkpoint-every 1h
+      bfreplay replay --resume run
     """
+    from bfreplay.replay.checkpoint import StoppedError
     from bfreplay.result_folders.records import RUN
     from bfreplay.result_folders.writing import check_target
+    from bfreplay.runs.replay_session import Saving
     from bfreplay.runs.summary_text import render
 
-    options_of_run = RunOptions(**options)
-    if not quiet:
+    every_s = None if checkpoint_every is None else checks.length_of_time("checkpoint-every", checkpoint_every, 0.0)
+    if resume is None:
+        options_of_run = RunOptions(**options)
+    else:
+        options_of_run, out = _options_to_resume(context, resume), resume
+    if not quiet and resume is None:
         note_options_without_effect(context, options_of_run)
     if out is not None:
         check_target(out, RUN, overwrite=force)  # refuse before the replay, not after
@@ -78,10 +105,67 @@ def replay(
     if others and not quiet:
         note(f"--prices has types without nodes: {', '.join(others)}. Node types: {', '.join(types)}.")
     warm_up_loops(quiet=quiet, policy=_policy_to_compile(options_of_run))
-    with progress_of(run, hidden=quiet) as progress:
-        result = run.replay(out, overwrite=force, progress=progress, session=command_line())
+    saving = Saving(every_s=every_s, resume=resume is not None, options=options_of_run.to_json(absolute=True))
+    try:
+        with progress_of(run, hidden=quiet) as progress, stopped_by_signals(saving):
+            result = run.replay(out, overwrite=force, progress=progress, session=command_line(), saving=saving)
+    except StoppedError:
+        click.echo(f"Stopped, and saved. Go on with: bfreplay replay --resume {out}", err=True)
+        raise SystemExit(128 + saving.signal) from None
     document = result.record.to_json() | {"session": result.session.to_json()}
     click.echo(json_text(document) if as_json else render(result))
+
+
+_OF_RESUMED = ("events", "jobs", "curves", "allow_code", "resume", "checkpoint_every", "force", "as_json", "quiet")
+"""Options that can be given for a run that is resumed."""
+
+
+def _options_to_resume(context: click.Context, run: Path) -> RunOptions:
+    """Return the options of an unfinished run, with the places of its inputs that are given now."""
+    from bfreplay.replay.checkpoint import folder_of, read_about
+
+    given = [
+        option for option in context.command.params
+        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    ]  # fmt: skip
+    for option in given:
+        if option.name not in _OF_RESUMED:
+            raise InputError(
+                f"{option.opts[0]} is not for a run that is resumed", column=option.name,
+                value=context.params[option.name or ""], expected="the options with which the run was begun",
+                fix=f"remove it, or replay from the start without --resume; an unfinished run is in {folder_of(run)}",
+            )  # fmt: skip
+    options = read_about(run)["options"]
+    if options is None:
+        raise InputError(
+            "this run was begun in Python, with objects", file=folder_of(run),
+            expected="one that 'bfreplay replay' began", fix="resume it there: replay_log(..., out=RUN, resume=True)",
+        )  # fmt: skip
+    places = {name: context.params[name] for name in FILE_OPTIONS if context.params[name] is not None}
+    return RunOptions.from_mapping(
+        {**options, **{name: str(place) for name, place in places.items()}}, file=folder_of(run),
+        allow_code=context.params["allow_code"],
+    )  # fmt: skip
+
+
+@contextmanager
+def stopped_by_signals(saving: Saving) -> Iterator[None]:
+    """Let a first Ctrl-C or SIGTERM stop a run with checkpoints after saving its state; a second ends it at once."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if saving.listens and not saving.stops:
+            saving.stops, saving.signal = True, number
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            sys.exit(128 + number)
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _policy_to_compile(run: RunOptions) -> Policy | None:

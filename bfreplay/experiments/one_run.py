@@ -31,7 +31,7 @@ from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs import RunResult, run_replay
+from bfreplay.runs import RunResult, Saving, run_replay
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _INPUTS = ("events", "jobs", "policy")
@@ -53,6 +53,8 @@ def replay_log(
     progress: ProgressCallback | None = None,
     save_failures: str | Path | None = None,
     with_tables: bool = True,
+    checkpoint_every: str | float | None = None,
+    resume: bool = False,
     **options: Any,
 ) -> RunResult:
     """Replay jobs on the idle nodes of a log, or on a cluster.
@@ -81,6 +83,12 @@ def replay_log(
         Folder for the models and decisions of rejected answers of a MILP back end.
     with_tables
         Without ``out``, keep the tables of decisions, jobs and allocations in memory; they grow with the log.
+    checkpoint_every
+        Wall time between two checkpoints in the folder ``OUT.checkpoint``: ``"1h"``, ``"10min"``, or seconds. A run
+        that is killed goes on from the last one. By default there are none.
+    resume
+        Go on from the last checkpoint of the unfinished run ``out``, with the same inputs and options: the result has
+        the same bytes as that of an unbroken run.
 
     Raises
     ------
@@ -131,8 +139,13 @@ def replay_log(
         learning(policy, declared) if isinstance(policy, Policy) else policy_for(declared, save_failures=save_failures),
         settings, run_settings_of(declared, with_tables=with_tables),
         out=out, overwrite=overwrite, progress=progress,
-        session={"load_s": perf_counter() - started, "files": places},
+        session={"load_s": perf_counter() - started, "files": places}, saving=_saving(checkpoint_every, resume),
     )  # fmt: skip
+
+
+def _saving(every: str | float | None, resume: bool) -> Saving:
+    every_s = None if every is None else checks.length_of_time("checkpoint_every", every, 0.0)
+    return Saving(every_s=every_s, resume=resume)
 
 
 def _with_keyword(error: InputError) -> InputError:

@@ -23,7 +23,7 @@ from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs import RunResult, RunSettings, run_replay
+from bfreplay.runs import RunResult, RunSettings, Saving, run_replay
 from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000
@@ -63,12 +63,13 @@ class PreparedRun:
         with_tables: bool = False,
         progress: ProgressCallback | None = None,
         session: Mapping[str, Any] | None = None,
+        saving: Saving | None = None,
     ) -> RunResult:
         """Replay, and close the policy; arguments and errors as those of ``run_replay``."""
         return run_replay(
             self.log, self.jobs, self.policy, self.settings, run_settings_of(self.options, with_tables=with_tables),
             out=out, overwrite=overwrite, progress=progress,
-            session={"load_s": self.load_s, "files": files_of(self.options), **(session or {})},
+            session={"load_s": self.load_s, "files": files_of(self.options), **(session or {})}, saving=saving,
         )  # fmt: skip
 
 

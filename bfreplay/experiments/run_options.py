@@ -80,9 +80,11 @@ class RunOptions(DeclaredOptions):
             raise error if file is None or error.file else with_location(error, file, row) from error
         return made
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the options with a value, defaults included and paths as given, for ``from_mapping``."""
+    def to_json(self, *, absolute: bool = False) -> dict[str, Any]:
+        """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``."""
         values = {name: getattr(self, own) for name, own in FIELDS.items()}
+        if absolute:
+            values |= {name: _from_folder(name, values[name], Path.cwd()) for name in FILE_OPTIONS}
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()

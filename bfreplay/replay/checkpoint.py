@@ -88,8 +88,6 @@ class Checkpoints:
         self._about = {"schema": _VERSION, "versions": versions(), "processor": processor(), **about}
         self._options = options
         self._last = monotonic()
-        self.stops = False
-        """Set it to save the state after the current instant and raise ``StoppedError``."""
 
     def begin(self, *, resume: bool, overwrite: bool = False) -> State | None:
         """Make the folder; or, to resume, return the last state in it, ``None`` if there is none yet.
@@ -154,17 +152,17 @@ class Checkpoints:
                 fix="wait until it ends, or stop it",
             ) from error  # fmt: skip
 
-    def visit(self, thing: object) -> None:
-        """Save the state of ``thing`` if it is time, or if the run is to stop.
+    def visit(self, thing: object, *, stops: bool = False) -> None:
+        """Save the state of ``thing`` if it is time, or if the run stops.
 
         Raises
         ------
         StoppedError
-            It is saved, and the run is to stop.
+            It is saved, and the run stops.
         """
-        if self.stops or monotonic() - self._last >= self._every_s:
+        if stops or monotonic() - self._last >= self._every_s:
             self.save(thing)
-        if self.stops:
+        if stops:
             raise StoppedError(f"stopped; its state is saved in {self.folder}")
 
     def save(self, thing: object) -> None:

@@ -1,7 +1,7 @@
 """The result of one replay: typed record, metrics, folder, baselines; decisions posed again; explanations."""
 
 from bfreplay.runs.decision_files import export_decisions
-from bfreplay.runs.replay_session import ReplaySession, RunSettings
+from bfreplay.runs.replay_session import ReplaySession, RunSettings, Saving
 from bfreplay.runs.run_record import Efficiency
 from bfreplay.runs.run_replay import run_replay
 from bfreplay.runs.run_result import RunResult
@@ -13,6 +13,7 @@ __all__ = [
     "ReplaySession",
     "RunResult",
     "RunSettings",
+    "Saving",
     "decision_at",
     "export_decisions",
     "recorded_decisions",

@@ -88,26 +88,32 @@ class RunSettings:
     tables: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Saving:
-    """Where and how often the state of a run is saved.
+    """How often the state of a run is saved, and whether it goes on from a saved one.
 
     Parameters
     ----------
     every_s
-        Seconds of wall time between two checkpoints; ``None`` for none, unless ``resume`` says so.
+        Seconds of wall time between two checkpoints; ``None``: none, or only when a resumed run is stopped.
     resume
         Go on from the last checkpoint of the run in the same folder.
     options
         Options to make the run from again, for the checkpoint.
+    stops
+        Set it while the run ``listens``, and it saves its state after the current instant and raises ``StoppedError``.
+    signal
+        Number of the signal that set it.
     """
 
     every_s: float | None = None
     resume: bool = False
     options: Mapping[str, Any] | None = None
+    stops: bool = False
+    signal: int = 0
+    listens: bool = False
 
 
-NOT_SAVED = Saving()
 _IN_PORTIONS = "its log came in portions, and is not there as a whole"
 
 
@@ -148,7 +154,7 @@ class ReplaySession:
 
     not_saved = (
         "events", "policy", "settings", "_anchored", "_run_settings", "_progress", "_stack", "_out", "_overwrite",
-        "_folder", "_tables", "_checkpoints", "_called", "_seconds", "_started", "_config", "_inputs", "_measured",
+        "_folder", "_saving", "_checkpoints", "_called", "_seconds", "_started", "_config", "_inputs", "_measured",
         "_no_baselines",
     )  # fmt: skip
 
@@ -164,7 +170,7 @@ class ReplaySession:
         overwrite: bool = False,
         progress: ProgressCallback | None = None,
         session: Mapping[str, Any] | None = None,
-        saving: Saving = NOT_SAVED,
+        saving: Saving | None = None,
         portions: bool = False,
     ) -> None:
         self.events, self.policy, self.settings = events, policy, settings
@@ -179,7 +185,8 @@ class ReplaySession:
             undo.push(self._stack)
             self.portions = Portions(events) if portions else None
             self._check(jobs)
-            self._open(overwrite, saving, progress)
+            self._saving = saving or Saving()
+            self._open(overwrite, progress)
             undo.pop_all()
 
     def _check(self, jobs: JobSet | JobSource) -> None:
@@ -201,12 +208,12 @@ class ReplaySession:
         record_json(self._called, "the run")
         record_json(self._inputs, "the run")
 
-    def _open(self, overwrite: bool, saving: Saving, progress: ProgressCallback | None) -> None:
+    def _open(self, overwrite: bool, progress: ProgressCallback | None) -> None:
         """Open the tables and build the engine, which goes on from its last state in a run that is resumed."""
-        self._checkpoints = self._checkpoints_of(saving)
+        self._checkpoints = self._checkpoints_of(self._saving)
         state = None
         if self._checkpoints is not None:
-            state = self._checkpoints.begin(resume=saving.resume, overwrite=overwrite)
+            state = self._checkpoints.begin(resume=self._saving.resume, overwrite=overwrite)
             self._stack.callback(self._checkpoints.close)
         self._folder = self._stack.enter_context(new_folder(self._out, RUN, overwrite=overwrite))
         events, jobs, folder = self.events, self._anchored, self._folder
@@ -288,11 +295,16 @@ class ReplaySession:
     def run(self) -> RunResult:
         """Replay the whole log and return the run; errors as for ``run_replay``."""
         if self._checkpoints is not None:
-            checkpoints = self._checkpoints
-            self.engine.after_instant = lambda _: checkpoints.visit(self)
+            self.engine.after_instant = self._save_if_due
+        self._saving.listens = self._checkpoints is not None
         with _added_to(self._seconds, "loop_s"):
             self.engine.replay_log()
+        self._saving.listens = False
         return self.finish()
+
+    def _save_if_due(self, _: Engine) -> None:
+        assert self._checkpoints is not None
+        self._checkpoints.visit(self, stops=self._saving.stops)
 
     def save(self, file: str | Path) -> None:
         """Save the state of the session to a file, for ``restore`` of another one with equal arguments."""
@@ -335,6 +347,8 @@ class ReplaySession:
         if self._folder is not None:
             result = result.write(self._folder)
         self._stack.close()
+        if self._checkpoints is not None:
+            self._checkpoints.end()
         return result
 
     def _end_portions(self, end_us: int | None, log: NodeEvents | None) -> None:

@@ -12,7 +12,7 @@ from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.runs.replay_session import NOT_SAVED, ReplaySession, RunSettings, Saving
+from bfreplay.runs.replay_session import ReplaySession, RunSettings, Saving
 from bfreplay.runs.run_result import RunResult
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet, JobSource
@@ -29,7 +29,7 @@ def run_replay(
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
     session: Mapping[str, Any] | None = None,
-    saving: Saving = NOT_SAVED,
+    saving: Saving | None = None,
 ) -> RunResult:
     """Replay ``jobs`` on the idle nodes of ``events``, and measure the run against its baselines.
 

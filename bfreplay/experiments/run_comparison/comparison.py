@@ -30,7 +30,6 @@ from bfreplay.experiments.run_comparison.hours import (
     RunHours,
     best_known_idle,
     bin_edges,
-    bin_seconds,
     hours_table,
     run_hours,
 )
@@ -113,7 +112,7 @@ def compare(
         output folder cannot be used.
     """
     begun = datetime.now(UTC).isoformat(timespec="seconds")
-    bin_s = bin_seconds(bin)
+    bin_s = checks.length_of_time("bin", bin)
     seed = checks.whole("seed", seed, 0)
     resamples = checks.whole("resamples", resamples, 100, 1_000_000)
     loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]

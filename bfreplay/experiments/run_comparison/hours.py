@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,28 +23,6 @@ NODE_US_PER_HOUR = 3_600_000_000
 MOST_BINS = 100_000
 MEASURES = tuple(HOUR_WORDS)
 """Measures of a bin, in the order of the table ``hours``."""
-
-_UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
-
-
-def bin_seconds(text: str | float) -> float:
-    """Convert ``"1h"``, ``"10min"``, ``"30s"``, ``"1d"`` or a number to seconds.
-
-    Raises
-    ------
-    InputError
-        It is no length of time, or not above 0.
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)?\s*", str(text))
-    seconds = 0.0 if found is None else float(found[1]) * _UNITS[found[2] or "s"]
-    if not 1e-6 <= seconds < 1e9:
-        raise InputError(
-            "the length of a bin cannot be read",
-            column="bin",
-            value=text,
-            expected="a length of time such as 1h, 10min, 30s or 1d",
-        )
-    return seconds
 
 
 def bin_edges(start_us: int, end_us: int, bin_s: float) -> Ints:

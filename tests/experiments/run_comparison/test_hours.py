@@ -9,7 +9,6 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.run_comparison.hours import (
     MOST_BINS,
     bin_edges,
-    bin_seconds,
     run_hours,
 )
 from bfreplay.policies import EqualSharePolicy
@@ -135,17 +134,6 @@ def test_a_run_without_any_job_has_hours_of_free_nodes():
     values = _hours(run(two_hours(), late, EqualSharePolicy()))
     assert values["samples"].tolist() == [0.0, 0.0]
     assert values["free_node_hours"].sum() == pytest.approx(3.0)
-
-
-def test_lengths_of_bins_are_read_as_people_write_them():
-    read = [bin_seconds(text) for text in ("1h", "10min", " 30 s", "1d", "90", 0.5, "1.5h")]
-    assert read == [3_600.0, 600.0, 30.0, 86_400.0, 90.0, 0.5, 5_400.0]
-
-
-@pytest.mark.parametrize("text", ["", "0h", "-1h", "1 week", "h", "nan", "1e3", "inf"])
-def test_what_is_no_length_is_refused(text):
-    with pytest.raises(InputError, match="length of a bin"):
-        bin_seconds(text)
 
 
 def test_too_many_bins_are_refused():
