@@ -229,8 +229,7 @@ class ReplaySession:
         if not isinstance(jobs, JobSet):  # before the run: a source describes its last replay, which must be this run
             self._measured = self._measure_dedicated(events, events)
         self.engine = Engine(events, jobs, self.policy, self.settings, run_tables, progress)
-        if self._checkpoints is not None or self.portions is not None:
-            self.engine.feed.keep_calls()
+        self.engine.feed.keep_calls()
         if state is not None:
             self._resume(state)
 

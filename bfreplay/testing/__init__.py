@@ -18,7 +18,7 @@ All plug-ins that bfreplay ships inherit them too.
 import pytest
 
 # so that a failing assertion shows its values
-for _module in ("backend", "formulation", "job_source", "objective", "policy"):
+for _module in ("backend", "formulation", "job_source", "objective", "policy", "resuming"):
     pytest.register_assert_rewrite(f"bfreplay.testing.{_module}")
 
 from bfreplay.testing.backend import BackendContract  # noqa: E402

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bfreplay.datasets import NodeEvents
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import RunSettings, run_replay
+from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.testing.logs import SECOND, toggling_log
+from bfreplay.testing.resuming import check_resumes
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
 
@@ -256,9 +258,16 @@ class JobSourceContract:
             np.random.set_state(numpy)  # noqa: NPY002
         assert found == wanted
 
-    def test_a_replay_with_it_closes_its_ledger_and_repeats_its_bytes(self, tmp_path: Path) -> None:
+    def _log(self) -> NodeEvents:
         length_s = round(self.hours * 3_600)
-        log = toggling_log(self.n_nodes, min(200, length_s // 4), length_s, start_us=START_US)
+        return toggling_log(self.n_nodes, min(200, length_s // 4), length_s, start_us=START_US)
+
+    def test_a_replay_with_it_can_be_saved_and_resumed_at_any_instant(self) -> None:
+        log, settings, run_settings = self._log(), ReplaySettings(max_parallel=6), RunSettings(efficiency=False)
+        check_resumes(lambda: ReplaySession(log, self.make(), EqualSharePolicy(), settings, run_settings))
+
+    def test_a_replay_with_it_closes_its_ledger_and_repeats_its_bytes(self, tmp_path: Path) -> None:
+        log = self._log()
         folders = [tmp_path / "one", tmp_path / "other"]
         for folder in folders:
             run = run_replay(

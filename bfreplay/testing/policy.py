@@ -11,16 +11,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.replay.decision_checks import checked_answer, why_infeasible
-from bfreplay.runs import RunSettings, run_replay
+from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.testing.logs import SECOND, toggling_log
+from bfreplay.testing.resuming import check_resumes
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 TYPES = ("v100", "p100", "k80")
@@ -240,15 +242,7 @@ class PolicyContract:
 
     @pytest.mark.parametrize("semantics", list(Semantics))
     def test_a_replay_with_it_closes_its_ledger_and_repeats(self, semantics: Semantics) -> None:
-        policy = self.make()
-        places = _places(policy) and semantics is Semantics.CONTINUOUS  # the published clock knows one type
-        in_rounds = Trigger.ROUND in policy.wakes_on
-        policy.close()
-        if places:
-            node_types = [TYPES[0]] * 4 + [TYPES[1]] * 4 + [TYPES[2]] * 2
-            events, jobs = toggling_log(10, 40, 3_600, node_types=node_types), placed_jobs(self.widest)
-        else:
-            events, jobs = toggling_log(8, 60, 3_600), _jobs()
+        events, jobs, in_rounds = self._replayed(semantics)
         settings = ReplaySettings(max_parallel=3, semantics=semantics)
         if in_rounds and semantics is Semantics.PUBLISHED:
             with pytest.raises(InputError, match="decides in rounds"):
@@ -258,6 +252,22 @@ class PolicyContract:
         one, other = (run_replay(events, jobs, self.make(), settings, RunSettings()).summary for _ in range(2))
         assert one == other
         assert one["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
+
+    def test_its_state_can_be_saved_and_restored_between_any_two_decisions(self) -> None:
+        events, jobs, _ = self._replayed(Semantics.CONTINUOUS)
+        settings, run_settings = ReplaySettings(max_parallel=3), RunSettings(efficiency=False, bound=False)
+        check_resumes(lambda: ReplaySession(events, jobs, self.make(), settings, run_settings))
+
+    def _replayed(self, semantics: Semantics) -> tuple[NodeEvents, JobSet, bool]:
+        """Return a log and jobs to replay, and whether the policy decides in rounds."""
+        policy = self.make()
+        places = _places(policy) and semantics is Semantics.CONTINUOUS  # the published clock knows one type
+        in_rounds = Trigger.ROUND in policy.wakes_on
+        policy.close()
+        if places:
+            node_types = [TYPES[0]] * 4 + [TYPES[1]] * 4 + [TYPES[2]] * 2
+            return toggling_log(10, 40, 3_600, node_types=node_types), placed_jobs(self.widest), in_rounds
+        return toggling_log(8, 60, 3_600), _jobs(), in_rounds
 
     def _states_with_policy(self) -> Iterator[tuple[Policy, PolicyState]]:
         """Yield policy and state; policies that place jobs or remember their round are new each time."""
