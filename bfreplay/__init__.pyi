@@ -17,6 +17,7 @@ from .errors import InputError as InputError
 from .errors import LedgerError as LedgerError
 from .errors import OutputExistsError as OutputExistsError
 from .errors import SolverUnavailableError as SolverUnavailableError
+from .experiments.one_run import open_session as open_session
 from .experiments.one_run import replay_log as replay_log
 from .experiments.regret import regret as regret
 from .experiments.run_comparison.comparison import compare as compare
@@ -43,6 +44,7 @@ from .policies.objectives.catalogue import objective_of as objective_of
 from .replay import ReplaySettings as ReplaySettings
 from .replay import Semantics as Semantics
 from .report.page.document import write_report as write_report
+from .runs import ReplaySession as ReplaySession
 from .runs import RunResult as RunResult
 from .runs.explain.answers import explain as explain
 from .scalability import TabulatedCurve as TabulatedCurve

@@ -1,4 +1,4 @@
-"""``replay_log``: one replay, of objects, files or names."""
+"""``replay_log`` and ``open_session``: one replay, of objects, files or names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs import RunResult, Saving, run_replay
+from bfreplay.runs import ReplaySession, RunResult, Saving
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _INPUTS = ("events", "jobs", "policy")
@@ -102,6 +102,63 @@ def replay_log(
     UserWarning
         An option has no effect with the others.
     """
+    with _session_of(
+        events, jobs, policy, settings, options, save_failures, with_tables=with_tables, out=out, overwrite=overwrite,
+        progress=progress, saving=_saving(checkpoint_every, resume),
+    ) as session:  # fmt: skip
+        return session.run()
+
+
+def open_session(
+    events: NodeEvents,
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str] | None = None,
+    policy: Policy | str | None = None,
+    settings: ReplaySettings | None = None,
+    *,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: ProgressCallback | None = None,
+    save_failures: str | Path | None = None,
+    with_tables: bool = True,
+    checkpoint_every: str | float | None = None,
+    resume: bool = False,
+    **options: Any,
+) -> ReplaySession:
+    """Open a replay whose log comes in portions: from a pipe, or a file that grows.
+
+    Use it in a ``with`` statement: ``advance(rows, until)`` replays as far as nothing can change any more, ``finish()``
+    returns the run. However the log is cut into portions, the run is that of the whole log.
+
+    Parameters
+    ----------
+    events
+        The log to come: ``NodeEvents.to_come(nodes, start, end)``.
+    jobs, policy, settings, out, overwrite, progress, save_failures, with_tables, checkpoint_every, resume, options
+        As for ``replay_log``. A session that is resumed is given the events from ``session.until_us`` on.
+
+    Raises
+    ------
+    InputError, OutputExistsError, SolverUnavailableError
+        An input, an option or the output folder cannot be used, or there is no session to resume.
+    """
+    return _session_of(
+        events, jobs, policy, settings, options, save_failures, with_tables=with_tables, out=out, overwrite=overwrite,
+        progress=progress, saving=_saving(checkpoint_every, resume), portions=True,
+    )  # fmt: skip
+
+
+def _session_of(
+    events: NodeEvents | str | PathLike[str] | None,
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str] | None,
+    policy: Policy | str | None,
+    settings: ReplaySettings | None,
+    options: dict[str, Any],
+    save_failures: str | Path | None,
+    *,
+    with_tables: bool,
+    **of_session: Any,
+) -> ReplaySession:
+    """Check what is given, load what is named, and return the session."""
     started = perf_counter()
     checks.known_keys(options, [*inspect.signature(replay_log).parameters], "replay_log", "option")
     checks.instance("events", events, (NodeEvents, str, PathLike, type(None)), "NodeEvents, a file, or 'sample'")
@@ -129,17 +186,16 @@ def replay_log(
     if not isinstance(policy, Policy):
         for name, reason in declared.without_effect().items():
             if name in options:
-                warnings.warn(f"{name} has no effect {reason}", stacklevel=2)
+                warnings.warn(f"{name} has no effect {reason}", stacklevel=3)
     log = part_of(events, declared) if isinstance(events, NodeEvents) else load_log(declared)
     workload = load_jobs_of(declared) if isinstance(jobs, str | PathLike) else workload_of(jobs)
     settings = settings_of(declared, log, workload) if settings is None else settings
     places = {name: place for name, place in files_of(declared).items() if not texts.get(name, "").startswith("<")}
-    return run_replay(
+    return ReplaySession(
         log, workload,
         learning(policy, declared) if isinstance(policy, Policy) else policy_for(declared, save_failures=save_failures),
         settings, run_settings_of(declared, with_tables=with_tables),
-        out=out, overwrite=overwrite, progress=progress,
-        session={"load_s": perf_counter() - started, "files": places}, saving=_saving(checkpoint_every, resume),
+        session={"load_s": perf_counter() - started, "files": places}, **of_session,
     )  # fmt: skip
 
 

@@ -257,6 +257,11 @@ class ReplaySession:
         """True once all jobs are done in a run that ends with them."""
         return self.engine.is_over
 
+    @property
+    def until_us(self) -> int:
+        """Time before which a log in portions has no more events: a session that goes on is given those from there on."""
+        return self.engine.reached_us + 1 if self.portions is None else self.portions.until_us
+
     def advance(self, events: Rows = (), until: Any = None) -> pa.Table:
         """Take a portion of the log, and replay as far as nothing can change any more.
 

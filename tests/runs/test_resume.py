@@ -301,7 +301,7 @@ class CountingSaved(Counting):
 
 def test_a_policy_of_ones_own_is_saved_or_refused_by_the_name_of_the_attribute(whole, tmp_path):
     options = {name: value for name, value in whole("bftrainer")[0].items() if name not in ("policy", "record_nodes")}
-    with pytest.raises(BfreplayError, match="policy.handle is function"):
+    with pytest.raises(BfreplayError, match=r"policy\.handle is function"):
         replay_log(**options, policy=Counting(), out=tmp_path / "run", checkpoint_every=0)
     replay_log(**options, policy=CountingSaved(), out=tmp_path / "unbroken")
     with pytest.raises(Killed):
