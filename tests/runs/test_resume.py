@@ -26,7 +26,7 @@ from bfreplay.workload import Orders, Verdict
 from tests.replay.tiny import job
 
 LOG = {"events": "sample", "jobs": "sample", "window": ("2024-07-01", "2024-07-01T12:00")}
-GAVEL = {"cluster": "v100=4,p100=4,k80=4", "jobs": "gavel(n=12, jobs_per_hour=8)", "curves": "sample"}
+GAVEL = {"cluster": "v100=4,p100=4,k80=4", "jobs": "gavel(n=6, jobs_per_hour=8)", "curves": "sample"}
 SHOCKWAVE = {"cluster": "v100=8", "jobs": "shockwave(n=8)", "curves": "sample"}
 ELASTICFLOW = {"cluster": "a100=32", "jobs": "elasticflow(n=12)", "curves": "sample"}
 KINDS = {
@@ -51,6 +51,8 @@ KINDS = {
     "Chronus": ELASTICFLOW | {"policy": "elasticflow.chronus"},
     "Tiresias": ELASTICFLOW | {"policy": "elasticflow.tiresias"},
 }
+OFTEN = ("bftrainer", "learning T_fwd", "MILP", "campaign", "Gavel", "Shockwave", "ElasticFlow")
+"""The others are cut in the contract of policies as well."""
 KILLED = ("bftrainer", "look-ahead", "learning curves", "campaign", "Gavel", "Shockwave", "ElasticFlow")
 MEASURED = ("session.json", "timings.parquet")
 QUICK = {"efficiency": False, "bound": False}
@@ -83,7 +85,7 @@ def whole(tmp_path_factory):
 
     @cache
     def of(kind):
-        options = QUICK | KINDS[kind]
+        options = KINDS[kind] | ({} if "cluster" in KINDS[kind] else QUICK)
         options |= {"jobs": str(campaign)} if options["jobs"] == campaign.name else {}
         n_instants = 0
 
@@ -118,15 +120,16 @@ def stopped_after(n, options, out, every_s=0.0):
         replay_log(**options, out=out, checkpoint_every=every_s, progress=count)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [each if each in OFTEN else pytest.param(each, marks=pytest.mark.thorough) for each in KINDS]
+)
 def test_a_run_that_is_cut_and_cut_again_goes_on_to_the_same_bytes(kind, whole, tmp_path):
     options, unbroken, n_instants = whole(kind)
     generator, out = random.Random(kind), tmp_path / "run"
-    first = generator.randrange(2, n_instants // 2)
-    stopped_after(first, options, out)
+    stopped_after(generator.randrange(2, n_instants // 2), options, out, every_s=0.01)
     assert not out.exists()
     with pytest.raises(Killed):
-        replay_log(**options, out=out, checkpoint_every=0, resume=True, progress=_raising_after(n_instants // 3))
+        replay_log(**options, out=out, checkpoint_every=0.01, resume=True, progress=_raising_after(n_instants // 3))
     replay_log(**options, out=out, resume=True)
     same(out, unbroken)
     assert not folder_of(out).exists()
@@ -166,10 +169,18 @@ def test_killed_at_many_random_points_it_goes_on_to_the_same_bytes(kind, number,
     killed_and_resumed(kind, whole, tmp_path / "run", random.Random(f"{kind} {number}"))
 
 
-@pytest.fixture
-def unfinished(whole, tmp_path):
+@pytest.fixture(scope="module")
+def stopped(whole, tmp_path_factory):
     options, _, n_instants = whole("bftrainer")
-    stopped_after(n_instants // 2, options, tmp_path / "run")
+    out = tmp_path_factory.mktemp("stopped") / "run"
+    stopped_after(n_instants // 2, options, out)
+    return options, out
+
+
+@pytest.fixture
+def unfinished(stopped, tmp_path):
+    options, out = stopped
+    shutil.copytree(folder_of(out), folder_of(tmp_path / "run"))
     return options, tmp_path / "run"
 
 
