@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing import JobSourceContract
 from bfreplay.workload import ElasticJob, Ending, Orders, Verdict
@@ -235,6 +236,12 @@ def test_a_source_without_work_breaks_the_contract_in_a_replay(tmp_path):
     contract = type("Contract", (JobSourceContract,), {"source": FailsInAReplay, "hours": 4.0})()
     with pytest.raises(AssertionError, match="nothing was trained"):
         contract.test_a_replay_with_it_closes_its_ledger_and_repeats_its_bytes(tmp_path)
+
+
+def test_a_source_that_differs_when_asked_again_breaks_the_contract_of_saved_states():
+    contract = type("Contract", (JobSourceContract,), {"source": CountsItself, "hours": 4.0})()
+    with pytest.raises(InputError, match="answers otherwise than before the state was saved"):
+        contract.test_a_replay_with_it_can_be_saved_and_resumed_at_any_instant()
 
 
 def test_a_source_that_differs_breaks_the_contract_in_a_replay(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from bfreplay.policies import ANY_TRIGGER, Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.replay import Semantics
+from bfreplay.saved_state import UnsavedError
 from bfreplay.testing import PolicyContract
 from tests.replay.placed import decision_of
 
@@ -158,6 +159,34 @@ class CountsInfinitely(Places):
         return {"n_rounds": float("nan")}
 
 
+class Remembers(Sound):
+    """Every third decision gives nothing: what it counts is a part of its state."""
+
+    n_decisions = 0
+
+    def decide(self, state):
+        self.n_decisions += 1
+        return super().decide(state) if self.n_decisions % 3 else Decision(np.zeros(state.n_jobs, dtype=np.int64))
+
+
+class Forgets(Remembers):
+    not_saved = ("n_decisions",)
+
+
+class HoldsAFunction(Sound):
+    def __init__(self):
+        self.handle = lambda: None
+
+
+SAVES = "test_its_state_can_be_saved_and_restored_between_any_two_decisions"
+
+
+def test_the_state_of_a_policy_is_found_by_itself():
+    contract = PolicyContract()
+    contract.policy = Remembers
+    getattr(contract, SAVES)()
+
+
 class DeclaresRoundsOnly(Sound):
     capabilities = PolicyCapabilities(in_rounds=True)
 
@@ -197,6 +226,8 @@ def test_a_broken_policy_that_places_fails(name):
     ("policy", "test", "arguments", "error"),
     [
         (Indescribable, "test_it_says_what_it_is", (), ValueError),
+        (Forgets, SAVES, (), AssertionError),
+        (HoldsAFunction, SAVES, (), UnsavedError),
         (GivesTooMuch, "test_its_counts_are_allowed", (), AssertionError),
         (AnswersFloats, "test_its_counts_are_allowed", (), AssertionError),
         (AnswersForOneJobMore, "test_its_counts_are_allowed", (), AssertionError),
