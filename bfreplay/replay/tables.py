@@ -195,25 +195,35 @@ class RowTable:
         self.sink = sink
         self.n_rows = 0
         self.write_s = 0.0
-        # a list a column: thousands of live row tuples would cost a long garbage collection now and then
-        self._columns: list[list[Any]] = [[] for _ in schema]
+        # tuples of plain values, which the garbage collector soon stops to follow
+        self._rows: list[Sequence[Any]] = []
 
     def append(self, row: Sequence[Any]) -> None:
         """Append a row, in the order of the schema."""
-        for column, value in zip(self._columns, row, strict=True):
-            column.append(value)
+        self._rows.append(row)
         self.n_rows += 1
-        if len(self._columns[0]) >= CHUNK_ROWS:
+        if len(self._rows) >= CHUNK_ROWS:
             self.flush()
 
     def flush(self) -> None:
         """Hand the buffered rows to the sink."""
         started = perf_counter()
-        if self._columns[0]:
-            arrays = [as_arrow(column, field.type) for column, field in zip(self._columns, self.schema, strict=True)]
-            self.sink.write(pa.Table.from_arrays(arrays, schema=self.schema))
-            self._columns = [[] for _ in self.schema]
+        if self._rows:
+            self.sink.write(self.unflushed())
+            self._rows = []
         self.write_s += perf_counter() - started
+
+    def unflushed(self) -> pa.Table:
+        """Return the rows that the sink does not have yet, to save them."""
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(self.schema)
+        arrays = [as_arrow(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def take_back(self, rows: pa.Table) -> None:
+        """Buffer saved rows, from ``unflushed``, in place of those that are here; ``n_rows`` is restored apart."""
+        kinds = [pa.int64() if pa.types.is_timestamp(field.type) else field.type for field in self.schema]
+        columns = [column.cast(kind).to_pylist() for column, kind in zip(rows.columns, kinds, strict=True)]
+        self._rows = list(zip(*columns, strict=True))
 
     def close(self) -> pa.Table | None:
         """Flush and close the sink."""

@@ -275,8 +275,7 @@ def idle_node_us(events: NodeEvents) -> int:
     timeline = Timeline(events)
     while (now_us := timeline.next_us) <= events.window_end_us:
         node, state = timeline.take()
-        pool.leave(node, state, now_us)
-        pool.join(node, state, now_us)
+        pool.change(node, state, now_us)
     return pool.idle_node_us_until(events.window_end_us)
 
 
