@@ -186,13 +186,15 @@ def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
     and lists of such numbers.
     """
     if pa.types.is_dictionary(kind):
-        codes: dict[Any, int] = {}
-        index = [None if value is None else codes.setdefault(value, len(codes)) for value in values]
-        return pa.DictionaryArray.from_arrays(as_arrow(index, kind.index_type), as_arrow([*codes], kind.value_type))
+        words = [word for word in dict.fromkeys(values) if word is not None]
+        codes: dict[Any, int | None] = {None: None} | {word: code for code, word in enumerate(words)}
+        index = [codes[value] for value in values]
+        return pa.DictionaryArray.from_arrays(as_arrow(index, kind.index_type), as_arrow(words, kind.value_type))
     if isinstance(values, np.ndarray):
         return _of_buffers(kind, len(values), None, [np.ascontiguousarray(values)])
     is_there = None
-    if any(value is None for value in values):
+    # without comparing arrays, of which a list is made
+    if any(value is None for value in values) if pa.types.is_list(kind) else None in values:
         is_there = np.packbits([value is not None for value in values], bitorder="little")
         nothing: Any = "" if pa.types.is_string(kind) else () if pa.types.is_list(kind) else 0
         values = [nothing if value is None else value for value in values]
@@ -200,7 +202,8 @@ def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
     if pa.types.is_boolean(kind):
         return _of_buffers(kind, n, is_there, [np.packbits(np.array(values, np.bool_), bitorder="little")])
     if pa.types.is_list(kind):
-        flat = as_arrow([each for value in values for each in value], kind.value_type)
+        dtype = _dtype_of(kind.value_type)
+        flat = as_arrow(np.concatenate([np.empty(0, dtype), *values], dtype=dtype, casting="unsafe"), kind.value_type)
         offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
         return _of_buffers(kind, n, is_there, [offsets], children=[flat])
     if pa.types.is_string(kind):
@@ -210,8 +213,11 @@ def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
             raise OverflowError("texts of more than 2 GiB in one piece of a column")
         data = np.frombuffer(b"".join(texts), np.uint8)
         return _of_buffers(kind, n, is_there, [offsets.astype(np.int32), data])
-    dtype = np.dtype(np.int64 if pa.types.is_timestamp(kind) else str(kind).replace("double", "float64"))
-    return _of_buffers(kind, n, is_there, [np.array(values, dtype)])
+    return _of_buffers(kind, n, is_there, [np.array(values, _dtype_of(kind))])
+
+
+def _dtype_of(kind: Any) -> np.dtype[Any]:
+    return np.dtype(np.int64 if pa.types.is_timestamp(kind) else str(kind).replace("double", "float64"))
 
 
 def _of_buffers(

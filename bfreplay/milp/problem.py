@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
+from bfreplay.milp.charge_rule import charged_rate, scale_down_cost, scale_up_cost
 
 _ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")  # three of whole numbers
 
@@ -125,6 +126,55 @@ class AllocationProblem:
                 value=int(self.current.sum()),
                 expected=f"<= capacity ({self.capacity})",
             )
+
+
+def charged_problem(
+    current: NDArray[np.int64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    given_up: NDArray[np.float64],
+    costs_s: tuple[NDArray[np.float64], NDArray[np.float64]],
+    capacity: int,
+) -> AllocationProblem:
+    """Return the decision of jobs that rescale by ``milp.charge_rule``, with its value table.
+
+    Parameters
+    ----------
+    current, min_nodes, max_nodes, gain, capacity
+        As in an ``AllocationProblem``; copied, all but ``gain``.
+    given_up : (J,) float64
+        What each job gives up per second while it rescales, if it holds ``min_nodes``.
+    costs_s : (J,) float64 each
+        Seconds that gaining and losing nodes takes.
+    """
+    current, min_nodes, max_nodes = (np.array(each, np.int64) for each in (current, min_nodes, max_nodes))
+    up, down = (np.array(seconds, np.float64) for seconds in costs_s)
+    value = _charge(current, min_nodes, max_nodes, np.ascontiguousarray(gain), given_up, up, down, int(capacity))
+    problem = AllocationProblem(current, min_nodes, max_nodes, gain, up, down, capacity)
+    problem._value.append(value)
+    return problem
+
+
+@compiled
+def _charge(
+    current: NDArray[np.int64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    given_up: NDArray[np.float64],
+    up: NDArray[np.float64],
+    down: NDArray[np.float64],
+    capacity: int,
+) -> NDArray[np.float64]:
+    """Turn ``up`` and ``down`` from seconds into losses, and return the value table."""
+    held = 0
+    for j in range(current.shape[0]):
+        rate = charged_rate(given_up[j], current[j], min_nodes[j])
+        up[j] = scale_up_cost(rate, up[j])
+        down[j] = scale_down_cost(rate, down[j])
+        held = max(held, current[j])
+    return _value_table(current, min_nodes, max_nodes, gain, up, down, capacity, capacity + held)
 
 
 def published_change_limit(capacity: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,11 @@ ALONE, FIRST, SECOND = 0, 1, 2
 """Of a job's nodes: nobody else's, or shared by two, who are charged half of the time each (``charged_us``)."""
 
 _FIRST_ROWS = 64
+_SEEN = (
+    "job", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "progress", "work", "weight", "submit_us",
+    "deadline_us", "model", "batch_size", "first_batch_size", "change_at", "requested_nodes",
+)  # fmt: skip
+"""Fields of a record that a policy sees under the same name."""
 
 
 @compiled
@@ -118,6 +124,8 @@ class ActiveJobs:
         Jobs do not change their batch sizes on their own: the policy does that.
     """
 
+    not_saved = ("_seen",)
+
     def __init__(
         self,
         limit: int,
@@ -140,6 +148,23 @@ class ActiveJobs:
         self.by_type = np.zeros((rows if self.is_placed else 0, len(self.type_names), 1))
         self.held = np.full((rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
+        self._seen: tuple[int, tuple[NDArray[Any], ...], dict[str, NDArray[Any]]] = (0, (), {})
+
+    @property
+    def seen(self) -> dict[str, NDArray[Any]]:
+        """Read-only views of the arrays that a policy sees, by their names in a ``PolicyState``."""
+        n, of, views = self._seen
+        arrays = self.records, self.throughput, self.objective, self.by_type
+        if n != self.n or len(of) != len(arrays) or any(map(is_not, of, arrays)):
+            records = self.records[: self.n]
+            views = {"current": records["count"], **{name: records[name] for name in _SEEN}}
+            views |= {"throughput": self.throughput[: self.n], "objective": self.objective[: self.n]}
+            if self.is_placed:
+                views["throughput_by_type"] = self.by_type[: self.n]
+            for view in views.values():
+                view.flags.writeable = False  # a policy that writes here would corrupt the ledger
+            self._seen = self.n, arrays, views
+        return views
 
     @property
     def has_types(self) -> bool:

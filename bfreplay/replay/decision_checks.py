@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay._compiled import compiled
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.policies import Decision, Placement, Policy, PolicyState, Round
@@ -86,17 +87,36 @@ def _why_not_these_counts(decision: Decision, state: PolicyState) -> str:
     partner = None if decision.placement is None else decision.placement.partner
     if partner is not None and partner.shape != counts.shape:
         return f"partners of shape {partner.shape} for {counts.size} jobs"
-    used = int(counts.sum())
+    most, least = state.max_nodes, state.min_nodes
+    # copied, and so of one kind: each other one would compile the loop anew
+    used, is_outside, is_between = _check_counts(np.array(counts, np.int64), before, least, most)
     if partner is not None:  # the nodes of two that share them are counted with the first
         used -= int(counts[(partner >= 0) & (partner < np.arange(partner.size))].sum())
     if used > state.n_idle:
         return f"counts that sum to {used} of {state.n_idle} idle nodes"
-    most, least = state.max_nodes, state.min_nodes
-    if (counts < 0).any() or ((counts > most) & (counts > before)).any():
+    if is_outside:
         return f"counts outside 0 to max_nodes {most.tolist()}"
-    if ((counts > 0) & (counts < least) & (counts != before)).any():
+    if is_between:
         return f"counts between 0 and min_nodes {least.tolist()}"
     return ""
+
+
+@compiled
+def _check_counts(
+    counts: NDArray[np.int64], before: NDArray[np.int64], least: NDArray[np.int64], most: NDArray[np.int64]
+) -> tuple[int, bool, bool]:
+    """Return (sum, whether one is outside 0 to ``most``, whether one is between 0 and ``least``).
+
+    A job may keep what it had ``before``, and one that had more than its maximum any part of it.
+    """
+    used = 0
+    is_outside = False
+    is_between = False
+    for j in range(counts.shape[0]):
+        used += counts[j]
+        is_outside |= counts[j] < 0 or (counts[j] > most[j] and counts[j] > before[j])
+        is_between |= 0 < counts[j] < least[j] and counts[j] != before[j]
+    return used, is_outside, is_between
 
 
 def _share_nodes(state: PolicyState, nodes: NodesSeen) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.states import EventBatch
@@ -14,7 +13,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import ALONE, NEVER_US, SECOND, ActiveJobs, locate
+from bfreplay.replay.active import ALONE, NEVER_US, ActiveJobs, locate
 from bfreplay.replay.decision_checks import answer_of, why_infeasible
 from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
 from bfreplay.replay.feed import Feed
@@ -22,7 +21,7 @@ from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
 from bfreplay.replay.pool_tables import idle_and_held_us, write_idle_intervals
-from bfreplay.replay.progress import Semantics, advance, charge_preemption, predict_finish, settle, trim
+from bfreplay.replay.progress import Semantics, advance, charge_preemption, predict_finish, settle_until_next, trim
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
 from bfreplay.workload import Ending, JobReport, JobSet, JobSource
@@ -35,6 +34,8 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 
 
 _NO_ROUND = Round()
+_NOTHING = Happened(0, 0, 0, 0.0)
+_POOL, _ARRIVAL, _COMPLETION, _ROUND, _BATCH_SIZE = (each.value for each in Trigger)  # plain numbers: ten times as fast
 _CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
 
 
@@ -186,58 +187,49 @@ class Engine:
         dt_us = now_us - self._now_us
         if dt_us == 0:
             return
-        active = self.active
-        records = active.records[: active.n]
-        held = int(records["count"].sum())
-        if self.feed.colocation is not None:
-            held -= int(records["count"][records["sharing"] == SECOND].sum())
-        self._unallocated_node_us += (self.pool.n_idle - held) * dt_us
-        gained, gross = advance(active.records, active.n, now_us, dt_us, self.is_published)
+        gained, gross, held = advance(self.active.records, self.active.n, now_us, dt_us, self.is_published)
+        self._unallocated_node_us += (self.pool.n_idle - int(held)) * dt_us
         self._gross += float(gross)
         self._samples += float(gained)
         self._now_us = now_us
 
     def _instant(self, now_us: int) -> None:
         """Handle all events of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
-        trigger = Trigger.NONE
-        happened = Happened(0, 0, 0, 0.0)
+        trigger = 0
+        happened = _NOTHING
         has_events = self.timeline.next_us == now_us
         if not self.is_published:
             trigger |= self._complete(now_us)
         if has_events:
-            node, state = self.timeline.take()
-            left, preempted, cost = self._reclaim(node, state, now_us)
+            joined, left, taken = self.pool.change(*self.timeline.take(), now_us)
+            happened = Happened(joined, left, *(self._preempt() if taken else (0, 0.0)))
             if self.is_published:  # the published program looks at progress only now
                 trigger |= self._complete(now_us)
-            happened = Happened(self.pool.join(node, state, now_us), left, preempted, cost)
             if self.run_tables.pool is not None:
                 self.run_tables.pool.note(now_us, self.pool.n_idle)
-        if happened.joined:
-            self.most_idle = max(self.most_idle, self.pool.n_idle)
-            self.most_idle_of_type = np.maximum(self.most_idle_of_type, self.pool.n_idle_of_type())
-        if happened.left or happened.joined:
-            trigger |= Trigger.POOL
-            self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
+            if joined:
+                self.most_idle = max(self.most_idle, self.pool.n_idle)
+                self.most_idle_of_type = np.maximum(self.most_idle_of_type, self.pool.n_idle_of_type())
+            if left or joined:
+                trigger |= _POOL
+                self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
         if self.feed.ask_us <= now_us:
             trigger |= self._follow_orders(now_us)
         if self._round_us <= now_us:
-            trigger |= Trigger.ROUND
+            trigger |= _ROUND
             self._round_us = NEVER_US
         trigger |= self._admit(now_us)
         if not (trigger or self._is_first):
             return  # nothing that matters here: a busy node went down, say
-        if not (self._jobs_remain or trigger & Trigger.COMPLETION):
+        if not (self._jobs_remain or trigger & _COMPLETION):
             return  # all jobs are done: only the ledger goes on
         self._decide(now_us, trigger, happened)
         self._is_first = False
 
     # -- nodes and jobs -----------------------------------------------------------------------------------
 
-    def _reclaim(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> tuple[int, int, float]:
-        """Reclaim nodes; return (nodes, jobs that held one, samples charged to these)."""
-        left, taken = self.pool.leave(node, state, now_us)
-        if not taken:
-            return left, 0, 0.0
+    def _preempt(self) -> tuple[int, float]:
+        """Charge the jobs that have lost nodes; return (jobs, samples charged)."""
         active = self.active
         if self.feed.colocation is not None:
             locate(active, self.feed.model_names, self.feed.colocation)  # two on fewer nodes make something else
@@ -245,7 +237,7 @@ class Engine:
         self.n_preemptions += int(jobs)
         if self.is_published:
             self._samples -= float(samples)
-        return left, int(jobs), float(samples)
+        return int(jobs), float(samples)
 
     @property
     def _jobs_are_done(self) -> bool:
@@ -257,16 +249,16 @@ class Engine:
     def _jobs_remain(self) -> bool:
         return self.active.n > 0 or self.feed.may_go_on
 
-    def _complete(self, now_us: int) -> Trigger:
-        """Let jobs that have reached their target report and, if they end or pause, leave."""
+    def _complete(self, now_us: int) -> int:
+        """Let jobs that have reached their target report and, if they end or pause, leave. Returns the ``Trigger``."""
+        changed = 0
+        if not self.is_published and now_us < self._next_finish_us - 1:
+            return changed
         records = self.active.records[: self.active.n]
-        changed = Trigger.NONE
         if self.is_published:
             for row in np.flatnonzero(records["progress"] >= records["target"]).tolist():
                 changed |= self._reach_batch_sizes(row)
             done = np.flatnonzero(records["progress"] >= records["work"])
-        elif now_us < self._next_finish_us - 1:
-            return changed
         else:
             # rounding may have predicted a finish for the next microsecond that is due now: one decision follows all
             # completions of an instant
@@ -280,19 +272,19 @@ class Engine:
             self._leave(row, how, now_us)
         if done.size and not leaving:  # no decision follows that would look ahead again
             self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
-        return changed | (Trigger.COMPLETION if leaving else Trigger.NONE)
+        return changed | (_COMPLETION if leaving else 0)
 
-    def _reach_batch_sizes(self, row: int) -> Trigger:
+    def _reach_batch_sizes(self, row: int) -> int:
         """Let a job that has reached a change of its batch size train with the new one."""
         record = self.active.records[row]
         job = self.feed.jobs[int(record["job"])]
         reached = float(record["target"])
         if job.adaptation is None or reached >= job.work_samples:
-            return Trigger.NONE
+            return 0
         if self.is_published:  # it looks at progress seldom: several changes may lie behind
             reached = float(record["progress"])
             record["target"] = self.active.next_target(job, reached)
-        return Trigger.BATCH_SIZE if self.active.reach_batch_size(row, job, reached) else Trigger.NONE
+        return _BATCH_SIZE if self.active.reach_batch_size(row, job, reached) else 0
 
     def _report(self, row: int, now_us: int) -> str:
         """Report a job that has reached its target to its source; return the verdict, a word of ``reports``."""
@@ -342,9 +334,9 @@ class Engine:
                 self._tell_left(int(record["job"]))
         active.remove(row)
 
-    def _follow_orders(self, now_us: int) -> Trigger:
+    def _follow_orders(self, now_us: int) -> int:
         """Ask the source, and take out the jobs that it stops."""
-        stopped = Trigger.NONE
+        stopped = 0
         for stop in self.feed.ask(now_us):
             name = self.feed.names[stop.job]
             progress = 0.0
@@ -352,7 +344,7 @@ class Engine:
                 row = int(self.active.row_of_job[stop.job])
                 progress = float(self.active.records[row]["progress"])
                 self._leave(row, stop.ending, now_us)
-                stopped = Trigger.COMPLETION
+                stopped = _COMPLETION
             elif stop.record is not None:
                 progress = float(stop.record["progress"])
                 self.outcomes.leave(stop.record, stop.ending, now_us)
@@ -361,19 +353,19 @@ class Engine:
             self._record_report(now_us, name, progress, None, stop.ending)
         return stopped
 
-    def _admit(self, now_us: int) -> Trigger:
-        admitted = Trigger.NONE
+    def _admit(self, now_us: int) -> int:
+        admitted = 0
         if now_us >= self.end_us:
             return admitted  # no time is left to run in
         while not self.active.is_full and (due := self.feed.pop_due(now_us)) is not None:
             index, paused = due
             self.active.admit(index, self.feed.jobs[index], self.feed.model_of(index), now_us, paused)
-            admitted = Trigger.ARRIVAL
+            admitted = _ARRIVAL
         return admitted
 
     # -- decisions ----------------------------------------------------------------------------------------
 
-    def _decide(self, now_us: int, trigger: Trigger, happened: Happened) -> None:
+    def _decide(self, now_us: int, trigger: int, happened: Happened) -> None:
         active = self.active
         records = active.records
         is_seeding = self._is_first and self.is_published
@@ -390,13 +382,15 @@ class Engine:
                 decide_s = perf_counter() - started
             self._carry_out(decision, state)
         is_charged = decision is None or decision.placement is None or decision.placement.charges_rescales
-        outcome = Outcome(*settle(records, before, active.throughput, now_us, self.is_published, is_charged))
+        effects, next_finish_us = settle_until_next(
+            records, before, active.throughput, now_us, self.is_published, is_charged
+        )
+        outcome, self._next_finish_us = Outcome(*effects), int(next_finish_us)
         if is_seeding:
             outcome = outcome._replace(rescale_cost=charge_first_map(records[: active.n]))
         if self.is_published and not self._jobs_remain:
             outcome = outcome._replace(rate=self._last_rate)  # the published log's last row repeats the rate before
         self._last_rate = outcome.rate
-        self._next_finish_us = int(predict_finish(records, active.n, now_us))
         self.run_tables.allocations.close_intervals(records, active.n, now_us)
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
@@ -418,50 +412,27 @@ class Engine:
                 self.outcomes.declined[self.feed.names[int(self.active.records[row]["job"])]] = reason
             self._leave(row, ending, now_us)
 
-    def _asks_policy(self, trigger: Trigger) -> bool:
-        wakes_on = self.policy.wakes_on
-        between_rounds = Trigger.ROUND in wakes_on and self._round_us == NEVER_US
-        return bool(trigger & wakes_on) or between_rounds
+    def _asks_policy(self, trigger: int) -> bool:
+        wakes_on = int(self.policy.wakes_on)
+        between_rounds = wakes_on & _ROUND and self._round_us == NEVER_US
+        return bool(trigger & wakes_on or between_rounds)
 
     def _state(self, now_us: int) -> PolicyState:
-        active = self.active
-        records = active.records[: active.n].view()
-        throughput, objective = active.throughput[: active.n].view(), active.objective[: active.n].view()
-        by_type = active.by_type[: active.n].view() if active.is_placed else None
+        records = self.active.records[: self.active.n]
         admitted_us = records["admitted_us"] + records["paused_us"]
         owed = records["preempt_debt"] + records["rescale_debt"]
-        for view in (records, throughput, objective, admitted_us, by_type, owed):
-            if view is not None:
-                view.flags.writeable = False  # a policy that writes here would corrupt the ledger
+        admitted_us.flags.writeable = owed.flags.writeable = False
         return PolicyState(
             time_us=now_us,
             n_idle=self.pool.n_idle,
-            job=records["job"],
-            current=records["count"],
-            min_nodes=records["min_nodes"],
-            max_nodes=records["max_nodes"],
-            scale_up_cost_s=records["scale_up_cost_s"],
-            scale_down_cost_s=records["scale_down_cost_s"],
-            throughput=throughput,
-            objective=objective,
-            progress=records["progress"],
-            work=records["work"],
-            weight=records["weight"],
-            submit_us=records["submit_us"],
             admitted_us=admitted_us,
-            deadline_us=records["deadline_us"],
-            model=records["model"],
-            throughput_by_type=by_type,
             nodes=self._seen,
             model_names=self.feed.model_names,
             colocation=self.feed.colocation,
             owed=owed,
             window_start_us=self.events.window_start_us,
-            batch_size=records["batch_size"],
-            first_batch_size=records["first_batch_size"],
-            change_at=records["change_at"],
-            requested_nodes=records["requested_nodes"],
             jobs_to_come=self.feed.may_go_on,
+            **self.active.seen,
         )
 
     def _carry_out(self, decision: Decision, state: PolicyState) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,30 +96,24 @@ def _lose(row: int, k: int, records: NDArray[np.void], held: NDArray[np.int32]) 
     records[row]["lost"] += 1
 
 
-class _Nodes(NamedTuple):
-    """Arrays of a pool."""
-
-    holder: NDArray[np.int32]
-    nodes: NDArray[np.void]
-    bins: NDArray[np.void]
-
-
-class _Jobs(NamedTuple):
-    """Arrays of the active jobs."""
-
-    records: NDArray[np.void]
-    held: NDArray[np.int32]
-    row_of_job: NDArray[np.int32]
-    n: int
-
-
 @compiled
-def _leave(
-    node: NDArray[np.int32], state: NDArray[np.int8], now_us: int, start_us: int, pool: _Nodes, jobs: _Jobs
-) -> tuple[int, int, int]:
-    """Reclaim nodes that leave idle. Return (nodes that left, nodes of jobs among them, idle time)."""
-    holder, nodes, bins = pool
-    records, held, row_of_job, n_active = jobs
+def _change(
+    node: NDArray[np.int32],
+    state: NDArray[np.int8],
+    now_us: int,
+    start_us: int,
+    holder: NDArray[np.int32],
+    nodes: NDArray[np.void],
+    bins: NDArray[np.void],
+    records: NDArray[np.void],
+    held: NDArray[np.int32],
+    row_of_job: NDArray[np.int32],
+    n_active: int,
+) -> tuple[int, int, int, int]:
+    """Reclaim the nodes that leave idle, then add those that became idle, free.
+
+    Returns (nodes that left, nodes of jobs among them, idle time of those that left, nodes that joined).
+    """
     for j in range(n_active):
         records[j]["lost"] = 0
     left = 0
@@ -142,18 +135,6 @@ def _leave(
             nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
         holder[k] = NOT_IDLE
         count_interval(bins, now_us - since_us, nodes[k]["held_us"], since_us == start_us)
-    return left, taken, idle_time
-
-
-@compiled
-def _join(
-    node: NDArray[np.int32],
-    state: NDArray[np.int8],
-    now_us: int,
-    holder: NDArray[np.int32],
-    nodes: NDArray[np.void],
-) -> int:
-    """Add nodes that became idle. Returns how many."""
     joined = 0
     for e in range(node.shape[0]):
         k = node[e]
@@ -162,7 +143,7 @@ def _join(
             nodes[k]["idle_since_us"] = now_us
             nodes[k]["held_us"] = 0
             joined += 1
-    return joined
+    return left, taken, idle_time, joined
 
 
 @compiled
@@ -238,21 +219,19 @@ class NodePool:
             return np.array([self.n_idle])
         return np.bincount(self.node_type[self.holder != NOT_IDLE], minlength=n_types)
 
-    def leave(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> tuple[int, int]:
-        """Reclaim nodes; ``records["lost"]`` says from whom. Returns (nodes reclaimed, those that a job held)."""
-        active = self.active
-        pool = _Nodes(self.holder, self._nodes, self._bins)
-        jobs = _Jobs(active.records, active.held, active.row_of_job, active.n)
-        left, taken, idle_time = _leave(node, state, now_us, self._window_start_us, pool, jobs)
-        self.n_idle -= int(left)
-        self.idle_node_us += int(idle_time)
-        return int(left), int(taken)
+    def change(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> tuple[int, int, int]:
+        """Reclaim nodes (``records["lost"]`` says from whom), and add those that became idle, free.
 
-    def join(self, node: NDArray[np.int32], state: NDArray[np.int8], now_us: int) -> int:
-        """Add nodes that became idle, free. Returns how many."""
-        joined = int(_join(node, state, now_us, self.holder, self._nodes))
-        self.n_idle += joined
-        return joined
+        Returns (nodes that joined, nodes reclaimed, those of them that a job held).
+        """
+        active = self.active
+        left, taken, idle_time, joined = _change(
+            node, state, now_us, self._window_start_us, self.holder, self._nodes, self._bins,
+            active.records, active.held, active.row_of_job, active.n,
+        )  # fmt: skip
+        self.n_idle += int(joined) - int(left)
+        self.idle_node_us += int(idle_time)
+        return int(joined), int(left), int(taken)
 
     def place(self, counts: NDArray[np.int64], now_us: int) -> None:
         """Place ``counts`` by the placement rule."""

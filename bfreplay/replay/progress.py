@@ -43,13 +43,19 @@ def _work_off(owed: float, made: float, rate: float, most_us: int) -> tuple[floa
 @compiled
 def advance(
     records: NDArray[np.void], n_active: int, now_us: int, dt_us: int, is_published: bool
-) -> tuple[float, float]:
-    """Let ``dt_us`` pass, until ``now_us``. Returns (samples of progress, samples that held nodes could have made)."""
+) -> tuple[float, float, int]:
+    """Let ``dt_us`` pass, until ``now_us``.
+
+    Returns (samples of progress, samples that held nodes could have made, nodes held meanwhile).
+    """
     gained = 0.0
     gross = 0.0
+    nodes = 0
     for j in range(n_active):
         count = records[j]["count"]
         rate = records[j]["rate"]
+        if records[j]["sharing"] != SECOND:
+            nodes += count
         records[j]["span_count"] = count
         records[j]["span_rate"] = rate
         useful_us = charged_us(records[j]["sharing"], now_us - dt_us, now_us)
@@ -103,7 +109,7 @@ def advance(
             records[j]["rescale_paid"] += cost
         records[j]["progress"] += useful
         gained += useful
-    return gained, gross
+    return gained, gross, nodes
 
 
 @compiled
@@ -213,6 +219,20 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
         records[j]["finish_us"] = finish
         earliest = min(earliest, finish)
     return earliest
+
+
+@compiled
+def settle_until_next(
+    records: NDArray[np.void],
+    before: NDArray[np.int64],
+    throughput: NDArray[np.float64],
+    now_us: int,
+    is_published: bool,
+    charges_rescales: bool,
+) -> tuple[tuple[float, float, int, int, int, int], int]:
+    """Return what ``settle`` and then ``predict_finish`` do: one call of compiled code a decision."""
+    effects = settle(records, before, throughput, now_us, is_published, charges_rescales)
+    return effects, predict_finish(records, before.shape[0], now_us)
 
 
 def trim(record: np.void, is_published: bool) -> float:

@@ -216,32 +216,30 @@ class RowTable:
         self.latest: list[Sequence[Any]] | None = None  # rows appended since it was made, for those who follow the run
         self.n_rows = 0
         self.write_s = 0.0
-        # a list a column: thousands of live row tuples would cost a long garbage collection now and then
-        self._columns: list[list[Any]] = [[] for _ in schema]
+        # tuples of plain values, which the garbage collector soon stops to follow
+        self._rows: list[Sequence[Any]] = []
 
     def append(self, row: Sequence[Any]) -> None:
         """Append a row, in the order of the schema."""
-        for column, value in zip(self._columns, row, strict=True):
-            column.append(value)
+        self._rows.append(row)
         self.n_rows += 1
         if self.latest is not None:
             self.latest.append(row)
-        if len(self._columns[0]) >= CHUNK_ROWS:
+        if len(self._rows) >= CHUNK_ROWS:
             self.flush()
 
     def flush(self) -> None:
         """Hand the buffered rows to the sink."""
         started = perf_counter()
-        if self._columns[0]:
-            arrays = [as_arrow(column, field.type) for column, field in zip(self._columns, self.schema, strict=True)]
-            self.sink.write(pa.Table.from_arrays(arrays, schema=self.schema))
-            self._columns = [[] for _ in self.schema]
+        if self._rows:
+            self.sink.write(self.table_of(self._rows))
+            self._rows = []
         self.write_s += perf_counter() - started
 
     def table_of(self, rows: Sequence[Sequence[Any]]) -> pa.Table:
         """Return rows as a table."""
         columns = zip(*rows, strict=True) if rows else [()] * len(self.schema)
-        arrays = [as_arrow(list(column), field.type) for column, field in zip(columns, self.schema, strict=True)]
+        arrays = [as_arrow(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def close(self) -> pa.Table | None:

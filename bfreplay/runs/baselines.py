@@ -277,8 +277,7 @@ def idle_node_us(events: NodeEvents) -> int:
         timeline.add(batch)
         while (now_us := timeline.next_us) != NEVER_US:
             node, state = timeline.take()
-            pool.leave(node, state, now_us)
-            pool.join(node, state, now_us)
+            pool.change(node, state, now_us)
     return pool.idle_node_us_until(events.window_end_us)
 
 

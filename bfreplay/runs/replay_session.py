@@ -259,7 +259,7 @@ class ReplaySession:
 
     @property
     def until_us(self) -> int:
-        """Time before which a log in portions has no more events: a session that goes on is given those from there on."""
+        """Time up to which the log is complete: a session that goes on is given the events from there on."""
         return self.engine.reached_us + 1 if self.portions is None else self.portions.until_us
 
     def advance(self, events: Rows = (), until: Any = None) -> pa.Table:

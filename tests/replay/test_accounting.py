@@ -87,12 +87,19 @@ def test_debts_are_worked_off_before_progress_the_preemption_first():
     reclaimed(active, 1)  # owes 40 samples
     decided(active, 4)  # and 10 more; it makes 40 samples/s
     record = active.records[0]
-    assert advance(active.records, 1, ONE_S, ONE_S, False) == (0, 40)
+    assert advance(active.records, 1, ONE_S, ONE_S, False) == (0, 40, 4)
     assert (record["preempt_debt"], record["rescale_debt"], record["progress"]) == (0, 10, 0)
-    assert advance(active.records, 1, 2 * ONE_S, ONE_S, False) == (30, 40)
+    assert advance(active.records, 1, 2 * ONE_S, ONE_S, False) == (30, 40, 4)
     assert (record["preempt_paid"], record["rescale_paid"], record["rescale_debt"]) == (40, 10, 0)
     node_s = [record[label] / ONE_S for label in ("preempted", "rescaling", "useful", "stalled")]
     assert node_s == [4, 1, 3, 0]
+
+
+@pytest.mark.parametrize(("sharing", "n_nodes"), [(ALONE, 3), (FIRST, 3), (SECOND, 0)])
+def test_shared_nodes_are_held_once_while_time_passes(sharing, n_nodes):
+    active = holding(3)
+    active.records[0]["sharing"] = sharing
+    assert advance(active.records, 1, ONE_S, ONE_S, False)[2] == n_nodes
 
 
 def test_the_time_that_a_debt_takes_is_rounded_to_the_nearest_microsecond():
@@ -107,7 +114,7 @@ def test_the_time_that_a_debt_takes_is_rounded_to_the_nearest_microsecond():
 def test_a_job_that_has_just_done_what_it_may_waits_from_then_on(limit, waited_s):
     active = holding(3)  # 30 samples/s
     active.records[0]["halt"] = limit
-    gained, gross = advance(active.records, 1, ONE_S, ONE_S, False)
+    gained, gross, _ = advance(active.records, 1, ONE_S, ONE_S, False)
     record = active.records[0]
     assert (gained, gross, record["progress"], record["rate"]) == (limit, limit, limit, 0)
     assert record["stalled"] == 3 * waited_s * ONE_S
@@ -148,7 +155,7 @@ def test_under_the_published_clock_a_job_that_makes_nothing_pays_for_its_rescale
     active = holding(3, down_s=2)
     active.records[0]["progress"] = 100
     decided(active, 0, is_published=True)
-    assert advance(active.records, 1, ONE_S, ONE_S, True) == (-60, 0)
+    assert advance(active.records, 1, ONE_S, ONE_S, True) == (-60, 0, 0)
     record = active.records[0]
     assert (record["progress"], record["rescale_paid"], record["rescale_cost"]) == (40, 60, 0)
 

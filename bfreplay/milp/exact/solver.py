@@ -23,6 +23,10 @@ OVERFLOW = -2
 """Stage of ``optimal_counts`` when sums of the table's numbers are not finite."""
 
 
+LARGEST = 1e290
+"""What a job may be worth: differences of values times counts, and their sums, must stay finite."""
+
+
 @compiled
 def _objective(value: NDArray[np.float64], counts: NDArray[np.int64]) -> float:
     total = 0.0
@@ -46,6 +50,10 @@ def optimal_counts(
     counts = np.zeros(n_jobs, np.int64)
     if n_jobs == 0:
         return counts, 0.0, 0.0, 0
+    for j in range(n_jobs):
+        for n in range(value.shape[1]):
+            if not value[j, n] < LARGEST:  # nan as well: it hides from every other comparison
+                return counts, np.nan, np.inf, OVERFLOW
     points, start, stop = concave_hulls(value, capacity)
     least = 0
     most = 0
@@ -104,10 +112,6 @@ def optimal_counts(
     return counts, objective, objective + slack, 3
 
 
-LARGEST = 1e290
-"""What a job may be worth: differences of values times counts, and their sums, must stay finite."""
-
-
 def too_large(solver: str, build_s: float, solve_s: float = 0.0) -> Solution:
     """Return the answer to numbers too large to prove anything with."""
     why = "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead"
@@ -148,8 +152,6 @@ class ExactSolver:
             problem = problem.held_to_published_limit()
         value = problem.value
         built = perf_counter()
-        if not value.max(initial=0.0) < LARGEST:  # nan as well: it hides from every other comparison
-            return too_large(self.name, built - started)
         try:
             counts, objective, bound, stage = optimal_counts(value, problem.capacity, PROOF_TOLERANCE)
         except SystemError as error:  # how numba reports a signal's exception that arrives while compiled code runs

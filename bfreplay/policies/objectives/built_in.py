@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
+from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies.objectives.objective import Rates, problem_from
@@ -86,6 +87,15 @@ def own(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return state.objective
 
 
+@compiled
+def _at(table: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return ``(J,)`` the values at ``counts (J,)`` of ``table (J, K + 1)``."""
+    found = np.empty(counts.shape[0])
+    for j in range(counts.shape[0]):
+        found[j] = table[j, counts[j]]
+    return found
+
+
 class OwnObjective:
     """``own`` by itself, the default: its numbers were checked when the jobs came in, and are not checked again."""
 
@@ -97,8 +107,7 @@ class OwnObjective:
         While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
         than ``min_nodes``: so a start from zero is free.
         """
-        rate_now = state.objective[np.arange(state.n_jobs), state.current]
-        return problem_from(state, t_fwd_s * state.objective, rate_now)
+        return problem_from(state, t_fwd_s * state.objective, _at(state.objective, state.current))
 
     def describe(self) -> dict[str, object]:
         """It has no parameter."""

@@ -8,8 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.charge_rule import charged_rates, scale_down_cost, scale_up_cost
-from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.problem import AllocationProblem, charged_problem
 from bfreplay.policies.state import PolicyState
 
 
@@ -42,17 +41,8 @@ def problem_from(state: PolicyState, gain: NDArray[np.float64], given_up: NDArra
         What it gives up per second while it rescales from its ``current`` nodes. If these are fewer than ``min_nodes``
         it gives up nothing: so a start from zero is free.
     """
-    current: NDArray[np.int64] = np.ascontiguousarray(state.current)
-    given_up = charged_rates(given_up, current, state.min_nodes)
-    return AllocationProblem(
-        current=current,
-        min_nodes=np.ascontiguousarray(state.min_nodes),
-        max_nodes=np.ascontiguousarray(state.max_nodes),
-        gain=gain,
-        scale_up_loss=scale_up_cost(given_up, state.scale_up_cost_s),
-        scale_down_loss=scale_down_cost(given_up, state.scale_down_cost_s),
-        capacity=state.n_idle,
-    )
+    costs_s = state.scale_up_cost_s, state.scale_down_cost_s
+    return charged_problem(state.current, state.min_nodes, state.max_nodes, gain, given_up, costs_s, state.n_idle)
 
 
 class RateFunction(Protocol):
