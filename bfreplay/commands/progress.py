@@ -190,17 +190,19 @@ def replay_progress(bar: Progress, start_us: int, end_us: int) -> Iterator[Calla
     task = bar.add_task("replay", total=end_us - start_us, events=0, speed=0.0)
     started = perf_counter()
     shown, latest = 0.0, 0
+    first: int | None = None  # decisions of a run that is resumed
 
     def update(now_us: int, events: int) -> None:
-        nonlocal shown, latest
+        nonlocal shown, latest, first
         now, latest = perf_counter(), events
+        first = events if first is None else first
         if now - shown >= _PAUSE_S:
             shown = now
-            bar.update(task, completed=now_us - start_us, events=events, speed=events / (now - started))
+            bar.update(task, completed=now_us - start_us, events=events, speed=(events - first) / (now - started))
 
     yield update
     elapsed = max(perf_counter() - started, 1e-9)
-    bar.update(task, completed=end_us - start_us, events=latest, speed=latest / elapsed)
+    bar.update(task, completed=end_us - start_us, events=latest, speed=(latest - (first or 0)) / elapsed)
 
 
 _STAGES = {

@@ -7,7 +7,6 @@ bytes as those of a run that was never interrupted.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import platform
 import shutil
@@ -18,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import write_whole
@@ -69,7 +69,7 @@ class Checkpoints:
     every_s
         Seconds of wall time between two checkpoints.
     about
-        What the run is made of, JSON-ready: a run goes on only from a checkpoint that says the same.
+        What the run is made of, by ``about``: it goes on only from a checkpoint that says the same.
     options
         Options to make the run from again, for ``options_of``; ``None`` where it is not made from options.
 
@@ -85,9 +85,10 @@ class Checkpoints:
         self.folder = folder_of(out)
         self._out = out
         self._every_s = every_s
-        self._about = {"schema": _VERSION, "versions": versions(), "processor": processor(), **about}
+        self._about = about
         self._options = options
         self._last = monotonic()
+        self._held = FileLock(self.folder / "lock")
 
     def begin(self, *, resume: bool, overwrite: bool = False) -> State | None:
         """Make the folder; or, to resume, return the last state in it, ``None`` if there is none yet.
@@ -128,25 +129,14 @@ class Checkpoints:
             ) from error  # fmt: skip
 
     def _resume(self) -> State | None:
-        before, now = (_flat(about) for about in (read_about(self._out), json.loads(json.dumps(self._about))))
-        for name in sorted(before.keys() | now.keys()):
-            if before.get(name) != now.get(name) and not name.startswith("options."):
-                raise InputError(
-                    "the unfinished run is another one: it cannot go on here and give the bytes of an unbroken run",
-                    file=self.folder, column=name, value=now.get(name, "nothing"),
-                    expected=str(before.get(name, "nothing")),
-                    fix="resume it with the same inputs, options and versions, on the same kind of processor; or begin "
-                    "anew",
-                )  # fmt: skip
+        check_same(read_about(self._out), self._about, self.folder)
         file = self.folder / _STATE
         return read_state(file) if file.exists() else None
 
     def _lock(self) -> None:
-        self._held = (self.folder / _ABOUT).open("rb")
         try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._held.close()
+            self._held.acquire(timeout=0)
+        except Timeout as error:
             raise InputError(
                 "another process works on this run", file=self.folder, expected="an unfinished run that nobody resumes",
                 fix="wait until it ends, or stop it",
@@ -182,7 +172,7 @@ class Checkpoints:
 
     def close(self) -> None:
         """Let other processes resume the run; harmless when called twice."""
-        self._held.close()
+        self._held.release()
 
 
 def folder_of(out: Path) -> Path:
@@ -216,6 +206,23 @@ def read_about(out: Path) -> dict[str, Any]:
             fix="replay from the start",
         ) from error  # fmt: skip
     return about
+
+
+def about(**parts: Any) -> dict[str, Any]:
+    """Return what a run is made of, JSON-ready: its parts, and what its numbers depend on besides."""
+    return {"schema": _VERSION, "versions": versions(), "processor": processor(), **parts}
+
+
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> None:
+    """Raise ``InputError`` with the first entry of ``about`` that is another one now."""
+    one, other = _flat(dict(before)), _flat(json.loads(json.dumps(now)))
+    for name in sorted(one.keys() | other.keys()):
+        if one.get(name) != other.get(name) and not name.startswith("options"):
+            raise InputError(
+                "the unfinished run is another one: it cannot go on here and give the bytes of an unbroken run",
+                file=file, column=name, value=other.get(name, "nothing"), expected=str(one.get(name, "nothing")),
+                fix="resume it with equal inputs, options and versions, on the same kind of processor; or begin anew",
+            )  # fmt: skip
 
 
 def processor() -> str:

@@ -173,6 +173,13 @@ class Engine:
             if self.after_instant is not None:
                 self.after_instant(self)
 
+    def go_on(self) -> None:
+        """Go on from a state that was restored: what the log had until then is skipped when it is read again."""
+        self.timeline = Timeline(self.reached_us)
+        if self._tell_left is not None:
+            for number in self.feed.departed:
+                self._tell_left(number)
+
     def _next_instant(self) -> int:
         next_us = self.timeline.next_us
         if self.is_published:

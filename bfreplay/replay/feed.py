@@ -104,6 +104,11 @@ class Feed:
         """Records of the jobs that are paused, or wait to be admitted again."""
         return self._paused
 
+    @property
+    def departed(self) -> list[int]:
+        """Jobs that have left for good."""
+        return sorted(self._gone)
+
     def pause(self, record: np.void) -> None:
         """Keep a job's record until the source resumes it."""
         self._paused[int(record["job"])] = record

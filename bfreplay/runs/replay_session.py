@@ -25,10 +25,9 @@ from bfreplay.datasets.log.portions import Portions, Rows
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
-from bfreplay.replay.checkpoint import Checkpoints
+from bfreplay.replay.checkpoint import Checkpoints, about, check_same
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.ledger import Ledger
-from bfreplay.replay.pool import Timeline
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import RUN
@@ -241,14 +240,16 @@ class ReplaySession:
                 "checkpoints need a run folder, beside which they are kept", column="checkpoint-every",
                 value=saving.every_s, expected="a folder for the run", fix="give one: --out RUN (out= in Python)",
             )  # fmt: skip
-        config, inputs = self._config.to_json(), self._inputs.to_json()
-        about = {"config": config, "inputs": inputs, "run_settings": asdict(self._run_settings)}
         every_s = math.inf if saving.every_s is None else saving.every_s
-        return Checkpoints(self._out, every_s, about, saving.options)
+        return Checkpoints(self._out, every_s, self._about(), saving.options)
+
+    def _about(self) -> dict[str, Any]:
+        run_settings = asdict(self._run_settings)
+        return about(config=self._config.to_json(), inputs=self._inputs.to_json(), run_settings=run_settings)
 
     def _resume(self, state: State) -> None:
         restore_state(self, state)
-        self.engine.timeline = Timeline(self.engine.reached_us)
+        self.engine.go_on()
 
     # -- the replay ---------------------------------------------------------------------------------------
 
@@ -304,6 +305,8 @@ class ReplaySession:
         with _added_to(self._seconds, "loop_s"):
             self.engine.replay_log()
         self._saving.listens = False
+        if self._checkpoints is not None:  # what follows takes its time too
+            self._checkpoints.save(self)
         return self.finish()
 
     def _save_if_due(self, _: Engine) -> None:
@@ -312,7 +315,8 @@ class ReplaySession:
 
     def save(self, file: str | Path) -> None:
         """Save the state of the session to a file, for ``restore`` of another one with equal arguments."""
-        write_state(Path(file), save_state(self))
+        state = save_state(self)
+        write_state(Path(file), State([self._about(), state.tree], state.arrays))
 
     def restore(self, file: str | Path) -> None:
         """Go on from the state in a file; portions before it are not given again.
@@ -322,7 +326,9 @@ class ReplaySession:
         InputError
             The file has no state, or that of a session with other arguments.
         """
-        self._resume(read_state(Path(file)))
+        (before, tree), arrays = read_state(Path(file))
+        check_same(before, self._about(), Path(file))
+        self._resume(State(tree, arrays))
 
     # -- the end ------------------------------------------------------------------------------------------
 

@@ -205,6 +205,14 @@ def test_a_saved_session_goes_on_elsewhere(tmp_path):
         assert other.finish(log=whole).record == replay_log(whole, JOBS, t_fwd="auto").record
 
 
+def test_a_state_is_not_restored_into_another_session(tmp_path):
+    with open_session(to_come(small()), JOBS) as session:
+        session.save(tmp_path / "state")
+    for options, named in (({"t_fwd": 60}, "config.policy.t_fwd_s"), ({"policy": "equal-share"}, "config.policy")):
+        with open_session(to_come(small()), JOBS, **options) as other, pytest.raises(InputError, match=named):
+            other.restore(tmp_path / "state")
+
+
 def test_a_session_with_checkpoints_is_resumed(tmp_path):
     whole, events = small(), rows_of(small())[1]
     replay_log(whole, JOBS, out=tmp_path / "whole")

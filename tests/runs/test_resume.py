@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import random
 import shutil
@@ -14,6 +13,7 @@ from functools import cache
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 import bfreplay
 from bfreplay import InputError, OutputExistsError, replay_log
@@ -249,10 +249,11 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(whole, tmp_path):
 
 def test_two_processes_do_not_work_on_one_run(unfinished):
     options, out = unfinished
-    with (folder_of(out) / "about.json").open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="another process works on this run"):
-            replay_log(**options, out=out, resume=True)
+    with (
+        FileLock(folder_of(out) / "lock"),
+        pytest.raises(InputError, match="another process works on this run"),
+    ):
+        replay_log(**options, out=out, resume=True)
 
 
 def test_a_damaged_state_is_refused(unfinished):
