@@ -15,6 +15,9 @@ from functools import lru_cache
 from typing import ClassVar, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_TIME_US, MICROSECOND, US, unknown_zone
 from bfreplay.errors import InputError
@@ -107,15 +110,26 @@ class LocalClock:
         One time; two, the earlier first, in the hour that is repeated when summer time ends; none in the hour that is
         skipped when it begins.
         """
-        hour = wall_us // HOUR_US
+        offsets = self._offsets_in(wall_us // HOUR_US)
+        if offsets is _CHANGES:
+            offsets = self._offsets_at(wall_us)
+        return tuple(wall_us - offset for offset in offsets)
+
+    def plain_utc_us(self, wall_us: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return UTC microseconds of times on the clock, ``(J,)``; right are those in hours without a change."""
+        hours, hour_of = np.unique(wall_us // HOUR_US, return_inverse=True)
+        offsets = [self._offsets_in(hour) for hour in hours.tolist()]
+        is_plain = np.array([each is not _CHANGES for each in offsets], np.bool_)
+        return wall_us - np.array([each[0] for each in offsets], np.int64)[hour_of], is_plain[hour_of]
+
+    def _offsets_in(self, hour: int) -> tuple[int, ...]:
+        """Return the offset in an hour since the epoch, or ``_CHANGES``."""
         offsets = self._of_hour.get(hour)
         if offsets is None:
             first, last = (self._offsets_at(time_us) for time_us in (hour * HOUR_US, (hour + 1) * HOUR_US - 1))
             # an hour without a clock change has one offset at both ends
             offsets = self._of_hour[hour] = first if first == last and len(first) == 1 else _CHANGES
-        if offsets is _CHANGES:
-            offsets = self._offsets_at(wall_us)
-        return tuple(wall_us - offset for offset in offsets)
+        return offsets
 
     def _offsets_at(self, wall_us: int) -> tuple[int, ...]:
         if not FIRST_TIME_US + DAY_US < wall_us < LAST_TIME_US - DAY_US:

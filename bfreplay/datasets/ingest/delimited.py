@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
@@ -37,6 +38,9 @@ Place = tuple[str, int]
 
 MOST_LINES = 200
 """A quoted field over more lines than this is an unclosed quote."""
+
+BLOCK_BYTES = 1 << 20
+"""Text that a ``RowTaker`` gets at once: little, for rows with a name that is new in their block are read singly."""
 
 _OPEN = "unexpected end of data"  # message of the csv module for an open quote
 
@@ -304,6 +308,37 @@ def text_lines(file: LogFile, report: ImportReport) -> Iterator[tuple[int, str]]
             report.warn(CUT_END, file.name, number)
 
 
+class RowTaker(Protocol):
+    """Reader of many rows at a time, which takes the rows that it can read.
+
+    Attributes
+    ----------
+    layout
+        Columns of the next row, ``None`` before the header.
+    """
+
+    layout: Layout | None
+
+    def others(self, block: bytes, number: int) -> Iterator[tuple[int, str]]:
+        """Take rows from a block of whole lines, of which the first is line ``number``; yield the other lines."""
+
+
+def _lines_not_taken(file: LogFile, report: ImportReport, taker: RowTaker) -> Iterator[tuple[int, str]]:
+    """Yield lines as ``text_lines``, but not those that ``taker`` takes."""
+    number = 1
+    for block in file.blocks(BLOCK_BYTES):
+        end = block.rfind(b"\n") + 1
+        for line, text in taker.others(block[:end], number):
+            if text and not text.isspace():
+                yield line, text
+        number += block.count(b"\n")
+        if end < len(block):
+            text = block[end:].rstrip(b"\r").decode("utf-8", "surrogateescape")
+            if text and not text.isspace():
+                yield number, text
+            report.warn(CUT_END, file.name, number)
+
+
 def rows_below_headers(
     file: LogFile,
     report: ImportReport,
@@ -311,6 +346,7 @@ def rows_below_headers(
     is_header: Callable[[Layout], bool],
     used: Sequence[str],
     layout: Layout | None = None,
+    taker: RowTaker | None = None,
 ) -> Iterator[tuple[int, str, list[str], Layout]]:
     """Yield number, text, cells and columns of each row of a table printed by a Slurm command.
 
@@ -322,16 +358,22 @@ def rows_below_headers(
         Needed columns, which must not occur twice.
     layout
         Columns of the rows before any header; ``None``: such lines are skipped.
+    taker
+        Takes rows, which are then not among the yielded ones, and must count them in ``report``.
     """
     if layout is not None:
         layout.check_names_once(used, file)
-    for number, line in text_lines(file, report):
+    if taker is not None:
+        taker.layout = layout
+    for number, line in text_lines(file, report) if taker is None else _lines_not_taken(file, report, taker):
         cells = None if layout is None else layout.cells(line)
         if layout is None or cells is None or layout.numbered < 0 or not cells[layout.numbered][:1].isdigit():
             header = header_of(line, delimiter if layout is None else layout.delimiter)
             if header is not None and is_header(header):
                 header.check_names_once(used, file)
                 layout = header
+                if taker is not None:
+                    taker.layout = layout
                 continue
         report.read()
         if layout is None:

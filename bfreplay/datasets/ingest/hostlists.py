@@ -23,6 +23,9 @@ _TOKEN = re.compile(r"[^,\[\]]+|\[[^\[\]]*\]|,|.", re.DOTALL)
 _TEXT = re.compile(r"[A-Za-z0-9_.\-]+")
 _NUMBERS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?", re.ASCII)
+_ORDINARY = re.compile(
+    r"([A-Za-z](?:[\w.\-]{0,99}[A-Za-z_.\-])?)\[((?:\d{1,9}-)?\d{1,9}(?:,(?:\d{1,9}-)?\d{1,9})*)\]", re.ASCII
+)
 
 
 @lru_cache(maxsize=512)  # lists of thousands of names
@@ -95,6 +98,8 @@ def _expand(part: str) -> list[str]:
         if len(part) > LONGEST_NAME or not _NAME.fullmatch(part):
             raise ValueError(f"{_excerpt(part)} is not the name of a node")
         return [part]
+    if (names := _ordinary(part)) is not None:
+        return names
     _check_fields(part)
     from ClusterShell.NodeSet import NodeSet, NodeSetException
 
@@ -105,6 +110,30 @@ def _expand(part: str) -> list[str]:
         raise ValueError(f"{_excerpt(part)} is not a list of nodes: {' '.join(str(error).split())}") from None
     if not _NAME.fullmatch(names[0]):
         raise ValueError(f"{names[0]!r} is not the name of a node")
+    return names
+
+
+def _ordinary(part: str) -> list[str] | None:
+    """Return the names in a part with one bracket, at its end, and ascending ranges; ``None`` for other parts.
+
+    Most lists are of such parts, for which the library takes longer than all else that is done for a row. It counts
+    digits before a bracket as digits of its numbers, so such parts are left to it.
+    """
+    match = _ORDINARY.fullmatch(part)
+    if match is None:
+        return None
+    prefix, before = match[1], (0, -1)
+    names: list[str] = []
+    for field in match[2].split(","):
+        first, _, last = field.partition("-")
+        last = last or first
+        width, numbers = len(first), range(int(first), int(last) + 1)
+        # ranges that begin with zeros are as wide at both ends; sorted names come by their length, then by number
+        is_one_width = width == len(last) or ((first == "0" or first[0] != "0") and last[0] != "0")
+        if not numbers or not is_one_width or (width, numbers[0]) <= before or len(names) + len(numbers) > MOST_NODES:
+            return None
+        names += [f"{prefix}{number:0{width}d}" for number in numbers]
+        before = len(last), numbers[-1]
     return names
 
 

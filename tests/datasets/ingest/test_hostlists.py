@@ -1,8 +1,11 @@
+import sys
+
 import hostlist
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bfreplay.datasets.ingest import hostlists
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from tests.refusals import refusal_of
 
@@ -36,6 +39,43 @@ def test_lists_expand_as_the_other_library_expands_them(text):
     found = expand_nodes(text)
     assert sorted(found) == sorted(set(hostlist.expand_hostlist(text)))
     assert len(set(found)) == len(found)
+
+
+FIELDS = [
+    "0", "1", "9", "00", "01", "09", "10", "012", "100", "2-4", "8-11", "08-11", "008-011", "4-2", "0-3", "0-05",
+    "00-03", "99-101", "5-5", "3-", "1-3/2", "7a",
+]  # fmt: skip
+PIECES = st.tuples(
+    st.sampled_from(["n", "cn0", "a1-", "gpu.a", "n01n", "x1c0s", "Frontier_", "1n", "a.b.c-", "-n"]),
+    st.lists(st.sampled_from([*FIELDS, ""]), min_size=1, max_size=4).flatmap(
+        lambda fields: st.sampled_from([fields, sorted(fields, key=lambda field: (len(field.split("-")[0]), field))])
+    ),
+    st.sampled_from(["", "", "", "-ib", "7"]),
+)
+"""Prefix, fields of the bracket, suffix."""
+
+
+@given(st.lists(PIECES, min_size=1, max_size=3))
+def test_ordinary_lists_expand_to_the_names_and_in_the_order_of_clustershell(pieces):
+    text = ",".join(f"{prefix}[{','.join(fields)}]{suffix}" for prefix, fields, suffix in pieces)
+    found = expanded(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hostlists, "_ordinary", lambda part: None)
+        assert expanded(text) == found
+
+
+def expanded(text):
+    try:
+        return expand_nodes.__wrapped__(text)
+    except ValueError as error:
+        return str(error)
+
+
+def test_an_ordinary_list_does_not_need_the_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ClusterShell.NodeSet", None)
+    assert expanded("frontier[00009-00011,00044],n[8-10],login1") == (
+        "frontier00009", "frontier00010", "frontier00011", "frontier00044", "n8", "n9", "n10", "login1",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

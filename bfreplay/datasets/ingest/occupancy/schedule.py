@@ -230,14 +230,25 @@ class ScheduleRecord:
             return
         limit = np.full(len(job), OPEN_END, np.int64) if limit_end_us is None else limit_end_us
         self.jobs.add_counts(start_us, end_us, limit, job, count)
-        is_known = end_us != OPEN_END
-        known = end_us[is_known]
-        self.n_open += len(end_us) - len(known)
-        self._note_start(int(start_us.min()), int(start_us.max()))
-        if len(known):
-            self._note_end(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
         self.n_counted += len(job)
-        self.report.keep("job intervals", len(job))
+        self._note_jobs(start_us, end_us)
+
+    def add_listed_jobs(
+        self,
+        job: NDArray[np.int64],
+        start_us: NDArray[np.int64],
+        end_us: NDArray[np.int64],
+        limit_end_us: NDArray[np.int64],
+        first_node: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+    ) -> None:
+        """Add J jobs with all their nodes, as in ``JobIntervals``.
+
+        The caller ensures at least one node each, in the given inventory if there is one, and ``end > start``.
+        """
+        if len(job):
+            self.jobs.add_listed(start_us, end_us, limit_end_us, job, first_node, nodes)
+            self._note_jobs(start_us, end_us)
 
     def add_outage(
         self,
@@ -289,6 +300,15 @@ class ScheduleRecord:
         reason = f"{what} of no length" if end_us == start_us else f"{what} that ends before it starts"
         self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
+
+    def _note_jobs(self, start_us: NDArray[np.int64], end_us: NDArray[np.int64]) -> None:
+        is_known = end_us != OPEN_END
+        known = end_us[is_known]
+        self.n_open += len(end_us) - len(known)
+        self._note_start(int(start_us.min()), int(start_us.max()))
+        if len(known):
+            self._note_end(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
+        self.report.keep("job intervals", len(start_us))
 
     def _note_start(self, first_us: int, last_us: int) -> None:
         self.first_start_us = min(self.first_start_us, first_us)

@@ -122,6 +122,31 @@ class JobSpool:
             if len(self._rows) >= self._run_rows * _WIDTH:
                 self._end_run()
 
+    def add_listed(
+        self,
+        start_us: NDArray[np.int64],
+        end_us: NDArray[np.int64],
+        limit_end_us: NDArray[np.int64],
+        job_key: NDArray[np.int64],
+        first_node: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+    ) -> None:
+        """Add J intervals with all their nodes, as in ``JobIntervals``."""
+        n_listed = np.diff(first_node)
+        rows = np.column_stack([start_us, end_us, limit_end_us, job_key, n_listed, n_listed])
+        begin = 0
+        while begin < len(rows):
+            # a run ends with the same row as if they were added one by one
+            full = int(np.searchsorted(first_node, first_node[begin] + self._run_nodes - self._n_listed))
+            end = min(full, begin + self._run_rows - len(self._rows) // _WIDTH, len(rows))
+            self._rows.frombytes(rows[begin:end].tobytes())
+            self._listed.append(nodes[first_node[begin] : first_node[end]])
+            self._n_listed += len(self._listed[-1])
+            self.n_rows += end - begin
+            if len(self._rows) >= self._run_rows * _WIDTH or self._n_listed >= self._run_nodes:
+                self._end_run()
+            begin = end
+
     def slices(self) -> Iterator[tuple[JobIntervals, int]]:
         """Yield all intervals in order of start, in pieces, each with the next start (``OPEN_END`` at the end).
 

@@ -6,6 +6,9 @@ import re
 from collections import Counter
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -103,9 +106,7 @@ class SlurmClock(IntervalClock):
         if wall_us is not None:
             if self._local is None:
                 raise no_timezone(self._file, self._export)
-            self.counts[self._basis] += 1
-            if self._basis == "local":
-                self._evidence.zone = self.zone
+            self.note_local()
             return self._local.utc_us(wall_us)
         zoned = _ZONED.fullmatch(text)
         wall_us = None if zoned is None else wall_clock_us(zoned[1])
@@ -116,6 +117,18 @@ class SlurmClock(IntervalClock):
         if _RELATIVE.fullmatch(text):
             raise RelativeTimeError(text)
         raise ValueError("no time")
+
+    def plain_us(self, wall_us: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return UTC microseconds of local times, ``(J,)``; right are those in hours without a clock change."""
+        if self._local is None:
+            return wall_us, np.zeros(len(wall_us), np.bool_)
+        return self._local.plain_utc_us(wall_us)
+
+    def note_local(self) -> None:
+        """Note for the report that the log has local times."""
+        self.counts[self._basis] += 1
+        if self._basis == "local":
+            self._evidence.zone = self.zone
 
     def ambiguous(self, at: At) -> InputError:
         """Return the error for a time that occurs twice."""

@@ -16,6 +16,8 @@ from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecor
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
 from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
+from bfreplay.datasets.ingest.slurm.edge import Edge
+from bfreplay.datasets.ingest.slurm.ordinary_jobs import OrdinaryJobs
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 NO_END = "finished jobs without an end were skipped: their nodes look idle"
@@ -48,7 +50,7 @@ DUMP_TIMES = (
     "running jobs disagree on when the file was written: a running time or a start is wrong, or it is several exports"
 )
 
-_SLACK_US = US
+SLACK_US = US
 _DUMP_TAKES_US = 600 * US
 _CLUSTER = re.compile(r"[A-Za-z0-9][\w.\-]*", re.ASCII)
 _MOST_IDS = 100_000
@@ -56,8 +58,6 @@ _MOST_TIMES_LISTED = 10
 _NEVER_REQUEUED = RUNNING_STATES | {"COMPLETED"}
 _MANY_COMPLETED = 200
 _MOST_DUMP_TIMES = 100_000
-
-LEAST_AT_EDGE = 10
 
 
 @dataclass(slots=True)
@@ -160,6 +160,25 @@ class JobRows:
         limit_end_us = start_us + row.limit_us if row.limit_us else None
         self._record.add_job(self._identity(row), start_us, end_us, nodes, row.count, limit_end_us, *row.at[:2])
 
+    def add_ordinary(self, jobs: OrdinaryJobs) -> None:
+        """Keep rows as ``add`` would, which has nothing to report about them."""
+        n_completed = int(np.count_nonzero(jobs.is_completed))
+        self._n_completed += n_completed
+        self._n_others += len(jobs.job) - n_completed
+        if jobs.has_restarts and len(self._interrupted) < _MOST_IDS:
+            others = jobs.job[~jobs.is_completed].tolist()
+            self._interrupted.update(map(str, others[: _MOST_IDS - len(self._interrupted)]))
+        self._first.add_all(jobs.start_us, lambda j: jobs.submitted(int(jobs.row[j])))
+        self._last.add_all(jobs.end_us, lambda j: int(jobs.start_us[j]))
+        self._record.add_listed_jobs(
+            jobs.job, jobs.start_us, jobs.end_us, jobs.limit_end_us, jobs.first_node, jobs.nodes
+        )
+
+    @property
+    def first_cluster(self) -> str | None:
+        """Cluster of the first job that has one."""
+        return next(iter(self._clusters), None)
+
     def finish(self, file: LogFile) -> None:
         """Add warnings about all rows; ``file`` is their place in the report."""
         report = self._report
@@ -217,13 +236,13 @@ class JobRows:
         if expected_us is None:
             return
         off_us = span_us - expected_us
-        if abs(off_us) <= _SLACK_US:
+        if abs(off_us) <= SLACK_US:
             if row.suspended_us:
                 self._n_suspended += 1
                 self._report.facts["suspended jobs"] = self._n_suspended
             return
-        to_hour_us = (off_us + _SLACK_US) % HOUR_US
-        sentence = WHOLE_HOURS if to_hour_us <= 2 * _SLACK_US else TOO_LONG if off_us < 0 else TOO_SHORT
+        to_hour_us = (off_us + SLACK_US) % HOUR_US
+        sentence = WHOLE_HOURS if to_hour_us <= 2 * SLACK_US else TOO_LONG if off_us < 0 else TOO_SHORT
         self._report.warn(sentence, *row.at)
 
     def _note_run(self, row: JobRow) -> None:
@@ -247,41 +266,3 @@ class JobRows:
             return row.job
         self._report.warn(CLUSTERS, *row.at[:2], cluster)
         return f"{cluster}:{row.job}"
-
-
-class Edge:
-    """Counter of the rows at the very first, or very last, time.
-
-    Many rows there are a cut if they have nothing else in common: a job array starts at one time, but was submitted at
-    one time too; jobs running at the opening of a window were submitted at many.
-
-    Parameters
-    ----------
-    direction
-        -1 for the first time, 1 for the last.
-    """
-
-    def __init__(self, direction: int) -> None:
-        self._direction = direction
-        self._time_us: int | None = None
-        self._others: set[object] = set()
-        self.count = 0
-
-    def add(self, time_us: int, other: object) -> None:
-        """Add a row's time, and a value that related rows would share (``None``: not known)."""
-        if self._time_us is None or (time_us - self._time_us) * self._direction > 0:
-            self._time_us, self.count, self._others = time_us, 0, set()
-        if time_us == self._time_us:
-            self.count += 1
-            if len(self._others) < LEAST_AT_EDGE:
-                self._others.add(object() if other is None else other)
-
-    @property
-    def is_cut(self) -> bool:
-        """True if at least ten rows, ten of them different, are at the edge."""
-        return len(self._others) >= LEAST_AT_EDGE
-
-    @property
-    def time_text(self) -> str:
-        """Time for the report."""
-        return "" if self._time_us is None else iso_utc(self._time_us)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bfreplay._compiled import IS_COMPILED
 from bfreplay.datasets.ingest.clock import At
 from bfreplay.datasets.ingest.delimited import OF_COMMANDS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.log_file import LogFile
@@ -16,6 +17,7 @@ from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import cells as fields
 from bfreplay.datasets.ingest.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
+from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRows
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
@@ -228,8 +230,9 @@ def read_sacct(
     layout, is_utc = layout_of(file, options)
     clock = SlurmClock(file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
+    ordinary = OrdinaryRows(record, rows, clock) if IS_COMPILED else None
     for line, text, cells, found in rows_below_headers(
-        file, record.report, options.delimiter, is_header, _USED, layout
+        file, record.report, options.delimiter, is_header, _USED, layout, ordinary
     ):
         # backwards: of two columns of one name the first counts
         by_name = dict(zip(reversed(found.names), reversed(cells), strict=True))

@@ -179,3 +179,20 @@ def test_unknown_words_are_refused(column):
     with pytest.raises(InputError, match="unknown") as caught:
         OccupancyRules(**{column: "sometimes"})
     assert (caught.value.column, caught.value.value) == (column, "sometimes")
+
+
+@pytest.mark.parametrize(("run_rows", "run_nodes"), [(100, 100), (3, 100), (100, 4), (1, 1)])
+def test_jobs_added_at_once_lie_in_the_same_runs_as_jobs_added_one_by_one(run_rows, run_nodes):
+    start, end, limit = np.array([5, 1, 3, 1, 9]), np.array([6, 9, 4, 2, 11]), np.array([OPEN_END, 12, 5, OPEN_END, 20])
+    first_node, nodes = np.array([0, 1, 4, 5, 7, 9]), np.arange(9, dtype=np.int32)
+    one_by_one, at_once = (JobSpool(run_rows, run_nodes) for _ in range(2))
+    for each in (one_by_one, at_once):
+        each.add(2, 3, OPEN_END, 99, 2, np.array([7, 8], np.int32))
+    for j in range(5):
+        listed = nodes[first_node[j] : first_node[j + 1]]
+        one_by_one.add(int(start[j]), int(end[j]), int(limit[j]), j, len(listed), listed)
+    at_once.add_listed(start, end, limit, np.arange(5), first_node, nodes)
+    assert at_once.n_rows == one_by_one.n_rows
+    assert [(str(rows), following) for rows, following in at_once.slices()] == [
+        (str(rows), following) for rows, following in one_by_one.slices()
+    ]

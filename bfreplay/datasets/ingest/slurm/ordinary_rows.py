@@ -1,0 +1,196 @@
+"""Ordinary rows of ``sacct``, many at a time: jobs that ended, on known nodes, with nothing to report about them.
+
+All other rows are left to ``sacct`` and ``job_rows``, one by one and in their place. So a row that is not known to be
+ordinary is none, and what is wrong with it is decided and worded in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled
+from bfreplay.datasets.ingest.delimited import Layout
+from bfreplay.datasets.ingest.known_nodes import KnownNodes
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
+from bfreplay.datasets.ingest.slurm import cells as fields
+from bfreplay.datasets.ingest.slurm.clock import SlurmClock
+from bfreplay.datasets.ingest.slurm.job_rows import SLACK_US, JobRows
+from bfreplay.datasets.ingest.slurm.ordinary_jobs import OrdinaryJobs
+from bfreplay.datasets.ingest.text_rows import TextRows, number_at
+from bfreplay.datasets.times import DAY_US, US
+
+_NONE, _UNREADABLE = -1, -2
+_NO_RUN, _COMPLETED, _FINISHED = range(3)
+_UNDERSCORE = ord("_")
+_LONGEST_US = 1_000_000 * DAY_US
+"""Longest running time and limit that are read here: sums with times stay far below 64 bits."""
+
+
+class OrdinaryRows:
+    """Converter of the ordinary rows of one file, for ``delimited.rows_below_headers``.
+
+    Parameters
+    ----------
+    record, rows, clock
+        As for single rows.
+
+    Attributes
+    ----------
+    layout
+        Columns of the next row, ``None`` before the header.
+    """
+
+    def __init__(self, record: ScheduleRecord, rows: JobRows, clock: SlurmClock) -> None:
+        self._record, self._rows, self._clock = record, rows, clock
+        self._known_nodes = KnownNodes(record)
+        self._known_texts: dict[str, dict[bytes, int]] = {}
+        self.layout: Layout | None = None
+
+    def others(self, block: bytes, number: int) -> Iterator[tuple[int, str]]:
+        """Add the ordinary rows of a block of whole lines; yield number and text of each other line, in its place.
+
+        ``layout`` may change with each of them.
+        """
+        while block:
+            layout = self.layout
+            is_split = layout is not None and len(layout.delimiter) == 1 and layout.delimiter.isascii()
+            if layout is None or not is_split:
+                text = TextRows(block, "|", 0)
+                jobs, n_rows = None, len(text)
+            else:
+                text = TextRows(block, layout.delimiter, len(layout.names) + layout.is_trailing)
+                jobs, n_rows = self._jobs(text, layout)
+            job_row = np.empty(0, np.int64) if jobs is None else jobs.row
+            is_other = np.ones(n_rows, np.bool_)
+            is_other[job_row] = False
+            n_added = 0
+            for row in np.flatnonzero(is_other).tolist():
+                n_before = int(np.searchsorted(job_row, row))
+                self._add(jobs, n_added, n_before)
+                n_added = n_before
+                yield number + row, text.line(row)
+                if self.layout is not layout:
+                    n_rows = row + 1
+                    break
+            else:
+                self._add(jobs, n_added, len(job_row))
+            block, number = block[text.line_first[n_rows] :], number + n_rows
+
+    def _add(self, jobs: OrdinaryJobs | None, begin: int, end: int) -> None:
+        if jobs is not None and begin < end:
+            self._record.report.read(end - begin)
+            self._clock.note_local()
+            self._rows.add_ordinary(jobs.part(begin, end))
+
+    def _jobs(self, text: TextRows, layout: Layout) -> tuple[OrdinaryJobs | None, int]:
+        """Return the ordinary jobs of the first rows, and the number of these rows."""
+        at = {name: layout.index(name) for name in layout.names}
+        # separators inside quotes belong to cells, except in tables of sacct's own separator
+        is_quoted = layout.delimiter != "|" and b'"' in text.block
+        if is_quoted or not {"jobidraw", "end", "nodelist"} <= at.keys():
+            return None, len(text)
+        job, is_ordinary = text.numbers(at["jobidraw"])
+        if layout.is_trailing:
+            is_ordinary &= text.cell_first[:, -1] - text.cell_first[:, -2] == 1
+        if "jobid" in at:
+            is_ordinary &= _are_jobs(text.bytes, text.cell_first, at["jobid"], text.is_whole)
+        start_us, is_start = self._times(text, at["start"])
+        end_us, is_end = self._times(text, at["end"])
+        count, is_count = np.zeros(len(text), np.int64), np.ones(len(text), np.bool_)
+        if "nnodes" in at or "allocnodes" in at:
+            count, is_count = text.numbers(at["nnodes" if "nnodes" in at else "allocnodes"])
+            is_count &= count > 0
+        elapsed_us = self._elapsed_us(text, at)
+        off_us = np.where(elapsed_us == _NONE, 0, end_us - start_us - elapsed_us)
+        limit_us = self._limit_us(text, at)
+        is_ordinary &= is_start & is_end & (end_us > start_us) & is_count & (limit_us != _UNREADABLE)
+        is_ordinary &= (elapsed_us != _UNREADABLE) & (abs(off_us) <= SLACK_US)
+        state = self._coded(text, at, "state", _run_code)
+        is_ordinary &= state != _NO_RUN
+        is_ordinary &= self._coded(text, at, "suspended", lambda cell: fields.duration_us(cell) or 0) <= 0
+        is_ordinary &= self._coded(text, at, "restarts", lambda cell: int(cell != "0")) <= 0
+        if "cluster" in at:
+            ours = ("", self._rows.first_cluster)
+            clusters = text.values(at["cluster"], str, self._known_texts.setdefault("cluster", {}), None)
+            is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text))
+        row = np.flatnonzero(is_ordinary)
+        self._known_nodes.learn()
+        first, after = text.cell_first[row, at["nodelist"]], text.cell_first[row, at["nodelist"] + 1] - 1
+        n_listed, nodes = self._known_nodes.read_lists(text.bytes, first, after, count[row])
+        n_rows = len(text) if len(n_listed) == len(row) else int(row[len(n_listed)])
+        row, n_listed = row[: len(n_listed)][n_listed > 0], n_listed[n_listed > 0]
+        return OrdinaryJobs(
+            row=row,
+            job=job[row],
+            start_us=start_us[row],
+            end_us=end_us[row],
+            limit_end_us=np.where(limit_us > 0, start_us + limit_us, OPEN_END)[row],
+            is_completed=state[row] == _COMPLETED,
+            first_node=np.concatenate([np.zeros(1, np.int64), np.cumsum(n_listed)]),
+            nodes=nodes,
+            submitted=lambda of_row: text.cell(of_row, at["submit"]) if "submit" in at else None,
+            has_restarts="restarts" in at,
+        ), n_rows
+
+    def _times(self, text: TextRows, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        wall_us, is_time = text.wall_clock_us(column)
+        time_us, is_plain = self._clock.plain_us(wall_us)
+        return time_us, is_time & is_plain
+
+    def _elapsed_us(self, text: TextRows, at: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return the running times, ``_NONE`` or ``_UNREADABLE``."""
+        if "elapsedraw" not in at:
+            return self._coded(text, at, "elapsed", _duration_code)
+        seconds, is_number = text.numbers(at["elapsedraw"])
+        return np.where(is_number & (seconds <= _LONGEST_US // US), seconds * US, _UNREADABLE)
+
+    def _limit_us(self, text: TextRows, at: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return the time limits, ``_NONE`` or ``_UNREADABLE``: there are few, and some are words."""
+        if "timelimitraw" not in at:
+            return self._coded(text, at, "timelimit", _duration_code)
+        without = _UNREADABLE if "timelimit" in at else _NONE
+        return self._coded(text, at, "timelimitraw", lambda cell: _minutes_code(cell, without))
+
+    def _coded(self, text: TextRows, at: Mapping[str, int], name: str, code: Callable[[str], int]) -> NDArray[np.int64]:
+        """Return ``code`` of each cell of a column with few texts; ``_NONE`` for all if there is no such column."""
+        if name not in at:
+            return np.full(len(text), _NONE)
+        known = self._known_texts.setdefault(name, {})
+        return np.array(text.values(at[name], code, known, _UNREADABLE), np.int64)
+
+
+def _run_code(cell: str) -> int:
+    state = fields.job_state(cell)
+    return _NO_RUN if state not in fields.FINISHED_STATES else _COMPLETED if state == "COMPLETED" else _FINISHED
+
+
+def _duration_code(cell: str) -> int:
+    duration_us = fields.duration_us(cell)
+    return _NONE if duration_us is None else duration_us if duration_us <= _LONGEST_US else _UNREADABLE
+
+
+def _minutes_code(cell: str, without: int) -> int:
+    minutes = fields.whole(cell)
+    return without if minutes is None else 60 * US * minutes if minutes <= _LONGEST_US // (60 * US) else _UNREADABLE
+
+
+@compiled
+def _are_jobs(
+    text: NDArray[np.uint8], cell_first: NDArray[np.int64], column: int, is_whole: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return which cells are identities of jobs or of started array tasks: ``12`` or ``12_3``."""
+    found = np.zeros(len(is_whole), np.bool_)
+    for row in range(len(is_whole)):
+        begin, end = cell_first[row, column], cell_first[row, column + 1] - 1
+        if not is_whole[row] or begin == end:
+            continue
+        middle = begin
+        while middle < end and text[middle] != _UNDERSCORE:
+            middle += 1
+        is_task = middle + 1 < end and number_at(text, middle + 1, end) >= 0
+        found[row] = middle > begin and number_at(text, begin, middle) >= 0 and (middle == end or is_task)
+    return found
