@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.observe import observe
+from bfreplay.datasets.idleness.observe import pool_of
 from bfreplay.workload import ElasticJob
 
 
@@ -37,8 +37,8 @@ class Horizon(NamedTuple):
 
     @classmethod
     def of(cls, events: NodeEvents) -> Horizon:
-        """Read ``events`` once; memory grows with nodes, pool events and idle intervals."""
-        pool = observe(events).pool
+        """Read ``events`` once; memory grows with nodes and pool events."""
+        pool = pool_of(events)
         lasts_us = np.diff(pool.time_us, append=pool.end_us)
         lasts = lasts_us > 0  # an event at the very end of the window begins nothing
         return cls(pool.time_us[lasts], lasts_us[lasts] * 1e-6, pool.idle[lasts], np.append(0, pool.reclaimed)[lasts])

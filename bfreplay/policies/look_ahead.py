@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bfreplay import checks, defaults
 from bfreplay._compiled import compiled
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.observe import observe
+from bfreplay.datasets.idleness.observe import pool_of
 from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import scale_down_cost, scale_up_cost
@@ -234,7 +234,7 @@ class ForesightPolicy(_AheadPolicy):
 
     def foresee(self, events: NodeEvents) -> None:
         """Learn the log that is about to be replayed."""
-        self._known = observe(events).pool
+        self._known = pool_of(events)
 
     def futures_from(self, state: PolicyState) -> Futures:
         """Return the events in sight."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _Record = TypeVar("_Record", bound=ResultRecord)
 
 
+_ROW_GROUPS = 8
+"""Row groups of a file that are read at once: as a replay writes them, 131,072 rows."""
 _NODE_TIME, _US_PER_HOUR = "_node_us", 3_600_000_000
 
 
@@ -109,7 +111,8 @@ def _printable_table(table: pa.Table) -> pa.Table:
             if (shown := printable_json(lists)) != lists:
                 table = table.set_column(i, column_field.name, pa.array(shown))
             continue
-        texts = pc.unique(column.cast(kind)).to_pylist()
+        words = column.unify_dictionaries() if column_field.type is not kind else column
+        texts = pc.unique(words).cast(kind).to_pylist()
         escaped = {text: shown for text in texts if text is not None and (shown := printable(text)) != text}
         if escaped:
             shown = pa.array([escaped.get(text, text) for text in column.to_pylist()], kind)
@@ -138,6 +141,7 @@ class Result(Generic[_Record]):
     record: _Record
     folder: Path | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
+    _sound: set[str] = field(default_factory=set, init=False, compare=False)  # tables whose files have been checked
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -171,27 +175,61 @@ class Result(Generic[_Record]):
         """
         return self._read(name)
 
+    def batches(self, name: str, columns: Sequence[str], *, backwards: bool = False) -> Iterator[pa.Table]:
+        """Yield those of ``columns`` that table ``name`` has, some rows at a time, without keeping them.
+
+        ``backwards``: the last rows first, in their order in each batch. Raises as ``table`` does.
+        """
+        if name in self.tables:
+            yield self.tables[name].select([column for column in self.tables[name].column_names if column in columns])
+            return
+        path = self._checked(name)
+        try:
+            with pq.ParquetFile(path, pre_buffer=False) as file:
+                named = {each: self._name_today(each) for each in file.schema_arrow.names}
+                read = [each for each, today in named.items() if today in columns]
+                starts = range(0, max(1, file.num_row_groups), _ROW_GROUPS)  # a file without rows is one empty batch
+                for start in reversed(starts) if backwards else starts:
+                    groups = range(start, min(start + _ROW_GROUPS, file.num_row_groups))
+                    batch = file.read_row_groups(groups, columns=read, use_threads=False)
+                    yield _printable_table(batch.rename_columns([named[each] for each in batch.column_names]))
+        except (pa.ArrowException, OSError) as error:
+            raise self._unreadable(path, error) from error
+
     def _read(self, name: str) -> pa.Table:
         if name not in self.tables:
-            path = self._file_of(name)
-            if path is None or not path.exists():
-                message = f"the {self.kind.word} has no table {name!r}"
-                raise InputError(
-                    message, file=path, fix=self.kind.hints.get(name, f"make the folder again: '{self.kind.made_by}'")
-                )
-            if not path.is_file():  # pyarrow takes a folder for a table in parts, and an empty one for an empty table
-                raise self._unreadable(path, "it is no file")
+            path = self._checked(name)
             try:
-                if self.digests:
-                    check_digest(path, self.digests.get(path.name), self.kind)
                 found = pq.read_table(path)
-                if self._has_former_names:
-                    found = found.rename_columns([NAMES.get(column, column) for column in found.column_names])
-                self._check_columns(path, found.schema, name)
-                self.tables[name] = _printable_table(found)
+                self.tables[name] = _printable_table(found.rename_columns([*map(self._name_today, found.column_names)]))
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(path, error) from error
         return self.tables[name]
+
+    def _checked(self, name: str) -> Path:
+        """Return the file of a table; its checksum and columns are checked once."""
+        path = self._file_of(name)
+        if path is None or not path.exists():
+            message = f"the {self.kind.word} has no table {name!r}"
+            raise InputError(
+                message, file=path, fix=self.kind.hints.get(name, f"make the folder again: '{self.kind.made_by}'")
+            )
+        if not path.is_file():  # pyarrow takes a folder for a table in parts, and an empty one for an empty table
+            raise self._unreadable(path, "it is no file")
+        if name not in self._sound:
+            try:
+                if self.digests:
+                    check_digest(path, self.digests.get(path.name), self.kind)
+                found = pq.read_schema(path)
+            except (pa.ArrowException, OSError) as error:
+                raise self._unreadable(path, error) from error
+            today = [each.with_name(self._name_today(each.name)) for each in found]
+            self._check_columns(path, pa.schema(today), name)
+            self._sound.add(name)
+        return path
+
+    def _name_today(self, column: str) -> str:
+        return NAMES.get(column, column) if self._has_former_names else column
 
     @property
     def _has_former_names(self) -> bool:
@@ -229,12 +267,16 @@ class Result(Generic[_Record]):
         return name in self.tables or ((file := self._file_of(name)) is not None and file.exists())
 
     def check(self) -> int:
-        """Read every table that the folder should have, and return their number. Raises as ``table`` does."""
+        """Check the file of every table that the folder should have, and return their number.
+
+        Raises as ``table`` does, but for defects in the rows of a file with the right checksum.
+        """
         former = {old: new for new, old in TABLES.items()} if self._has_former_names else {}
         stems = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
         names = [former.get(stem, stem) for stem in stems]
         for name in names:
-            self._read(name)
+            if name not in self.tables:
+                self._checked(name)
         return len(names)
 
     def frame(self, name: str) -> pd.DataFrame:

@@ -154,9 +154,12 @@ def idle_until_done_us(run: RunResult) -> int | None:
     done_us = run.summary.last_finish_us
     if done_us is None or not run.has_table("pool"):
         return None
-    pool = run.table("pool")
-    since, n_idle = (np.asarray(pool[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
-    return int(n_idle @ np.diff(np.minimum(np.append(since, done_us), done_us)))
+    idle_us, until_us = 0, done_us
+    for rows in run.batches("pool", ("time", "n_idle"), backwards=True):
+        since, n_idle = (np.asarray(rows[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
+        idle_us += int(n_idle @ np.diff(np.minimum(np.append(since, until_us), done_us)))
+        until_us = int(since[0]) if since.size else until_us
+    return idle_us
 
 
 def _useful_share_until_done(run: RunResult) -> float | None:

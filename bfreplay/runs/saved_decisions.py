@@ -23,7 +23,7 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies import PolicyState
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs.explain.saved_tables import allocations_of
+from bfreplay.runs.explain.saved_allocations import SavedAllocations
 from bfreplay.runs.rerun import OF_THE_ANSWER, Moment, Rerun, check_decision
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_inputs import GivenInputs, jobs_of
@@ -36,7 +36,7 @@ def is_placed_by_policy(run: RunResult) -> bool:
     words = run.table("decisions")["trigger"].cast("string").unique().to_pylist()
     return (
         len(run.record.inputs.node_types) > 1
-        or (run.has_table("allocations") and bool(allocations_of(run).sharing.any()))
+        or (run.has_table("allocations") and SavedAllocations.of(run).is_shared)
         or any("round" in word.split("+") for word in words)
     )
 

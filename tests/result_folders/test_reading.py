@@ -144,3 +144,59 @@ def test_a_folder_is_no_table(cake):
     assert baked(cake).has_table("icing")  # damaged, which is not left out
     with pytest.raises(InputError, match=r"the table cannot be read: it is no file[\s\S]*icing\.parquet"):
         baked(cake).table("icing")
+
+
+def nuts(folder, monkeypatch):
+    """Five rows in three row groups, read one at a time."""
+    monkeypatch.setattr("bfreplay.result_folders.reading._ROW_GROUPS", 1)
+    table = pa.table({"gram": [1, 2, 3, 4, 5], "kind": ["a", "b", "c", "d", "\x1b"], "more": [0] * 5})
+    pq.write_table(table, folder / "nuts.parquet", row_group_size=2)
+    return baked(folder)
+
+
+def test_a_table_is_read_some_rows_at_a_time_without_keeping_them(cake, monkeypatch):
+    result = nuts(cake, monkeypatch)
+    batches = [batch.to_pydict() for batch in result.batches("nuts", ("gram", "kind", "missing"))]
+    assert batches == [
+        {"gram": [1, 2], "kind": ["a", "b"]}, {"gram": [3, 4], "kind": ["c", "d"]},
+        {"gram": [5], "kind": [r"\x1b"]},
+    ]  # fmt: skip
+    assert result.tables == {}
+
+
+def test_a_table_is_read_backwards_with_the_rows_of_a_batch_in_their_order(cake, monkeypatch):
+    batches = nuts(cake, monkeypatch).batches("nuts", ["gram"], backwards=True)
+    assert [batch["gram"].to_pylist() for batch in batches] == [[5], [3, 4], [1, 2]]
+
+
+def test_a_table_without_rows_is_one_batch_without_rows(cake):
+    with pq.ParquetWriter(cake / "nuts.parquet", pa.schema([("gram", pa.int64())])):
+        pass
+    (batch,) = baked(cake).batches("nuts", ["gram"])
+    assert (batch.num_rows, batch.column_names) == (0, ["gram"])
+
+
+def test_a_table_in_memory_is_one_batch():
+    (batch,) = baked(sugar=pa.table({"gram": [5], "kind": ["a"]})).batches("sugar", ["gram"])
+    assert batch.to_pydict() == {"gram": [5]}
+
+
+def test_the_checksum_of_a_table_is_taken_once_whatever_is_read_of_it(cake, monkeypatch):
+    nuts(cake, monkeypatch)
+    taken = []
+    monkeypatch.setattr("bfreplay.result_folders.reading.check_digest", lambda path, *rest: taken.append(path.name))
+    result = CakeResult(CakeRecord(schema_version=3, sha256={"nuts.parquet": "0"}), cake)
+    assert result.check() == 1
+    assert result.tables == {}  # nothing was read
+    for _ in range(2):
+        [*result.batches("nuts", ["gram"])]
+    assert result.table("nuts").num_rows == 5
+    assert taken == ["nuts.parquet"]
+
+
+def test_a_file_with_another_checksum_is_refused_before_a_row_is_read(cake, monkeypatch):
+    nuts(cake, monkeypatch)
+    result = CakeResult(CakeRecord(schema_version=3, sha256={"nuts.parquet": "0" * 64}), cake)
+    for read in (result.check, lambda: next(result.batches("nuts", ["gram"])), lambda: result.table("nuts")):
+        with pytest.raises(InputError, match="the file is damaged, was changed"):
+            read()

@@ -70,21 +70,41 @@ class Bursts:
         }
 
 
-def bursts(changed: NDArray[np.int64], idle: NDArray[np.int64], window_us: int) -> Bursts:
-    """Return the bursts of ``changed`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
-    is_burst = changed > 0
-    size, of = changed[is_burst], idle[is_burst]
-    ordered = np.sort(size)
-    count, nodes = len(size), int(size.sum())
-    powers = [1 << k for k in range(int(ordered[-1]).bit_length())] if count else []
-    large = []
-    for above, below in BURST_SHARES:
-        reached = size[size * below >= of * above]
-        large.append(LargeBursts(f"{above}/{below}", above / below, len(reached), int(reached.sum()), window_us))
-    return Bursts(
-        count=count,
-        mean_nodes=nodes / count if count else 0.0,
-        nodes=quantiles(ordered),
-        at_least=tuple((n, count - int(np.searchsorted(ordered, n, side="left"))) for n in powers),
-        large=tuple(large),
-    )
+class BurstTally:
+    """Counts bursts on a machine of ``n_nodes``, part of the window by part."""
+
+    def __init__(self, n_nodes: int) -> None:
+        self._of_size = np.zeros(n_nodes + 1, np.int64)
+        self._large = np.zeros((len(BURST_SHARES), 2), np.int64)  # bursts, and nodes in them
+
+    def add(self, changed: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
+        """Count the ``changed`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
+        is_burst = changed > 0
+        size, of = changed[is_burst], idle[is_burst]
+        self._of_size += np.bincount(size, minlength=len(self._of_size))
+        for k, (above, below) in enumerate(BURST_SHARES):
+            reached = size[size * below >= of * above]
+            self._large[k] += len(reached), reached.sum()
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes in all bursts so far."""
+        return int(self._of_size @ np.arange(len(self._of_size)))
+
+    def bursts(self, window_us: int) -> Bursts:
+        """Return the figures of all bursts so far."""
+        size = np.arange(len(self._of_size))
+        count = int(self._of_size.sum())
+        at_least = np.cumsum(self._of_size[::-1])[::-1]
+        powers = [1 << k for k in range(int(size[at_least > 0][-1]).bit_length())] if count else []
+        large = [
+            LargeBursts(f"{above}/{below}", above / below, n, n_nodes, window_us)
+            for (above, below), (n, n_nodes) in zip(BURST_SHARES, self._large.tolist(), strict=True)
+        ]
+        return Bursts(
+            count=count,
+            mean_nodes=self.n_nodes / count if count else 0.0,
+            nodes=quantiles(size, self._of_size),
+            at_least=tuple((n, int(at_least[n])) for n in powers),
+            large=tuple(large),
+        )

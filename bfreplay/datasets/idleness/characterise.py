@@ -7,7 +7,6 @@ from os import PathLike
 
 import numpy as np
 
-from bfreplay.datasets.idleness.bursts import bursts
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
 from bfreplay.datasets.idleness.idle_intervals import (
     CensoredIdleIntervals,
@@ -15,16 +14,16 @@ from bfreplay.datasets.idleness.idle_intervals import (
     idle_interval_spectrum,
     longer_idle_intervals,
 )
-from bfreplay.datasets.idleness.observe import Observed, check_node_time, longest_idle_intervals, observe
-from bfreplay.datasets.idleness.pool import widths
-from bfreplay.datasets.idleness.quantiles import Quantiles, quantiles
-from bfreplay.datasets.idleness.week import choose_zone, week
+from bfreplay.datasets.idleness.observe import check_node_time, longest_idle_intervals, observe
+from bfreplay.datasets.idleness.pool_tally import PoolTally
+from bfreplay.datasets.idleness.quantiles import Counted, quantiles
+from bfreplay.datasets.idleness.week import choose_zone, week_of
 from bfreplay.datasets.ingest.occupancy.rules import FORMER_IDLE_BY_RULE, IDLE_BY_RULE
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.named_inputs import restrict
-from bfreplay.datasets.times import HOUR_US, US, iso_utc
+from bfreplay.datasets.times import US, iso_utc
 
 
 def describe(
@@ -57,7 +56,7 @@ def describe(
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
-    """Measure the idle nodes of ``events`` in one pass over its batches; memory grows with nodes and idle intervals.
+    """Measure the idle nodes of ``events`` in one pass over its batches; memory grows with nodes and distinct lengths.
 
     A node counts as idle in state ``IDLE`` only; a change between two other states (busy to down) is not an
     event.
@@ -78,35 +77,34 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
     clock = choose_zone(time_zone, events.metadata)
     n_nodes = len(events.nodes)
     check_node_time(events.window_start_us, events.window_end_us, n_nodes)
-    seen = observe(events)
-    pool = seen.pool
-    window_us = pool.end_us - pool.start_us
-    time_at = pool.time_at(n_nodes)
-    level = np.arange(n_nodes + 1)
+    tally = PoolTally(events, None if clock is None else clock[1])
+    seen = observe(events, tally.add)
+    window_us = tally.end_us - tally.start_us
     idle_node_us = int(seen.state_us[NodeState.IDLE])
     censored_us = np.concatenate([seen.cut_at_start_us, seen.cut_at_end_us, seen.cut_at_both_us])
+    complete, censored = seen.complete_us, Counted(censored_us)
     return Idleness(
-        window_start_us=pool.start_us,
-        window_end_us=pool.end_us,
+        window_start_us=tally.start_us,
+        window_end_us=tally.end_us,
         n_nodes=n_nodes,
         nodes_ever_idle=seen.nodes_ever_idle,
         idle_node_us=idle_node_us,
-        idle_nodes=quantiles(level, time_at),
-        share_without_idle=int(time_at[0]) / window_us,
-        n_pool_events=len(pool.stamp_us),
-        joins=int(pool.joined.sum()),
-        reclaims=int(pool.reclaimed.sum()),
-        idle_nodes_per_event=quantiles(np.sort(pool.idle[1:])),
-        events_per_hour=_events_per_hour(seen),
-        gap_s=quantiles(np.sort(np.diff(pool.stamp_us)), unit=US),
-        idle_intervals=len(seen.complete_us),
-        idle_interval_length_s=quantiles(seen.complete_us, unit=US),
-        idle_interval_bins=idle_interval_bins(seen.complete_us),
+        idle_nodes=quantiles(tally.level, tally.time_at_us),
+        share_without_idle=int(tally.time_at_us[0]) / window_us,
+        n_pool_events=int(tally.events_at.sum()),
+        joins=tally.joins.n_nodes,
+        reclaims=tally.reclaims.n_nodes,
+        idle_nodes_per_event=quantiles(tally.level, tally.events_at),
+        events_per_hour=quantiles(np.sort(tally.events_of_hour)),
+        gap_s=tally.gap_us.quantiles(US),
+        idle_intervals=complete.total,
+        idle_interval_length_s=complete.quantiles(US),
+        idle_interval_bins=idle_interval_bins(complete),
         censored=CensoredIdleIntervals(
             len(seen.cut_at_start_us), len(seen.cut_at_end_us), len(seen.cut_at_both_us), int(censored_us.sum())
         ),
-        join_bursts=bursts(pool.joined, pool.idle[1:], window_us),
-        reclaim_bursts=bursts(pool.reclaimed, pool.idle[:-1], window_us),
+        join_bursts=tally.joins.bursts(window_us),
+        reclaim_bursts=tally.reclaims.bursts(window_us),
         origin=Origin(
             cluster=events.metadata.cluster,
             time_origin=events.metadata.time_origin,
@@ -117,20 +115,13 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         states=tuple(
             StateTime(*each, n_nodes * window_us) for each in zip(STATE_WORDS, seen.state_us.tolist(), strict=True)
         ),
-        longer_idle_intervals=longer_idle_intervals(seen.complete_us, censored_us, idle_node_us, window_us),
+        longer_idle_intervals=longer_idle_intervals(complete, censored, idle_node_us, window_us),
         longest_idle_intervals=longest_idle_intervals(events.nodes, seen),
-        idle_interval_spectrum=idle_interval_spectrum(seen.complete_us, censored_us),
-        widths=widths(pool, n_nodes),
-        week=None if clock is None else week(pool, *clock),
-        timeline=pool.timeline(),
+        idle_interval_spectrum=idle_interval_spectrum(complete, censored),
+        widths=tuple(each.width(tally.end_us) for each in tally.widths),
+        week=None if clock is None else week_of(tally.week_cells, clock[0], clock[2]),
+        timeline=tally.timeline(),
     )
-
-
-def _events_per_hour(seen: Observed) -> Quantiles:
-    pool = seen.pool
-    hours = (pool.end_us - pool.start_us) // HOUR_US
-    hour = (pool.stamp_us - pool.start_us) // HOUR_US
-    return quantiles(np.sort(np.bincount(hour[hour < hours], minlength=hours)))
 
 
 def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bfreplay.datasets.idleness.quantiles import Counted
 from bfreplay.datasets.times import HOUR_US, US
 from bfreplay.documents import Json, pick
 
@@ -153,43 +153,39 @@ class IdleIntervalSpectrum:
     node_us: tuple[int, ...]
 
 
-def idle_interval_bins(ordered_us: NDArray[np.int64]) -> tuple[IdleIntervalBin, ...]:
-    """Sort ascending lengths of complete idle intervals into `IDLE_INTERVAL_BINS`."""
-    bins, first = [], 0
-    for label, up_to_s in IDLE_INTERVAL_BINS:
-        last = len(ordered_us) if up_to_s is None else int(np.searchsorted(ordered_us, up_to_s * US, side="right"))
-        bins.append(IdleIntervalBin(label, up_to_s, last - first, int(ordered_us[first:last].sum())))
-        first = last
-    return tuple(bins)
+def idle_interval_bins(complete_us: Counted) -> tuple[IdleIntervalBin, ...]:
+    """Sort lengths of complete idle intervals into `IDLE_INTERVAL_BINS`."""
+    edges = [np.iinfo(np.int64).max if up_to_s is None else up_to_s * US for _, up_to_s in IDLE_INTERVAL_BINS]
+    counts, node_us = (np.diff(each, prepend=0).tolist() for each in complete_us.up_to(np.array(edges, np.int64)))
+    return tuple(
+        IdleIntervalBin(*each) for each in zip(*zip(*IDLE_INTERVAL_BINS, strict=True), counts, node_us, strict=True)
+    )
 
 
 def longer_idle_intervals(
-    ordered_us: NDArray[np.int64], censored_us: NDArray[np.int64], idle_node_us: int, window_us: int
+    complete_us: Counted, censored_us: Counted, idle_node_us: int, window_us: int
 ) -> tuple[LongerIdleIntervals, ...]:
-    """Return the idle intervals longer than each of `LONGER_THAN`; lengths of complete ones must ascend."""
-    rows = []
-    for label, over_s in LONGER_THAN:
-        complete = ordered_us[np.searchsorted(ordered_us, over_s * US, side="right") :]
-        cut = censored_us[censored_us > over_s * US]
-        censored_node_us = int(cut.sum())
-        node_us = int(complete.sum()) + censored_node_us
-        count = len(complete) + len(cut)
-        rows.append(
-            LongerIdleIntervals(label, over_s, count, node_us, len(cut), censored_node_us, idle_node_us, window_us)
-        )
-    return tuple(rows)
+    """Return the idle intervals longer than each of `LONGER_THAN`."""
+    edges = np.array([*(over_s * US for _, over_s in LONGER_THAN), np.iinfo(np.int64).max], np.int64)
+    complete, cut = (
+        [(of_all[-1] - of_all[:-1]).tolist() for of_all in lengths.up_to(edges)]
+        for lengths in (complete_us, censored_us)
+    )
+    return tuple(
+        LongerIdleIntervals(label, over_s, n + n_cut, node_us + cut_us, n_cut, cut_us, idle_node_us, window_us)
+        for (label, over_s), n, node_us, n_cut, cut_us in zip(LONGER_THAN, *complete, *cut, strict=True)
+    )
 
 
-def idle_interval_spectrum(ordered_us: NDArray[np.int64], censored_us: NDArray[np.int64]) -> IdleIntervalSpectrum:
+def idle_interval_spectrum(complete_us: Counted, censored_us: Counted) -> IdleIntervalSpectrum:
     """Sort all idle intervals of positive length into fine bins."""
-    length = np.sort(np.concatenate([ordered_us, censored_us[censored_us > 0]]))
-    if not len(length):
-        return IdleIntervalSpectrum((), (), ())
-    edges = np.append(SPECTRUM_OVER_US, max(int(length[-1]), _LAST_UP_TO_US))
-    last = np.searchsorted(length, edges, side="right")
-    reached = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
-    count, node_us = np.diff(last), np.diff(reached[last])
+    longest = max((int(each.values[-1]) for each in (complete_us, censored_us) if each.total), default=0)
+    edges = np.append(SPECTRUM_OVER_US, max(longest, _LAST_UP_TO_US))
+    both = zip(complete_us.up_to(edges), censored_us.up_to(edges), strict=True)
+    count, node_us = (np.diff(complete + censored) for complete, censored in both)
     used = np.flatnonzero(count)
+    if not used.size:
+        return IdleIntervalSpectrum((), (), ())
     part = slice(int(used[0]), int(used[-1]) + 1)
     return IdleIntervalSpectrum(
         edges_us=tuple(edges[part.start : part.stop + 1].tolist()),

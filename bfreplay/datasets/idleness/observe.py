@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.idleness.pool import PoolSeries
+from bfreplay.datasets.idleness.quantiles import Counted
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import US, iso_utc
@@ -32,24 +33,25 @@ class Observed:
 
     Parameters
     ----------
-    pool
-        The idle nodes over time.
+    window_start_us
+        Start of the window.
     state_us
         Node-microseconds in each state, ``(len(NodeState),) int64``.
     nodes_ever_idle
         Nodes idle at any instant of the window.
-    complete_us, cut_at_start_us, cut_at_end_us, cut_at_both_us
-        Lengths of idle intervals inside the window, int64: ``complete_us`` ascending, with both ends seen; the others
-        are cut by the start of the window, by its end, by both.
+    complete_us
+        Lengths of the idle intervals with both ends inside the window.
+    cut_at_start_us, cut_at_end_us, cut_at_both_us
+        Lengths of those cut by the start of the window, by its end, by both, int64.
     longest_us, longest_since_us, longest_is_open
         Longest idle interval of each of N nodes, the first of equals, ``(N,)``: its length (0: none), its start, and
         whether it lasts to the end of the window.
     """
 
-    pool: PoolSeries
+    window_start_us: int
     state_us: NDArray[np.int64]
     nodes_ever_idle: int
-    complete_us: NDArray[np.int64]
+    complete_us: Counted
     cut_at_start_us: NDArray[np.int64]
     cut_at_end_us: NDArray[np.int64]
     cut_at_both_us: NDArray[np.int64]
@@ -58,8 +60,32 @@ class Observed:
     longest_is_open: NDArray[np.bool_]
 
 
-def observe(events: NodeEvents) -> Observed:
-    """Read ``events`` once; memory grows with nodes and idle intervals. See `check_node_time` for overflow."""
+PART_EVENTS = 1 << 17
+"""Least number of pool events in a part of the idle nodes over time."""
+
+
+def pool_of(events: NodeEvents) -> PoolSeries:
+    """Read ``events`` once, and return the idle nodes over the whole window; memory grows with pool events."""
+    parts: list[PoolSeries] = []
+    observe(events, parts.append, part_events=None)
+    return parts[0]
+
+
+def observe(
+    events: NodeEvents, take_part: Callable[[PoolSeries], object], part_events: int | None = PART_EVENTS
+) -> Observed:
+    """Read ``events`` once; memory grows with nodes and distinct lengths. See `check_node_time` for overflow.
+
+    Parameters
+    ----------
+    events
+        The log.
+    take_part
+        Called with the idle nodes over one part of the window after the other; each begins with the last event of the
+        part before.
+    part_events
+        About the pool events in a part; ``None`` for one part.
+    """
     start_us, end_us, n_nodes = int(events.window_start_us), int(events.window_end_us), len(events.nodes)
     batches = iter(events.batches())
     state = next(batches).state.astype(np.int8)  # the snapshot, a row for each node in the order of the nodes
@@ -68,29 +94,33 @@ def observe(events: NodeEvents) -> Observed:
     ever_idle = state == _IDLE
     idle_since = np.full(n_nodes, start_us, np.int64)
     longest_us, longest_since = np.zeros(n_nodes, np.int64), np.full(n_nodes, start_us, np.int64)
-    complete, cut_at_start = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    stamps, joins, reclaims = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    complete, cut_at_start = Counted(), [np.empty(0, np.int64)]
+    changes: list[NDArray[np.int64]] = [np.empty((3, 0), np.int64)]
+    part_start_us, n_held = start_us, 0
     nodes = _Nodes(state, idle_since, ever_idle, longest_us, longest_since)
     for batch in batches:
         seen = _Seen.of(len(batch))
         rows = _Rows(batch.time_us, batch.node, batch.state)
         n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, seen)
         length, cut = seen.length[:n_intervals], seen.cut[:n_intervals]
-        complete.append(length[~cut])
+        complete.add(length[~cut])
         cut_at_start.append(length[cut])
-        for kept, each in ((stamps, seen.stamp), (joins, seen.joined), (reclaims, seen.reclaimed)):
-            kept.append(each[:n_stamps].copy())
+        changes.append(np.stack([each[:n_stamps] for each in (seen.stamp, seen.joined, seen.reclaimed)]))
+        n_held += n_stamps
+        if part_events is not None and n_held >= part_events:
+            part = PoolSeries.of_changes(part_start_us, None, n_idle, *np.concatenate(changes, axis=1))
+            take_part(part)
+            part_start_us, n_idle, n_held, changes = part.end_us, int(part.idle[-1]), 0, changes[:1]
+    take_part(PoolSeries.of_changes(part_start_us, end_us, n_idle, *np.concatenate(changes, axis=1)))
     since = idle_since[state == _IDLE]
     from_start = since == start_us
     seen_us = np.where(state == _IDLE, end_us - idle_since, 0)
     is_open = seen_us > longest_us
     return Observed(
-        pool=PoolSeries.of_changes(
-            start_us, end_us, n_idle, np.concatenate(stamps), np.concatenate(joins), np.concatenate(reclaims)
-        ),
+        window_start_us=start_us,
         state_us=state_us,
         nodes_ever_idle=int(np.count_nonzero(ever_idle)),
-        complete_us=np.sort(np.concatenate(complete)),
+        complete_us=complete,
         cut_at_start_us=np.concatenate(cut_at_start),
         cut_at_end_us=end_us - since[~from_start],
         cut_at_both_us=end_us - since[from_start],
@@ -235,7 +265,7 @@ def longest_idle_intervals(nodes: Sequence[str], seen: Observed) -> tuple[Longes
 
     Longest first; ties by start, then by the order of ``nodes``.
     """
-    window_start_us = seen.pool.start_us
+    window_start_us = seen.window_start_us
     throughout = seen.longest_is_open & (seen.longest_since_us == window_start_us)
     order = np.lexsort((seen.longest_since_us, -seen.longest_us))
     others = order[(seen.longest_us[order] > 0) & ~throughout[order]][:LONGEST]

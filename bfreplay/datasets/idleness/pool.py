@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.idleness.quantiles import MEDIAN, Quantiles, by_percentile, quantiles
+from bfreplay.datasets.idleness.quantiles import MEDIAN, Counted, Quantiles, by_percentile
 from bfreplay.datasets.times import US
 from bfreplay.documents import Json, pick
 
@@ -70,17 +70,17 @@ class PoolSeries:
     def of_changes(
         cls,
         start_us: int,
-        end_us: int,
+        end_us: int | None,
         n_idle: int,
         stamp: NDArray[np.int64],
         joined: NDArray[np.int64],
         reclaimed: NDArray[np.int64],
     ) -> PoolSeries:
-        """Accumulate ``(E,)`` changes after ``n_idle`` nodes at the start."""
+        """Accumulate ``(E,)`` changes after ``n_idle`` nodes at the start; it ends with the last one by default."""
         time_us = np.concatenate([np.array([start_us], np.int64), stamp])
         idle = n_idle + np.concatenate([np.zeros(1, np.int64), np.cumsum(joined - reclaimed)])
         reached = np.concatenate([np.zeros(1, np.int64), np.cumsum(idle[:-1] * np.diff(time_us))])
-        return cls(end_us, time_us, idle, joined, reclaimed, reached)
+        return cls(int(time_us[-1]) if end_us is None else end_us, time_us, idle, joined, reclaimed, reached)
 
     @property
     def start_us(self) -> int:
@@ -104,22 +104,25 @@ class PoolSeries:
         reached: NDArray[np.int64] = self.reached_us[i] + self.idle[i] * (time_us - self.time_us[i])
         return reached
 
-    def timeline(self, columns: int = TIMELINE_COLUMNS) -> Timeline:
-        """Return the least, the most and the integral of idle nodes over equal parts of the window."""
-        length_us = self.end_us - self.start_us
-        columns = min(columns, length_us)
-        edges_us = [self.start_us + length_us * k // columns for k in range(columns + 1)]
-        edges = np.array(edges_us, np.int64)
-        first = np.searchsorted(self.time_us, edges[:-1], side="right") - 1
-        stop = np.searchsorted(self.time_us, edges[1:], side="left")
+    def in_columns(self, edges_us: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """Return the columns between C+1 edges that it reaches into, and least, most and integral of idle nodes there.
+
+        All four are ``(c,)``, c <= C.
+        """
+        edges = np.clip(edges_us, self.start_us, self.end_us)
+        columns = np.flatnonzero(np.diff(edges))
+        first = np.searchsorted(self.time_us, edges[columns], side="right") - 1
+        stop = np.searchsorted(self.time_us, edges[columns + 1], side="left")
         pairs = np.stack([first, stop], axis=1).ravel()
         padded = np.append(self.idle, 0)  # reduceat wants every index inside
-        return Timeline(
-            edges_us=tuple(edges_us),
-            least=tuple(np.minimum.reduceat(padded, pairs)[::2].tolist()),
-            most=tuple(np.maximum.reduceat(padded, pairs)[::2].tolist()),
-            node_us=tuple(np.diff(self.node_us_to(edges)).tolist()),
-        )
+        least, most = (each.reduceat(padded, pairs)[::2] for each in (np.minimum, np.maximum))
+        return columns, least, most, np.diff(self.node_us_to(edges))[columns]
+
+
+def timeline_edges(start_us: int, end_us: int) -> NDArray[np.int64]:
+    """Return the edges of a `Timeline` of the window."""
+    columns = min(TIMELINE_COLUMNS, end_us - start_us)
+    return np.array([start_us + (end_us - start_us) * k // columns for k in range(columns + 1)], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,25 +178,39 @@ class Width:
         }
 
 
-def widths(pool: PoolSeries, n_nodes: int) -> tuple[Width, ...]:
-    """Return one `Width` for each power of two up to the machine's ``n_nodes``."""
-    return tuple(_width(pool, 1 << k) for k in range(n_nodes.bit_length()))
+class WidthTally:
+    """Stretches with at least ``nodes`` idle, part of the window by part."""
 
+    def __init__(self, nodes: int, window_start_us: int) -> None:
+        self._nodes = nodes
+        self._start_us = window_start_us
+        self._since_us: int | None = None  # of a stretch that goes on after the last part
+        self._length_us = Counted()
+        self._censored = 0
 
-def _width(pool: PoolSeries, nodes: int) -> Width:
-    is_wide = np.concatenate([[False], pool.idle >= nodes, [False]])
-    change = np.flatnonzero(is_wide[1:] != is_wide[:-1])
-    bounds: NDArray[np.int64] = np.append(pool.time_us, pool.end_us)
-    begin, end = bounds[change[::2]], bounds[change[1::2]]
-    is_cut = (change[::2] == 0).astype(np.int64) + (change[1::2] == len(pool.idle))
-    length = end - begin
-    lasts = length > 0  # a stretch that begins at the end of the window does not count
-    ordered = np.sort(length[lasts])
-    return Width(
-        nodes=nodes,
-        time_us=int(ordered.sum()),
-        window_us=pool.end_us - pool.start_us,
-        stretches=len(ordered),
-        censored=int(np.count_nonzero(is_cut[lasts])),
-        length_s=quantiles(ordered, unit=US),
-    )
+    def add(self, pool: PoolSeries) -> None:
+        """Add the next part."""
+        is_wide = np.concatenate([[False], pool.idle >= self._nodes, [False]])
+        change = np.flatnonzero(is_wide[1:] != is_wide[:-1])
+        begin = pool.time_us[change[::2]]
+        if begin.size and self._since_us is not None:
+            begin[0] = self._since_us
+        self._since_us = int(begin[-1]) if is_wide[-2] else None
+        ended = begin[:-1] if is_wide[-2] else begin
+        self._length_us.add(pool.time_us[change[1::2][: ended.size]] - ended)
+        self._censored += int(np.count_nonzero(ended == self._start_us))
+
+    def width(self, end_us: int) -> Width:
+        """Return the figures, with the end of the window."""
+        if self._since_us is not None and self._since_us < end_us:  # one that begins at the end does not count
+            self._length_us.add(np.array([end_us - self._since_us]))
+            self._censored += 1
+        length_us = self._length_us.merge()
+        return Width(
+            nodes=self._nodes,
+            time_us=int(length_us.values @ length_us.counts),
+            window_us=end_us - self._start_us,
+            stretches=length_us.total,
+            censored=self._censored,
+            length_s=length_us.quantiles(US),
+        )

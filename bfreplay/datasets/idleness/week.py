@@ -102,9 +102,9 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
     raise unknown_zone(time_zone)
 
 
-def week(pool: PoolSeries, name: str, zone: tzinfo, unknown_zone: str | None = None) -> Week:
-    """Return the idle nodes by hour and weekday of ``zone``, called ``name``."""
-    covered, node_us = np.zeros(7 * 24, np.int64), np.zeros(7 * 24, np.int64)
+def week_cells(pool: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
+    """Return time covered and integral of idle nodes by hour of the week of ``zone``, ``(2, 7 * 24)``: parts add up."""
+    covered, node_us = cells = np.zeros((2, 7 * 24), np.int64)
     for start, end, offset in equal_offsets(pool.start_us, pool.end_us, zone):
         first, last = (start + offset) // HOUR_US, (end + offset - 1) // HOUR_US
         hour: NDArray[np.int64] = np.arange(first, last + 1)
@@ -112,7 +112,12 @@ def week(pool: PoolSeries, name: str, zone: tzinfo, unknown_zone: str | None = N
         cell = (hour // 24 + _THURSDAY) % 7 * 24 + hour % 24
         np.add.at(covered, cell, np.diff(edges))
         np.add.at(node_us, cell, np.diff(pool.node_us_to(edges)))
-    return Week(name, unknown_zone, _table(covered), _table(node_us))
+    return cells
+
+
+def week_of(cells: NDArray[np.int64], name: str, unknown_zone: str | None = None) -> Week:
+    """Return the idle nodes by hour and weekday of the zone called ``name``, from its ``week_cells``."""
+    return Week(name, unknown_zone, *map(_table, cells))
 
 
 def _zone(name: str) -> tzinfo | None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
-from bfreplay.datasets.idleness.observe import observe
+from bfreplay.datasets.idleness.observe import pool_of
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.option_checks import AUTO
@@ -120,7 +120,7 @@ def tune(
         )  # fmt: skip
     parts = split(log.window_start_us, log.window_end_us, train)
     n_jobs = len(job_set) if isinstance(job_set, JobSet) else None
-    pool_us = observe(log).pool.time_us
+    pool_us = pool_of(log).time_us
     shortest_s = min(part.duration_s for part in parts)
     grid = grid_of(t_fwd, max_parallel, n_jobs=n_jobs, shortest_s=shortest_s, n_pool_events=pool_us.size - 1)
     runs = [

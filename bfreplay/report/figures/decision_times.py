@@ -19,6 +19,7 @@ from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from bfreplay.runs.run_result import RunResult
@@ -28,6 +29,7 @@ POINTS = 400
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 """In words: half of the decisions, 95 % and 99 % of them, and all."""
 
+_STATUS_COLUMNS = ("process_status", "solver_status", "quality", "fell_back_from")
 _QUANTILE_WORDS = ("median", "95 % within", "99 % within", "slowest")
 _X_TITLE = "time of one decision, as measured"
 _Y_TITLE = "% of the decisions within"
@@ -73,11 +75,8 @@ def decision_times(run: RunResult) -> DecisionTimes:
     InputError
         The two tables do not have the same decisions.
     """
-    decide_s = np.asarray(run.table("timings")["decide_s"], dtype=np.float64)
-    names = ("process_status", "solver_status", "quality", "fell_back_from")
-    columns = (run.table("decisions")[name].cast("string").to_pylist() for name in names)
-    # what stands behind each decision, as ``summary.decisions`` counts it
-    kind = np.array([kind_of(*row) for row in zip(*columns, strict=True)], dtype=object)
+    decide_s = np.concatenate([[], *(np.asarray(rows["decide_s"]) for rows in run.batches("timings", ["decide_s"]))])
+    kind = np.concatenate([np.zeros(0, np.int8), *map(_kinds, run.batches("decisions", _STATUS_COLUMNS))])
     if decide_s.size != kind.size:
         raise InputError(
             "the tables decisions and timings do not have the same decisions", file=run.folder,
@@ -86,12 +85,25 @@ def decision_times(run: RunResult) -> DecisionTimes:
     asked = decide_s > 0.0
     if not asked.any():
         raise NothingToShowError("there never was a job and an idle node at one time, so nothing was decided")
+    of_kind = {word: kind == k for k, word in enumerate(DECISION_WORDS)}
     by_kind = {
-        each: (np.sort(decide_s[asked & (kind == each)]), int((~asked & (kind == each)).sum()))
-        for each in DECISION_WORDS
-        if (kind == each).any()
+        word: (np.sort(decide_s[asked & is_kind]), int((~asked & is_kind).sum()))
+        for word, is_kind in of_kind.items()
+        if is_kind.any()
     }
     return DecisionTimes(np.sort(decide_s[asked]), by_kind, run.summary.fallbacks)
+
+
+def _kinds(rows: pa.Table) -> NDArray[np.int8]:
+    """Return what stands behind each decision, as a place in ``DECISION_WORDS``."""
+    columns = [rows[name].unify_dictionaries().combine_chunks() for name in _STATUS_COLUMNS]
+    key = np.zeros(rows.num_rows, np.int64)
+    for column in columns:
+        key = key * (len(column.dictionary) + 1) + np.asarray(column.indices.fill_null(len(column.dictionary)))
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    words = [*DECISION_WORDS]
+    kinds = [words.index(kind_of(*(column[k].as_py() for column in columns))) for k in first.tolist()]
+    return np.array(kinds, np.int8)[place]
 
 
 def draw(found: Mapping[str, DecisionTimes]) -> Figure:

@@ -61,8 +61,8 @@ def timeline_band(idleness: Idleness) -> tuple[Part, StepSeries]:
     """The window, and idle nodes over it."""
     line = idleness.timeline
     window = Part(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
-    edges, *counts = map(np.array, (line.edges_us, line.least, line.mean, line.most))
-    return window, StepSeries(edges, *counts)
+    edges, least, mean, most = map(np.array, (line.edges_us, line.least, line.mean, line.most))
+    return window, StepSeries(edges, least, mean, most)
 
 
 def hour_table(idleness: Idleness) -> NDArray[np.float64] | None:

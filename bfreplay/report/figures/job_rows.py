@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.report.figures.over_time import StepSeries
+from bfreplay.report.figures.step_parts import StepParts
 from bfreplay.runs.explain.nodes_over_time import sum_intervals
-from bfreplay.runs.explain.saved_tables import Allocations
+from bfreplay.runs.explain.saved_allocations import Allocations, SavedAllocations
 
 MOST_ROWS = 100
 """More jobs than that share rows."""
+COLUMNS = 480
+"""Of a picture."""
+MOST_STEPS = 160_000
+"""That a page holds of all rows together; beyond, rows with more than their part are given in columns."""
+FEWEST_COLUMNS = 400
 _LONGEST_LABEL = 30
+_Places = tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,21 +55,19 @@ class JobRow:
     places: tuple[tuple[int, str], ...] = ()
 
 
-def part_of(held: Allocations, start_us: int, end_us: int) -> Allocations:
-    """Return the part of ``held`` between two times."""
-    kept = held.where((held.from_us < end_us) & (held.to_us > start_us))
-    return replace(kept, from_us=np.maximum(kept.from_us, start_us), to_us=np.minimum(kept.to_us, end_us))
-
-
 def rows_of(
-    held: Allocations, models: Sequence[tuple[str, str | None]], start_us: int, end_us: int, most_rows: int = MOST_ROWS
+    held: Allocations | SavedAllocations,
+    models: Sequence[tuple[str, str | None]],
+    start_us: int,
+    end_us: int,
+    most_rows: int = MOST_ROWS,
 ) -> tuple[JobRow, ...]:
     """Rows of the jobs that held nodes.
 
     Parameters
     ----------
     held
-        Allocations between ``start_us`` and ``end_us``.
+        Allocations.
     models
         Jobs and their models in order of admission, which is that of the rows.
     start_us, end_us
@@ -71,10 +76,10 @@ def rows_of(
         Up to this number, each job has its own row. More jobs share rows: each takes the first row that is free from
         its first to its last node. If these rows are too many as well, neighbouring rows are added up.
     """
-    since, until, job = held.from_us, held.to_us, held.job
     first, last = np.full(len(held.names), end_us), np.full(len(held.names), start_us)
-    np.minimum.at(first, job, since)
-    np.maximum.at(last, job, until)
+    for _, _, part in held.parts(start_us, end_us):
+        np.minimum.at(first, part.job, part.from_us)
+        np.maximum.at(last, part.job, part.to_us)
     number = {name: k for k, name in enumerate(held.names)}
     shown = [(name, model) for name, model in models if name in number and first[number[name]] < end_us]
     numbers = np.array([number[name] for name, _ in shown], dtype=np.int64)
@@ -85,37 +90,65 @@ def rows_of(
     places = places // at_once
     row_of_job = np.full(len(held.names), -1)
     row_of_job[numbers] = places
-    row = row_of_job[job]
     n_rows = -(-n_lanes // at_once)
+    nodes, places_of_row = _nodes_of_rows(held, row_of_job, n_rows, at_once, start_us, end_us)
     labels = [f"row {k + 1}" for k in range(n_rows)] if shares else labels_of_jobs(shown)
     rows = []
     for k, label in enumerate(labels):
-        is_row, members = row == k, numbers[places == k]
+        members = numbers[places == k]
         members = members[np.argsort(first[members], kind="stable")]
-        nodes = sum_intervals(held.count[is_row], since[is_row], until[is_row], start_us, end_us)
         names = tuple(held.names[member] for member in members)
         lanes = min(at_once, n_lanes - k * at_once)
-        places_of_row = _places(held.where(is_row)) if at_once == 1 and has_places(held) else ()
-        series = StepSeries.exact(nodes.edge_us, nodes.count)
-        rows.append(JobRow(label, names, first[members], series, lanes, places_of_row))
+        rows.append(JobRow(label, names, first[members], nodes[k].series(), lanes, places_of_row[k]))
     return tuple(rows)
 
 
-def has_places(held: Allocations) -> bool:
+def _nodes_of_rows(
+    held: Allocations | SavedAllocations,
+    row_of_job: NDArray[np.int64],
+    n_rows: int,
+    at_once: int,
+    start_us: int,
+    end_us: int,
+) -> tuple[list[StepParts], list[_Places]]:
+    """Return the nodes of each row, and where they are if it has one job at a time."""
+    columns = COLUMNS, max(FEWEST_COLUMNS, MOST_STEPS // max(1, n_rows))
+    nodes = [StepParts(start_us, end_us, *columns) for _ in range(n_rows)]
+    places: list[_Places] = [()] * n_rows
+    with_places = at_once == 1 and has_places(held)
+    for since_us, until_us, part in held.parts(start_us, end_us):
+        row = row_of_job[part.job]
+        for k in range(n_rows):
+            own = part.where(row == k)
+            steps = sum_intervals(own.count, own.from_us, own.to_us, since_us, until_us)
+            nodes[k].add(steps.edge_us, steps.count)
+            if with_places:
+                places[k] = _changes((*_places(own), *places[k]))
+        if sum(of_row.n_steps for of_row in nodes) > MOST_STEPS:
+            for of_row in nodes:
+                of_row.shrink()
+    return nodes, places
+
+
+def has_places(held: Allocations | SavedAllocations) -> bool:
     """Return whether nodes have types, or are shared."""
-    return held.type_names not in ((), (ANY_TYPE,)) or bool(held.sharing.any())
+    return held.type_names not in ((), (ANY_TYPE,)) or held.is_shared
 
 
-def _places(held: Allocations) -> tuple[tuple[int, str], ...]:
-    """Type of the nodes, and sharing, at each change."""
+def _places(held: Allocations) -> _Places:
+    """Start of each interval, in order, with type of its nodes, and sharing."""
     found: list[tuple[int, str]] = []
     for k in np.argsort(held.from_us, kind="stable").tolist():
         name = held.type_names[held.node_type[k]]
         kind = "nodes" if name == ANY_TYPE else name
-        words = f"{kind}, shared" if held.sharing[k] else kind
-        if not found or found[-1][1] != words:
-            found.append((int(held.from_us[k]), words))
+        found.append((int(held.from_us[k]), f"{kind}, shared" if held.sharing[k] else kind))
     return tuple(found)
+
+
+def _changes(places: _Places) -> _Places:
+    """Return the places whose words differ from those before."""
+    before = (None, *(words for _, words in places))
+    return tuple(place for place, words in zip(places, before, strict=False) if place[1] != words)
 
 
 def most_of_a_job(held: Allocations) -> int:

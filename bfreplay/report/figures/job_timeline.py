@@ -11,10 +11,11 @@ import numpy as np
 
 from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.job_rows import JobRow, most_of_a_job, part_of, rows_of
+from bfreplay.report.figures.job_rows import COLUMNS, FEWEST_COLUMNS, MOST_STEPS, JobRow, most_of_a_job, rows_of
 from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, of_each, tag
 from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
-from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, Allocations, allocations_of
+from bfreplay.runs.explain.saved_allocations import SavedAllocations
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
@@ -23,12 +24,8 @@ if TYPE_CHECKING:
 
     from bfreplay.runs.run_result import RunResult
 
-_COLUMNS = 480
 _HEAT = tuple(((k / 4) ** 2, f"heat-{k}") for k in range(5))
 """Colours by share of the most nodes, closer where there are few: one node is to be told from none."""
-_MOST_STEPS = 160_000
-"""That a page holds of all rows together; beyond, rows with more than their part are given in columns."""
-_FEWEST_COLUMNS = 400
 _MOST_PLACES = 40_000
 """That a page holds of all rows together: changes of the type of a job's nodes, and of whether it shares them."""
 
@@ -42,7 +39,7 @@ class JobTimeline:
     span
         The window, or a part of it.
     held
-        Allocations in that part.
+        Allocations of the run.
     models
         Jobs and their models in order of admission, those never admitted last.
     rows
@@ -50,14 +47,13 @@ class JobTimeline:
     """
 
     span: Part
-    held: Allocations
+    held: SavedAllocations
     models: tuple[tuple[str, str | None], ...]
     rows: tuple[JobRow, ...]
 
     @classmethod
-    def of_part(cls, span: Part, held: Allocations, models: tuple[tuple[str, str | None], ...]) -> JobTimeline:
+    def of_part(cls, span: Part, held: SavedAllocations, models: tuple[tuple[str, str | None], ...]) -> JobTimeline:
         """Rows of that part; ``NothingToShowError`` where no job holds a node in it."""
-        held = part_of(held, span.start_us, span.end_us)
         rows = rows_of(held, models, span.start_us, span.end_us)
         if not rows:
             raise NothingToShowError("no job held a node at any time of the window" if models else "there are no jobs")
@@ -104,7 +100,7 @@ def job_timeline(run: RunResult) -> JobTimeline:
     names, models = jobs["job"].to_pylist(), jobs["model"].to_pylist()
     order = np.argsort(admitted, kind="stable").tolist()
     return JobTimeline.of_part(
-        Part.of_record(run.record), allocations_of(run), tuple((names[k], models[k]) for k in order)
+        Part.of_record(run.record), SavedAllocations.of(run), tuple((names[k], models[k]) for k in order)
     )
 
 
@@ -121,7 +117,7 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
     scale = Normalize(0.0, max(data.most for data in found.values()))
     panels = panels_below(figure, heights)
     for axes, height, (label, data) in zip(panels, heights, found.items(), strict=True):
-        edges = data.span.columns(_COLUMNS)
+        edges = data.span.columns(COLUMNS)
         start, end = (float(day) for day in span.days(edges[[0, -1]]))
         heat = np.array([row.nodes.in_columns(edges).mean for row in data.rows])
         axes.imshow(
@@ -159,7 +155,7 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
             meta["row_places"] = [
                 _places_of_row(row, start_us, _MOST_PLACES // (len(found) * len(rows))) for row in rows
             ]
-        series = _thin([row.nodes for row in rows], _MOST_STEPS // len(found))
+        series = _thin([row.nodes for row in rows], MOST_STEPS // len(found))
         more = scale | {"showscale": k == 0} | ({"meta": meta} if meta else {})
         panels.append((label, dict(zip((row.label for row in rows), series, strict=True)), more))
     return rows_page(panels, 18, 900, {"fixedrange": True})
@@ -217,18 +213,19 @@ def _words(data: JobTimeline) -> str:
         at_once = data.rows[0].at_once
         text += f", at most {sum(row.at_once for row in data.rows):,} at once: a row shows "
         text += "one job after another" if at_once == 1 else f"up to {at_once:,} jobs at once"
-    charged_us = data.held.count * data.held.charged_us
-    held_us = np.zeros(len(data.held.names), dtype=np.int64)
-    np.add.at(held_us, data.held.job, charged_us)
-    busiest = int(held_us.argmax())
-    text += f"; the most node-hours went to {data.held.names[busiest]} ({amount(held_us[busiest] / NODE_US_PER_HOUR)})"
-    text += f", and no job held more than {count(most_of_a_job(data.held), 'node')} at once"
-    if len(data.held.type_names) > 1:
-        of_type = np.zeros(len(data.held.type_names), dtype=np.int64)
-        np.add.at(of_type, data.held.node_type, charged_us)
-        each = (f"{amount(of_type[k] / NODE_US_PER_HOUR)} of {name}" for k, name in enumerate(data.held.type_names))
+    held, is_shared, most = data.held, False, 0
+    held_us = np.zeros((len(held.names), len(held.type_names)), dtype=np.int64)
+    for _, _, part in held.parts(data.span.start_us, data.span.end_us):
+        np.add.at(held_us, (part.job, part.node_type), part.count * part.charged_us)
+        most, is_shared = max(most, most_of_a_job(part)), is_shared or part.is_shared
+    of_job, of_type = held_us.sum(axis=1), held_us.sum(axis=0)
+    busiest = int(of_job.argmax())
+    text += f"; the most node-hours went to {held.names[busiest]} ({amount(of_job[busiest] / NODE_US_PER_HOUR)})"
+    text += f", and no job held more than {count(most, 'node')} at once"
+    if len(held.type_names) > 1:
+        each = (f"{amount(of_type[k] / NODE_US_PER_HOUR)} of {name}" for k, name in enumerate(held.type_names))
         text += f"; node-hours by type: {', '.join(each)}"
-    if data.held.sharing.any():
+    if is_shared:
         text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
     return text
 
@@ -248,9 +245,9 @@ def _name_rows(axes: Axes, data: JobTimeline, inches: float) -> None:
 
 def _thin(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
     """The same where all have at most ``most_steps`` together; else those with more than their part in columns."""
-    if sum(len(each.mean) for each in series) <= most_steps:
+    if all(each.is_exact for each in series) and sum(len(each.mean) for each in series) <= most_steps:
         return [each.coarse() for each in series]
-    coarse = [each.coarse(max(_FEWEST_COLUMNS, most_steps // len(series))) for each in series]
+    coarse = [each.coarse(max(FEWEST_COLUMNS, most_steps // len(series))) for each in series]
     # seven digits do for a colour, and what is zero after them is next to nothing once compressed
     return [
         replace(each, mean=each.mean.astype(np.float32).astype(np.float64)) if not each.is_exact else each

@@ -32,12 +32,15 @@ class StepSeries:
         Microseconds since the epoch, strictly increasing; the first and last are the window's.
     least, mean, most : (T,) float64
         Values between two edges; all three are equal without merged steps.
+    of_whole
+        True if the merged steps had whole numbers as heights: then so are integrals, which means have to the rounding.
     """
 
     edge_us: NDArray[np.int64]
     least: NDArray[np.float64]
     mean: NDArray[np.float64]
     most: NDArray[np.float64]
+    of_whole: bool = False
 
     @classmethod
     def exact(cls, edge_us: NDArray[np.int64], height: NDArray[np.int64] | NDArray[np.float64]) -> StepSeries:
@@ -69,7 +72,8 @@ class StepSeries:
         first = np.searchsorted(self.edge_us, edge_us[:-1], side="right") - 1
         last = np.searchsorted(self.edge_us, edge_us[1:], side="left")  # exclusive
         # whole steps, less what of the outer two lies outside: no column carries the rounding errors of others
-        area = _over(np.add, self.mean * np.diff(self.edge_us), first, last)
+        areas = self.mean * np.diff(self.edge_us)
+        area = _over(np.add, np.rint(areas) if self.of_whole else areas, first, last)
         area -= self.mean[first] * (edge_us[:-1] - self.edge_us[first])
         area -= self.mean[last - 1] * (self.edge_us[last] - edge_us[1:])
         least, most = _over(np.minimum, self.least, first, last), _over(np.maximum, self.most, first, last)

@@ -94,17 +94,17 @@ def rescales(run: RunResult) -> Rescales:
     NothingToShowError
         No job was ever given or deprived of a node.
     """
-    table = run.table("decisions")
-    cause = _cause_of(
-        table["trigger"].cast("string").to_pylist(),
-        np.asarray(table["n_joined"], dtype=np.int64),
-        np.asarray(table["n_reclaimed"], dtype=np.int64),
-    )
     by_cause: dict[str, Any] = {
         measure: np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64) for measure in MEASURES
     }
-    for measure, sums in by_cause.items():
-        np.add.at(sums, cause, np.asarray(table[_COLUMNS[measure]]))
+    for rows in run.batches("decisions", ("trigger", "n_joined", "n_reclaimed", *_COLUMNS.values())):
+        cause = _cause_of(
+            rows["trigger"].cast("string").to_pylist(),
+            np.asarray(rows["n_joined"], dtype=np.int64),
+            np.asarray(rows["n_reclaimed"], dtype=np.int64),
+        )
+        for measure, sums in by_cause.items():
+            np.add.at(sums, cause, np.asarray(rows[_COLUMNS[measure]]))
     if not any(by_cause[measure].any() for measure in _WORDS):
         raise NothingToShowError("no job was given a node at any time, so there were no rescales and no preemptions")
     ledger = run.summary.ledger

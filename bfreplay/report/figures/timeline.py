@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, plain_tick, settle
 from bfreplay.report.figures.figure import PageFigure, RunFigure
@@ -22,13 +24,13 @@ from bfreplay.report.figures.marks import (
     sentence,
     tag,
 )
-from bfreplay.report.figures.over_time import Part, StepSeries, columns_of, draw_time_axis, outer_part
+from bfreplay.report.figures.over_time import FINEST, Part, StepSeries, columns_of, draw_time_axis, outer_part
+from bfreplay.report.figures.step_parts import StepParts
 from bfreplay.runs.explain.nodes_over_time import sum_intervals
-from bfreplay.runs.explain.saved_tables import allocations_of
+from bfreplay.runs.explain.saved_allocations import SavedAllocations
 from bfreplay.wording import count, percent
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -50,6 +52,8 @@ class Timeline:
         Idle nodes, including nodes held by jobs.
     held
         Nodes held by jobs.
+    nodes_in
+        Reads both for a part of the window.
     search_end_us
         End of a search that finished before the window; words cover the time until then.
     """
@@ -57,12 +61,13 @@ class Timeline:
     span: Part
     idle: StepSeries
     held: StepSeries
+    nodes_in: Callable[[Part], Sequence[StepParts]]
     search_end_us: int | None = None
 
     def between(self, start_us: int, end_us: int) -> Timeline:
         """The same for a part of the window; InputError for an empty one, or one that reaches outside the window."""
         part = self.span.inside(start_us, end_us)
-        idle, held = (series.between(start_us, end_us) for series in (self.idle, self.held))
+        idle, held = (nodes.series() for nodes in self.nodes_in(part))
         return replace(self, span=part, idle=idle, held=held)
 
     @property
@@ -73,12 +78,24 @@ class Timeline:
 
 def timeline(run: RunResult) -> Timeline:
     """Idle nodes and nodes held over the window."""
-    span = Part.of_record(run.record)
-    of_jobs = allocations_of(run).of_nodes
-    nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, span.start_us, span.end_us)
-    held = StepSeries.exact(nodes.edge_us, nodes.count)
+    span, nodes_in = Part.of_record(run.record), partial(nodes_between, run)
+    idle, held = (nodes.series() for nodes in nodes_in(span))
     end_us = run.summary.last_finish_us if run.record.inputs.jobs.of_source else None
-    return Timeline(span, _idle_of(run.table("pool"), span.end_us), held, None if end_us == span.start_us else end_us)
+    return Timeline(span, idle, held, nodes_in, None if end_us == span.start_us else end_us)
+
+
+def nodes_between(run: RunResult, part: Part) -> tuple[StepParts, StepParts]:
+    """Read the idle nodes, and those held by jobs, in a part of the window."""
+    idle, held = (StepParts(part.start_us, part.end_us, _COLUMNS, FINEST) for _ in range(2))
+    for edge_us, n_idle in _idle_parts(run, part):
+        idle.add(edge_us, n_idle)
+        idle.shrink()
+    for start_us, end_us, rows in SavedAllocations.of(run).parts(part.start_us, part.end_us):
+        of_jobs = rows.of_nodes
+        nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, start_us, end_us)
+        held.add(nodes.edge_us, nodes.count)
+        held.shrink()
+    return idle, held
 
 
 def draw(found: Mapping[str, Timeline]) -> Figure:
@@ -187,13 +204,16 @@ def _have_same_idle(one: Timeline, other: Timeline) -> bool:
     return same_edges and np.array_equal(one.idle.mean, other.idle.mean)
 
 
-def _idle_of(table: pa.Table, end_us: int) -> StepSeries:
-    """``n_idle`` from each ``time`` on, until ``end_us``; of rows of one instant the last counts."""
-    time_us, n_idle = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
-    lasts = np.diff(np.append(time_us, end_us)) > 0
-    since, height = time_us[lasts], n_idle[lasts]
-    is_new = np.append(True, height[1:] != height[:-1])
-    return StepSeries.exact(np.append(since[is_new], end_us), height[is_new])
+def _idle_parts(run: RunResult, part: Part) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield edges, and ``n_idle`` between them, the last rows first; of rows of one instant the last counts."""
+    until_us = part.end_us
+    for rows in run.batches("pool", ("time", "n_idle"), backwards=True):
+        time_us, n_idle = (np.asarray(rows[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
+        edge_us = np.clip(np.append(time_us, until_us), part.start_us, until_us)
+        lasts = np.diff(edge_us) > 0
+        if lasts.any():
+            yield np.append(edge_us[:-1][lasts], until_us), n_idle[lasts]
+            until_us = int(edge_us[0])
 
 
 TIMELINE: RunFigure[Timeline] = RunFigure(

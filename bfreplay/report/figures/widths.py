@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_powers, plain_tick, powers_of_two, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
-from bfreplay.report.figures.over_time import StepSeries
-from bfreplay.report.figures.timeline import timeline
+from bfreplay.report.figures.over_time import Part
+from bfreplay.report.figures.step_parts import StepParts
+from bfreplay.report.figures.timeline import nodes_between
 from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.wording import amount, count, percent
 
@@ -43,11 +44,9 @@ class AtLeast:
     share: NDArray[np.float64]
 
     @classmethod
-    def of(cls, series: StepSeries) -> AtLeast:
-        """Return the shares of an exact step function."""
-        nodes, place = np.unique(series.mean.astype(np.int64), return_inverse=True)
-        time_us = np.zeros(nodes.size, dtype=np.int64)
-        np.add.at(time_us, place, np.diff(series.edge_us))
+    def of(cls, steps: StepParts) -> AtLeast:
+        """Return the shares of a step function."""
+        nodes, time_us = steps.time_at()
         share = np.cumsum(time_us[::-1])[::-1] / time_us.sum()
         return cls(nodes[nodes > 0], share[nodes > 0])
 
@@ -90,10 +89,11 @@ def widths(run: RunResult) -> Widths:
     NothingToShowError
         No node was idle at any time.
     """
-    nodes = timeline(run)
-    if not nodes.idle.most.any():
+    idle, held = nodes_between(run, Part.of_record(run.record))
+    found = Widths(AtLeast.of(idle), AtLeast.of(held), idle.series().mean_height, held.series().mean_height)
+    if not found.idle.nodes.size:
         raise NothingToShowError("no node was idle at any time of the window")
-    return Widths(AtLeast.of(nodes.idle), AtLeast.of(nodes.held), nodes.idle.mean_height, nodes.held.mean_height)
+    return found
 
 
 def draw(found: Mapping[str, Widths]) -> Figure:

@@ -9,7 +9,8 @@ from markupsafe import Markup
 from bfreplay import __version__
 from bfreplay.report.page.templates import template
 from bfreplay.report.shown_values import is_one, number, number_of, show, show_count
-from bfreplay.runs.explain.saved_tables import allocations_of, jobs_frame
+from bfreplay.runs.explain.saved_allocations import SavedAllocations
+from bfreplay.runs.explain.saved_tables import jobs_frame
 from bfreplay.runs.metrics import KeyFigure
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of
@@ -34,7 +35,7 @@ def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
         n_censored=n_censored,
         n_intervals=n_intervals,
         cut_off=[*_cut_off(run)],
-        is_shared=allocations_of(run).sharing.any(),
+        is_shared=SavedAllocations.of(run).is_shared,
         version=__version__,
     )
     return found

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.runs.explain.saved_tables import NODE_TIME, NODE_US_PER_HOUR, allocations_of, jobs_frame, model_label
+from bfreplay.runs.explain.saved_allocations import SavedAllocations
+from bfreplay.runs.explain.saved_tables import NODE_TIME, NODE_US_PER_HOUR, jobs_frame, model_label
 from bfreplay.runs.run_result import RunResult
 from bfreplay.workload import ElasticJob
 
@@ -95,17 +96,18 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
 
 def _held_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers, _Numbers]]:
     """Return by node type the seconds with at least one node (J,), and the mean number of nodes in them (J,)."""
-    held = allocations_of(run)
+    saved, found = SavedAllocations.of(run), {}
     row = {name: k for k, name in enumerate(names)}
-    job = np.array([row[name] for name in held.names], dtype=np.int64)[held.job]
-    found = {}
+    row_of_job = np.array([row[name] for name in saved.names], dtype=np.int64)
+    lasts_us, node_us = np.zeros((2, len(saved.type_names) + 1, len(names)), dtype=np.int64)  # the last: never held
+    for held in saved.batches():
+        place = held.node_type, row_of_job[held.job]
+        np.add.at(lasts_us, place, held.to_us - held.from_us)
+        np.add.at(node_us, place, held.count * (held.to_us - held.from_us))
     for name in run.record.inputs.node_types:
-        is_type = held.node_type == held.type_names.index(name) if name in held.type_names else np.zeros(job.size, bool)
-        lasts_us, node_us = np.zeros((2, len(names)), dtype=np.int64)
-        np.add.at(lasts_us, job[is_type], (held.to_us - held.from_us)[is_type])
-        np.add.at(node_us, job[is_type], (held.count * (held.to_us - held.from_us))[is_type])
-        seconds = lasts_us / 1e6
-        found[name] = seconds, np.divide(node_us / 1e6, seconds, out=np.zeros(len(names)), where=seconds > 0)
+        k = saved.type_names.index(name) if name in saved.type_names else -1
+        seconds = lasts_us[k] / 1e6
+        found[name] = seconds, np.divide(node_us[k] / 1e6, seconds, out=np.zeros(len(names)), where=seconds > 0)
     return found
 
 

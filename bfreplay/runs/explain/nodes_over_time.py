@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.runs.explain.saved_tables import allocations_of, model_label, refuse_unknown_job
+from bfreplay.runs.explain.saved_allocations import SavedAllocations, allocations_of
+from bfreplay.runs.explain.saved_tables import model_label, refuse_unknown_job
 from bfreplay.runs.run_result import RunResult
 
 
@@ -49,9 +50,11 @@ def nodes_over_time(run: RunResult, job: str) -> NodesOverTime:
         The run has no such job.
     """
     refuse_unknown_job(run, job)
-    held = allocations_of(run)
-    is_job = held.job == held.names.index(job) if job in held.names else np.zeros(held.job.size, dtype=bool)
-    return sum_intervals(held.count[is_job], held.from_us[is_job], held.to_us[is_job], *_window(run))
+    saved = SavedAllocations.of(run)
+    number = saved.names.index(job) if job in saved.names else -1
+    first, *others = (rows.where(rows.job == number) for rows in saved.batches())
+    held = first.and_of(others)
+    return sum_intervals(held.count, held.from_us, held.to_us, *_window(run))
 
 
 def nodes_over_time_by_model(run: RunResult) -> Mapping[str, NodesOverTime]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bfreplay.checks import near_name
 from bfreplay.errors import InputError
-from bfreplay.replay.active import SECOND
-from bfreplay.replay.intervals import charged_spans_us
 from bfreplay.runs.run_result import RunResult
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 NODE_US_PER_HOUR = 3_600_000_000
 NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
@@ -69,70 +64,6 @@ def refuse_unknown_job(run: RunResult, job: str) -> None:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Allocations:
-    """Intervals in which a job held a constant number of nodes.
-
-    Parameters
-    ----------
-    names
-        Names of jobs.
-    job : (A,) int64
-        Position in ``names``.
-    count, from_us, to_us : (A,) int64
-        Nodes, start and end, in microseconds since the epoch.
-    type_names
-        Node types; one name for all nodes in a log without types.
-    node_type : (A,) int64
-        Position in ``type_names``.
-    sharing : (A,) int64
-        0 for nodes of one job, 1 and 2 for the two jobs that share nodes.
-    """
-
-    names: tuple[str, ...]
-    job: NDArray[np.int64]
-    count: NDArray[np.int64]
-    from_us: NDArray[np.int64]
-    to_us: NDArray[np.int64]
-    type_names: tuple[str, ...]
-    node_type: NDArray[np.int64]
-    sharing: NDArray[np.int64]
-
-    @property
-    def charged_us(self) -> NDArray[np.int64]:
-        """(A,) microseconds charged to the job for each interval; half for shared nodes."""
-        return charged_spans_us(self.sharing, self.from_us, self.to_us)
-
-    @property
-    def of_nodes(self) -> Allocations:
-        """Intervals without the second of two jobs on the same nodes, so that sums count every node once."""
-        return self.where(self.sharing != SECOND)
-
-    def where(self, kept: NDArray[np.bool_]) -> Allocations:
-        """Return the intervals selected by ``kept (A,)``."""
-        arrays = ("job", "count", "from_us", "to_us", "node_type", "sharing")
-        return replace(self, **{name: getattr(self, name)[kept] for name in arrays})
-
-
 def relative_origin_us(run: RunResult) -> int | None:
     """Return the origin of the times shown in a relative log: the start of the window; ``None`` with a calendar."""
     return run.record.config.window_start_us if run.record.inputs.is_relative else None
-
-
-def allocations_of(run: RunResult) -> Allocations:
-    """Return the table of allocations as arrays."""
-    table = run.table("allocations").unify_dictionaries()
-    count, since, until = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("count", "from", "to"))
-    names, job = _words(table["job"])
-    type_names, node_type = _words(table["node_type"])
-    is_shared = "sharing" in table.column_names  # only where jobs may share nodes
-    sharing = np.asarray(table["sharing"], dtype=np.int64) if is_shared else np.zeros(count.size, np.int64)
-    return Allocations(names, job, count, since, until, type_names, node_type, sharing)
-
-
-def _words(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Return the words of a dictionary column, and the index of each row's word."""
-    if not len(column):
-        return (), np.zeros(0, np.int64)
-    words = column.combine_chunks()
-    return tuple(words.dictionary.to_pylist()), np.asarray(words.indices, dtype=np.int64)

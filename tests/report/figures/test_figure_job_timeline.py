@@ -15,10 +15,10 @@ from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, part_of, rows_of, shorten
+from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, rows_of, shorten
 from bfreplay.report.figures.job_timeline import JOBS, job_timeline
 from bfreplay.report.page.sections import packed_steps
-from bfreplay.runs.explain.saved_tables import Allocations, allocations_of
+from bfreplay.runs.explain.saved_allocations import Allocations, allocations_of
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.report.conftest import MANY
@@ -148,7 +148,7 @@ def test_two_kinds_of_nodes_held_at_once_are_added_up():
 
 
 def test_what_is_held_is_cut_at_the_ends_of_a_part():
-    cut = part_of(held(("a", 2, 0, 10), ("b", 3, 10, 20), ("c", 4, 0, 30)), 10, 15)
+    cut = held(("a", 2, 0, 10), ("b", 3, 10, 20), ("c", 4, 0, 30)).between(10, 15)
     assert (cut.job.tolist(), cut.count.tolist()) == ([1, 2], [3, 4])
     assert (cut.from_us.tolist(), cut.to_us.tolist()) == ([10, 10], [15, 15])
 
@@ -210,14 +210,37 @@ def test_thousands_of_jobs_stay_small_on_the_page(many_jobs_run):
 
 
 def test_rows_with_too_many_steps_together_are_given_in_columns(monkeypatch, sample_run):
-    monkeypatch.setattr("bfreplay.report.figures.job_timeline._MOST_STEPS", 50)
-    monkeypatch.setattr("bfreplay.report.figures.job_timeline._FEWEST_COLUMNS", 20)
+    monkeypatch.setattr("bfreplay.report.figures.job_timeline.MOST_STEPS", 50)
+    monkeypatch.setattr("bfreplay.report.figures.job_timeline.FEWEST_COLUMNS", 20)
     found = job_timeline(sample_run)
     page = JOBS.page({"": found})
     assert max(len(series.mean) for series in page.series.values()) == 20
     for row, series in zip(found.rows, page.series.values(), strict=True):
         assert series.area_us == pytest.approx(row.nodes.area_us, rel=1e-6)
         assert series.is_exact == (len(row.nodes.mean) <= 20)
+
+
+def test_rows_of_a_long_run_are_put_together_in_columns_and_look_the_same(monkeypatch, sample_run):
+    for name, value in (("MOST_STEPS", 50), ("FEWEST_COLUMNS", 20), ("COLUMNS", 7)):
+        monkeypatch.setattr(f"bfreplay.report.figures.job_timeline.{name}", value)
+    exact = job_timeline(sample_run)
+    for name, value in (("MOST_STEPS", 50), ("FEWEST_COLUMNS", 20), ("COLUMNS", 7)):
+        monkeypatch.setattr(f"bfreplay.report.figures.job_rows.{name}", value)
+    shrunk = job_timeline(sample_run)
+    assert all(row.nodes.is_exact for row in exact.rows)
+    assert not all(row.nodes.is_exact for row in shrunk.rows)
+    assert all(len(row.nodes.mean) <= 20 + 7 for row in shrunk.rows)
+    one, other = (JOBS.page({"": found}).series.values() for found in (exact, shrunk))
+    for series, of_shrunk in zip(one, other, strict=True):
+        assert_alike(series, of_shrunk)
+    for row, of_shrunk in zip(exact.rows, shrunk.rows, strict=True):
+        edges = exact.span.columns(7)
+        assert_alike(row.nodes.in_columns(edges), of_shrunk.nodes.in_columns(edges))
+
+
+def assert_alike(series, other):
+    for name in ("edge_us", "least", "mean", "most"):
+        assert np.array_equal(getattr(series, name), getattr(other, name))
 
 
 def test_the_picture_has_the_mean_of_each_column(plain):
