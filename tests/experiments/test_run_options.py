@@ -24,7 +24,7 @@ WINDOW = ("2024-07-01T06:00", "2024-07-01T07:00")
 SAMPLE = {"events": "sample", "jobs": "sample", "window": list(WINDOW)}
 
 
-OF_THE_COMMAND_ALONE = {"save_failures", "out", "force", "as_json", "quiet"}
+OF_THE_COMMAND_ALONE = {"save_failures", "out", "force", "checkpoint_every", "resume", "as_json", "quiet"}
 
 
 def _parameters() -> dict[str, click.Parameter]:
