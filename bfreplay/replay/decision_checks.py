@@ -82,7 +82,7 @@ def _why_not_these_counts(decision: Decision, state: PolicyState) -> str:
     counts, before = np.asarray(decision.counts), state.current
     if counts.shape != before.shape:
         return f"counts of shape {counts.shape}, expected one for each of {count(before.size, 'job')}, in their order"
-    if not np.issubdtype(counts.dtype, np.integer):
+    if counts.dtype.kind not in "iu":
         return f"{counts.dtype} counts, expected whole numbers (np.int64)"
     partner = None if decision.placement is None else decision.placement.partner
     if partner is not None and partner.shape != counts.shape:
