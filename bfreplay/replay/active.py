@@ -154,12 +154,12 @@ class ActiveJobs:
         arrays = self.records, self.throughput, self.objective, self.by_type
         if n != self.n or len(of) != len(arrays) or any(map(is_not, of, arrays)):
             records = self.records[: self.n]
-            views = {"current": records["count"], **{name: records[name] for name in _SEEN}}
-            views |= {"throughput": self.throughput[: self.n], "objective": self.objective[: self.n]}
-            by_type = self.by_type[: self.n]
-            for view in (*views.values(), by_type):
+            made: dict[str, NDArray[Any]] = {"current": records["count"], **{name: records[name] for name in _SEEN}}
+            tables = zip(("throughput", "objective", "throughput_by_type"), arrays[1:], strict=True)
+            made |= {name: table[: self.n] for name, table in tables}
+            for view in made.values():
                 view.flags.writeable = False  # a policy that writes here would corrupt the ledger
-            views["throughput_by_type"] = by_type if self.is_placed else None
+            views = {**made, **({} if self.is_placed else {"throughput_by_type": None})}
             self._seen = self.n, arrays, views
         admitted_us, owed = np.empty(self.n, np.int64), np.empty(self.n)
         _write_seen(self.records, admitted_us, owed)
