@@ -36,8 +36,6 @@ class StoppedError(BfreplayError):
 class ChunkSink(TableSink):
     """Chunks of a table, a file each, of which the table is made at the end."""
 
-    not_saved = ("_folder", "_name", "_table", "_schema")
-
     def __init__(self, folder: Path, name: str, table: Path, schema: pa.Schema) -> None:
         self._folder, self._name, self._table, self._schema = folder, name, table, schema
         self.n_chunks = 0
@@ -47,6 +45,14 @@ class ChunkSink(TableSink):
         with pa.ipc.new_file(self._chunk(self.n_chunks), self._schema) as out:
             out.write_table(table)
         self.n_chunks += 1
+
+    def save_state(self) -> int:
+        """Return the number of chunks."""
+        return self.n_chunks
+
+    def restore_state(self, state: int) -> None:
+        """Hold the first chunks of the folder; others, of after the state, are written again."""
+        self.n_chunks = state
 
     def close(self) -> None:
         """Make the table."""

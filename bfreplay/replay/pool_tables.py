@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -102,7 +104,7 @@ class PoolTable(RowTable):
     """Idle nodes over time: a row at the window's start, and at each instant after which their number is another."""
 
     def __init__(self, sink: TableSink) -> None:
-        super().__init__(POOL, sink)
+        super().__init__(POOL, sink, is_full=True)
         self._last = -1
 
     def note(self, now_us: int, n_idle: int) -> None:
@@ -111,6 +113,15 @@ class PoolTable(RowTable):
             return
         self._last = n_idle
         self.append((now_us, n_idle))
+
+    def save_state(self) -> dict[str, Any]:
+        """Return the rows, and the number in the last one."""
+        return {**super().save_state(), "last": self._last}
+
+    def restore_state(self, state: dict[str, Any]) -> None:
+        """Go on from the rows of another one."""
+        super().restore_state(state)
+        self._last = state["last"]
 
 
 def write_idle_intervals(bins: NDArray[np.void], table: RowTable) -> None:

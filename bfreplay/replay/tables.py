@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from bfreplay.datasets.arrow_columns import as_arrow
+from bfreplay.datasets.arrow_columns import as_arrow, dtype_of
+from bfreplay.saved_state import UnsavedError
 
 CHUNK_ROWS = 16_384
+_FIRST_ROWS = 32  # room for objects takes its time, and most tables stay small
 TIME = pa.timestamp("us", tz="UTC")
 WORD = pa.dictionary(pa.int16(), pa.string())
 
@@ -153,6 +155,12 @@ class TableSink:
     def write(self, table: pa.Table) -> None:
         """Append rows."""
 
+    def save_state(self) -> Any:
+        """Return what ``restore_state`` of another one needs to hold the same rows."""
+
+    def restore_state(self, state: Any) -> None:
+        """Hold the rows of another one."""
+
     def close(self) -> pa.Table | None:
         """Finish; a sink in memory returns the whole table."""
         return None
@@ -175,6 +183,10 @@ class ParquetSink(TableSink):
     def write(self, table: pa.Table) -> None:
         """Append rows as one row group."""
         self._writer.write_table(table)
+
+    def save_state(self) -> Any:
+        """Raise ``UnsavedError``: a Parquet file cannot be continued."""
+        raise UnsavedError("the tables of this run go to its folder at once; for checkpoints they are kept apart")
 
     def close(self) -> None:
         """Write the file's footer."""
@@ -206,43 +218,88 @@ class MemorySink(TableSink):
 
 
 class RowTable:
-    """Rows appended one at a time, handed to the sink in chunks."""
+    """Rows appended one at a time, handed to the sink in chunks.
 
-    not_saved = ("schema", "write_s", "latest")
+    Parameters
+    ----------
+    schema, sink
+        Columns, and where they go.
+    is_full
+        No whole number and no time is ever empty (``None``). Floats may be: nan stands for an empty one.
+    """
 
-    def __init__(self, schema: pa.Schema, sink: TableSink) -> None:
+    def __init__(self, schema: pa.Schema, sink: TableSink, *, is_full: bool = False) -> None:
         self.schema = schema
         self.sink = sink
         self.latest: list[Sequence[Any]] | None = None  # rows appended since it was made, for those who follow the run
         self.n_rows = 0
         self.write_s = 0.0
-        # tuples of plain values, which the garbage collector soon stops to follow
-        self._rows: list[Sequence[Any]] = []
+        row = np.dtype([(field.name, _kind_of(field.type, is_full)) for field in schema])
+        self._unflushed: NDArray[np.void] = np.empty(_FIRST_ROWS, row)
+        self.n_unflushed = 0
 
     def append(self, row: Sequence[Any]) -> None:
         """Append a row, in the order of the schema."""
-        self._rows.append(row)
+        if self.n_unflushed == self._unflushed.size:
+            self._enlarge()
+        self._unflushed[self.n_unflushed] = tuple(row)
+        self.n_unflushed += 1
         self.n_rows += 1
         if self.latest is not None:
             self.latest.append(row)
-        if len(self._rows) >= CHUNK_ROWS:
+        if self.n_unflushed >= CHUNK_ROWS:
             self.flush()
+
+    def _enlarge(self) -> None:
+        grown = np.empty(min(CHUNK_ROWS, 8 * self._unflushed.size), self._unflushed.dtype)
+        grown[: self._unflushed.size] = self._unflushed
+        self._unflushed = grown
 
     def flush(self) -> None:
         """Hand the buffered rows to the sink."""
         started = perf_counter()
-        if self._rows:
-            self.sink.write(self.table_of(self._rows))
-            self._rows = []
+        if self.n_unflushed:
+            self.sink.write(self._table())
+            self.n_unflushed = 0
         self.write_s += perf_counter() - started
 
-    def table_of(self, rows: Sequence[Sequence[Any]]) -> pa.Table:
-        """Return rows as a table."""
-        columns = zip(*rows, strict=True) if rows else [()] * len(self.schema)
+    def _table(self) -> pa.Table:
+        """Return the rows that the sink does not have yet."""
+        columns = (self._unflushed[name][: self.n_unflushed] for name in self.schema.names)
+        return self._table_of([each.tolist() if each.dtype.hasobject else each.copy() for each in columns])
+
+    def _table_of(self, columns: Iterable[Sequence[Any] | NDArray[Any]]) -> pa.Table:
         arrays = [as_arrow(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def take_latest(self) -> pa.Table:
+        """Return the rows since ``latest`` was made, and keep no more of them."""
+        rows, self.latest = self.latest or (), None
+        return self._table_of(zip(*rows, strict=True) if rows else [()] * len(self.schema))
+
+    def save_state(self) -> dict[str, Any]:
+        """Return the rows that the sink does not have yet, and the state of the sink."""
+        rows = np.frombuffer(as_bytes(self._table()), np.uint8)
+        return {"n_rows": self.n_rows, "rows": rows, "sink": self.sink.save_state()}
+
+    def restore_state(self, state: dict[str, Any]) -> None:
+        """Take the rows of another one."""
+        rows = pa.ipc.open_stream(pa.py_buffer(state["rows"])).read_all()
+        kinds = [pa.int64() if pa.types.is_timestamp(field.type) else field.type for field in self.schema]
+        columns = [column.cast(kind).to_pylist() for column, kind in zip(rows.columns, kinds, strict=True)]
+        self.n_unflushed = 0
+        for row in zip(*columns, strict=True):
+            self.append(row)
+        self.n_rows = state["n_rows"]
+        self.sink.restore_state(state["sink"])
 
     def close(self) -> pa.Table | None:
         """Flush and close the sink."""
         self.flush()
         return self.sink.close()
+
+
+def _kind_of(kind: pa.DataType, is_full: bool) -> np.dtype[Any]:
+    """Return how a column's values are kept: as numbers, or else as objects."""
+    is_number = pa.types.is_floating(kind) or (is_full and (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)))
+    return dtype_of(kind) if is_number else np.dtype(object)

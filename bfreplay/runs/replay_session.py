@@ -292,10 +292,10 @@ class ReplaySession:
         with _added_to(self._seconds, "loop_s"):
             batch = self.portions.take(events, until_us)
             self.engine.advance(batch, self.portions.until_us)
-        rows, decisions.latest = decisions.latest, None
+        final = decisions.take_latest()
         if self._checkpoints is not None:
             self._checkpoints.visit(self)
-        return decisions.table_of(rows)
+        return final
 
     def run(self) -> RunResult:
         """Replay the whole log and return the run; errors as for ``run_replay``."""

@@ -275,7 +275,7 @@ def test_the_same_runs_give_the_same_bytes_whatever_the_hash_seed(folders, tmp_p
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({"resamples": 10}, "resamples is below 100"), ({"seed": -1}, "seed is below 0"), ({"bin": "x"}, "length of time")],
+    [({"resamples": 10}, "resamples is below 100"), ({"seed": -1}, "seed is below 0"), ({"bin": "x"}, "no length")],
 )
 def test_options_that_make_no_sense_are_refused(folders, options, told):
     with pytest.raises(InputError, match=told):
