@@ -43,7 +43,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolSeries:
-    """Idle nodes from the start of the window on: ``idle[i]`` from ``time_us[i]`` to the next time, or to the end.
+    """Idle nodes over a window, or a part of it: ``idle[i]`` from ``time_us[i]`` to the next time, or to the end.
 
     Parameters
     ----------
