@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.idleness.observe import pool_of
+from bfreplay.datasets.idleness.observe import observe
+from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.workload import ElasticJob
 
 
@@ -38,10 +39,18 @@ class Horizon(NamedTuple):
     @classmethod
     def of(cls, events: NodeEvents) -> Horizon:
         """Read ``events`` once; memory grows with nodes and pool events."""
-        pool = pool_of(events)
-        lasts_us = np.diff(pool.time_us, append=pool.end_us)
-        lasts = lasts_us > 0  # an event at the very end of the window begins nothing
-        return cls(pool.time_us[lasts], lasts_us[lasts] * 1e-6, pool.idle[lasts], np.append(0, pool.reclaimed)[lasts])
+        parts: list[tuple[NDArray[Any], ...]] = []
+        reclaimed = np.zeros(1, np.int64)
+
+        def add(pool: PoolSeries) -> None:
+            nonlocal reclaimed
+            lasts_us = np.diff(pool.time_us, append=pool.end_us)
+            lasts = lasts_us > 0  # an event at the very end of the window, or of a part, begins nothing in it
+            reclaimed = np.append(reclaimed[-1:], pool.reclaimed)
+            parts.append((pool.time_us[lasts], lasts_us[lasts] * 1e-6, pool.idle[lasts], reclaimed[lasts]))
+
+        observe(events, add)
+        return cls(*(np.concatenate([part[k] for part in parts]) for k in range(4)))
 
     @property
     def n_intervals(self) -> int:

@@ -196,6 +196,16 @@ class Result(Generic[_Record]):
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(path, error) from error
 
+    def columns(self, name: str, *columns: str) -> pa.Table:
+        """Return those of ``columns`` that table ``name`` has, without keeping them. Raises as ``table`` does."""
+        return pa.concat_tables(self.batches(name, columns))
+
+    def n_rows(self, name: str) -> int:
+        """Return the number of rows of a table. Raises as ``table`` does."""
+        if name in self.tables:
+            return int(self.tables[name].num_rows)
+        return int(pq.read_metadata(self._checked(name)).num_rows)
+
     def _read(self, name: str) -> pa.Table:
         if name not in self.tables:
             path = self._checked(name)

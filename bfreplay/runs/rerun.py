@@ -37,6 +37,9 @@ _SAME = (
     "n_jobs_scaled_down", "n_nodes_used",
 )  # fmt: skip
 _CLOSE = ("rate_samples_per_s", "samples_since_last", "rescale_cost_samples", "preemption_cost_samples")
+_COLUMNS = (*_SAME, *_CLOSE, *OF_THE_ANSWER, "t_fwd_s")
+_ROWS = 4_096
+"""Recorded rows that are compared at once."""
 _POSITION = {name: k for k, name in enumerate(DECISIONS.names)}
 _TOLERANCE = 1e-6
 """Another processor may round sums of samples otherwise."""
@@ -57,17 +60,22 @@ class ComparedDecisions(RowTable):
 
     def __init__(self, run: RunResult, last: int) -> None:
         super().__init__(DECISIONS, TableSink())
-        table = run.table("decisions")
         check_decision(run, last)
         self.last = last
-        table = table.slice(0, last + 1).combine_chunks()
         self._version = run.record.versions.get("bfreplay")
-        names = (*_SAME, *_CLOSE, *OF_THE_ANSWER, "t_fwd_s")
-        columns = {name: table[name].cast("int64") if name == "time" else table[name] for name in names}
+        batches = run.batches("decisions", (*_COLUMNS, "counts"))
+        self._recorded = (piece for rows in batches for piece in rows.to_batches(max_chunksize=_ROWS) if len(piece))
+        self._n_read = 0
+        self._read()
+
+    def _read(self) -> None:
+        """Read the next recorded rows: as Python's numbers and texts, they are large."""
+        rows = next(self._recorded)
+        self._first_row, self._n_read = self._n_read, self._n_read + len(rows)
+        columns = {name: rows[name].cast("int64") if name == "time" else rows[name] for name in _COLUMNS}
         self._columns_of_run = {name: column.to_pylist() for name, column in columns.items()}
-        lists = table["counts"].combine_chunks()
-        ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
-        self._counts = np.split(np.asarray(lists.flatten(), dtype=np.int64), ends[:-1])
+        ends = np.cumsum(np.asarray(rows["counts"].value_lengths()), dtype=np.int64)
+        self._counts = np.split(np.asarray(rows["counts"].flatten(), dtype=np.int64), ends[:-1])
 
     def row(self) -> dict[str, Any]:
         """Return the recorded row of the next decision, without its counts."""
@@ -76,7 +84,7 @@ class ComparedDecisions(RowTable):
     @property
     def counts(self) -> NDArray[np.int64]:
         """(J,) recorded counts of the next decision."""
-        return self._counts[self.n_rows]
+        return self._counts[self.n_rows - self._first_row]
 
     def difference(self, here: str, recorded: str) -> InputError:
         """Return the error for a replay that differs from the run at the next decision."""
@@ -92,7 +100,7 @@ class ComparedDecisions(RowTable):
 
     def value(self, name: str) -> Any:
         """Return the recorded value of a column for the next decision."""
-        return self._columns_of_run[name][self.n_rows]
+        return self._columns_of_run[name][self.n_rows - self._first_row]
 
     def check(self, name: str, here: Any) -> None:
         """Compare a number of the next decision with the recorded one."""
@@ -114,11 +122,13 @@ class ComparedDecisions(RowTable):
         self.n_rows += 1
         if self.n_rows > self.last:
             raise LastReached
+        if self.n_rows == self._n_read:
+            self._read()
 
 
 def check_decision(run: RunResult, index: int) -> None:
     """Raise ``InputError`` unless the run has a decision ``index``."""
-    total = run.table("decisions").num_rows
+    total = run.n_rows("decisions")
     if not 0 <= index < total:
         raise InputError(
             "the run has no such decision", file=run.folder, column="decision", value=index,
@@ -186,7 +196,7 @@ class Rerun:
         progress: ProgressCallback | None = None,
         **inputs: Unpack[GivenInputs],
     ) -> None:
-        self._compared = ComparedDecisions(run, run.table("decisions").num_rows - 1 if last is None else last)
+        self._compared = ComparedDecisions(run, run.n_rows("decisions") - 1 if last is None else last)
         config = run.record.config
         log, given = inputs_of(run, **inputs)
         policy = _AsRecorded(self)

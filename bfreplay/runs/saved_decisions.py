@@ -33,7 +33,7 @@ from bfreplay.workload import ElasticJob, JobSet
 
 def is_placed_by_policy(run: RunResult) -> bool:
     """Return whether the policy chose nodes, not only their number, so that counts alone do not repeat the run."""
-    words = run.table("decisions")["trigger"].cast("string").unique().to_pylist()
+    words = run.columns("decisions", "trigger")["trigger"].cast("string").unique().to_pylist()
     return (
         len(run.record.inputs.node_types) > 1
         or (run.has_table("allocations") and SavedAllocations.of(run).is_shared)
@@ -188,7 +188,7 @@ def decision_at(run: RunResult, time_us: int) -> int:
     InputError
         The time is before the first decision, or after the window.
     """
-    times = np.asarray(run.table("decisions")["time"].cast("int64"))
+    times = np.asarray(run.columns("decisions", "time")["time"].cast("int64"))
     end_us = run.record.config.window_end_us
     if not (times.size and times[0] <= time_us <= end_us):
         raise InputError(
@@ -201,7 +201,8 @@ def decision_at(run: RunResult, time_us: int) -> int:
 
 def _check_something_to_decide(run: RunResult, index: int) -> None:
     check_decision(run, index)
-    n_jobs, n_idle = (run.table("decisions")[name][index].as_py() for name in ("n_jobs", "n_idle"))
+    table = run.columns("decisions", "n_jobs", "n_idle")
+    n_jobs, n_idle = (table[name][index].as_py() for name in ("n_jobs", "n_idle"))
     if not (n_jobs and n_idle):
         raise InputError(
             "there was nothing to decide", file=run.folder, column="decision", value=index,

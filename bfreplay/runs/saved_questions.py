@@ -128,11 +128,11 @@ def _learner_of(run: RunResult) -> LearningPolicy | None:
 
 def _woken_by(run: RunResult) -> Trigger:
     """Return the events after which the policy decided: all but those with status ``not_needed``."""
-    table = run.table("decisions")
-    columns = [table[name].to_pylist() for name in ("trigger", "n_jobs", "n_idle", "process_status")]
+    names = ("trigger", "n_jobs", "n_idle", "process_status")
     slept_through = {
         word
-        for trigger, n_jobs, n_idle, status in zip(*columns, strict=True)
+        for rows in run.batches("decisions", names)
+        for trigger, n_jobs, n_idle, status in zip(*(rows[name].to_pylist() for name in names), strict=True)
         if n_jobs and n_idle and status == ProcessStatus.NOT_NEEDED
         for word in trigger.split("+")
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from bfreplay.bounds.fluid import best_rates
 from bfreplay.bounds.job_classes import Horizon, job_classes, merge_classes
 from bfreplay.bounds.prices import better_prices, bound_at, soft_most_while_paying
+from bfreplay.datasets.idleness.observe import observe
 from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
 from tests.bounds.one_job import intervals, most_of_one, one_job
 from tests.examples import examples
@@ -155,6 +157,17 @@ def test_the_horizon_has_every_interval():
     assert horizon.reclaimed.tolist() == [0, 0, 1]
     part = horizon.until(20_000_000)
     assert (part.seconds.tolist(), part.end_us) == ([10.0, 10.0], 20_000_000)
+
+
+@given(events=logs())
+def test_the_horizon_does_not_depend_on_the_parts_in_which_the_log_is_read(events):
+    whole = Horizon.of(events)
+    batches = events.batches
+    events.batches = lambda: batches(1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("bfreplay.bounds.job_classes.observe", partial(observe, part_events=2))
+        in_parts = Horizon.of(events)
+    assert all(np.array_equal(one, other) for one, other in zip(whole, in_parts, strict=True))
 
 
 def test_jobs_that_are_alike_are_one_class_with_the_least_costs():

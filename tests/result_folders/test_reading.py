@@ -200,3 +200,11 @@ def test_a_file_with_another_checksum_is_refused_before_a_row_is_read(cake, monk
     for read in (result.check, lambda: next(result.batches("nuts", ["gram"])), lambda: result.table("nuts")):
         with pytest.raises(InputError, match="the file is damaged, was changed"):
             read()
+
+
+def test_columns_and_the_number_of_rows_are_had_without_keeping_the_table(cake, monkeypatch):
+    result = nuts(cake, monkeypatch)
+    assert result.columns("nuts", "gram", "missing").to_pydict() == {"gram": [1, 2, 3, 4, 5]}
+    assert result.n_rows("nuts") == 5
+    assert result.tables == {}
+    assert baked(sugar=pa.table({"gram": [5, 6]})).n_rows("sugar") == 2

@@ -43,7 +43,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolSeries:
-    """Idle nodes from the start of the window on: ``idle[i]`` from ``time_us[i]`` to the next time, or to the end.
+    """Idle nodes over a window, or a part of it: ``idle[i]`` from ``time_us[i]`` to the next time, or to the end.
 
     Parameters
     ----------
@@ -103,26 +103,6 @@ class PoolSeries:
         i = np.searchsorted(self.time_us, time_us, side="right") - 1
         reached: NDArray[np.int64] = self.reached_us[i] + self.idle[i] * (time_us - self.time_us[i])
         return reached
-
-    def in_columns(self, edges_us: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-        """Return the columns between C+1 edges that it reaches into, and least, most and integral of idle nodes there.
-
-        All four are ``(c,)``, c <= C.
-        """
-        edges = np.clip(edges_us, self.start_us, self.end_us)
-        columns = np.flatnonzero(np.diff(edges))
-        first = np.searchsorted(self.time_us, edges[columns], side="right") - 1
-        stop = np.searchsorted(self.time_us, edges[columns + 1], side="left")
-        pairs = np.stack([first, stop], axis=1).ravel()
-        padded = np.append(self.idle, 0)  # reduceat wants every index inside
-        least, most = (each.reduceat(padded, pairs)[::2] for each in (np.minimum, np.maximum))
-        return columns, least, most, np.diff(self.node_us_to(edges))[columns]
-
-
-def timeline_edges(start_us: int, end_us: int) -> NDArray[np.int64]:
-    """Return the edges of a `Timeline` of the window."""
-    columns = min(TIMELINE_COLUMNS, end_us - start_us)
-    return np.array([start_us + (end_us - start_us) * k // columns for k in range(columns + 1)], np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from datetime import tzinfo
 import numpy as np
 
 from bfreplay.datasets.idleness.bursts import BurstTally
-from bfreplay.datasets.idleness.pool import PoolSeries, Timeline, WidthTally, timeline_edges
+from bfreplay.datasets.idleness.pool import TIMELINE_COLUMNS, PoolSeries, Timeline, WidthTally
 from bfreplay.datasets.idleness.quantiles import Counted
+from bfreplay.datasets.idleness.step_columns import StepColumns
 from bfreplay.datasets.idleness.week import week_cells
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.times import HOUR_US
@@ -44,10 +45,9 @@ class PoolTally:
         self.widths = [WidthTally(1 << k, self.start_us) for k in range(n_nodes.bit_length())]
         self._zone = zone
         self.week_cells = np.zeros((2, 7 * 24), np.int64)
-        self._edges_us = timeline_edges(self.start_us, self.end_us)
-        columns = len(self._edges_us) - 1
-        self._least, self._most = np.full(columns, n_nodes), np.zeros(columns, np.int64)
-        self._node_us = np.zeros(columns, np.int64)
+        length_us = self.end_us - self.start_us
+        n = min(TIMELINE_COLUMNS, length_us)
+        self._columns = StepColumns(np.array([self.start_us + length_us * k // n for k in range(n + 1)], np.int64))
 
     def add(self, pool: PoolSeries) -> None:
         """Add the next part of the window."""
@@ -62,12 +62,9 @@ class PoolTally:
             width.add(pool)
         if self._zone is not None:
             self.week_cells += week_cells(pool, self._zone)
-        columns, least, most, node_us = pool.in_columns(self._edges_us)
-        self._least[columns] = np.minimum(self._least[columns], least)
-        self._most[columns] = np.maximum(self._most[columns], most)
-        self._node_us[columns] += node_us
+        self._columns.add(np.append(pool.time_us, pool.end_us), pool.idle)
 
     def timeline(self) -> Timeline:
         """Return the least, the most and the integral of idle nodes over equal parts of the window."""
-        columns = (self._edges_us, self._least, self._most, self._node_us)
-        return Timeline(*(tuple(each.tolist()) for each in columns))
+        found = self._columns
+        return Timeline(*(tuple(each.tolist()) for each in (found.edge_us, found.least, found.most, found.area_us)))

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bfreplay.datasets.idleness.step_columns import StepColumns
 from bfreplay.errors import InputError
-from bfreplay.replay.active import SECOND
 from bfreplay.result_folders.records import table_by
 from bfreplay.runs.comparison_words import HOUR_WORDS
+from bfreplay.runs.explain.nodes_over_time import sum_intervals
+from bfreplay.runs.explain.saved_allocations import SavedAllocations
 from bfreplay.runs.run_result import RunResult
 
 Floats = NDArray[np.float64]
@@ -72,7 +74,12 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
 
     A bin includes its begin but not its end; the last bin includes both.
     """
-    rows = run.table("decisions")
+    charged = (
+        ("rescale_cost_samples", "rescale_cost_samples"), ("preemption_cost_samples", "preemption_cost_samples"),
+        ("n_scale_ups", "n_jobs_scaled_up"), ("n_scale_downs", "n_jobs_scaled_down"),
+        ("n_preemptions", "n_jobs_preempted"),
+    )  # fmt: skip
+    rows = run.columns("decisions", "time", "samples_since_last", *(column for _, column in charged))
     time_us = times_us(rows["time"])
     samples = _floats(rows["samples_since_last"])
     at = np.clip(np.searchsorted(edge_us, time_us, side="right") - 1, 0, edge_us.size - 2)
@@ -80,11 +87,7 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
     idle = best_known_idle([run], edge_us) if idle_node_hours is None else idle_node_hours
     made = _spread(run, time_us, samples, edge_us)
     values = {"samples": made, "held_node_hours": held, "free_node_hours": idle - held}
-    for measure, column in (
-        ("rescale_cost_samples", "rescale_cost_samples"), ("preemption_cost_samples", "preemption_cost_samples"),
-        ("n_scale_ups", "n_jobs_scaled_up"), ("n_scale_downs", "n_jobs_scaled_down"),
-        ("n_preemptions", "n_jobs_preempted"),
-    ):  # fmt: skip
+    for measure, column in charged:
         in_bin = np.bincount(at, weights=_floats(rows[column]), minlength=edge_us.size - 1)
         values[measure] = np.asarray(in_bin, dtype=np.float64)
     return RunHours(edge_us, values)
@@ -115,17 +118,12 @@ def _in_proportion(since: Ints, until: Ints, amount: Floats, edge_us: Ints) -> F
 
 
 def _held_node_us(run: RunResult, edge_us: Ints) -> Floats:
-    table = run.table("allocations")
-    count = np.asarray(table["count"], dtype=np.int64)
-    if "sharing" in table.column_names:  # shared nodes count with the first of two jobs
-        count = np.where(np.asarray(table["sharing"]) == SECOND, 0, count)
-    since, until = times_us(table["from"]), times_us(table["to"])
-    times = np.concatenate([edge_us[[0, -1]], since, until])
-    knots, place = np.unique(times, return_inverse=True)
-    change = np.zeros(knots.size, dtype=np.int64)
-    np.add.at(change, place, np.concatenate([[0, 0], count, -count]))
-    node_us = (np.cumsum(change)[:-1] * np.diff(knots)).astype(np.float64)
-    return _in_proportion(knots[:-1], knots[1:], node_us, edge_us)
+    held = StepColumns(edge_us)
+    for start_us, end_us, rows in SavedAllocations.of(run).parts(int(edge_us[0]), int(edge_us[-1])):
+        of_jobs = rows.of_nodes
+        nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, start_us, end_us)
+        held.add(nodes.edge_us, nodes.count)
+    return held.area_us.astype(np.float64)
 
 
 def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
@@ -136,7 +134,7 @@ def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
     """
     start_us, end_us = int(edge_us[0]), int(edge_us[-1])
     longest = max(runs, key=lambda run: _known_until(run, start_us, end_us))
-    rows = longest.table("decisions")
+    rows = longest.columns("decisions", "time", "n_idle")
     time_us, n_idle = times_us(rows["time"]), _floats(rows["n_idle"])
     known_until = _known_until(longest, start_us, end_us)
     until = np.append(time_us[1:], known_until)[: time_us.size]
@@ -152,7 +150,7 @@ def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
 
 def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
     """Return the time until which the decisions of a run have the number of idle nodes."""
-    time_us = times_us(run.table("decisions")["time"])
+    time_us = times_us(run.columns("decisions", "time")["time"])
     if not time_us.size:
         return start_us
     return end_us if run.summary.last_finish_us is None else int(time_us[-1])

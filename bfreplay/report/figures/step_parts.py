@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.idleness.step_columns import StepColumns
 from bfreplay.report.figures.over_time import StepSeries, even_columns
 
 _Ints = NDArray[np.int64]
@@ -27,7 +28,7 @@ class StepParts:
         self._parts: list[tuple[_Ints, _Ints]] = []  # where steps begin, and their heights
         self._end_us = end_us
         self._edge_us = np.unique(np.concatenate([even_columns(start_us, end_us, each) for each in columns]))
-        self._columns: tuple[_Ints, _Ints, _Ints] | None = None  # least, most and integral
+        self._columns: StepColumns | None = None
         self._time_at_us = np.zeros(1, np.int64)
 
     def add(self, edge_us: _Ints, height: _Ints) -> None:
@@ -36,7 +37,7 @@ class StepParts:
         self._time_at_us = np.pad(self._time_at_us, (0, max(0, missing)))
         np.add.at(self._time_at_us, height, np.diff(edge_us))
         if self._columns is not None:
-            self._add_to_columns(edge_us, height, *self._columns)
+            self._columns.add(edge_us, height)
             return
         is_new = np.append(True, height[1:] != height[:-1])
         part = edge_us[:-1][is_new], height[is_new]
@@ -51,17 +52,16 @@ class StepParts:
         """Forget single steps if there are more than columns."""
         if self._columns is not None or self.n_steps <= self._most_steps:
             return
-        n = len(self._edge_us) - 1
-        self._columns = np.full(n, np.iinfo(np.int64).max), np.full(n, -1), np.zeros(n, np.int64)
-        self._add_to_columns(*self._steps(), *self._columns)
+        self._columns = StepColumns(self._edge_us)
+        self._columns.add(*self._steps())
         self._parts = []
 
     def series(self) -> StepSeries:
         """Return the function: exact if it was not shrunk."""
         if self._columns is None:
             return StepSeries.exact(*self._steps())
-        least, most, area_us = (each.astype(np.float64) for each in self._columns)
-        mean = np.clip(area_us / np.diff(self._edge_us), least, most)
+        least, most = (each.astype(np.float64) for each in (self._columns.least, self._columns.most))
+        mean = np.clip(self._columns.area_us / np.diff(self._edge_us), least, most)
         return StepSeries(self._edge_us, least, mean, most, of_whole=True)
 
     def time_at(self) -> tuple[_Ints, _Ints]:
@@ -72,16 +72,3 @@ class StepParts:
     def _steps(self) -> tuple[_Ints, _Ints]:
         since_us, height = (np.concatenate(each[::-1]) for each in zip(*self._parts, strict=True))
         return np.append(since_us, self._end_us), height
-
-    def _add_to_columns(self, edge_us: _Ints, height: _Ints, least: _Ints, most: _Ints, area_us: _Ints) -> None:
-        edges = np.clip(self._edge_us, edge_us[0], edge_us[-1])
-        reached = np.flatnonzero(np.diff(edges))
-        first = np.searchsorted(edge_us, edges[reached], side="right") - 1
-        last = np.searchsorted(edge_us, edges[reached + 1], side="left")  # exclusive
-        pairs = np.column_stack([first, last]).ravel()
-        padded = np.append(height, 0)  # reduceat takes no index past the end
-        least[reached] = np.minimum(least[reached], np.minimum.reduceat(padded, pairs)[::2])
-        most[reached] = np.maximum(most[reached], np.maximum.reduceat(padded, pairs)[::2])
-        area_to = np.append(0, np.cumsum(height * np.diff(edge_us)))
-        place = np.clip(np.searchsorted(edge_us, edges, side="right") - 1, 0, height.size - 1)
-        area_us += np.diff(area_to[place] + height[place] * (edges - edge_us[place]))

@@ -144,7 +144,7 @@ class _Life(Life):
 
     def __init__(self, run: RunResult, name: str) -> None:
         super().__init__(run, name)
-        table = run.table("decisions")
+        table = run.columns("decisions", "time", "n_jobs_preempted", "n_jobs_scaled_down")
         self.times_us = np.asarray(table["time"].cast("int64"))
         self._n_preemptions, self._n_scaled_down = (
             np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_scaled_down")

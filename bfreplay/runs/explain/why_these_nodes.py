@@ -123,7 +123,7 @@ def explain_decision(
     index = decision_at(run, time_us)
     life = Life(run, job)
     life.refuse_outside(time_us)
-    table = run.table("decisions")
+    table = run.columns("decisions", "n_jobs", "n_idle")
     n_jobs, n_idle = (table[name][index].as_py() for name in ("n_jobs", "n_idle"))
     if not n_jobs:
         raise life.not_active(time_us)
@@ -290,7 +290,7 @@ def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool)
 
 
 def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool:
-    table = run.table("decisions")
+    table = run.columns("decisions", "time", "n_reclaimed")
     time_us = table["time"].cast("int64")[index].as_py()
     held = nodes_over_time(run, job)
     before = int(np.searchsorted(held.edge_us, time_us, side="left")) - 1

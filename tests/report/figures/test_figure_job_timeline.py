@@ -16,7 +16,8 @@ from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import NothingToShowError
 from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, rows_of, shorten
-from bfreplay.report.figures.job_timeline import JOBS, job_timeline
+from bfreplay.report.figures.job_timeline import JOBS, _thin, job_timeline
+from bfreplay.report.figures.step_parts import StepParts
 from bfreplay.report.page.sections import packed_steps
 from bfreplay.runs.explain.saved_allocations import Allocations, allocations_of
 from bfreplay.workload import JobSet
@@ -236,6 +237,18 @@ def test_rows_of_a_long_run_are_put_together_in_columns_and_look_the_same(monkey
     for row, of_shrunk in zip(exact.rows, shrunk.rows, strict=True):
         edges = exact.span.columns(7)
         assert_alike(row.nodes.in_columns(edges), of_shrunk.nodes.in_columns(edges))
+
+
+def test_a_row_that_was_put_together_in_columns_is_thinned_to_its_part_beside_short_rows(monkeypatch):
+    monkeypatch.setattr("bfreplay.report.figures.job_timeline.FEWEST_COLUMNS", 20)
+    edges = np.arange(0, 1_000, 10)
+    long, short = (StepParts(0, 990, 7, 25) for _ in range(2))
+    long.add(edges, np.arange(99) % 5)
+    long.shrink()
+    short.add(np.array([0, 990]), np.array([3]))
+    thinned, same = _thin([long.series(), short.series()], 50)
+    assert len(long.series().mean) + 1 <= 50 < 100  # few columns, but many steps
+    assert (len(thinned.mean), len(same.mean)) == (25, 1)
 
 
 def assert_alike(series, other):

@@ -66,6 +66,35 @@ def test_a_part_of_the_window_is_cut_at_its_ends(plain):
             timeline(plain).between(start * SECOND, end * SECOND)
 
 
+def test_a_long_run_is_put_together_in_columns_and_looks_the_same(monkeypatch, sample_run):
+    for name, value in (("FINEST", 30), ("_COLUMNS", 7)):
+        monkeypatch.setattr(f"bfreplay.report.figures.timeline.{name}", value)
+    shrunk = timeline(sample_run)
+    monkeypatch.setattr("bfreplay.report.figures.timeline.FINEST", 100_000)
+    exact = timeline(sample_run)
+    edges = exact.span.columns(7)
+    for series, of_shrunk in ((exact.idle, shrunk.idle), (exact.held, shrunk.held)):
+        assert (series.is_exact, of_shrunk.is_exact) == (True, False)
+        assert len(of_shrunk.mean) <= 30 + 7
+        for one, other in (
+            (series.coarse(30), of_shrunk.coarse(30)),
+            (series.in_columns(edges), of_shrunk.in_columns(edges)),
+        ):
+            for name in ("edge_us", "least", "mean", "most"):
+                assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_a_short_part_of_a_long_run_has_every_step(monkeypatch, sample_run):
+    start_us = sample_run.record.config.window_start_us
+    part = start_us + 3_600 * SECOND, start_us + 7_200 * SECOND
+    expected = timeline(sample_run).between(*part)
+    monkeypatch.setattr("bfreplay.report.figures.timeline.FINEST", len(expected.held.mean))
+    monkeypatch.setattr("bfreplay.report.figures.timeline._COLUMNS", 7)
+    whole = timeline(sample_run)
+    assert not whole.held.is_exact
+    assert seconds(whole.between(*part).held) == seconds(expected.held)
+
+
 def test_words_tell_the_numbers(plain, never_idle_run, all_idle_run, no_jobs_run):
     assert TIMELINE.words({"": timeline(plain)}) == (
         "1.33 nodes were idle on average, between 0 and 2. Jobs held 0.250 nodes on average, 18.8 % of the idle node "

@@ -79,3 +79,15 @@ def test_the_time_at_each_height_is_exact_in_any_case(function, columns):
     assert [*zip(*(each.tolist() for each in put_together(function, columns).time_at()), strict=True)] == [
         (height, us) for height, us in enumerate(time_us.tolist()) if us
     ]
+
+
+def test_columns_put_together_from_finer_ones_have_the_very_means_of_the_steps():
+    """The rounding of the finer means must not show: pages of long and of short runs have the same numbers."""
+    random = np.random.default_rng(7)
+    edges = START + np.concatenate([[0], np.cumsum(random.integers(1, 10**9, 2_000))])
+    function = edges, random.integers(0, 4_000, 2_000), [0, 700, 2_000]
+    found, expected = put_together(function, 48, 977).series(), exact(function)
+    assert not found.is_exact
+    for each in (48, 977):
+        columns = even_columns(int(edges[0]), int(edges[-1]), each)
+        assert_equal(found.in_columns(columns), expected.in_columns(columns))
