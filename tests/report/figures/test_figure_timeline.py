@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
-from bfreplay.report.figures.timeline import TIMELINE, timeline
+from bfreplay.report.figures.timeline import TIMELINE, nodes_between, timeline
+from bfreplay.runs.metrics import idle_until_done_us
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.run_records import changed, setting
@@ -64,6 +66,18 @@ def test_a_part_of_the_window_is_cut_at_its_ends(plain):
     for start, end in ((5, 5), (9, 3), (-1, 3), (9, 61)):
         with pytest.raises(InputError, match="empty, or reaches outside"):
             timeline(plain).between(start * SECOND, end * SECOND)
+
+
+def test_idle_nodes_are_the_same_however_many_rows_are_read_at_once(plain, tmp_path, monkeypatch):
+    monkeypatch.setattr("bfreplay.result_folders.reading._ROW_GROUPS", 1)
+    pq.write_table(plain.table("pool"), tmp_path / "pool.parquet", row_group_size=1)
+    others = {name: table for name, table in plain.tables.items() if name != "pool"}
+    read = replace(plain, folder=tmp_path, tables=others)
+    assert seconds(timeline(read).idle) == [(0, 1), (10, 0), (20, 1), (30, 2)]
+    assert seconds(timeline(read).between(5 * SECOND, 22 * SECOND).idle) == [(5, 1), (10, 0), (20, 1)]
+    heights, time_us = nodes_between(read, timeline(read).span)[0].time_at()
+    assert (heights.tolist(), (time_us // SECOND).tolist()) == ([0, 1, 2], [10, 20, 30])
+    assert idle_until_done_us(read) == idle_until_done_us(plain) == 15 * SECOND
 
 
 def test_a_long_run_is_put_together_in_columns_and_looks_the_same(monkeypatch, sample_run):

@@ -13,7 +13,7 @@ from bfreplay.errors import InputError
 from bfreplay.replay.intervals import ALLOCATIONS
 from bfreplay.result_folders.reading import Result
 from bfreplay.result_folders.records import RUN, ResultRecord
-from bfreplay.runs.explain.saved_allocations import SavedAllocations, allocations_of
+from bfreplay.runs.explain.saved_allocations import Allocations, SavedAllocations, allocations_of
 
 _ARRAYS = ("job", "count", "from_us", "to_us", "node_type", "sharing")
 END = 120
@@ -67,8 +67,13 @@ def test_few_intervals_are_held_at_a_time(monkeypatch, tmp_path):
     monkeypatch.setattr("bfreplay.result_folders.reading._ROW_GROUPS", 1)
     rows = [("ab"[k % 2], 1 + k % 3, k, k + 2) for k in range(200)]
     run = saved(tmp_path, [("c", 1, 0, 1), *rows, ("c", 5, 1, 202)], rows_at_once=10)
+    kept, and_of = [], Allocations.and_of
+    monkeypatch.setattr(
+        Allocations, "and_of", lambda own, others: kept.append(others[0].job.size) or and_of(own, others)
+    )
     parts = [*SavedAllocations.of(run).parts(0, 210)]
     assert len(parts) > 15
+    assert max(kept) <= 3  # one a job
     assert max(part.job.size for _, _, part in parts) <= 10 + 3  # one more a job
     assert run.tables == {}
 
