@@ -182,16 +182,19 @@ def as_numpy(integers: Any) -> NDArray[Any]:
 def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
     """Return an Arrow array of type ``kind``; ``None`` is null. ``pa.array`` imports pandas, which takes 0.25 s.
 
+    So is nan in an array of numpy, which cannot hold ``None``.
+
     Whole numbers and floats of 8 to 64 bits, times in such whole numbers, truth values, texts, dictionaries of texts,
     and lists of such numbers.
     """
     if pa.types.is_dictionary(kind):
         words = [word for word in dict.fromkeys(values) if word is not None]
-        codes: dict[Any, int | None] = {None: None} | {word: code for code, word in enumerate(words)}
-        index = [codes[value] for value in values]
-        return pa.DictionaryArray.from_arrays(as_arrow(index, kind.index_type), as_arrow(words, kind.value_type))
+        code_of = {None: -1} | {word: code for code, word in enumerate(words)}
+        index = np.fromiter(map(code_of.__getitem__, values), dtype_of(kind.index_type), len(values))
+        codes = _of_numbers(kind.index_type, np.maximum(index, 0), index >= 0)
+        return pa.DictionaryArray.from_arrays(codes, as_arrow(words, kind.value_type))
     if isinstance(values, np.ndarray):
-        return _of_buffers(kind, len(values), None, [np.ascontiguousarray(values)])
+        return _of_numbers(kind, values, ~np.isnan(values) if values.dtype.kind == "f" else None)
     is_there = None
     # without comparing arrays, of which a list is made
     if any(value is None for value in values) if pa.types.is_list(kind) else None in values:
@@ -202,7 +205,7 @@ def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
     if pa.types.is_boolean(kind):
         return _of_buffers(kind, n, is_there, [np.packbits(np.array(values, np.bool_), bitorder="little")])
     if pa.types.is_list(kind):
-        dtype = _dtype_of(kind.value_type)
+        dtype = dtype_of(kind.value_type)
         flat = as_arrow(np.concatenate([np.empty(0, dtype), *values], dtype=dtype, casting="unsafe"), kind.value_type)
         offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
         return _of_buffers(kind, n, is_there, [offsets], children=[flat])
@@ -213,11 +216,17 @@ def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
             raise OverflowError("texts of more than 2 GiB in one piece of a column")
         data = np.frombuffer(b"".join(texts), np.uint8)
         return _of_buffers(kind, n, is_there, [offsets.astype(np.int32), data])
-    return _of_buffers(kind, n, is_there, [np.array(values, _dtype_of(kind))])
+    return _of_buffers(kind, n, is_there, [np.array(values, dtype_of(kind))])
 
 
-def _dtype_of(kind: Any) -> np.dtype[Any]:
+def dtype_of(kind: Any) -> np.dtype[Any]:
+    """Return the type of an array of such numbers or times."""
     return np.dtype(np.int64 if pa.types.is_timestamp(kind) else str(kind).replace("double", "float64"))
+
+
+def _of_numbers(kind: Any, values: NDArray[Any], is_there: NDArray[np.bool_] | None) -> Any:
+    mask = None if is_there is None or is_there.all() else np.packbits(is_there, bitorder="little")
+    return _of_buffers(kind, len(values), mask, [np.ascontiguousarray(values)])
 
 
 def _of_buffers(

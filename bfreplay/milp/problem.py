@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rate, scale_down_cost, scale_up_cost
 
 _ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")  # three of whole numbers
+_given = attrgetter(*_ARRAYS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +59,8 @@ class AllocationProblem:
     _value: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if {*map(type, _given(self))} == {np.ndarray}:
+            return
         for name in _ARRAYS:  # lists are taken as well
             if not isinstance(given := getattr(self, name), np.ndarray):
                 object.__setattr__(self, name, np.asarray(given, None if name in _ARRAYS[:3] else np.float64))
@@ -148,10 +152,10 @@ def charged_problem(
     costs_s : (J,) float64 each
         Seconds that gaining and losing nodes takes.
     """
-    current, min_nodes, max_nodes = (np.array(each, np.int64) for each in (current, min_nodes, max_nodes))
-    up, down = (np.array(seconds, np.float64) for seconds in costs_s)
-    value = _charge(current, min_nodes, max_nodes, np.ascontiguousarray(gain), given_up, up, down, int(capacity))
-    problem = AllocationProblem(current, min_nodes, max_nodes, gain, up, down, capacity)
+    current, least, most = np.array(current, np.int64), np.array(min_nodes, np.int64), np.array(max_nodes, np.int64)
+    up, down = np.array(costs_s[0], np.float64), np.array(costs_s[1], np.float64)
+    value = _charge(current, least, most, np.ascontiguousarray(gain), given_up, up, down, int(capacity))
+    problem = AllocationProblem(current, least, most, gain, up, down, capacity)
     problem._value.append(value)
     return problem
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -130,6 +130,14 @@ class PolicyState:
         held = int(self.current.sum())
         return f"<PolicyState: {self.n_jobs:,} jobs hold {held:,} of {self.n_idle:,} idle nodes at {self.time_us:,} us>"
 
+    @classmethod
+    def of(cls, parts: Mapping[str, Any]) -> PolicyState:
+        """Return the state with these parts, all there are; a replay makes many, and the constructor takes longer."""
+        state = cls.__new__(cls)
+        for name, part in parts.items():
+            _SET[name](state, part)
+        return state
+
     @property
     def n_jobs(self) -> int:
         """J."""
@@ -146,6 +154,9 @@ class PolicyState:
         """Tables for compiled loops."""
         costs = self.scale_up_cost_s, self.scale_down_cost_s
         return JobTables(self.objective, self.min_nodes, self.max_nodes, *costs)
+
+
+_SET = {each.name: getattr(PolicyState, each.name).__set__ for each in fields(PolicyState)}
 
 
 class JobTables(NamedTuple):

@@ -146,23 +146,25 @@ class ActiveJobs:
         self.by_type = np.zeros((rows if self.is_placed else 0, len(self.type_names), 1))
         self.held = np.full((rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
-        self._seen: tuple[int, tuple[NDArray[Any], ...], dict[str, NDArray[Any]]] = (0, (), {})
+        self._seen: tuple[int, tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (0, (), {})
 
-    @property
-    def seen(self) -> dict[str, NDArray[Any]]:
-        """Read-only views of the arrays that a policy sees, by their names in a ``PolicyState``."""
+    def seen(self) -> dict[str, NDArray[Any] | None]:
+        """Return the read-only arrays that a policy sees now, by their names in a ``PolicyState``."""
         n, of, views = self._seen
         arrays = self.records, self.throughput, self.objective, self.by_type
         if n != self.n or len(of) != len(arrays) or any(map(is_not, of, arrays)):
             records = self.records[: self.n]
-            views = {"current": records["count"], **{name: records[name] for name in _SEEN}}
-            views |= {"throughput": self.throughput[: self.n], "objective": self.objective[: self.n]}
-            if self.is_placed:
-                views["throughput_by_type"] = self.by_type[: self.n]
-            for view in views.values():
+            made: dict[str, NDArray[Any]] = {"current": records["count"], **{name: records[name] for name in _SEEN}}
+            tables = zip(("throughput", "objective", "throughput_by_type"), arrays[1:], strict=True)
+            made |= {name: table[: self.n] for name, table in tables}
+            for view in made.values():
                 view.flags.writeable = False  # a policy that writes here would corrupt the ledger
+            views = {**made, **({} if self.is_placed else {"throughput_by_type": None})}
             self._seen = self.n, arrays, views
-        return views
+        admitted_us, owed = np.empty(self.n, np.int64), np.empty(self.n)
+        _write_seen(self.records, admitted_us, owed)
+        admitted_us.flags.writeable = owed.flags.writeable = False
+        return {**views, "admitted_us": admitted_us, "owed": owed}
 
     @property
     def has_types(self) -> bool:
@@ -262,6 +264,14 @@ class ActiveJobs:
             array[row : self.n - 1] = array[row + 1 : self.n]
         self.n -= 1
         self.row_of_job[self.records[row : self.n]["job"]] -= 1
+
+
+@compiled
+def _write_seen(records: NDArray[np.void], admitted_us: NDArray[np.int64], owed: NDArray[np.float64]) -> None:
+    """Write what a policy sees of each job that its record does not hold in one piece."""
+    for j in range(owed.shape[0]):
+        admitted_us[j] = records[j]["admitted_us"] + records[j]["paused_us"]
+        owed[j] = records[j]["preempt_debt"] + records[j]["rescale_debt"]
 
 
 def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us: int) -> np.void:

@@ -68,7 +68,7 @@ def why_infeasible(decision: Decision, state: PolicyState) -> str:
     """Return the fault of a decision on ``state``, which names its nodes; empty if it has none."""
     nodes, placement = state.nodes, decision.placement
     assert nodes is not None
-    problem = _why_not_these_counts(decision, state)
+    problem = _why_not_these_counts(np.asarray(decision.counts), placement, state)
     if not problem and placement is None and (len(nodes.type_names) > 1 or _share_nodes(state, nodes)):
         problem = "counts without nodes, where nodes are of several types or shared"
     if not problem and decision.round is not None:
@@ -78,13 +78,13 @@ def why_infeasible(decision: Decision, state: PolicyState) -> str:
     return _why_not_these_nodes(np.asarray(decision.counts), placement, state, nodes)
 
 
-def _why_not_these_counts(decision: Decision, state: PolicyState) -> str:
-    counts, before = np.asarray(decision.counts), state.current
+def _why_not_these_counts(counts: NDArray[np.int64], placement: Placement | None, state: PolicyState) -> str:
+    before = state.current
     if counts.shape != before.shape:
         return f"counts of shape {counts.shape}, expected one for each of {count(before.size, 'job')}, in their order"
-    if not np.issubdtype(counts.dtype, np.integer):
+    if counts.dtype.kind not in "iu":
         return f"{counts.dtype} counts, expected whole numbers (np.int64)"
-    partner = None if decision.placement is None else decision.placement.partner
+    partner = None if placement is None else placement.partner
     if partner is not None and partner.shape != counts.shape:
         return f"partners of shape {partner.shape} for {counts.size} jobs"
     most, least = state.max_nodes, state.min_nodes

@@ -143,7 +143,7 @@ class Engine:
                 trigger |= self._complete(now_us)
             if self.run_tables.pool is not None:
                 self.run_tables.pool.note(now_us, self.pool.n_idle)
-            if joined:
+            if joined and (self.pool.n_idle > self.most_idle or self.active.has_types):
                 self.most_idle = max(self.most_idle, self.pool.n_idle)
                 self.most_idle_of_type = np.maximum(self.most_idle_of_type, self.pool.n_idle_of_type())
             if left or joined:
@@ -354,22 +354,16 @@ class Engine:
         return bool(trigger & wakes_on or between_rounds)
 
     def _state(self, now_us: int) -> PolicyState:
-        records = self.active.records[: self.active.n]
-        admitted_us = records["admitted_us"] + records["paused_us"]
-        owed = records["preempt_debt"] + records["rescale_debt"]
-        admitted_us.flags.writeable = owed.flags.writeable = False
-        return PolicyState(
-            time_us=now_us,
-            n_idle=self.pool.n_idle,
-            admitted_us=admitted_us,
-            nodes=self._seen,
-            model_names=self.feed.model_names,
-            colocation=self.feed.colocation,
-            owed=owed,
-            window_start_us=self.events.window_start_us,
-            jobs_to_come=self.feed.may_go_on,
-            **self.active.seen,
-        )
+        return PolicyState.of({
+            "time_us": now_us,
+            "n_idle": self.pool.n_idle,
+            "nodes": self._seen,
+            "model_names": self.feed.model_names,
+            "colocation": self.feed.colocation,
+            "window_start_us": self.events.window_start_us,
+            "jobs_to_come": self.feed.may_go_on,
+            **self.active.seen(),
+        })  # fmt: skip
 
     def _carry_out(self, decision: Decision, state: PolicyState) -> None:
         """Give every job its nodes, after making sure that the policy's answer can be carried out."""

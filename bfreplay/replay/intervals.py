@@ -24,7 +24,7 @@ SHARED = pa.field("sharing", pa.int8())
 
 
 class _Rows(NamedTuple):
-    """Columns of rows that are not yet written."""
+    """Columns of rows that are not yet written, in the order in which ``_close_intervals`` takes them."""
 
     job: NDArray[np.int32]
     n_nodes: NDArray[np.int32]
@@ -44,7 +44,17 @@ class _Rows(NamedTuple):
 
 @compiled
 def _close_intervals(
-    records: NDArray[np.void], n_active: int, now_us: int, rows: _Rows, used: int, node_us: NDArray[np.int64]
+    records: NDArray[np.void],
+    n_active: int,
+    now_us: int,
+    used: int,
+    node_us: NDArray[np.int64],
+    job: NDArray[np.int32],
+    n_nodes: NDArray[np.int32],
+    since: NDArray[np.int64],
+    until: NDArray[np.int64],
+    node_type: NDArray[np.int16],
+    sharing: NDArray[np.int8],
 ) -> int:
     """Write the allocation intervals that end now, and add up ``node_us (T,)`` by type. Returns the rows used."""
     for j in range(n_active):
@@ -55,12 +65,12 @@ def _close_intervals(
         ):
             continue
         if records[j]["open_count"] > 0 and now_us > records[j]["open_since_us"]:
-            rows.job[used] = records[j]["job"]
-            rows.n_nodes[used] = records[j]["open_count"]
-            rows.since[used] = records[j]["open_since_us"]
-            rows.until[used] = now_us
-            rows.node_type[used] = records[j]["open_type"]
-            rows.sharing[used] = records[j]["open_sharing"]
+            job[used] = records[j]["job"]
+            n_nodes[used] = records[j]["open_count"]
+            since[used] = records[j]["open_since_us"]
+            until[used] = now_us
+            node_type[used] = records[j]["open_type"]
+            sharing[used] = records[j]["open_sharing"]
             used += 1
             if records[j]["open_type"] >= node_us.size:
                 raise IndexError("nodes of a type that the recorder does not know")
@@ -109,7 +119,7 @@ class AllocationTable:
         """End the interval of every active job whose count differs from the one on record."""
         if self._used + n_active > self._rows.job.size:
             self._reserve(n_active)
-        self._used = int(_close_intervals(records, n_active, now_us, self._rows, self._used, self._node_us))
+        self._used = int(_close_intervals(records, n_active, now_us, self._used, self._node_us, *self._rows))
         if self._used >= CHUNK_ROWS:
             self._flush()
 

@@ -102,7 +102,7 @@ class PoolTable(RowTable):
     """Idle nodes over time: a row at the window's start, and at each instant after which their number is another."""
 
     def __init__(self, sink: TableSink) -> None:
-        super().__init__(POOL, sink)
+        super().__init__(POOL, sink, is_full=True)
         self._last = -1
 
     def note(self, now_us: int, n_idle: int) -> None:

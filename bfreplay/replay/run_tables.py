@@ -77,9 +77,9 @@ class RunTables:
         job_names: list[str] = []
         return cls(
             job_names=job_names,
-            decisions=RowTable(DECISIONS, sink("decisions", DECISIONS)),
+            decisions=RowTable(DECISIONS, sink("decisions", DECISIONS), is_full=True),
             jobs=RowTable(JOBS, sink("jobs", JOBS)),
-            timings=RowTable(TIMINGS, sink("timings", TIMINGS)),
+            timings=RowTable(TIMINGS, sink("timings", TIMINGS), is_full=True),
             allocations=AllocationTable(
                 job_names, sink("allocations", allocations_schema(shared)), type_names, shared=shared
             ),

@@ -7,10 +7,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from bfreplay.datasets.arrow_columns import as_arrow
+from bfreplay.datasets.arrow_columns import as_arrow, dtype_of
 
 CHUNK_ROWS = 16_384
 TIME = pa.timestamp("us", tz="UTC")
@@ -188,44 +190,64 @@ class MemorySink(TableSink):
 
 
 class RowTable:
-    """Rows appended one at a time, handed to the sink in chunks."""
+    """Rows appended one at a time, handed to the sink in chunks.
 
-    def __init__(self, schema: pa.Schema, sink: TableSink) -> None:
+    Parameters
+    ----------
+    schema, sink
+        Columns, and where they go.
+    is_full
+        No whole number and no time is ever empty (``None``). Floats may be: nan stands for an empty one.
+    """
+
+    def __init__(self, schema: pa.Schema, sink: TableSink, *, is_full: bool = False) -> None:
         self.schema = schema
         self.sink = sink
         self.n_rows = 0
         self.write_s = 0.0
-        # tuples of plain values, which the garbage collector soon stops to follow
-        self._rows: list[Sequence[Any]] = []
+        self._unflushed: NDArray[np.void] = np.empty(
+            CHUNK_ROWS, [(field.name, _kind_of(field.type, is_full)) for field in schema]
+        )
+        self.n_unflushed = 0
 
     def append(self, row: Sequence[Any]) -> None:
         """Append a row, in the order of the schema."""
-        self._rows.append(row)
+        self._unflushed[self.n_unflushed] = tuple(row)
+        self.n_unflushed += 1
         self.n_rows += 1
-        if len(self._rows) >= CHUNK_ROWS:
+        if self.n_unflushed >= CHUNK_ROWS:
             self.flush()
 
     def flush(self) -> None:
         """Hand the buffered rows to the sink."""
         started = perf_counter()
-        if self._rows:
+        if self.n_unflushed:
             self.sink.write(self.unflushed())
-            self._rows = []
+            self.n_unflushed = 0
         self.write_s += perf_counter() - started
 
     def unflushed(self) -> pa.Table:
         """Return the rows that the sink does not have yet, to save them."""
-        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(self.schema)
-        arrays = [as_arrow(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        columns = (self._unflushed[name][: self.n_unflushed] for name in self.schema.names)
+        plain = (column.tolist() if column.dtype.hasobject else column.copy() for column in columns)
+        arrays = [as_arrow(column, field.type) for column, field in zip(plain, self.schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def take_back(self, rows: pa.Table) -> None:
         """Buffer saved rows, from ``unflushed``, in place of those that are here; ``n_rows`` is restored apart."""
         kinds = [pa.int64() if pa.types.is_timestamp(field.type) else field.type for field in self.schema]
         columns = [column.cast(kind).to_pylist() for column, kind in zip(rows.columns, kinds, strict=True)]
-        self._rows = list(zip(*columns, strict=True))
+        for k, row in enumerate(zip(*columns, strict=True)):
+            self._unflushed[k] = row
+        self.n_unflushed = rows.num_rows
 
     def close(self) -> pa.Table | None:
         """Flush and close the sink."""
         self.flush()
         return self.sink.close()
+
+
+def _kind_of(kind: pa.DataType, is_full: bool) -> np.dtype[Any]:
+    """Return how a column's values are kept: as numbers, or else as objects."""
+    is_number = pa.types.is_floating(kind) or (is_full and (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)))
+    return dtype_of(kind) if is_number else np.dtype(object)

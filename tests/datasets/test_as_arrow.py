@@ -13,6 +13,7 @@ TIME = pa.timestamp("us", tz="UTC")
         ([1, None, 3], pa.int32()),
         ([], pa.int64()),
         ([1.5, None, float("inf")], pa.float64()),
+        (np.array([1.5, -2.0, np.inf]), pa.float64()),
         ([True, None, False] * 7, pa.bool_()),
         ([0, None, 1_600_000_000_000_000], TIME),
         (["a", None, "", "ü"], pa.string()),
@@ -25,3 +26,7 @@ def test_an_arrow_array_is_that_which_pyarrow_makes(values, kind):
     made = as_arrow(values, kind)
     made.validate(full=True)
     assert made.equals(pa.array(values, kind))
+
+
+def test_nan_in_an_array_is_null():
+    assert as_arrow(np.array([1.5, np.nan]), pa.float64()).equals(pa.array([1.5, None]))

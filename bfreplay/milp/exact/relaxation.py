@@ -27,15 +27,11 @@ def concave_hulls(
         start[j] = top
         first = top
         best = -np.inf
-        peak = -1
         for n in range(width):
-            if value[j, n] > best:
-                best = value[j, n]
-                peak = n
-        for n in range(peak + 1):
             v = value[j, n]
-            if v == -np.inf:
+            if not v > best:  # every vertex is worth more than all counts below it
                 continue
+            best = v
             while top - first >= 2:
                 b = points[top - 1]
                 a = points[top - 2]

@@ -50,10 +50,12 @@ def optimal_counts(
     counts = np.zeros(n_jobs, np.int64)
     if n_jobs == 0:
         return counts, 0.0, 0.0, 0
+    is_sound = True
     for j in range(n_jobs):
         for n in range(value.shape[1]):
-            if not value[j, n] < LARGEST:  # nan as well: it hides from every other comparison
-                return counts, np.nan, np.inf, OVERFLOW
+            is_sound &= value[j, n] < LARGEST  # nan is not: it hides from every other comparison
+    if not is_sound:
+        return counts, np.nan, np.inf, OVERFLOW
     points, start, stop = concave_hulls(value, capacity)
     least = 0
     most = 0

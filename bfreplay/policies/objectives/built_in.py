@@ -88,12 +88,10 @@ def own(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 @compiled
-def _at(table: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return ``(J,)`` the values at ``counts (J,)`` of ``table (J, K + 1)``."""
-    found = np.empty(counts.shape[0])
+def _look_up(table: NDArray[np.float64], counts: NDArray[np.int64], found: NDArray[np.float64]) -> None:
+    """Write the values at ``counts (J,)`` of ``table (J, K + 1)`` into ``found (J,)``."""
     for j in range(counts.shape[0]):
         found[j] = table[j, counts[j]]
-    return found
 
 
 class OwnObjective:
@@ -107,7 +105,9 @@ class OwnObjective:
         While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
         than ``min_nodes``: so a start from zero is free.
         """
-        return problem_from(state, t_fwd_s * state.objective, _at(state.objective, state.current))
+        rate_now = np.empty(state.n_jobs)
+        _look_up(state.objective, state.current, rate_now)
+        return problem_from(state, t_fwd_s * state.objective, rate_now)
 
     def describe(self) -> dict[str, object]:
         """It has no parameter."""
