@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.arrow_columns import as_arrow, dtype_of
 
 CHUNK_ROWS = 16_384
+_FIRST_ROWS = 32  # room for objects takes its time, and most tables stay small
 TIME = pa.timestamp("us", tz="UTC")
 WORD = pa.dictionary(pa.int16(), pa.string())
 
@@ -205,18 +206,24 @@ class RowTable:
         self.sink = sink
         self.n_rows = 0
         self.write_s = 0.0
-        self._unflushed: NDArray[np.void] = np.empty(
-            CHUNK_ROWS, [(field.name, _kind_of(field.type, is_full)) for field in schema]
-        )
+        row = np.dtype([(field.name, _kind_of(field.type, is_full)) for field in schema])
+        self._unflushed: NDArray[np.void] = np.empty(_FIRST_ROWS, row)
         self.n_unflushed = 0
 
     def append(self, row: Sequence[Any]) -> None:
         """Append a row, in the order of the schema."""
+        if self.n_unflushed == self._unflushed.size:
+            self._enlarge()
         self._unflushed[self.n_unflushed] = tuple(row)
         self.n_unflushed += 1
         self.n_rows += 1
         if self.n_unflushed >= CHUNK_ROWS:
             self.flush()
+
+    def _enlarge(self) -> None:
+        grown = np.empty(min(CHUNK_ROWS, 8 * self._unflushed.size), self._unflushed.dtype)
+        grown[: self._unflushed.size] = self._unflushed
+        self._unflushed = grown
 
     def flush(self) -> None:
         """Hand the buffered rows to the sink."""
@@ -237,9 +244,10 @@ class RowTable:
         """Buffer saved rows, from ``unflushed``, in place of those that are here; ``n_rows`` is restored apart."""
         kinds = [pa.int64() if pa.types.is_timestamp(field.type) else field.type for field in self.schema]
         columns = [column.cast(kind).to_pylist() for column, kind in zip(rows.columns, kinds, strict=True)]
-        for k, row in enumerate(zip(*columns, strict=True)):
-            self._unflushed[k] = row
-        self.n_unflushed = rows.num_rows
+        self.n_unflushed = 0
+        for row in zip(*columns, strict=True):
+            self.append(row)
+        self.n_rows -= self.n_unflushed
 
     def close(self) -> pa.Table | None:
         """Flush and close the sink."""
