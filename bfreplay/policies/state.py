@@ -131,11 +131,12 @@ class PolicyState:
         return f"<PolicyState: {self.n_jobs:,} jobs hold {held:,} of {self.n_idle:,} idle nodes at {self.time_us:,} us>"
 
     @classmethod
-    def of(cls, parts: Mapping[str, Any]) -> PolicyState:
-        """Return the state with these parts, all there are; a replay makes many, and the constructor takes longer."""
+    def of(cls, jobs: Mapping[str, Any], **others: Any) -> PolicyState:
+        """Return the state with these fields, all there are; a replay makes many, and the constructor takes longer."""
         state = cls.__new__(cls)
-        for name, part in parts.items():
-            _SET[name](state, part)
+        for parts in (jobs, others):
+            for name, part in parts.items():
+                _SET[name](state, part)
         return state
 
     @property

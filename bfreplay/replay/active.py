@@ -149,7 +149,7 @@ class ActiveJobs:
         self._seen: tuple[int, tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (0, (), {})
 
     def seen(self) -> dict[str, NDArray[Any] | None]:
-        """Return the read-only arrays that a policy sees now, by their names in a ``PolicyState``."""
+        """Return read-only views of the arrays that a policy sees, by their names in a ``PolicyState``."""
         n, of, views = self._seen
         arrays = self.records, self.throughput, self.objective, self.by_type
         if n != self.n or len(of) != len(arrays) or any(map(is_not, of, arrays)):
@@ -161,10 +161,14 @@ class ActiveJobs:
                 view.flags.writeable = False  # a policy that writes here would corrupt the ledger
             views = {**made, **({} if self.is_placed else {"throughput_by_type": None})}
             self._seen = self.n, arrays, views
+        return views
+
+    def owed_and_admitted(self) -> dict[str, NDArray[Any]]:
+        """Return what a policy sees besides, and no record holds in one piece."""
         admitted_us, owed = np.empty(self.n, np.int64), np.empty(self.n)
         _write_seen(self.records, admitted_us, owed)
         admitted_us.flags.writeable = owed.flags.writeable = False
-        return {**views, "admitted_us": admitted_us, "owed": owed}
+        return {"admitted_us": admitted_us, "owed": owed}
 
     @property
     def has_types(self) -> bool:

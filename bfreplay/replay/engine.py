@@ -354,16 +354,17 @@ class Engine:
         return bool(trigger & wakes_on or between_rounds)
 
     def _state(self, now_us: int) -> PolicyState:
-        return PolicyState.of({
-            "time_us": now_us,
-            "n_idle": self.pool.n_idle,
-            "nodes": self._seen,
-            "model_names": self.feed.model_names,
-            "colocation": self.feed.colocation,
-            "window_start_us": self.events.window_start_us,
-            "jobs_to_come": self.feed.may_go_on,
-            **self.active.seen(),
-        })  # fmt: skip
+        return PolicyState.of(
+            self.active.seen(),
+            time_us=now_us,
+            n_idle=self.pool.n_idle,
+            nodes=self._seen,
+            model_names=self.feed.model_names,
+            colocation=self.feed.colocation,
+            window_start_us=self.events.window_start_us,
+            jobs_to_come=self.feed.may_go_on,
+            **self.active.owed_and_admitted(),
+        )
 
     def _carry_out(self, decision: Decision, state: PolicyState) -> None:
         """Give every job its nodes, after making sure that the policy's answer can be carried out."""

@@ -282,15 +282,11 @@ class NodePool:
 class PoolView:
     """Read-only view of a pool for policies (``policies.NodesSeen``)."""
 
-    __slots__ = ("_pool",)
+    __slots__ = ("_pool", "type_names")
 
     def __init__(self, pool: NodePool) -> None:
         self._pool = pool
-
-    @property
-    def type_names(self) -> tuple[str, ...]:
-        """T names."""
-        return self._pool.active.type_names
+        self.type_names = pool.active.type_names
 
     @property
     def node_type(self) -> NDArray[np.int16]:

@@ -1,0 +1,64 @@
+"""The active jobs as policies see them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from bfreplay import replay_log
+from bfreplay.policies import Decision, EqualSharePolicy, PolicyState
+from bfreplay.replay.active import ActiveJobs
+from bfreplay.workload import JobSet
+from tests.replay.tiny import job, log
+
+
+def _seen(active: ActiveJobs) -> tuple[list[int], list[list[float]]]:
+    views = active.seen()
+    return views["job"].tolist(), views["throughput"].tolist()
+
+
+def test_what_policies_see_follows_jobs_that_come_and_go_and_tables_that_grow():
+    active = ActiveJobs(limit=3, n_nodes=4)
+    active.admit(0, job(rates=(0.0, 1.0)), -1, 0)
+    assert _seen(active) == ([0], [[0.0, 1.0]])
+    active.admit(1, job(rates=(0.0, 2.0, 3.0)), -1, 0)
+    assert _seen(active) == ([0, 1], [[0.0, 1.0, 0.0], [0.0, 2.0, 3.0]])
+    active.remove(0)
+    assert _seen(active) == ([1], [[0.0, 2.0, 3.0]])
+    active.admit(2, job(rates=(0.0, 5.0)), -1, 0)
+    assert _seen(active) == ([1, 2], [[0.0, 2.0, 3.0], [0.0, 5.0, 0.0]])
+
+
+def test_what_policies_see_follows_arrays_that_are_put_in_place_of_others():
+    active = ActiveJobs(limit=1, n_nodes=4)
+    active.admit(0, job(), -1, 0)
+    active.seen()
+    active.records = active.records.copy()  # as when a saved state is restored
+    active.records["progress"][0] = 7.0
+    active.throughput = active.throughput * 2
+    assert active.seen()["progress"].tolist() == [7.0]
+    assert active.seen()["throughput"][0].tolist() == [0.0, 20.0, 40.0, 60.0, 80.0]
+
+
+def test_a_policy_may_keep_the_states_that_it_has_seen():
+    class Keeps(EqualSharePolicy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.states: list[PolicyState] = []
+
+        def decide(self, state: PolicyState) -> Decision:
+            self.states.append(state)
+            return super().decide(state)
+
+    policy = Keeps()
+    events = log(2, [(5, 1, False), (8, 1, True)], 20, idle_first=[0, 1])
+    replay_log(events, JobSet([job(down_s=1, submit_s=0), job("late", submit_s=3)]), policy)
+    assert [(state.time_us // 1_000_000, state.n_idle) for state in policy.states] == [(0, 2), (3, 2), (5, 1), (8, 2)]
+    # at 5 s the first loses one of its two nodes: a second of 20 samples/s
+    assert [state.owed.tolist() for state in policy.states] == [[0.0], [0.0, 0.0], [20.0, 0.0], [0.0, 0.0]]
+    for state in policy.states:
+        parts = {each.name: getattr(state, each.name) for each in fields(state)}  # all there, and no other
+        assert repr(PolicyState(**parts)) == repr(replace(state)) == repr(state)
+        assert state.throughput_by_type is None
+        assert not any(part.flags.writeable for part in parts.values() if isinstance(part, np.ndarray))
