@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,9 +231,12 @@ def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon
     return bound
 
 
-def simple_prices(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon: Horizon) -> NDArray[np.float64]:
-    """Return ``prices``, half of them, or zeros, whichever gives the lowest bound: few jobs compete for little."""
-    return min((prices * part for part in (1.0, 0.5, 0.0)), key=lambda at: bound_at(at, classes, horizon))
+def simple_prices(
+    prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon: Horizon
+) -> tuple[NDArray[np.float64], float]:
+    """Return ``prices``, half of them, or zeros, whichever gives the lowest bound, and that: few compete for little."""
+    bounds = [(prices * part, bound_at(prices * part, classes, horizon)) for part in (1.0, 0.5, 0.0)]
+    return min(bounds, key=itemgetter(1))
 
 
 def better_prices(

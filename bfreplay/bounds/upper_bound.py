@@ -149,10 +149,10 @@ def upper_bound(
         best = best_rates(classes, horizon.most_idle)
         free = float((best[horizon.idle] * horizon.seconds).sum())
         if _never_change(jobs, horizon) and not (decides_in_rounds or gives_jobs_up):
-            prices = simple_prices(node_prices(best)[horizon.idle], classes, horizon)
+            prices, priced = simple_prices(node_prices(best)[horizon.idle], classes, horizon)
             if effort is Effort.THOROUGH:
                 prices = better_prices(prices, classes, horizon, evaluations, progress)
-            priced = bound_at(prices, classes, horizon)
+                priced = bound_at(prices, classes, horizon)
             kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
             return UpperBound(_round_up(min(free, priced)), kind, _round_up(free), None)
     n_known = 0 if finished_us is None else len(jobs)
