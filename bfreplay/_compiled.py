@@ -9,7 +9,8 @@ import hashlib
 import importlib
 import pickle
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -86,13 +87,29 @@ def _load_from_disk(load: Callable[..., Any], load_only: Callable[..., Any], sig
     try:
         _RUNTIME.initialize(target)
         loaded = load_only(signature, target)
-        return load(signature, target) if loaded is None else loaded
+        found = load(signature, target) if loaded is None else loaded
+        while found is None and _notice:
+            _notice.pop()()
+        return found
     except _UNREADABLE as error:
         _warn_unreadable(f"{type(error).__name__}: {error}")
     try:
         return load(signature, target)
     except _UNREADABLE:
         return None
+
+
+_notice: list[Callable[[], None]] = []
+
+
+@contextmanager
+def notice_of_compiling(show: Callable[[], None]) -> Iterator[None]:
+    """Call ``show`` inside this context before the first loop that is not on disk yet is compiled, if there is one."""
+    _notice.append(show)
+    try:
+        yield
+    finally:
+        _notice.clear()
 
 
 @cache  # once for each reason

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing
 from bfreplay.commands.option_flags import PLACE, adding
-from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
+from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, tell_of_compiling, terminal_bar
 from bfreplay.errors import InputError
 from bfreplay.wording import paragraphs
 
@@ -207,12 +207,15 @@ def ingest(
             fix=f"bfreplay ingest auto {reader}",
         )
     from bfreplay import write_events
+    from bfreplay._compiled import notice_of_compiling
     from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS
     from bfreplay.datasets.ingest.read_log import read_log
 
     is_spread = given["assignment"] == "all"
     rules, options = occupancy_rules(given), read_options(given)
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
+    if not quiet:
+        cast(click.Context, click.get_current_context()).with_resource(notice_of_compiling(tell_of_compiling))
     with _progress(hidden=quiet) as progress:
         log = read_log(files, reader, options, **given, progress=progress)
     if is_spread and not log.is_assigned:

@@ -38,13 +38,18 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
     if quiet:
         warm_up(policy)
         return
-    notice = Timer(1.5, lambda: click.echo("Compiling the inner loops for this machine (first run only) ...", err=True))
+    notice = Timer(1.5, tell_of_compiling)
     notice.daemon = True
     notice.start()
     try:
         warm_up(policy)
     finally:
         notice.cancel()
+
+
+def tell_of_compiling() -> None:
+    """Print the notice of the first run on a machine."""
+    click.echo("Compiling the inner loops for this machine (first run only) ...", err=True)
 
 
 _LINE_S = 30.0

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
@@ -54,6 +55,17 @@ def test_a_log_goes_in_and_its_events_are_described(folder):
     assert json.loads(described.output)["idle_node_hours"] == pytest.approx(2.5)
     for words in ("4 rows", "3 job intervals", "1 x never started", "next", "bfreplay describe events.parquet"):
         assert words in result.output
+
+
+def test_compiling_is_announced_where_stderr_is_no_terminal_and_not_to_who_wants_quiet(folder, monkeypatch):
+    @contextmanager
+    def compiling_at_once(show):
+        show()
+        yield
+
+    monkeypatch.setattr("bfreplay._compiled.notice_of_compiling", compiling_at_once)
+    assert "Compiling the inner loops" in run("swf", "log.swf").stderr
+    assert "Compiling" not in run("swf", "log.swf", "--quiet").stderr
 
 
 def test_without_out_the_report_says_that_nothing_was_written_and_how_to_write(folder):

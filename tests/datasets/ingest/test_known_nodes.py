@@ -70,6 +70,21 @@ def test_ordinary_lists_are_read(text):
     assert read(record, text) == [one_by_one(record, text)]
 
 
+def test_digits_before_a_bracket_are_left_to_the_library_which_refuses_some():
+    assert read(record_with("n08", "n09", "n010", "n011"), "n0[8-11]", "n08,n09") == [None, [0, 1]]
+    with pytest.raises(ValueError, match="padding"):
+        expand_nodes("n0[8-11]")
+
+
+OTHERS = ["n[0-03]", "n[08-011]", "n[3-1]", "n[1-]", "n[-1]", "n[1", "n1]", "n[1]x", "n[5,3]", "n[1,1]", "n[1-3,3]"]
+OTHERS += ["", "n1,", ",n1", "n1,,n2", "n[1][2]", "n[]", "n[1,]", "n[1-3/2]", "n1 ", "[1]", "n[1-3-5]", "n[1],"]
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_lists_of_other_forms_are_left(text):
+    assert read(record_with(*NAMES), text) == [None]
+
+
 def test_lists_that_are_not_read_leave_the_others_in_their_places():
     record = record_with("n1", "n2", "n3")
     assert read(record, "n[1-2]", "n[1-4]", "n3,x", "n[3-1]", "n2") == [[0, 1], None, None, None, [1]]

@@ -1,6 +1,7 @@
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,3 +72,17 @@ def test_an_unknown_zone_is_refused_by_name():
     for name in ("Paris", "CEST", "", "../etc/passwd", "Europe/"):
         with pytest.raises(InputError, match="unknown time zone"):
             named_zone(name)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "UTC"])
+def test_times_of_hours_without_a_change_are_converted_at_once(zone):
+    clock = LocalClock(named_zone(zone))
+    wall_us = np.arange(wall_clock_us("2024-03-01T00:10:00"), wall_clock_us("2024-11-05T00:00:00"), 1_800 * S)
+    time_us, is_plain = clock.plain_utc_us(wall_us)
+    one_by_one = [clock.utc_us(each) for each in wall_us.tolist()]
+    assert [(each,) for each in time_us[is_plain].tolist()] == [
+        each for each, is_one in zip(one_by_one, is_plain, strict=True) if is_one
+    ]
+    assert all(is_plain[i] for i, each in enumerate(one_by_one) if zone == "UTC")
+    assert not any(is_plain[i] for i, each in enumerate(one_by_one) if len(each) != 1)
+    assert np.count_nonzero(~is_plain) <= 8

@@ -48,14 +48,16 @@ OTHERS = {
 OPTIONS = {"timezone": "Europe/Berlin", "dst_fold": "earlier"}
 
 
-def text_of(**cells):
-    return "|".join((GOOD | cells)[name] for name in COLUMNS)
+def text_of(columns=COLUMNS, **cells):
+    return "|".join((GOOD | cells)[name] for name in columns)
 
 
-def state_of(folder, content, block_bytes, **options):
+def state_of(folder, content, block_bytes, inventory=(), **options):
     """All that reading leaves, or its error; and how many rows were taken at once. No block: rows one by one."""
     n_taken = []
     record = ScheduleRecord()
+    if inventory:
+        record.give_inventory(inventory)
     add = job_rows.JobRows.add_ordinary
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "BLOCK_BYTES", block_bytes or 1)
@@ -85,25 +87,35 @@ def check_same(content, block_bytes=300, **options):
     return n_taken
 
 
+NEEDED = ("JobIDRaw", "State", "Start", "End", "NodeList")
+OPTIONAL = [name for name in COLUMNS if name not in NEEDED]
+NO_ROWS = ["", " ", HEADER, "|".join(NEEDED), text_of() + "|x", "7|x", text_of()[:40], "\xff|" + HEADER]
+
+
 @st.composite
-def rows(draw):
+def rows(draw, columns):
     cells = {}
-    for name in draw(st.lists(st.sampled_from(COLUMNS), max_size=2)):
+    for name in draw(st.lists(st.sampled_from(columns), max_size=2)):
         cells[name] = draw(st.sampled_from(OTHERS[name]))
     if draw(st.booleans()):
         cells.setdefault("JobIDRaw", str(draw(st.integers(10, 20))))
-    return text_of(**cells)
+    return text_of(columns, **cells)
 
 
-NO_ROWS = ["", " ", HEADER, text_of() + "|x", "7|x", text_of()[:40], "\xff|" + HEADER]
-LINES = st.one_of(rows(), rows(), rows(), st.sampled_from(NO_ROWS))
+@st.composite
+def contents(draw):
+    absent = draw(st.lists(st.sampled_from(OPTIONAL), max_size=5))
+    columns = [name for name in COLUMNS if name not in absent]
+    one = rows(columns)
+    lines = draw(st.lists(st.one_of(one, one, one, st.sampled_from(NO_ROWS)), min_size=3, max_size=25))
+    end = draw(st.sampled_from(["\n", "\r\n", ""]))
+    return (end or "\n").join(["|".join(columns), text_of(columns), *lines]) + end
 
 
-@given(st.lists(LINES, min_size=3, max_size=25), st.sampled_from([120, 600]), st.sampled_from(["\n", "\r\n", ""]))
+@given(contents(), st.sampled_from([120, 600]))
 @settings(max_examples=examples(400))
-def test_any_rows_are_read_as_one_by_one(lines, block_bytes, end):
-    ending = end or "\n"
-    check_same(ending.join([HEADER, text_of(), *lines]) + end, block_bytes)
+def test_any_rows_are_read_as_one_by_one(content, block_bytes):
+    check_same(content, block_bytes)
 
 
 def log(n, **cells):
@@ -122,20 +134,30 @@ def test_ordinary_rows_are_taken_at_once(cells):
 
 
 NOT_ORDINARY = [
-    ("JobIDRaw", "007"), ("JobIDRaw", "7.batch"), ("JobID", "7+1"), ("JobID", "7.batch"), ("JobID", "7_[2-3]"),
-    ("Cluster", "dale"), ("State", "RUNNING"), ("State", "STRANGE"), ("Start", "2024-03-01T11:00:00"),
-    ("Start", "2024-03-31T02:30:00"), ("End", "Unknown"), ("End", "2024-10-27T02:40:00"), ("ElapsedRaw", "3602"),
-    ("ElapsedRaw", ""), ("Suspended", "00:00:01"), ("NNodes", "3"), ("NNodes", ""), ("NNodes", "0"),
-    ("NodeList", "n[2,1]"), ("NodeList", "12"), ("NodeList", "new1,new2"), ("Restarts", "1"), ("Restarts", ""),
+    {"JobIDRaw": "007"}, {"JobIDRaw": "7.batch"}, {"JobID": "7+1"}, {"JobID": "7.batch"}, {"JobID": "7_[2-3]"},
+    {"JobID": "_1"}, {"JobID": "7_"}, {"Cluster": "dale"}, {"State": "RUNNING"}, {"State": "STRANGE"},
+    {"End": "2024-03-01T10:00:00", "ElapsedRaw": "0"}, {"Start": "2024-03-31T02:30:00"}, {"End": "Unknown"},
+    {"Start": "2024-10-27T02:10:00", "End": "2024-10-27T02:40:00", "ElapsedRaw": "1800"}, {"ElapsedRaw": "3602"},
+    {"ElapsedRaw": ""}, {"Suspended": "00:00:01"}, {"NNodes": "3"}, {"NNodes": ""}, {"NNodes": "0"},
+    {"NodeList": "n[2,1]"}, {"NodeList": "12"}, {"NodeList": "new1,new2"}, {"Restarts": "1"}, {"Restarts": ""},
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("column", "cell"), NOT_ORDINARY)
-def test_a_row_with_anything_unusual_is_left_and_no_other(column, cell):
+@pytest.mark.parametrize("cells", NOT_ORDINARY, ids=str)
+def test_a_row_with_anything_unusual_is_left_and_no_other(cells):
     lines = log(20).splitlines()
-    lines[15] = text_of(**{"JobIDRaw": "99", column: cell})
+    lines[15] = text_of(**{"JobIDRaw": "99"} | cells)
     taken, taken_without = check_same("\n".join(lines) + "\n", 1000), check_same(log(20), 1000)
     assert taken == taken_without - 1
+
+
+@pytest.mark.parametrize("name", ["Start", "End"])
+def test_a_time_that_is_none_is_left_without_a_running_time_too(name):
+    columns = ["JobIDRaw", "State", "Start", "End", "NodeList"]
+    lines = [text_of(columns, JobIDRaw=str(i)) for i in range(20)]
+    lines[15] = text_of(columns, **{name: "2024-03-01T10:30:0x"})
+    content = "\n".join(["|".join(columns), *lines]) + "\n"
+    assert check_same(content, 500) < check_same(content.replace("30:0x", "30:00"), 500)
 
 
 def test_columns_may_change_within_a_block():
@@ -150,10 +172,26 @@ def test_rows_with_other_separators_are_taken_too(delimiter, end):
     assert check_same(content) >= 15
 
 
-def test_a_quoted_cell_is_left_except_in_a_table_of_sacct_itself():
-    quoted = log(20).replace("|n[1-2]|", '|"n[1-2]"|', 1)
-    assert check_same(quoted) >= 15
-    assert check_same(quoted.replace("|", ";"), 10_000) == 0
+def test_text_behind_the_last_separator_is_left():
+    content = log(20).replace("\n", "|\n")
+    lines = content.splitlines()
+    lines[15] += "x"
+    assert check_same("\n".join(lines) + "\n", 1000) < check_same(content, 1000)
+
+
+def test_quotes_are_left_except_in_a_table_of_sacct_itself():
+    lines = log(20).splitlines()
+    lines[15] = text_of(Submit='"x')
+    content = "\n".join(lines) + "\n"
+    assert check_same(content, 1000) == check_same(log(20), 1000)
+    assert check_same(content.replace("|", ";"), 1000) < check_same(log(20).replace("|", ";"), 1000)
+
+
+def test_rows_on_nodes_of_a_given_inventory_are_taken_from_the_first_on():
+    with TemporaryDirectory() as folder:
+        (at_once, *_), n_taken = state_of(Path(folder), log(20, Cluster=""), 10_000, inventory=["n1", "n2"])
+    assert n_taken == 20
+    assert "given as Europe/Berlin" in at_once
 
 
 def test_elapsed_and_limits_are_read_in_their_other_columns():
@@ -179,7 +217,8 @@ def test_many_starts_at_the_first_second_are_counted_with_their_submissions():
 
 def test_a_first_run_that_was_interrupted_is_remembered():
     first = log(20, State="NODE_FAIL")
-    second = [text_of(JobIDRaw=str(i), JobID=str(i), Restarts="1", Start="2024-03-01T10:30:00") for i in range(10, 30)]
+    # of the last ones, which were all taken at once
+    second = [text_of(JobIDRaw=str(i), JobID=str(i), Restarts="1", Start="2024-03-01T10:30:00") for i in range(26, 30)]
     assert check_same(first + "\n".join(second) + "\n") >= 15
     with TemporaryDirectory() as folder:
         (report, *_), _ = state_of(Path(folder), first + "\n".join(second) + "\n", 300)
