@@ -6,20 +6,24 @@ what is wrong with it, and says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled, compiled_inline
+from bfreplay._compiled import compiled
 from bfreplay.datasets.times import DAY_US, US
 
 _NEWLINE, _RETURN, _ZERO = ord("\n"), ord("\r"), ord("0")
 _MOST_DIGITS = 15
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199
 _STAMP = np.frombuffer(b"0000-00-00T00:00:00", np.uint8)
-_DAYS_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
+_PARTS = np.zeros((len(_STAMP), 6), np.int64)  # digits to year, month, day, hour, minute, second
+_PARTS[:4, 0] = 1_000, 100, 10, 1
+for _part, _place in enumerate((5, 8, 11, 14, 17), start=1):
+    _PARTS[_place : _place + 2, _part] = 10, 1
 _MOST_KNOWN = 65_536
 
 
@@ -73,7 +77,26 @@ class TextRows:
 
     def wall_clock_us(self, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return microseconds as ``clock.wall_clock_us``, and which cells are ``YYYY-MM-DDTHH:MM:SS``."""
-        return _wall_clock_us(self.bytes, self.cell_first, column, self.is_whole)
+        length = self.cell_first[:, column + 1] - 1 - self.cell_first[:, column]
+        row = np.flatnonzero(self.is_whole & (length == len(_STAMP)))
+        digits = self.bytes[self.cell_first[row, column][:, None] + np.arange(len(_STAMP))] - _STAMP
+        year, month, day, hour, minute, second = (digits.astype(np.int64) @ _PARTS).T
+        is_stamp = (digits <= np.where(_STAMP == _ZERO, 9, 0)).all(axis=1)
+        is_stamp &= (year >= _FIRST_YEAR) & (year <= _LAST_YEAR) & (month >= 1) & (month <= 12)
+        is_stamp &= (hour <= 23) & (minute <= 59) & (second <= 59)
+        months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+        days = months.astype("datetime64[D]") + (day - 1)
+        is_stamp &= days.astype("datetime64[M]") == months
+        found, is_one = np.zeros(len(self), np.int64), np.zeros(len(self), np.bool_)
+        found[row] = days.astype(np.int64) * DAY_US + ((hour * 60 + minute) * 60 + second) * US
+        is_one[row] = is_stamp
+        return np.where(is_one, found, 0), is_one
+
+    def matches(self, column: int, pattern: re.Pattern[bytes]) -> NDArray[np.bool_]:
+        """Return which cells are as ``pattern``."""
+        first, after = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
+        found = (pattern.fullmatch(self.block, *place) is not None for place in zip(first, after, strict=True))
+        return self.is_whole & np.fromiter(found, np.bool_, len(self))
 
     def values(self, column: int, read: Callable[[str], Any], known: dict[bytes, Any], otherwise: Any) -> list[Any]:
         """Return ``read(text)`` of each cell of a column with few different texts, ``otherwise`` for no cell.
@@ -119,18 +142,6 @@ def _split(
                 cell_first[row, 0] = place + 1
 
 
-@compiled_inline
-def number_at(text: NDArray[np.uint8], begin: int, end: int) -> int:
-    """Return the number of the digits from ``begin`` to ``end``; -1 for other text."""
-    number = 0
-    for place in range(begin, end):
-        digit = int(text[place]) - _ZERO
-        if not 0 <= digit <= 9:
-            return -1
-        number = 10 * number + digit
-    return number
-
-
 @compiled
 def _numbers(
     text: NDArray[np.uint8], cell_first: NDArray[np.int64], column: int, is_whole: NDArray[np.bool_]
@@ -139,45 +150,9 @@ def _numbers(
     for row in range(len(is_whole)):
         begin, end = cell_first[row, column], cell_first[row, column + 1] - 1
         if is_whole[row] and 0 < end - begin <= _MOST_DIGITS and (text[begin] != _ZERO or end == begin + 1):
-            number = number_at(text, begin, end)
-            found[row], is_one[row] = max(number, 0), number >= 0
-    return found, is_one
-
-
-@compiled
-def _wall_clock_us(
-    text: NDArray[np.uint8], cell_first: NDArray[np.int64], column: int, is_whole: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    found, is_one = np.zeros(len(is_whole), np.int64), np.zeros(len(is_whole), np.bool_)
-    for row in range(len(is_whole)):
-        begin = cell_first[row, column]
-        if not is_whole[row] or cell_first[row, column + 1] - 1 - begin != len(_STAMP):
-            continue
-        is_stamp = True
-        for i in range(len(_STAMP)):
-            is_digit = 0 <= int(text[begin + i]) - _ZERO <= 9
-            is_stamp &= is_digit if _STAMP[i] == _ZERO else text[begin + i] == _STAMP[i]
-        year, month, day = (
-            number_at(text, begin, begin + 4), number_at(text, begin + 5, begin + 7),
-            number_at(text, begin + 8, begin + 10),
-        )  # fmt: skip
-        hour, minute, second = (
-            number_at(text, begin + 11, begin + 13), number_at(text, begin + 14, begin + 16),
-            number_at(text, begin + 17, begin + 19),
-        )  # fmt: skip
-        if not (is_stamp and _FIRST_YEAR <= year <= _LAST_YEAR and 1 <= month <= 12 and hour < 24 and minute < 60):
-            continue
-        is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        days = _DAYS_BEFORE[month] - _DAYS_BEFORE[month - 1]
-        if month == 2 and is_leap:
-            days += 1
-        if second >= 60 or not 1 <= day <= days:
-            continue
-        before = year - 1
-        day_number = 365 * (year - 1970) + (before // 4 - before // 100 + before // 400) - 477
-        day_number += _DAYS_BEFORE[month - 1] + day - 1
-        if month > 2 and is_leap:
-            day_number += 1
-        found[row] = day_number * DAY_US + ((hour * 60 + minute) * 60 + second) * US
-        is_one[row] = True
+            is_one[row] = True
+            for place in range(begin, end):
+                digit = int(text[place]) - _ZERO
+                is_one[row] &= 0 <= digit <= 9
+                found[row] = 10 * found[row] + digit
     return found, is_one

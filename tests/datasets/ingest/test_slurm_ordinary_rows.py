@@ -63,7 +63,7 @@ def state_of(folder, content, block_bytes, inventory=(), **options):
         patch.setattr(delimited, "BLOCK_BYTES", block_bytes or 1)
         patch.setattr(sacct, "IS_COMPILED", block_bytes is not None)
         patch.setattr(
-            job_rows.JobRows, "add_ordinary", lambda rows, jobs: (n_taken.append(len(jobs.job)), add(rows, jobs))
+            job_rows.JobRows, "add_ordinary", lambda rows, jobs: (n_taken.append(len(jobs.row)), add(rows, jobs))
         )
         try:
             SlurmReader().read(files_of(folder, content), record, ReadOptions(**(OPTIONS | options)))
@@ -202,8 +202,10 @@ def test_elapsed_and_limits_are_read_in_their_other_columns():
 
 
 def test_a_limit_that_is_no_number_is_looked_for_in_its_other_column():
-    both = log(20).replace("TimelimitRaw|", "TimelimitRaw|Timelimit|").replace("|90|", "|Partition_Limit|01:30:00|")
+    one = log(20, Cluster="", TimelimitRaw="Partition_Limit")
+    both = one.replace("TimelimitRaw|", "TimelimitRaw|Timelimit|").replace("_Limit|", "_Limit|01:30:00|")
     assert check_same(both) == 0
+    assert check_same(one + both, 10_000, inventory=["n1", "n2"]) == 20
 
 
 def test_many_starts_at_the_first_second_are_counted_with_their_submissions():

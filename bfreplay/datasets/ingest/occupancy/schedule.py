@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
 from bfreplay.errors import InputError
@@ -233,22 +233,10 @@ class ScheduleRecord:
         self.n_counted += len(job)
         self._note_jobs(start_us, end_us)
 
-    def add_listed_jobs(
-        self,
-        job: NDArray[np.int64],
-        start_us: NDArray[np.int64],
-        end_us: NDArray[np.int64],
-        limit_end_us: NDArray[np.int64],
-        first_node: NDArray[np.int64],
-        nodes: NDArray[np.int32],
-    ) -> None:
-        """Add J jobs with all their nodes, as in ``JobIntervals``.
-
-        The caller ensures at least one node each, in the given inventory if there is one, and ``end > start``.
-        """
-        if len(job):
-            self.jobs.add_listed(start_us, end_us, limit_end_us, job, first_node, nodes)
-            self._note_jobs(start_us, end_us)
+    def add_listed_jobs(self, jobs: JobIntervals) -> None:
+        """Add jobs that list all their nodes; the caller ensures nodes of the given inventory, and ``end > start``."""
+        self.jobs.add_listed(jobs)
+        self._note_jobs(jobs.start_us, jobs.end_us)
 
     def add_outage(
         self,

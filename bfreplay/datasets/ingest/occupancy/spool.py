@@ -64,6 +64,12 @@ class JobIntervals:
         source = np.repeat(self.first_node[:-1][index] - first[:-1], lengths) + np.arange(first[-1])
         return _intervals((column[index] for column in self.columns), first, self.nodes[source])
 
+    def part(self, begin: int, end: int) -> JobIntervals:
+        """Return the rows from ``begin`` up to ``end``."""
+        first, after = int(self.first_node[begin]), int(self.first_node[end])
+        columns = (column[begin:end] for column in self.columns)
+        return _intervals(columns, self.first_node[begin : end + 1] - first, self.nodes[first:after])
+
 
 class JobSpool:
     """Spool that takes job intervals in any order and returns them sorted, as often as wanted.
@@ -122,25 +128,17 @@ class JobSpool:
             if len(self._rows) >= self._run_rows * _WIDTH:
                 self._end_run()
 
-    def add_listed(
-        self,
-        start_us: NDArray[np.int64],
-        end_us: NDArray[np.int64],
-        limit_end_us: NDArray[np.int64],
-        job_key: NDArray[np.int64],
-        first_node: NDArray[np.int64],
-        nodes: NDArray[np.int32],
-    ) -> None:
-        """Add J intervals with all their nodes, as in ``JobIntervals``."""
-        n_listed = np.diff(first_node)
-        rows = np.column_stack([start_us, end_us, limit_end_us, job_key, n_listed, n_listed])
+    def add_listed(self, jobs: JobIntervals) -> None:
+        """Add J intervals that list all their nodes."""
+        first_node = jobs.first_node
+        rows = np.column_stack([*jobs.columns, np.diff(first_node)])
         begin = 0
         while begin < len(rows):
             # a run ends with the same row as if they were added one by one
             full = int(np.searchsorted(first_node, first_node[begin] + self._run_nodes - self._n_listed))
             end = min(full, begin + self._run_rows - len(self._rows) // _WIDTH, len(rows))
             self._rows.frombytes(rows[begin:end].tobytes())
-            self._listed.append(nodes[first_node[begin] : first_node[end]])
+            self._listed.append(jobs.nodes[first_node[begin] : first_node[end]])
             self._n_listed += len(self._listed[-1])
             self.n_rows += end - begin
             if len(self._rows) >= self._run_rows * _WIDTH or self._n_listed >= self._run_nodes:
@@ -241,7 +239,7 @@ class _BlockReader:
 
     def take_before(self, boundary_us: int) -> JobIntervals:
         cut = len(self.block) if boundary_us == OPEN_END else int(np.searchsorted(self.block.start_us, boundary_us))
-        part, self.block = _split(self.block, cut)
+        part, self.block = self.block.part(0, cut), self.block.part(cut, len(self.block))
         return part
 
 
@@ -276,15 +274,6 @@ def no_jobs() -> JobIntervals:
     """Return an empty table."""
     none = np.empty(0, np.int64)
     return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))
-
-
-def _split(rows: JobIntervals, cut: int) -> tuple[JobIntervals, JobIntervals]:
-    middle = int(rows.first_node[cut])
-    before, after = (column[:cut] for column in rows.columns), (column[cut:] for column in rows.columns)
-    return (
-        _intervals(before, rows.first_node[: cut + 1], rows.nodes[:middle]),
-        _intervals(after, rows.first_node[cut:] - middle, rows.nodes[middle:]),
-    )
 
 
 def _nodes_of(rows: JobIntervals, i: int) -> list[int]:

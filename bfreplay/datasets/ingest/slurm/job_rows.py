@@ -162,17 +162,15 @@ class JobRows:
 
     def add_ordinary(self, jobs: OrdinaryJobs) -> None:
         """Keep rows as ``add`` would, which has nothing to report about them."""
-        n_completed = int(np.count_nonzero(jobs.is_completed))
+        n_completed, intervals = int(np.count_nonzero(jobs.is_completed)), jobs.intervals
         self._n_completed += n_completed
-        self._n_others += len(jobs.job) - n_completed
+        self._n_others += len(intervals) - n_completed
         if jobs.has_restarts and len(self._interrupted) < _MOST_IDS:
-            others = jobs.job[~jobs.is_completed].tolist()
+            others = intervals.job_key[~jobs.is_completed].tolist()
             self._interrupted.update(map(str, others[: _MOST_IDS - len(self._interrupted)]))
-        self._first.add_all(jobs.start_us, lambda j: jobs.submitted(int(jobs.row[j])))
-        self._last.add_all(jobs.end_us, lambda j: int(jobs.start_us[j]))
-        self._record.add_listed_jobs(
-            jobs.job, jobs.start_us, jobs.end_us, jobs.limit_end_us, jobs.first_node, jobs.nodes
-        )
+        self._first.add_all(intervals.start_us, lambda j: jobs.submitted(int(jobs.row[j])))
+        self._last.add_all(intervals.end_us, lambda j: int(intervals.start_us[j]))
+        self._record.add_listed_jobs(intervals)
 
     @property
     def first_cluster(self) -> str | None:

@@ -6,26 +6,26 @@ ordinary is none, and what is wrong with it is decided and worded in one place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
 from bfreplay.datasets.ingest.delimited import Layout
 from bfreplay.datasets.ingest.known_nodes import KnownNodes
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
 from bfreplay.datasets.ingest.slurm import cells as fields
 from bfreplay.datasets.ingest.slurm.clock import SlurmClock
 from bfreplay.datasets.ingest.slurm.job_rows import SLACK_US, JobRows
 from bfreplay.datasets.ingest.slurm.ordinary_jobs import OrdinaryJobs
-from bfreplay.datasets.ingest.text_rows import TextRows, number_at
+from bfreplay.datasets.ingest.text_rows import TextRows
 from bfreplay.datasets.times import DAY_US, US
 
 _NONE, _UNREADABLE = -1, -2
 _NO_RUN, _COMPLETED, _FINISHED = range(3)
-_UNDERSCORE = ord("_")
+_JOB_ID = re.compile(rb"\d+(_\d+)?")  # of a job, or of a started task of an array
 _LONGEST_US = 1_000_000 * DAY_US
 """Longest running time and limit that are read here: sums with times stay far below 64 bits."""
 
@@ -74,6 +74,7 @@ class OrdinaryRows:
                 n_added = n_before
                 yield number + row, text.line(row)
                 if self.layout is not layout:
+                    self._known_texts.clear()  # what a text means may depend on the other columns
                     n_rows = row + 1
                     break
             else:
@@ -97,7 +98,7 @@ class OrdinaryRows:
         if layout.is_trailing:
             is_ordinary &= text.cell_first[:, -1] - text.cell_first[:, -2] == 1
         if "jobid" in at:
-            is_ordinary &= _are_jobs(text.bytes, text.cell_first, at["jobid"], text.is_whole)
+            is_ordinary &= text.matches(at["jobid"], _JOB_ID)
         start_us, is_start = self._times(text, at["start"])
         end_us, is_end = self._times(text, at["end"])
         count, is_count = np.zeros(len(text), np.int64), np.ones(len(text), np.bool_)
@@ -123,17 +124,16 @@ class OrdinaryRows:
         n_listed, nodes = self._known_nodes.read_lists(text.bytes, first, after, count[row])
         n_rows = len(text) if len(n_listed) == len(row) else int(row[len(n_listed)])
         row, n_listed = row[: len(n_listed)][n_listed > 0], n_listed[n_listed > 0]
+        first_node = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_listed)])
+        limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
+        columns = (start_us[row], end_us[row], limit_end_us[row], job[row], n_listed)
+        submit = at.get("submit")
         return OrdinaryJobs(
-            row=row,
-            job=job[row],
-            start_us=start_us[row],
-            end_us=end_us[row],
-            limit_end_us=np.where(limit_us > 0, start_us + limit_us, OPEN_END)[row],
-            is_completed=state[row] == _COMPLETED,
-            first_node=np.concatenate([np.zeros(1, np.int64), np.cumsum(n_listed)]),
-            nodes=nodes,
-            submitted=lambda of_row: text.cell(of_row, at["submit"]) if "submit" in at else None,
-            has_restarts="restarts" in at,
+            row,
+            JobIntervals(*columns, first_node, nodes),
+            state[row] == _COMPLETED,
+            lambda each: None if submit is None else text.cell(each, submit),
+            "restarts" in at,
         ), n_rows
 
     def _times(self, text: TextRows, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -176,21 +176,3 @@ def _duration_code(cell: str) -> int:
 def _minutes_code(cell: str, without: int) -> int:
     minutes = fields.whole(cell)
     return without if minutes is None else 60 * US * minutes if minutes <= _LONGEST_US // (60 * US) else _UNREADABLE
-
-
-@compiled
-def _are_jobs(
-    text: NDArray[np.uint8], cell_first: NDArray[np.int64], column: int, is_whole: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Return which cells are identities of jobs or of started array tasks: ``12`` or ``12_3``."""
-    found = np.zeros(len(is_whole), np.bool_)
-    for row in range(len(is_whole)):
-        begin, end = cell_first[row, column], cell_first[row, column + 1] - 1
-        if not is_whole[row] or begin == end:
-            continue
-        middle = begin
-        while middle < end and text[middle] != _UNDERSCORE:
-            middle += 1
-        is_task = middle + 1 < end and number_at(text, middle + 1, end) >= 0
-        found[row] = middle > begin and number_at(text, begin, middle) >= 0 and (middle == end or is_task)
-    return found

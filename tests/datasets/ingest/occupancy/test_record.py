@@ -11,7 +11,7 @@ from bfreplay.datasets.ingest.occupancy.build import build_events
 from bfreplay.datasets.ingest.occupancy.inventory import node_use
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH, MOST_NODES, ScheduleRecord, job_key, machine_nodes
-from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 from tests.datasets.ingest.occupancy.by_the_second import events_by_the_second
@@ -184,14 +184,14 @@ def test_unknown_words_are_refused(column):
 @pytest.mark.parametrize(("run_rows", "run_nodes"), [(100, 100), (3, 100), (100, 4), (1, 1)])
 def test_jobs_added_at_once_lie_in_the_same_runs_as_jobs_added_one_by_one(run_rows, run_nodes):
     start, end, limit = np.array([5, 1, 3, 1, 9]), np.array([6, 9, 4, 2, 11]), np.array([OPEN_END, 12, 5, OPEN_END, 20])
-    first_node, nodes = np.array([0, 1, 4, 5, 7, 9]), np.arange(9, dtype=np.int32)
+    first_node, nodes = np.array([0, 1, 2, 5, 7, 9]), np.arange(9, dtype=np.int32)
     one_by_one, at_once = (JobSpool(run_rows, run_nodes) for _ in range(2))
     for each in (one_by_one, at_once):
         each.add(2, 3, OPEN_END, 99, 2, np.array([7, 8], np.int32))
     for j in range(5):
         listed = nodes[first_node[j] : first_node[j + 1]]
         one_by_one.add(int(start[j]), int(end[j]), int(limit[j]), j, len(listed), listed)
-    at_once.add_listed(start, end, limit, np.arange(5), first_node, nodes)
+    at_once.add_listed(JobIntervals(start, end, limit, np.arange(5), np.diff(first_node), first_node, nodes))
     assert at_once.n_rows == one_by_one.n_rows
     assert [run.n_rows for run in at_once._runs] == [run.n_rows for run in one_by_one._runs]
     assert [(str(rows), following) for rows, following in at_once.slices()] == [
