@@ -89,7 +89,7 @@ class RunSettings:
 
 @dataclass(slots=True, kw_only=True)
 class Saving:
-    """How often the state of a run is saved, and whether it goes on from a saved one.
+    """Schedule of a run's checkpoints, and whether the run resumes from the last of an earlier process.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class ReplaySession:
     """
 
     not_saved = (
-        "events", "policy", "settings", "_anchored", "_run_settings", "_progress", "_stack", "_out", "_overwrite",
+        "events", "policy", "settings", "_anchored", "_run_settings", "_stack", "_out",
         "_folder", "_saving", "_checkpoints", "_called", "_seconds", "_started", "_config", "_inputs", "_measured",
         "_no_baselines",
     )  # fmt: skip
