@@ -17,6 +17,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies import Decision, EqualSharePolicy, PolicyState
 from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.replay.feed import Feed
 from bfreplay.runs import RunResult
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
@@ -493,3 +494,33 @@ def test_the_books_close_and_repeat_whatever_a_source_does(events: NodeEvents, s
     jobs = one.jobs
     assert (jobs["done_samples"] <= jobs["work_samples"] * (1 + 1e-9)).all()
     assert (jobs["ended"].notna() == jobs["status"].isin(["finished", "pruned", "failed", "stopped", "declined"])).all()
+
+
+class StopsOneThatWaits:
+    """Submits two jobs, and stops the second while it waits behind the first."""
+
+    name, higher_is_better, sources = "stops one", True, ()
+
+    def begin(self, window_start_us, window_end_us):
+        self.asked = 0
+
+    def ask(self, now_us):
+        self.asked += 1
+        if self.asked == 1:
+            return Orders(submit=(job("a"), job("b")), ask_again_us=now_us + 1)
+        return Orders(stop={"b": Ending.STOPPED})
+
+    def describe(self):
+        return {}
+
+
+def test_a_job_stopped_while_it_waited_does_not_come_back_with_a_restored_queue():
+    first, restored = (Feed(StopsOneThatWaits(), []) for _ in range(2))
+    first.keep_calls()
+    first.begin(0, 100)
+    first.ask(0)
+    first.ask(1)
+    restored.restore_state(first.save_state())
+    assert [each.name for each in restored.jobs] == ["a", "b"]
+    assert restored.pop_due(1) == (0, None)
+    assert restored.pop_due(1) is None
