@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ _ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_
 _given = attrgetter(*_ARRAYS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class AllocationProblem:
     """One decision: how many of ``capacity`` idle nodes each of J jobs gets.
 
@@ -56,7 +58,6 @@ class AllocationProblem:
     scale_down_loss: NDArray[np.float64]
     capacity: int
     change_limit: int | None = None
-    _value: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if {*map(type, _given(self))} == {np.ndarray}:
@@ -74,12 +75,10 @@ class AllocationProblem:
         """J."""
         return int(self.current.shape[0])
 
-    @property
+    @cached_property
     def value(self) -> NDArray[np.float64]:
         """``(J, K + 1)``: f_j(n), and ``-inf`` where job j may not have n nodes. Computed once."""
-        if not self._value:
-            self._value.append(value_table(self))
-        return self._value[0]
+        return value_table(self)
 
     def held_to_published_limit(self) -> AllocationProblem:
         """Return the same decision under the published model's limit as well; see ``published_change_limit``."""
@@ -132,6 +131,19 @@ class AllocationProblem:
             )
 
 
+class Charges(NamedTuple):
+    """What rescaling costs J jobs, and what they are worth with it; as in an ``AllocationProblem``."""
+
+    scale_up_loss: NDArray[np.float64]  # (J,)
+    scale_down_loss: NDArray[np.float64]  # (J,)
+    value: NDArray[np.float64]  # (J, K + 1)
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...]) -> Charges:
+        """Return room for jobs with gains ``(J, K + 1)``; to return arrays from compiled code takes four times as long."""
+        return cls(np.empty(shape[0]), np.empty(shape[0]), np.empty(shape))
+
+
 def charged_problem(
     current: NDArray[np.int64],
     min_nodes: NDArray[np.int64],
@@ -146,39 +158,57 @@ def charged_problem(
     Parameters
     ----------
     current, min_nodes, max_nodes, gain, capacity
-        As in an ``AllocationProblem``; copied, all but ``gain``.
+        As in an ``AllocationProblem``, which keeps them.
     given_up : (J,) float64
         What each job gives up per second while it rescales, if it holds ``min_nodes``.
     costs_s : (J,) float64 each
         Seconds that gaining and losing nodes takes.
     """
-    current, least, most = np.array(current, np.int64), np.array(min_nodes, np.int64), np.array(max_nodes, np.int64)
-    up, down = np.array(costs_s[0], np.float64), np.array(costs_s[1], np.float64)
-    value = _charge(current, least, most, np.ascontiguousarray(gain), given_up, up, down, int(capacity))
-    problem = AllocationProblem(current, least, most, gain, up, down, capacity)
-    problem._value.append(value)
+    charges = Charges.empty(gain.shape)
+    charge(current, min_nodes, max_nodes, np.ascontiguousarray(gain), given_up, *costs_s, int(capacity), *charges)
+    return problem_with_charges(current, min_nodes, max_nodes, gain, charges, capacity)
+
+
+def problem_with_charges(
+    current: NDArray[np.int64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    charges: Charges,
+    capacity: int,
+) -> AllocationProblem:
+    """Return the decision whose value table is there; a replay makes many, and the constructor takes longer."""
+    problem = AllocationProblem.__new__(AllocationProblem)
+    up, down, value = charges
+    vars(problem).update(
+        current=current, min_nodes=min_nodes, max_nodes=max_nodes, gain=gain, scale_up_loss=up, scale_down_loss=down,
+        capacity=capacity, value=value,
+    )  # fmt: skip
     return problem
 
 
 @compiled
-def _charge(
+def charge(
     current: NDArray[np.int64],
     min_nodes: NDArray[np.int64],
     max_nodes: NDArray[np.int64],
     gain: NDArray[np.float64],
     given_up: NDArray[np.float64],
+    up_s: NDArray[np.float64],
+    down_s: NDArray[np.float64],
+    capacity: int,
     up: NDArray[np.float64],
     down: NDArray[np.float64],
-    capacity: int,
-) -> NDArray[np.float64]:
-    """Turn ``up`` and ``down`` from seconds into losses, and return the value table."""
+    value: NDArray[np.float64],
+) -> None:
+    """Write the ``Charges`` of a ``charged_problem`` into ``up``, ``down`` and ``value``."""
     held = 0
     for j in range(current.shape[0]):
         rate = charged_rate(given_up[j], current[j], min_nodes[j])
-        up[j] = scale_up_cost(rate, up[j])
-        down[j] = scale_down_cost(rate, down[j])
+        up[j] = scale_up_cost(rate, up_s[j])
+        down[j] = scale_down_cost(rate, down_s[j])
         held = max(held, current[j])
-    return _value_table(current, min_nodes, max_nodes, gain, up, down, capacity, capacity + held)
+    _fill_value_table(current, min_nodes, max_nodes, gain, up, down, capacity, capacity + held, value)
 
 
 def published_change_limit(capacity: int) -> int:
@@ -194,8 +224,9 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
     """``(J, K + 1)``: f_j(n), ``-inf`` at the counts that bounds, capacity or change limit forbid."""
     any_change = problem.capacity + int(problem.current.max(initial=0))
     limit = any_change if problem.change_limit is None else problem.change_limit
+    value = np.empty(problem.gain.shape)
     # one kind of array only: each other one would compile the loop anew
-    return _value_table(
+    _fill_value_table(
         np.ascontiguousarray(problem.current, dtype=np.int64),
         np.ascontiguousarray(problem.min_nodes, dtype=np.int64),
         np.ascontiguousarray(problem.max_nodes, dtype=np.int64),
@@ -204,11 +235,13 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
         np.ascontiguousarray(problem.scale_down_loss, dtype=np.float64),
         int(problem.capacity),
         int(limit),
+        value,
     )
+    return value
 
 
 @compiled
-def _value_table(
+def _fill_value_table(
     current: NDArray[np.int64],
     min_nodes: NDArray[np.int64],
     max_nodes: NDArray[np.int64],
@@ -217,21 +250,16 @@ def _value_table(
     scale_down_loss: NDArray[np.float64],
     capacity: int,
     change_limit: int,
-) -> NDArray[np.float64]:
-    """Fill the table in one pass: at a thousand jobs with a thousand counts each, several passes cost milliseconds."""
+    value: NDArray[np.float64],
+) -> None:
+    """Fill ``value (J, K + 1)`` in one pass: at a thousand jobs with a thousand counts each, several passes cost milliseconds."""
     n_jobs, width = gain.shape
-    value = np.full((n_jobs, width), -np.inf)
     for j in range(n_jobs):
-        held = current[j]
+        held, up, down = current[j], scale_up_loss[j], scale_down_loss[j]
         low = max(min_nodes[j], held - change_limit)
-        high = min(max_nodes[j], capacity, held + change_limit, width - 1)
+        high = min(max_nodes[j], capacity, held + change_limit)
+        for n in range(width):  # the same steps at every count: the compiler takes several counts at once
+            loss = up if n > held else (down if n < held else 0.0)
+            value[j, n] = gain[j, n] - loss if low <= n <= high else -np.inf
         if held - change_limit <= 0:
-            value[j, 0] = gain[j, 0] - (scale_down_loss[j] if held > 0 else 0.0)
-        for n in range(low, high + 1):
-            if n < held:
-                value[j, n] = gain[j, n] - scale_down_loss[j]
-            elif n > held:
-                value[j, n] = gain[j, n] - scale_up_loss[j]
-            else:
-                value[j, n] = gain[j, n]
-    return value
+            value[j, 0] = gain[j, 0] - (down if held > 0 else 0.0)

@@ -43,7 +43,7 @@ class Quality(StrEnum):
     NONE = "none"  # there was no answer to check
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """Counts for one ``AllocationProblem`` and three separate statuses.
 
@@ -98,6 +98,18 @@ class Solution:
     ) -> Solution:
         """Return a solution without counts, for the reason in ``message``."""
         return cls(None, math.nan, math.inf, ProcessStatus.OK, status, Quality.NONE, solver, build_s, solve_s, message)
+
+    @classmethod
+    def proven(
+        cls, counts: NDArray[np.int64], objective: float, bound: float, solver: str, build_s: float, solve_s: float
+    ) -> Solution:
+        """Return an optimal answer with its proof; the exact solver gives many, and the constructor is slow."""
+        solution = cls.__new__(cls)
+        vars(solution).update(
+            counts=counts, objective=objective, bound=bound, process_status=ProcessStatus.OK,
+            solver_status=SolverStatus.OPTIMAL, quality=Quality.PROVEN, solver=solver, build_s=build_s, solve_s=solve_s,
+        )  # fmt: skip
+        return solution
 
     @property
     def gap(self) -> float:

@@ -41,7 +41,7 @@ class NodesSeen(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PolicyState:
     """The J active jobs, first come first served, and the idle nodes, at one instant.
 
@@ -134,9 +134,7 @@ class PolicyState:
     def of(cls, jobs: Mapping[str, Any], **others: Any) -> PolicyState:
         """Return the state with these fields, all there are; a replay makes many, and the constructor takes longer."""
         state = cls.__new__(cls)
-        for parts in (jobs, others):
-            for name, part in parts.items():
-                _SET[name](state, part)
+        vars(state).update(jobs, **others)
         return state
 
     @property
@@ -155,9 +153,6 @@ class PolicyState:
         """Tables for compiled loops."""
         costs = self.scale_up_cost_s, self.scale_down_cost_s
         return JobTables(self.objective, self.min_nodes, self.max_nodes, *costs)
-
-
-_SET = {each.name: getattr(PolicyState, each.name).__set__ for each in fields(PolicyState)}
 
 
 class JobTables(NamedTuple):

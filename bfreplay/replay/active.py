@@ -81,11 +81,14 @@ ALONE, FIRST, SECOND = 0, 1, 2
 """Of a job's nodes: nobody else's, or shared by two, who are charged half of the time each (``charged_us``)."""
 
 _FIRST_ROWS = 64
-_SEEN = (
-    "job", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "progress", "work", "weight", "submit_us",
-    "deadline_us", "model", "batch_size", "first_batch_size", "change_at", "requested_nodes",
+_FIXED = (
+    "job", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "work", "weight", "submit_us",
+    "deadline_us", "model", "first_batch_size", "requested_nodes",
 )  # fmt: skip
-"""Fields of a record that a policy sees under the same name."""
+"""Fields of a record that a policy sees under the same name, and that stay as they were when the job was admitted."""
+
+_CHANGING = "progress", "batch_size", "change_at"
+"""Those that do not."""
 
 
 @compiled
@@ -148,29 +151,30 @@ class ActiveJobs:
         self.by_type = np.zeros((rows if self.is_placed else 0, len(self.type_names), 1))
         self.held = np.full((rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
-        self._seen: tuple[int, tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (0, (), {})
+        self._seen: tuple[tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (), {}
 
     def seen(self) -> dict[str, NDArray[Any] | None]:
-        """Return read-only views of the arrays that a policy sees, by their names in a ``PolicyState``."""
-        n, of, views = self._seen
-        arrays = self.records, self.throughput, self.objective, self.by_type
-        if n != self.n or len(of) != len(arrays) or any(map(is_not, of, arrays)):
+        """Return read-only arrays that a policy sees, by their names in a ``PolicyState``: all but those of ``now``."""
+        of, arrays = self._seen
+        tables = self.records, self.throughput, self.objective, self.by_type
+        if not of or any(map(is_not, of, tables)):
             records = self.records[: self.n]
-            made: dict[str, NDArray[Any]] = {"current": records["count"], **{name: records[name] for name in _SEEN}}
-            tables = zip(("throughput", "objective", "throughput_by_type"), arrays[1:], strict=True)
-            made |= {name: table[: self.n] for name, table in tables}
-            for view in made.values():
-                view.flags.writeable = False  # a policy that writes here would corrupt the ledger
-            views = {**made, **({} if self.is_placed else {"throughput_by_type": None})}
-            self._seen = self.n, arrays, views
-        return views
+            made = {name: records[name].copy() for name in _FIXED} | {name: records[name] for name in _CHANGING}
+            made["admitted_us"] = records["admitted_us"] + records["paused_us"]
+            names = "throughput", "objective", "throughput_by_type"
+            made |= {name: table[: self.n] for name, table in zip(names, tables[1:], strict=True)}
+            for array in made.values():
+                array.flags.writeable = False  # a policy that writes here would corrupt the ledger
+            arrays = {**made, **({} if self.is_placed else {"throughput_by_type": None})}
+            self._seen = tables, arrays
+        return arrays
 
-    def owed_and_admitted(self) -> dict[str, NDArray[Any]]:
-        """Return what a policy sees besides, and no record holds in one piece."""
-        admitted_us, owed = np.empty(self.n, np.int64), np.empty(self.n)
-        _write_seen(self.records, admitted_us, owed)
-        admitted_us.flags.writeable = owed.flags.writeable = False
-        return {"admitted_us": admitted_us, "owed": owed}
+    def now(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return (nodes that each job holds, samples that it owes), ``(n,)`` and read-only: they stay as they are now."""
+        current, owed = np.empty(self.n, np.int64), np.empty(self.n)
+        _write_now(self.records, current, owed)
+        current.flags.writeable = owed.flags.writeable = False
+        return current, owed
 
     @property
     def has_types(self) -> bool:
@@ -200,6 +204,7 @@ class ActiveJobs:
         self._write_curves(row, job)
         self.row_of_job[index] = row
         self.n += 1
+        self._seen = (), {}
 
     def _write_curves(self, row: int, job: ElasticJob) -> None:
         """Tabulate what the job makes with the batch size of its record."""
@@ -270,13 +275,14 @@ class ActiveJobs:
             array[row : self.n - 1] = array[row + 1 : self.n]
         self.n -= 1
         self.row_of_job[self.records[row : self.n]["job"]] -= 1
+        self._seen = (), {}
 
 
 @compiled
-def _write_seen(records: NDArray[np.void], admitted_us: NDArray[np.int64], owed: NDArray[np.float64]) -> None:
-    """Write what a policy sees of each job that its record does not hold in one piece."""
+def _write_now(records: NDArray[np.void], current: NDArray[np.int64], owed: NDArray[np.float64]) -> None:
+    """Write what each job holds, and what it owes for rescales and preemptions together."""
     for j in range(owed.shape[0]):
-        admitted_us[j] = records[j]["admitted_us"] + records[j]["paused_us"]
+        current[j] = records[j]["count"]
         owed[j] = records[j]["preempt_debt"] + records[j]["rescale_debt"]
 
 

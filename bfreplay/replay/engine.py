@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.states import EventBatch
@@ -33,7 +34,6 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 """
 
 
-_NO_ROUND = Round()
 _NOTHING = Happened(0, 0, 0, 0.0)
 _POOL, _ARRIVAL, _COMPLETION, _ROUND, _BATCH_SIZE = (each.value for each in Trigger)  # plain numbers: ten times as fast
 _CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
@@ -376,12 +376,12 @@ class Engine:
         active = self.active
         records = active.records
         is_seeding = self._is_first and self.is_published
-        before = records["count"][: active.n].copy()
+        before, owed = active.now()
         decision: Decision | None = None
         decide_s = 0.0
         if active.n and self.pool.n_idle and (is_seeding or self._asks_policy(trigger)):
             started = perf_counter()
-            state = self._state(now_us)
+            state = self._state(now_us, before, owed)
             if is_seeding:
                 decision = self.settings.seed_map(state, np.flatnonzero(self.pool.holder == FREE), self.rng)
             else:
@@ -389,8 +389,9 @@ class Engine:
                 decide_s = perf_counter() - started
             self._carry_out(decision, state)
         is_charged = decision is None or decision.placement is None or decision.placement.charges_rescales
+        lifts_limits = decision is not None and decision.round is None
         effects, next_finish_us = settle_until_next(
-            records, before, active.throughput, now_us, self.is_published, is_charged
+            records, before, active.throughput, now_us, self.is_published, is_charged, lifts_limits
         )
         outcome, self._next_finish_us = Outcome(*effects), int(next_finish_us)
         if is_seeding:
@@ -401,7 +402,7 @@ class Engine:
         self.run_tables.allocations.close_intervals(records, active.n, now_us)
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
-        counts = records["count"][: active.n].astype(np.int32)
+        counts = (before if decision is None else np.asarray(decision.counts)).astype(np.int32)
         at = Situation(now_us, trigger, self.pool.n_idle, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
         self.log.write(at, happened, decision, decide_s, outcome)
@@ -424,9 +425,11 @@ class Engine:
         between_rounds = wakes_on & _ROUND and self._round_us == NEVER_US
         return bool(trigger & wakes_on or between_rounds)
 
-    def _state(self, now_us: int) -> PolicyState:
+    def _state(self, now_us: int, current: NDArray[np.int64], owed: NDArray[np.float64]) -> PolicyState:
         return PolicyState.of(
             self.active.seen(),
+            current=current,
+            owed=owed,
             time_us=now_us,
             n_idle=self.pool.n_idle,
             nodes=self._seen,
@@ -434,7 +437,6 @@ class Engine:
             colocation=self.feed.colocation,
             window_start_us=self.events.window_start_us,
             jobs_to_come=self.feed.may_go_on,
-            **self.active.owed_and_admitted(),
         )
 
     def _carry_out(self, decision: Decision, state: PolicyState) -> None:
@@ -445,13 +447,20 @@ class Engine:
             raise BfreplayError(
                 f"the policy {self.policy.name!r} gave {problem} (counts {counts.tolist()}, at {iso_utc(self._now_us)})"
             )
-        placement, until = decision.placement, decision.round or _NO_ROUND
+        placement = decision.placement
         if placement is None:
             self.pool.place(np.ascontiguousarray(counts, dtype=np.int64), self._now_us)
         else:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
                 locate(self.active, self.feed.model_names, self.feed.colocation)
+            if placement.restart_s is not None:
+                self.active.records["restart_s"][: self.active.n] = placement.restart_s
+        if decision.round is not None:
+            self._follow_rules(decision.round)
+
+    def _follow_rules(self, until: Round) -> None:
+        """Write into the records what the policy wants until it is asked again."""
         records = self.active.records[: self.active.n]
         if until.batch_size is not None:
             for row in np.flatnonzero(until.batch_size > 0).tolist():
@@ -475,8 +484,6 @@ class Engine:
         if until.not_before_us is not None:
             is_later = until.not_before_us > self._now_us
             records["not_before_us"] = np.where(is_later, until.not_before_us, LONG_AGO_US)
-        if placement is not None and placement.restart_s is not None:
-            records["restart_s"] = placement.restart_s
         if until.until_us is not None:
             self._round_us = int(until.until_us)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,23 +23,13 @@ SHARED = pa.field("sharing", pa.int8())
 """Column of ``ALLOCATIONS`` in runs whose jobs may share nodes: 0 alone, 1 and 2 for the two on the same ones."""
 
 
-class _Rows(NamedTuple):
-    """Columns of rows that are not yet written, in the order in which ``_close_intervals`` takes them."""
-
-    job: NDArray[np.int32]
-    n_nodes: NDArray[np.int32]
-    since: NDArray[np.int64]
-    until: NDArray[np.int64]
-    node_type: NDArray[np.int16]
-    sharing: NDArray[np.int8]
-
-    @classmethod
-    def of(cls, n: int) -> _Rows:
-        """Return room for ``n`` rows."""
-        return cls(
-            np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64),
-            np.empty(n, np.int16), np.empty(n, np.int8),
-        )  # fmt: skip
+_INTERVAL = np.dtype(
+    [
+        ("job", np.int32), ("node_type", np.int16), ("sharing", np.int8), ("count", np.int32), ("from", np.int64),
+        ("to", np.int64),
+    ],
+    align=True,
+)  # fmt: skip
 
 
 @compiled
@@ -49,12 +39,7 @@ def _close_intervals(
     now_us: int,
     used: int,
     node_us: NDArray[np.int64],
-    job: NDArray[np.int32],
-    n_nodes: NDArray[np.int32],
-    since: NDArray[np.int64],
-    until: NDArray[np.int64],
-    node_type: NDArray[np.int16],
-    sharing: NDArray[np.int8],
+    ended: NDArray[np.void],
 ) -> int:
     """Write the allocation intervals that end now, and add up ``node_us (T,)`` by type. Returns the rows used."""
     for j in range(n_active):
@@ -65,12 +50,12 @@ def _close_intervals(
         ):
             continue
         if records[j]["open_count"] > 0 and now_us > records[j]["open_since_us"]:
-            job[used] = records[j]["job"]
-            n_nodes[used] = records[j]["open_count"]
-            since[used] = records[j]["open_since_us"]
-            until[used] = now_us
-            node_type[used] = records[j]["open_type"]
-            sharing[used] = records[j]["open_sharing"]
+            ended[used]["job"] = records[j]["job"]
+            ended[used]["node_type"] = records[j]["open_type"]
+            ended[used]["sharing"] = records[j]["open_sharing"]
+            ended[used]["count"] = records[j]["open_count"]
+            ended[used]["from"] = records[j]["open_since_us"]
+            ended[used]["to"] = now_us
             used += 1
             if records[j]["open_type"] >= node_us.size:
                 raise IndexError("nodes of a type that the recorder does not know")
@@ -113,15 +98,15 @@ class AllocationTable:
         self._type_names = as_arrow(type_names, pa.string())
         self._node_us = np.zeros(len(type_names), np.int64)
         self._shared = shared
-        self._rows = _Rows.of(0)
+        self._ended: NDArray[np.void] = np.empty(0, _INTERVAL)
         self._used = 0
         self.write_s = 0.0
 
     def close_intervals(self, records: NDArray[np.void], n_active: int, now_us: int) -> None:
         """End the interval of every active job whose count differs from the one on record."""
-        if self._used + n_active > self._rows.job.size:
+        if self._used + n_active > self._ended.size:
             self._reserve(n_active)
-        self._used = int(_close_intervals(records, n_active, now_us, self._used, self._node_us, *self._rows))
+        self._used = _close_intervals(records, n_active, now_us, self._used, self._node_us, self._ended)
         if self._used >= CHUNK_ROWS:
             self._flush()
 
@@ -139,12 +124,13 @@ class AllocationTable:
         """Make room for a chunk and the rows of one more instant."""
         if self._used:
             self._flush()
-        self._rows = _Rows.of(CHUNK_ROWS + 2 * n_active)
+        self._ended = np.empty(CHUNK_ROWS + 2 * n_active, _INTERVAL)
 
     def _flush(self) -> None:
         started = perf_counter()
-        job, n_nodes, since, until, node_type, sharing = (
-            as_arrow(column[: self._used].copy(), pa.from_numpy_dtype(column.dtype)) for column in self._rows
+        ended = self._ended[: self._used]
+        job, node_type, sharing, n_nodes, since, until = (
+            as_arrow(ended[name].copy(), pa.from_numpy_dtype(kind)) for name, (kind, _) in _INTERVAL.fields.items()
         )
         columns = [
             pa.DictionaryArray.from_arrays(job, as_arrow(self._names, pa.string())),

@@ -229,8 +229,16 @@ def settle_until_next(
     now_us: int,
     is_published: bool,
     charges_rescales: bool,
+    lifts_limits: bool,
 ) -> tuple[tuple[float, float, int, int, int, int], int]:
-    """Return what ``settle`` and then ``predict_finish`` do: one call of compiled code a decision."""
+    """Return what ``settle`` and then ``predict_finish`` do: one call of compiled code a decision.
+
+    ``lifts_limits``: the limits of the decision before no longer hold, and this one sets none.
+    """
+    if lifts_limits:
+        for j in range(before.shape[0]):
+            records[j]["halt"] = np.inf
+            records[j]["not_before_us"] = LONG_AGO_US
     effects = settle(records, before, throughput, now_us, is_published, charges_rescales)
     return effects, predict_finish(records, before.shape[0], now_us)
 

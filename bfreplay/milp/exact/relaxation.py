@@ -2,80 +2,94 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 
 
-@compiled
-def concave_hulls(
-    value: NDArray[np.float64], capacity: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Upper concave hull of each row of ``value``, from its first allowed count to its (first) maximum.
+class Hulls(NamedTuple):
+    """Upper concave hulls of what J jobs are worth: that of job j has the vertices ``start[j]`` to ``stop[j] - 1``.
 
-    Returns ``(points (P,), start (J,), stop (J,))``: the hull of job j has its vertices at the counts
-    ``points[start[j]:stop[j]]``, increasing. A job without any allowed count has ``start == stop``.
+    A job without any allowed count has ``start == stop``.
     """
+
+    points: NDArray[np.int64]  # (P,) counts of the vertices, increasing in each hull
+    worth: NDArray[np.float64]  # (P,) at them
+    start: NDArray[np.int64]  # (J,)
+    stop: NDArray[np.int64]  # (J,)
+
+
+@compiled
+def concave_hulls(value: NDArray[np.float64], capacity: int) -> Hulls:
+    """Upper concave hull of each row of ``value``, from its first allowed count to its (first) maximum."""
     n_jobs, width = value.shape
     width = min(width, capacity + 1)
     points = np.empty(n_jobs * width, np.int64)
+    worth = np.empty(n_jobs * width, np.float64)
     start = np.empty(n_jobs, np.int64)
     stop = np.empty(n_jobs, np.int64)
     top = 0
     for j in range(n_jobs):
         start[j] = top
-        first = top
+        size = 0
         best = -np.inf
+        a = b = 0.0  # counts of the last vertex but one and of the last, and what they are worth
+        at_a = at_b = 0.0
         for n in range(width):
             v = value[j, n]
             if not v > best:  # every vertex is worth more than all counts below it
                 continue
             best = v
-            while top - first >= 2:
-                b = points[top - 1]
-                a = points[top - 2]
-                # b lies strictly below the chord from a to n: it is no vertex
-                if (value[j, b] - value[j, a]) * (n - a) < (v - value[j, a]) * (b - a):
-                    top -= 1
-                else:
-                    break
+            # b lies strictly below the chord from a to n: it is no vertex
+            while size >= 2 and (at_b - at_a) * (n - a) < (v - at_a) * (b - a):
+                size -= 1
+                top -= 1
+                b, at_b = a, at_a
+                if size >= 2:
+                    a, at_a = float(points[top - 2]), worth[top - 2]
             points[top] = n
+            worth[top] = v
             top += 1
+            size += 1
+            a, at_a = b, at_b
+            b, at_b = float(n), v
         stop[j] = top
-    return points[:top].copy(), start, stop
+    return Hulls(points[:top], worth[:top], start, stop)
 
 
 @compiled
-def _slope(value: NDArray[np.float64], points: NDArray[np.int64], j: int, p: int) -> float:
-    """Value per node of the hull segment of job ``j`` that ends at vertex ``p``."""
-    slope: float = (value[j, points[p]] - value[j, points[p - 1]]) / (points[p] - points[p - 1])
+def _slopes(hulls: Hulls) -> NDArray[np.float64]:
+    """``(P,)``: value per node of the segment that ends at each vertex; not to be read at the first one of a job."""
+    points, worth, start, stop = hulls
+    slope = np.empty(points.shape[0], np.float64)
+    for j in range(start.shape[0]):
+        for p in range(start[j] + 1, stop[j]):
+            slope[p] = (worth[p] - worth[p - 1]) / (points[p] - points[p - 1])
     return slope
 
 
 @compiled
-def critical_price(
-    value: NDArray[np.float64],
-    points: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    capacity: int,
-) -> tuple[float, int, NDArray[np.int64]]:
+def critical_price(hulls: Hulls, capacity: int) -> tuple[float, int, NDArray[np.int64]]:
     """Price of a node at which the hulls, filled in order of slope, use up ``capacity``.
 
     Call it only when the hulls' last vertices need more than ``capacity`` and the first ones do not. Returns
     ``(price, broken, vertex (J,))``: every job stands at a vertex of its hull, the sum of counts is at most
     ``capacity``, and the next segment of job ``broken``, of slope ``price``, is the first that does not fit.
     """
-    n_jobs = value.shape[0]
+    points, _, start, stop = hulls
+    slope = _slopes(hulls)
+    n_jobs = start.shape[0]
     low = start.copy()  # vertex reached at the upper end of the price bracket (few nodes)
     high = stop - 1  # vertex reached at its lower end (many nodes)
     price_high = 0.0
     price_low = np.inf
     for j in range(n_jobs):
         if high[j] > low[j]:
-            price_high = max(price_high, _slope(value, points, j, low[j] + 1))
-            price_low = min(price_low, _slope(value, points, j, high[j]))
+            price_high = max(price_high, slope[low[j] + 1])
+            price_low = min(price_low, slope[high[j]])
     middle = np.empty(n_jobs, np.int64)
     for _ in range(60):
         open_segments = 0
@@ -92,7 +106,7 @@ def critical_price(
             b = high[j]
             while a < b:  # last vertex whose segment is worth more than the price
                 c = (a + b + 1) // 2
-                if _slope(value, points, j, c) > price:
+                if slope[c] > price:
                     a = c
                 else:
                     b = c - 1
@@ -108,27 +122,26 @@ def critical_price(
     total = 0
     for j in range(n_jobs):
         total += points[low[j]]
-    slope = np.empty(n_jobs, np.float64)
+    following = np.empty(n_jobs, np.float64)  # slope of each job's next segment
     for j in range(n_jobs):
-        slope[j] = _slope(value, points, j, low[j] + 1) if low[j] + 1 < stop[j] else -np.inf
+        following[j] = slope[low[j] + 1] if low[j] + 1 < stop[j] else -np.inf
     while True:
         broken = 0
         for j in range(1, n_jobs):
-            if slope[j] > slope[broken]:
+            if following[j] > following[broken]:
                 broken = j
         p = low[broken] + 1
         step = points[p] - points[p - 1]
         if total + step > capacity:
-            return slope[broken], broken, low
+            return following[broken], broken, low
         total += step
         low[broken] = p
-        slope[broken] = _slope(value, points, broken, p + 1) if p + 1 < stop[broken] else -np.inf
+        following[broken] = slope[p + 1] if p + 1 < stop[broken] else -np.inf
 
 
 def hull_counts(value: NDArray[np.float64]) -> NDArray[np.int64]:
     """Counts at the vertices of the concave hull of one row ``(K + 1,)``, from its first allowed count to its peak."""
-    points: NDArray[np.int64] = concave_hulls(np.ascontiguousarray(value[None, :]), value.size - 1)[0]
-    return points
+    return concave_hulls(np.ascontiguousarray(value[None, :]), value.size - 1).points
 
 
 def relaxed_optima(value: NDArray[np.float64], copies: NDArray[np.int64], capacity: int) -> NDArray[np.float64]:
@@ -148,13 +161,14 @@ def relaxed_optima(value: NDArray[np.float64], copies: NDArray[np.int64], capaci
     (capacity + 1,) array
         An upper bound on the optimum over whole counts at each capacity, and equal to it at the hulls' vertices.
     """
-    points, start, stop = concave_hulls(np.ascontiguousarray(value), value.shape[1] - 1)
+    hulls = concave_hulls(np.ascontiguousarray(value), value.shape[1] - 1)
+    points, _, start, stop = hulls
     row = np.repeat(np.arange(value.shape[0]), stop - start)
     is_segment = np.ones(points.size, np.bool_)
     is_segment[start[start < stop]] = False  # the first vertex of a job ends no segment
     ends = np.flatnonzero(is_segment)
     length = points[ends] - points[ends - 1]
-    slope = (value[row[ends], points[ends]] - value[row[ends], points[ends - 1]]) / length
+    slope = _slopes(hulls)[ends]
     order = np.argsort(-slope, kind="stable")
     length = length[order] * copies[row[ends]][order]
     nodes = np.concatenate([[0], np.cumsum(length)])

@@ -13,7 +13,7 @@ from bfreplay._compiled import compiled
 from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
 from bfreplay.milp.exact.search import Relaxed, better_answer, undecided_counts
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
+from bfreplay.milp.solution import Solution, SolverStatus
 
 PROOF_TOLERANCE = 8 * float(np.finfo(np.float64).eps)
 """Times J + 2 and the relaxation's magnitude: answers closer than this count as equal. It is what rounding may do to
@@ -56,7 +56,8 @@ def optimal_counts(
             is_sound &= value[j, n] < LARGEST  # nan is not: it hides from every other comparison
     if not is_sound:
         return counts, np.nan, np.inf, OVERFLOW
-    points, start, stop = concave_hulls(value, capacity)
+    hulls = concave_hulls(value, capacity)
+    points, _, start, stop = hulls
     least = 0
     most = 0
     for j in range(n_jobs):
@@ -72,7 +73,7 @@ def optimal_counts(
         objective = _objective(value, counts)
         return counts, objective, objective, 0
 
-    price, broken, vertex = critical_price(value, points, start, stop, capacity)
+    price, broken, vertex = critical_price(hulls, capacity)
     relaxation = price * capacity
     magnitude = abs(relaxation)
     best_at_price = np.empty(n_jobs, np.float64)
@@ -170,10 +171,7 @@ class ExactSolver:
             why = "no counts satisfy the bounds and the change limit"
             none = Solution.without_answer(self.name, SolverStatus.INFEASIBLE, why, built - started, solved - built)
             return replace(none, bound=-math.inf)
-        return Solution(
-            counts, objective, bound, ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.PROVEN, self.name,
-            built - started, solved - built,
-        )  # fmt: skip
+        return Solution.proven(counts, objective, bound, self.name, built - started, solved - built)
 
     def describe(self) -> dict[str, object]:
         """Return its name, which has its only option."""

@@ -50,11 +50,11 @@ def reduction(problem: AllocationProblem) -> Reduction:
     least = np.argmax(allowed, axis=1)
     if not allowed.any(axis=1).all() or int(least.sum()) > capacity:
         return Reduction(count == least[:, None], None)
-    points, start, stop = concave_hulls(value, capacity)
-    price, incumbent = 0.0, points[stop - 1]
+    hulls = concave_hulls(value, capacity)
+    price, incumbent = 0.0, hulls.points[hulls.stop - 1]
     if int(incumbent.sum()) > capacity:
-        price, broken, vertex = critical_price(value, points, start, stop, capacity)
-        incumbent = points[vertex]
+        price, broken, vertex = critical_price(hulls, capacity)
+        incumbent = hulls.points[vertex]
         gained, own, other, others = best_exchange(value, capacity, broken, incumbent)
         if gained > 0.0:
             incumbent[broken] = own

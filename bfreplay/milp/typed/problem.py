@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ NO_TYPE = -1
 """Type of a job without nodes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TypedProblem:
     """One decision: how many nodes each of J jobs gets, all of one of T types.
 
@@ -56,7 +57,6 @@ class TypedProblem:
     scale_up_loss: NDArray[np.float64]
     scale_down_loss: NDArray[np.float64]
     capacity: NDArray[np.int64]
-    _value: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def n_jobs(self) -> int:
@@ -68,17 +68,15 @@ class TypedProblem:
         """T."""
         return int(self.capacity.shape[0])
 
-    @property
+    @cached_property
     def value(self) -> NDArray[np.float64]:
         """``(J, T, K + 1)``: f_j(t, n), and ``-inf`` where job j may not have n nodes of type t. Computed once.
 
         Without nodes a job has no type: column 0 is the same for all.
         """
-        if not self._value:
-            value = np.stack([self.of_type(t).value for t in range(self.n_types)], axis=1)
-            value[:, :, 0] = (self.gain[:, 0, 0] - np.where(self.current > 0, self.scale_down_loss, 0.0))[:, None]
-            self._value.append(value)
-        return self._value[0]
+        value = np.stack([self.of_type(t).value for t in range(self.n_types)], axis=1)
+        value[:, :, 0] = (self.gain[:, 0, 0] - np.where(self.current > 0, self.scale_down_loss, 0.0))[:, None]
+        return value
 
     def of_type(self, t: int) -> AllocationProblem:
         """Return the decision on the nodes of type ``t`` alone: to a job that is elsewhere its nodes there are a start.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bfreplay import checks
 from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
-from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
 from bfreplay.policies.objectives.objective import Rates, problem_from
 from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
@@ -88,10 +88,27 @@ def own(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 @compiled
-def _look_up(table: NDArray[np.float64], counts: NDArray[np.int64], found: NDArray[np.float64]) -> None:
-    """Write the values at ``counts (J,)`` of ``table (J, K + 1)`` into ``found (J,)``."""
-    for j in range(counts.shape[0]):
-        found[j] = table[j, counts[j]]
+def _pose(
+    rate: NDArray[np.float64],
+    current: NDArray[np.int64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+    up_s: NDArray[np.float64],
+    down_s: NDArray[np.float64],
+    t_fwd_s: float,
+    n_idle: int,
+    gain: NDArray[np.float64],
+    up: NDArray[np.float64],
+    down: NDArray[np.float64],
+    value: NDArray[np.float64],
+) -> None:
+    """Write gains and charges: numpy and ``charged_problem`` would do the same in three times the time."""
+    rate_now = np.empty(current.shape[0], np.float64)
+    for j in range(current.shape[0]):
+        rate_now[j] = rate[j, current[j]]
+        for n in range(rate.shape[1]):
+            gain[j, n] = t_fwd_s * rate[j, n]
+    charge(current, min_nodes, max_nodes, gain, rate_now, up_s, down_s, n_idle, up, down, value)
 
 
 class OwnObjective:
@@ -105,9 +122,11 @@ class OwnObjective:
         While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
         than ``min_nodes``: so a start from zero is free.
         """
-        rate_now = np.empty(state.n_jobs)
-        _look_up(state.objective, state.current, rate_now)
-        return problem_from(state, t_fwd_s * state.objective, rate_now)
+        current, least, most, n_idle = state.current, state.min_nodes, state.max_nodes, state.n_idle
+        up_s, down_s = state.scale_up_cost_s, state.scale_down_cost_s
+        gain, charges = np.empty(state.objective.shape), Charges.empty(state.objective.shape)
+        _pose(state.objective, current, least, most, up_s, down_s, float(t_fwd_s), n_idle, gain, *charges)
+        return problem_with_charges(current, least, most, gain, charges, n_idle)
 
     def describe(self) -> dict[str, object]:
         """It has no parameter."""

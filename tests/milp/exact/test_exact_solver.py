@@ -78,16 +78,17 @@ def test_the_optimum_on_decisions_of_realistic_shape_is_that_of_the_dynamic_prog
 
 def test_the_hull_of_a_table_with_a_dent_skips_the_dent():
     value = np.array([[0.0, 1.0, 5.0, 6.0, 6.5, 6.0]])
-    points, start, stop = concave_hulls(value, 5)
+    points, worth, start, stop = concave_hulls(value, 5)
     assert points[start[0] : stop[0]].tolist() == [0, 2, 3, 4]  # 1 lies below the chord; 5 is past the maximum
+    assert worth.tolist() == [0.0, 5.0, 6.0, 6.5]
 
 
 def test_the_critical_price_is_the_slope_of_the_first_segment_that_does_not_fit():
     value = np.array([[0.0, 10.0, 18.0], [0.0, 9.0, 11.0]])
-    points, start, stop = concave_hulls(value, 4)
-    price, broken, vertex = critical_price(value, points, start, stop, 2)
+    hulls = concave_hulls(value, 4)
+    price, broken, vertex = critical_price(hulls, 2)
     assert (price, broken) == (8.0, 0)
-    assert [points[v] for v in vertex] == [1, 1]
+    assert [hulls.points[v] for v in vertex] == [1, 1]
 
 
 def _two_jobs(**changes: object) -> AllocationProblem:

@@ -33,7 +33,7 @@ def check_reduction(problem: AllocationProblem, optimum: float) -> None:
     assert found.kept[np.arange(problem.n_jobs), found.incumbent].all()
     assert found.kept.any(axis=1).all()
     left = replace(problem)
-    left._value.append(np.where(found.kept, problem.value, -np.inf))
+    vars(left)["value"] = np.where(found.kept, problem.value, -np.inf)
     assert agrees(ExactSolver().solve(left).objective, optimum, float(np.abs(problem.gain).max()))
 
 

@@ -96,7 +96,7 @@ def test_it_knows_when_and_how_many_but_not_which(events, state, at_ms, sight, s
         listening = Listening()
         policy = ForesightPolicy(sight, 60.0, listening)
         policy.foresee(seen)
-        fields = {name: getattr(state, name) for name in type(state).__slots__}
+        fields = vars(state)
         policy.decide(type(state)(**{**fields, "time_us": at_ms * 1000}))
         listened.append(listening.gains[0])
     assert np.array_equal(*listened)

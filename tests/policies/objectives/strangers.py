@@ -115,7 +115,7 @@ class ForgetsToReturn:
 
 class PosesForOneJob:
     def problem(self, state, t_fwd_s):
-        names = [name for name in state.__slots__ if isinstance(getattr(state, name), np.ndarray)]
+        names = [name for name in vars(state) if isinstance(getattr(state, name), np.ndarray)]
         first = type(state)(state.time_us, state.n_idle, **{name: getattr(state, name)[:1] for name in names})
         return objective_of("own").problem(first, t_fwd_s)
 

@@ -111,7 +111,7 @@ def worth(objective, state, counts):
 def test_what_a_job_is_worth_does_not_depend_on_the_others(state, data):
     spec = data.draw(st.sampled_from(SEPARABLE))
     j = data.draw(st.integers(0, state.n_jobs - 1))
-    names = [name for name in state.__slots__ if isinstance(getattr(state, name), np.ndarray)]
+    names = [name for name in vars(state) if isinstance(getattr(state, name), np.ndarray)]
     alone = type(state)(state.time_us, state.n_idle, **{name: getattr(state, name)[[j]] for name in names})
     together, apart = (objective_of(spec).problem(each, T_FWD_S) for each in (state, alone))
     assert together.gain[j].tolist() == apart.gain[0].tolist()

@@ -181,8 +181,7 @@ class RecordedPolicy(Policy):
         jobs = [self._jobs[j] for j in state.job]
         self.questions.append([recorded["time"], jobs, state.current.tolist(), state.n_idle])
         decision = self._decision(recorded["assigned"])
-        problem = problem_of(state, self._t_fwd_s)
-        self.problems.append(replace(problem, current=problem.current.copy()))  # the engine writes into its own
+        self.problems.append(problem_of(state, self._t_fwd_s))
         self.counts.append(decision.counts)
         return decision
 
