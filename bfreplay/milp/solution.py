@@ -106,8 +106,8 @@ class Solution:
         """Return an optimal answer with its proof; the exact solver gives many, and the constructor is slow."""
         solution = cls.__new__(cls)
         vars(solution).update(
-            counts=counts, objective=objective, bound=bound, process_status=ProcessStatus.OK,
-            solver_status=SolverStatus.OPTIMAL, quality=Quality.PROVEN, solver=solver, build_s=build_s, solve_s=solve_s,
+            _OF_A_PROOF, counts=counts, objective=objective, bound=bound, solver=solver, build_s=build_s,
+            solve_s=solve_s,
         )  # fmt: skip
         return solution
 
@@ -117,3 +117,8 @@ class Solution:
         if self.counts is None or math.isinf(self.bound):
             return math.inf
         return max(0.0, self.bound - self.objective) / max(1.0, abs(self.objective))
+
+
+_OF_A_PROOF = {
+    "process_status": ProcessStatus.OK, "solver_status": SolverStatus.OPTIMAL, "quality": Quality.PROVEN,
+}  # fmt: skip

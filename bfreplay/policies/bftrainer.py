@@ -134,7 +134,11 @@ class BFTrainerPolicy(Policy):
 
             return typed_decision(state, self.forward_time, self.objective, self.solver)
         t_fwd_s = self.forward_time.seconds(state)
-        solution = self.solver.solve(self.objective.problem(state, t_fwd_s))
+        solver, objective = self.solver, self.objective
+        if type(objective) is OwnObjective and type(solver) is ExactSolver and not solver.published_limit:
+            solution = objective.optimum(state, t_fwd_s, solver)
+        else:
+            solution = solver.solve(objective.problem(state, t_fwd_s))
         counts = state.current.copy() if solution.counts is None else solution.counts
         self.forward_time.note_decision(state, counts)
         return Decision(counts, solution, t_fwd_s=t_fwd_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -131,10 +131,10 @@ class PolicyState:
         return f"<PolicyState: {self.n_jobs:,} jobs hold {held:,} of {self.n_idle:,} idle nodes at {self.time_us:,} us>"
 
     @classmethod
-    def of(cls, jobs: Mapping[str, Any], **others: Any) -> PolicyState:
+    def of(cls, parts: dict[str, Any]) -> PolicyState:
         """Return the state with these fields, all there are; a replay makes many, and the constructor takes longer."""
         state = cls.__new__(cls)
-        vars(state).update(jobs, **others)
+        object.__setattr__(state, "__dict__", parts)
         return state
 
     @property

@@ -173,7 +173,8 @@ class ActiveJobs:
         """Return (nodes that each job holds, samples that it owes), ``(n,)`` and read-only: they stay as they are now."""
         current, owed = np.empty(self.n, np.int64), np.empty(self.n)
         _write_now(self.records, current, owed)
-        current.flags.writeable = owed.flags.writeable = False
+        current.setflags(write=False)
+        owed.setflags(write=False)
         return current, owed
 
     @property

@@ -427,16 +427,18 @@ class Engine:
 
     def _state(self, now_us: int, current: NDArray[np.int64], owed: NDArray[np.float64]) -> PolicyState:
         return PolicyState.of(
-            self.active.seen(),
-            current=current,
-            owed=owed,
-            time_us=now_us,
-            n_idle=self.pool.n_idle,
-            nodes=self._seen,
-            model_names=self.feed.model_names,
-            colocation=self.feed.colocation,
-            window_start_us=self.events.window_start_us,
-            jobs_to_come=self.feed.may_go_on,
+            {
+                **self.active.seen(),
+                "current": current,
+                "owed": owed,
+                "time_us": now_us,
+                "n_idle": self.pool.n_idle,
+                "nodes": self._seen,
+                "model_names": self.feed.model_names,
+                "colocation": self.feed.colocation,
+                "window_start_us": self.events.window_start_us,
+                "jobs_to_come": self.feed.may_go_on,
+            }
         )
 
     def _carry_out(self, decision: Decision, state: PolicyState) -> None:

@@ -71,6 +71,7 @@ class Timeline:
 
 NOT_IDLE = -2
 FREE = -1
+_BLOCK = 64  # nodes
 _IDLE_STATE = 0  # datasets.NodeState.IDLE, as a plain number for compiled code
 _NODE = np.dtype(
     [
@@ -147,6 +148,19 @@ def _change(
 
 
 @compiled
+def _skip_blocks(holder: NDArray[np.int32], first: int) -> int:
+    """Return the first block of nodes with a free one, from that at ``first`` on."""
+    while first + _BLOCK <= holder.shape[0]:
+        free = 0
+        for k in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
+            free += holder[k] == FREE
+        if free > 0:
+            break
+        first += _BLOCK
+    return first
+
+
+@compiled
 def _place(
     counts: NDArray[np.int64],
     now_us: int,
@@ -168,12 +182,14 @@ def _place(
         wanted += counts[j] - count
     if wanted == 0:
         return
-    lowest = 0
+    lowest = _skip_blocks(holder, 0)
     for j in range(counts.shape[0]):
         count = records[j]["count"]
         while count < counts[j]:
             while holder[lowest] != FREE:
                 lowest += 1
+                if lowest % _BLOCK == 0:
+                    lowest = _skip_blocks(holder, lowest)
             holder[lowest] = records[j]["job"]
             nodes[lowest]["held_since_us"] = now_us
             held[j, count] = lowest

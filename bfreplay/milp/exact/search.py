@@ -5,7 +5,8 @@ dynamic program over sums of counts. Three things keep it small:
 
 - *Deepening.* The best answer mostly loses far less than the best known one. So the search first asks for an answer
   that loses less than a small part of what is known, among the few counts that lose less than that themselves, and
-  allows more only when there is none. Whatever it finds is optimal: every answer that loses less was in reach.
+  allows more only when there is none. Whatever it finds is optimal: every answer that loses less was in reach. Few
+  counts are searched whole before that, which mostly proves that there is no better answer.
 - *Completion.* A sum is kept only if the remaining jobs can still bring it to the capacity within the allowance. What
   that costs them at least follows from the convex hulls of their losses, cheapest slope first.
 - *Order.* The job whose hull segment the capacity cuts can change by many nodes for nothing, and would make every such
@@ -26,6 +27,9 @@ FIRST_TRIAL = 1 / 64
 
 GROWTH = 4.0
 """Of the trial allowance, while no answer is found: so all failed trials together cost a fraction of the last one."""
+
+SMALL = 256
+"""Undecided counts up to which all are searched at once, first: mostly there is no better answer, and no trial needed."""
 
 _ROUNDING = 1e-9
 """Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
@@ -277,9 +281,16 @@ def better_answer(undecided: Undecided, relaxed: Relaxed, allowance: float, answ
 
     ``undecided`` is ``undecided_counts(..., allowance)`` or more. Returns whether there was an answer.
     """
+    is_small = undecided.counts.shape[0] <= SMALL
+    least = _least_loss(undecided, relaxed, allowance, answer) if is_small else 0.0
+    if least == np.inf:
+        return False
+    # of several answers that lose least, the one that the first trial in reach of them finds
     trial = FIRST_TRIAL * allowance
     while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
-        if _least_loss(_within(undecided, trial), relaxed, trial, answer) < np.inf:
+        if trial >= least * (1.0 - _ROUNDING) and (
+            _least_loss(_within(undecided, trial), relaxed, trial, answer) < np.inf
+        ):
             return True
         trial *= GROWTH
-    return _least_loss(undecided, relaxed, allowance, answer) < np.inf
+    return is_small or _least_loss(undecided, relaxed, allowance, answer) < np.inf

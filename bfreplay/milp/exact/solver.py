@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +37,12 @@ def _objective(value: NDArray[np.float64], counts: NDArray[np.int64]) -> float:
     return total
 
 
+Optimum = tuple[NDArray[np.int64], float, float, int]
+"""``(counts (J,), objective, bound, stage)``, as ``optimal_counts`` finds them."""
+
+
 @compiled
-def optimal_counts(
-    value: NDArray[np.float64], capacity: int, tolerance: float
-) -> tuple[NDArray[np.int64], float, float, int]:
+def optimal_counts(value: NDArray[np.float64], capacity: int, tolerance: float) -> Optimum:
     """Optimal counts of the allocation problem with table ``value (J, K + 1)`` and ``capacity`` nodes.
 
     Returns ``(counts (J,), objective, bound, stage)``; ``bound - objective`` is at most ``tolerance * (J + 2)``
@@ -154,9 +158,25 @@ class ExactSolver:
         if self.published_limit:
             problem = problem.held_to_published_limit()
         value = problem.value
-        built = perf_counter()
+        return self.answer_by(
+            optimal_counts, value, problem.capacity, PROOF_TOLERANCE, build_s=perf_counter() - started
+        )
+
+    def answer_by(self, find: Callable[..., Optimum], *arguments: Any, build_s: float = 0.0) -> Solution:
+        """Return the answer as ``solve`` does, from compiled code that ends in ``optimal_counts``.
+
+        Parameters
+        ----------
+        find
+            ``optimal_counts``, or a function that returns what that returns.
+        arguments
+            Of ``find``.
+        build_s
+            Seconds that it took to make them.
+        """
+        started = perf_counter()
         try:
-            counts, objective, bound, stage = optimal_counts(value, problem.capacity, PROOF_TOLERANCE)
+            counts, objective, bound, stage = find(*arguments)
         except SystemError as error:  # how numba reports a signal's exception that arrives while compiled code runs
             origin: BaseException | None = error
             while origin is not None and not isinstance(origin, KeyboardInterrupt | SystemExit):
@@ -164,14 +184,14 @@ class ExactSolver:
             if origin is None:
                 raise
             raise origin from None
-        solved = perf_counter()
+        solve_s = perf_counter() - started
         if stage == OVERFLOW or (stage >= 0 and not (math.isfinite(objective) and math.isfinite(bound))):
-            return too_large(self.name, built - started, solved - built)
+            return too_large(self.name, build_s, solve_s)
         if stage < 0:
             why = "no counts satisfy the bounds and the change limit"
-            none = Solution.without_answer(self.name, SolverStatus.INFEASIBLE, why, built - started, solved - built)
+            none = Solution.without_answer(self.name, SolverStatus.INFEASIBLE, why, build_s, solve_s)
             return replace(none, bound=-math.inf)
-        return Solution.proven(counts, objective, bound, self.name, built - started, solved - built)
+        return Solution.proven(counts, objective, bound, self.name, build_s, solve_s)
 
     def describe(self) -> dict[str, object]:
         """Return its name, which has its only option."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
+from bfreplay.milp.exact.solver import PROOF_TOLERANCE, ExactSolver, Optimum, optimal_counts
 from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
+from bfreplay.milp.solution import Solution
 from bfreplay.policies.objectives.objective import Rates, problem_from
 from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
@@ -111,6 +115,25 @@ def _pose(
     charge(current, min_nodes, max_nodes, gain, rate_now, up_s, down_s, n_idle, up, down, value)
 
 
+@compiled
+def _own_optimum(
+    rate: NDArray[np.float64],
+    current: NDArray[np.int64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+    up_s: NDArray[np.float64],
+    down_s: NDArray[np.float64],
+    t_fwd_s: float,
+    n_idle: int,
+    tolerance: float,
+) -> Optimum:
+    """Pose the decision and return its ``optimal_counts``."""
+    gain, value = np.empty(rate.shape, np.float64), np.empty(rate.shape, np.float64)
+    up, down = np.empty(current.shape[0], np.float64), np.empty(current.shape[0], np.float64)
+    _pose(rate, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle, gain, up, down, value)
+    return optimal_counts(value, n_idle, tolerance)
+
+
 class OwnObjective:
     """``own`` by itself, the default: its numbers were checked when the jobs came in, and are not checked again."""
 
@@ -122,15 +145,25 @@ class OwnObjective:
         While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
         than ``min_nodes``: so a start from zero is free.
         """
-        current, least, most, n_idle = state.current, state.min_nodes, state.max_nodes, state.n_idle
-        up_s, down_s = state.scale_up_cost_s, state.scale_down_cost_s
         gain, charges = np.empty(state.objective.shape), Charges.empty(state.objective.shape)
-        _pose(state.objective, current, least, most, up_s, down_s, float(t_fwd_s), n_idle, gain, *charges)
-        return problem_with_charges(current, least, most, gain, charges, n_idle)
+        _pose(*_posed(state, t_fwd_s), gain, *charges)
+        return problem_with_charges(state.current, state.min_nodes, state.max_nodes, gain, charges, state.n_idle)
+
+    def optimum(self, state: PolicyState, t_fwd_s: float, solver: ExactSolver) -> Solution:
+        """Return ``solver.solve(self.problem(state, t_fwd_s))``, in one call of compiled code: twice as fast."""
+        return solver.answer_by(_own_optimum, *_posed(state, t_fwd_s), PROOF_TOLERANCE)
 
     def describe(self) -> dict[str, object]:
         """It has no parameter."""
         return {"spec": self.spec, "terms": [{"name": OWN, "weight": 1.0, "parameters": {}}]}
+
+
+def _posed(state: PolicyState, t_fwd_s: float) -> tuple[Any, ...]:
+    """Return the arguments of ``_pose`` up to ``n_idle``."""
+    return (
+        state.objective, state.current, state.min_nodes, state.max_nodes, state.scale_up_cost_s,
+        state.scale_down_cost_s, float(t_fwd_s), state.n_idle,
+    )  # fmt: skip
 
 
 def throughput(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
