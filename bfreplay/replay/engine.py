@@ -451,7 +451,7 @@ class Engine:
             )
         placement = decision.placement
         if placement is None:
-            self.pool.place(np.ascontiguousarray(counts, dtype=np.int64), self._now_us)
+            self.pool.place(np.array(counts, np.int64), self._now_us)  # of one kind, as in why_infeasible
         else:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:

@@ -16,7 +16,7 @@ def one_job(rate, min_nodes: int, up_s: float, down_s: float) -> JobClass:
 def intervals(seconds, idle, reclaimed) -> Horizon:
     """A horizon of these intervals."""
     start_us = np.round(1e6 * (np.cumsum(seconds) - seconds)).astype(np.int64)
-    return Horizon(start_us, seconds, idle, reclaimed)
+    return Horizon(start_us, seconds, idle.astype(np.int32), reclaimed.astype(np.int32))
 
 
 def most_of_one(rate, min_nodes, up_s, down_s, price, seconds, idle, reclaimed) -> float:

@@ -221,6 +221,9 @@ def _least_loss(undecided: Undecided, relaxed: Relaxed, allowance: float, answer
         b = offset[j + 1]
         rest -= base[j]
         fewest_rest -= count[a]
+        if b - a == 1:  # its base, for nothing: all sums are larger by as much
+            first += count[a]
+            continue
         new_first = max(first + count[a], capacity - rest - (up.shape[0] - 1))
         new_last = min(first + lost.shape[0] - 1 + count[b - 1], capacity - rest + down.shape[0] - 1)
         new_last = min(new_last, capacity - fewest_rest)
@@ -269,7 +272,10 @@ def _least_loss(undecided: Undecided, relaxed: Relaxed, allowance: float, answer
     for back in range(n_jobs):
         i = n_jobs - 1 - back
         j = order[i]
-        n = count[offset[j] + choice[start[i] + nodes - first_of[i]]]
+        k = offset[j]
+        if offset[j + 1] - k > 1:
+            k += choice[start[i] + nodes - first_of[i]]
+        n = count[k]
         answer[j] = n
         nodes -= n
     return best
