@@ -47,9 +47,10 @@ class Horizon(NamedTuple):
             lasts_us = np.diff(pool.time_us, append=pool.end_us)
             lasts = lasts_us > 0  # an event at the very end of the window, or of a part, begins nothing in it
             reclaimed = np.append(reclaimed[-1:], pool.reclaimed)
-            counts = pool.idle[lasts].astype(np.int32), reclaimed[lasts].astype(np.int32)
-            for column, part in zip(columns, (pool.time_us[lasts], lasts_us[lasts] * 1e-6, *counts), strict=True):
-                column.append(part)
+            columns[0].append(pool.time_us[lasts])
+            columns[1].append(lasts_us[lasts] * 1e-6)
+            columns[2].append(pool.idle[lasts].astype(np.int32))
+            columns[3].append(reclaimed[lasts].astype(np.int32))
 
         observe(events, add)
         return cls(*map(_joined, columns))

@@ -138,11 +138,6 @@ class Charges(NamedTuple):
     scale_down_loss: NDArray[np.float64]  # (J,)
     value: NDArray[np.float64]  # (J, K + 1)
 
-    @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> Charges:
-        """Return room for jobs with gains ``(J, K + 1)``; to return arrays from compiled code takes four times as long."""
-        return cls(np.empty(shape[0]), np.empty(shape[0]), np.empty(shape))
-
 
 def charged_problem(
     current: NDArray[np.int64],
@@ -164,8 +159,7 @@ def charged_problem(
     costs_s : (J,) float64 each
         Seconds that gaining and losing nodes takes.
     """
-    charges = Charges.empty(gain.shape)
-    charge(current, min_nodes, max_nodes, np.ascontiguousarray(gain), given_up, *costs_s, int(capacity), *charges)
+    charges = charge(current, min_nodes, max_nodes, np.ascontiguousarray(gain), given_up, *costs_s, int(capacity))
     return problem_with_charges(current, min_nodes, max_nodes, gain, charges, capacity)
 
 
@@ -197,18 +191,17 @@ def charge(
     up_s: NDArray[np.float64],
     down_s: NDArray[np.float64],
     capacity: int,
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
-    value: NDArray[np.float64],
-) -> None:
-    """Write the ``Charges`` of a ``charged_problem`` into ``up``, ``down`` and ``value``."""
+) -> Charges:
+    """Return the charges of a ``charged_problem``."""
+    up = np.empty(current.shape[0], np.float64)
+    down = np.empty(current.shape[0], np.float64)
     held = 0
     for j in range(current.shape[0]):
         rate = charged_rate(given_up[j], current[j], min_nodes[j])
         up[j] = scale_up_cost(rate, up_s[j])
         down[j] = scale_down_cost(rate, down_s[j])
         held = max(held, current[j])
-    _fill_value_table(current, min_nodes, max_nodes, gain, up, down, capacity, capacity + held, value)
+    return Charges(up, down, _value_table(current, min_nodes, max_nodes, gain, up, down, capacity, capacity + held))
 
 
 def published_change_limit(capacity: int) -> int:
@@ -224,9 +217,8 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
     """``(J, K + 1)``: f_j(n), ``-inf`` at the counts that bounds, capacity or change limit forbid."""
     any_change = problem.capacity + int(problem.current.max(initial=0))
     limit = any_change if problem.change_limit is None else problem.change_limit
-    value = np.empty(problem.gain.shape)
     # one kind of array only: each other one would compile the loop anew
-    _fill_value_table(
+    return _value_table(
         np.ascontiguousarray(problem.current, dtype=np.int64),
         np.ascontiguousarray(problem.min_nodes, dtype=np.int64),
         np.ascontiguousarray(problem.max_nodes, dtype=np.int64),
@@ -235,13 +227,11 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
         np.ascontiguousarray(problem.scale_down_loss, dtype=np.float64),
         int(problem.capacity),
         int(limit),
-        value,
     )
-    return value
 
 
 @compiled
-def _fill_value_table(
+def _value_table(
     current: NDArray[np.int64],
     min_nodes: NDArray[np.int64],
     max_nodes: NDArray[np.int64],
@@ -250,9 +240,9 @@ def _fill_value_table(
     scale_down_loss: NDArray[np.float64],
     capacity: int,
     change_limit: int,
-    value: NDArray[np.float64],
-) -> None:
-    """Fill ``value (J, K + 1)`` in one pass: at a thousand jobs with a thousand counts each, several passes cost milliseconds."""
+) -> NDArray[np.float64]:
+    """Fill the table in one pass: at a thousand jobs with a thousand counts each, several passes cost milliseconds."""
+    value = np.empty(gain.shape, np.float64)
     n_jobs, width = gain.shape
     for j in range(n_jobs):
         held, up, down = current[j], scale_up_loss[j], scale_down_loss[j]
@@ -263,3 +253,4 @@ def _fill_value_table(
             value[j, n] = gain[j, n] - loss if low <= n <= high else -np.inf
         if held - change_limit <= 0:
             value[j, 0] = gain[j, 0] - (down if held > 0 else 0.0)
+    return value

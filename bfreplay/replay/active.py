@@ -170,7 +170,7 @@ class ActiveJobs:
         return arrays
 
     def now(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return (nodes that each job holds, samples that it owes), ``(n,)`` and read-only: they stay as they are now."""
+        """Return (nodes that each job holds, samples that it owes), ``(n,)``, read-only and its own."""
         current, owed = np.empty(self.n, np.int64), np.empty(self.n)
         _write_now(self.records, current, owed)
         current.setflags(write=False)

@@ -130,7 +130,7 @@ class AllocationTable:
         started = perf_counter()
         ended = self._ended[: self._used]
         job, node_type, sharing, n_nodes, since, until = (
-            as_arrow(ended[name].copy(), pa.from_numpy_dtype(kind)) for name, (kind, _) in _INTERVAL.fields.items()
+            as_arrow(ended[name].copy(), pa.from_numpy_dtype(_INTERVAL[name])) for name in _INTERVAL.names or ()
         )
         columns = [
             pa.DictionaryArray.from_arrays(job, as_arrow(self._names, pa.string())),

@@ -1,14 +1,16 @@
-"""The active jobs as policies see them."""
+"""The active jobs as policies see them, and the nodes that they are given."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
 
 import numpy as np
+import pytest
 
 from bfreplay import replay_log
 from bfreplay.policies import Decision, EqualSharePolicy, PolicyState
 from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.pool import NodePool
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 
@@ -28,6 +30,9 @@ def test_what_policies_see_follows_jobs_that_come_and_go_and_tables_that_grow():
     assert _seen(active) == ([1], [[0.0, 2.0, 3.0]])
     active.admit(2, job(rates=(0.0, 5.0)), -1, 0)
     assert _seen(active) == ([1, 2], [[0.0, 2.0, 3.0], [0.0, 5.0, 0.0]])
+    active.remove(0)
+    active.admit(3, job(rates=(0.0, 6.0)), -1, 0)  # as many as before
+    assert _seen(active) == ([2, 3], [[0.0, 5.0, 0.0], [0.0, 6.0, 0.0]])
 
 
 def test_what_policies_see_follows_arrays_that_are_put_in_place_of_others():
@@ -62,3 +67,41 @@ def test_a_policy_may_keep_the_states_that_it_has_seen():
         assert repr(PolicyState(**parts)) == repr(replace(state)) == repr(state)
         assert state.throughput_by_type is None
         assert not any(part.flags.writeable for part in parts.values() if isinstance(part, np.ndarray))
+
+
+def test_an_admission_counts_from_after_the_pauses():
+    active = ActiveJobs(limit=1, n_nodes=4)
+    active.admit(0, job(), -1, 5)
+    paused = active.records[0].copy()
+    paused["paused_at_us"] = 20
+    active.remove(0)
+    active.admit(0, job(), -1, 27, paused)
+    assert active.seen()["admitted_us"].tolist() == [5 + 7]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_free_nodes_are_taken_lowest_first_on_a_machine_of_many(seed):
+    rng = np.random.default_rng(seed)
+    n_nodes = 300  # several blocks, the last one in part
+    active = ActiveJobs(limit=3, n_nodes=n_nodes)
+    for number in range(3):
+        active.admit(number, job(rates=tuple(float(n) for n in range(n_nodes + 1))), -1, 0)
+    pool = NodePool(n_nodes, active, 0)
+    held: list[list[int]] = [[], [], []]
+    idle: set[int] = set()
+    for now_us in range(1, 60):
+        nodes = np.sort(rng.permutation(n_nodes)[: int(rng.integers(1, 90))])
+        is_idle = rng.random(nodes.size) < rng.choice([0.1, 0.9])
+        pool.change(nodes.astype(np.int32), np.where(is_idle, 0, 1).astype(np.int8), now_us)
+        idle = (idle | set(nodes[is_idle].tolist())) - set(nodes[~is_idle].tolist())
+        held = [[node for node in of if node in idle] for of in held]
+        cuts = np.sort(rng.integers(0, len(idle) + 1, 3))
+        counts = np.diff(cuts, prepend=0)
+        pool.place(counts, now_us)
+        held = [of[:count] for of, count in zip(held, counts.tolist(), strict=True)]
+        free = sorted(idle.difference(*held))
+        for of, count in zip(held, counts.tolist(), strict=True):
+            n_more = count - len(of)
+            of += free[:n_more]
+            del free[:n_more]
+        assert [active.held[j, : counts[j]].tolist() for j in range(3)] == held

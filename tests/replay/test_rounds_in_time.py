@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bfreplay import replay_log
 from bfreplay.errors import BfreplayError
-from bfreplay.policies import Trigger
+from bfreplay.policies import Decision, EqualSharePolicy, PolicyState, Round, Trigger
+from bfreplay.workload import JobSet
 from tests.replay.placed import (
     EVERY_TRIGGER,
     Scripted,
@@ -18,6 +20,7 @@ from tests.replay.placed import (
     typed_job,
     typed_log,
 )
+from tests.replay.tiny import job, log
 
 ROUNDS = Trigger.ROUND
 ONE_NODE = Step({0: [0]})
@@ -243,6 +246,20 @@ def test_a_job_whose_nodes_are_all_reclaimed_while_it_waits_is_done_at_its_time(
     policy = Scripted(Step({0: [0]}, not_before_s={0: 10}, until_s=99), wakes_on=ROUNDS)
     row = of_job(run(typed_log("v100 v100", 20, [(7, 0, False)]), [typed_job(work=50)], policy))
     assert (row["status"], row["finished"], row["stalled"]) == ("finished", 10.0, pytest.approx(2))
+
+
+def test_a_decision_without_rules_lifts_those_of_the_one_before():
+    class LimitsOnce(EqualSharePolicy):
+        n_asked = 0
+
+        def decide(self, state: PolicyState) -> Decision:
+            self.n_asked += 1
+            first = Round(samples=np.array([50.0]), not_before_us=np.array([99_000_000]))
+            return Decision(np.array([1]), round=first if self.n_asked == 1 else None)
+
+    # 10 samples/s: it waits from 5 s on for the second decision, at 20 s, and may leave then as soon as it is done
+    result = replay_log(log(2, [(20, 1, True)], 60, idle_first=[0]), JobSet([job(work=250)]), LimitsOnce())
+    assert of_job(result)["finished"] == 40.0
 
 
 # -- jobs that are given up --------------------------------------------------------------------------------------

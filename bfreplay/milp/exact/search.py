@@ -29,7 +29,7 @@ GROWTH = 4.0
 """Of the trial allowance, while no answer is found: so all failed trials together cost a fraction of the last one."""
 
 SMALL = 256
-"""Undecided counts up to which all are searched at once, first: mostly there is no better answer, and no trial needed."""
+"""Undecided counts up to which all are searched at once, first: mostly no answer is better, and no trial is needed."""
 
 _ROUNDING = 1e-9
 """Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""

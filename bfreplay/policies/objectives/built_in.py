@@ -13,7 +13,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, ExactSolver, Optimum, optimal_counts
 from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
 from bfreplay.milp.solution import Solution
-from bfreplay.policies.objectives.objective import Rates, problem_from
+from bfreplay.policies.objectives.objective import Rates
 from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
 NO_RATE = 1e-100
@@ -101,18 +101,13 @@ def _pose(
     down_s: NDArray[np.float64],
     t_fwd_s: float,
     n_idle: int,
-    gain: NDArray[np.float64],
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
-    value: NDArray[np.float64],
-) -> None:
-    """Write gains and charges: numpy and ``charged_problem`` would do the same in three times the time."""
+) -> tuple[NDArray[np.float64], Charges]:
+    """Return (gains, charges)."""
+    gain = t_fwd_s * rate
     rate_now = np.empty(current.shape[0], np.float64)
     for j in range(current.shape[0]):
         rate_now[j] = rate[j, current[j]]
-        for n in range(rate.shape[1]):
-            gain[j, n] = t_fwd_s * rate[j, n]
-    charge(current, min_nodes, max_nodes, gain, rate_now, up_s, down_s, n_idle, up, down, value)
+    return gain, charge(current, min_nodes, max_nodes, gain, rate_now, up_s, down_s, n_idle)
 
 
 @compiled
@@ -128,10 +123,8 @@ def _own_optimum(
     tolerance: float,
 ) -> Optimum:
     """Pose the decision and return its ``optimal_counts``."""
-    gain, value = np.empty(rate.shape, np.float64), np.empty(rate.shape, np.float64)
-    up, down = np.empty(current.shape[0], np.float64), np.empty(current.shape[0], np.float64)
-    _pose(rate, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle, gain, up, down, value)
-    return optimal_counts(value, n_idle, tolerance)
+    _, charges = _pose(rate, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle)
+    return optimal_counts(charges.value, n_idle, tolerance)
 
 
 class OwnObjective:
@@ -145,8 +138,7 @@ class OwnObjective:
         While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
         than ``min_nodes``: so a start from zero is free.
         """
-        gain, charges = np.empty(state.objective.shape), Charges.empty(state.objective.shape)
-        _pose(*_posed(state, t_fwd_s), gain, *charges)
+        gain, charges = _pose(*_posed(state, t_fwd_s))
         return problem_with_charges(state.current, state.min_nodes, state.max_nodes, gain, charges, state.n_idle)
 
     def optimum(self, state: PolicyState, t_fwd_s: float, solver: ExactSolver) -> Solution:
@@ -159,7 +151,7 @@ class OwnObjective:
 
 
 def _posed(state: PolicyState, t_fwd_s: float) -> tuple[Any, ...]:
-    """Return the arguments of ``_pose`` up to ``n_idle``."""
+    """Return the arguments of ``_pose``."""
     return (
         state.objective, state.current, state.min_nodes, state.max_nodes, state.scale_up_cost_s,
         state.scale_down_cost_s, float(t_fwd_s), state.n_idle,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.decisions import optimum_by_dynamic_program
+from bfreplay.milp.exact import search, solver
 from bfreplay.milp.exact.search import Relaxed, Undecided, _completion, better_answer, undecided_counts
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
 
@@ -102,3 +103,33 @@ def test_undecided_counts_are_those_that_lose_no_more_than_allowed():
     assert count.tolist() == [0, 1, 2, 0, 1, 3]
     assert loss.tolist() == [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     assert offset.tolist() == [0, 3, 6]
+
+
+def _decision_with_ties(rng: np.random.Generator) -> tuple[np.ndarray, int]:
+    """A decision in whole numbers, which now and then has several optima."""
+    n_jobs, width = int(rng.integers(3, 14)), int(rng.choice([9, 17, 33]))
+    gain = np.round(_curves("powers of two only", n_jobs, width, rng) / 1e3)
+    current, charge = rng.integers(0, width, n_jobs), rng.choice([0.0, 1.0, 3.0, 6.0], n_jobs)
+    value = gain - charge[:, None] * (np.arange(width) != current[:, None])
+    return value, int(rng.integers(n_jobs, int(0.8 * n_jobs * width)))
+
+
+def _in_python(function):
+    """The function with the constants of its module as they are now; compiled, they are those of import."""
+    return getattr(function, "py_func", function)
+
+
+def test_a_search_of_few_counts_as_a_whole_finds_the_answer_of_the_trials(monkeypatch):
+    rng = np.random.default_rng(4)
+    monkeypatch.setattr(solver, "better_answer", _in_python(better_answer))
+    n_in_core = 0
+    for _ in range(2_000):
+        value, capacity = _decision_with_ties(rng)
+        found = []
+        for small in (10**9, 0):
+            monkeypatch.setattr(search, "SMALL", small)
+            counts, *rest = _in_python(optimal_counts)(value, capacity, PROOF_TOLERANCE)
+            found.append((counts.tolist(), *rest))
+        assert found[0] == found[1]
+        n_in_core += found[0][-1] == CORE
+    assert n_in_core >= 1_000  # the test is about them
