@@ -13,17 +13,19 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import write_whole
 from bfreplay.replay.tables import TableSink
 from bfreplay.saved_state import State, read_state, save_state, write_state
 from bfreplay.versions import versions
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _ABOUT, _STATE = "about.json", "state"
 _VERSION = 1
@@ -94,7 +96,7 @@ class Checkpoints:
         self._about = about
         self._options = options
         self._last = monotonic()
-        self._held = FileLock(self.folder / "lock")
+        self._held: FileLock | None = None
 
     def begin(self, *, resume: bool, overwrite: bool = False) -> State | None:
         """Make the folder; or, to resume, return the last state in it, ``None`` if there is none yet.
@@ -140,6 +142,9 @@ class Checkpoints:
         return read_state(file) if file.exists() else None
 
     def _lock(self) -> None:
+        from filelock import FileLock, Timeout  # most runs have no checkpoints
+
+        self._held = FileLock(self.folder / "lock")
         try:
             self._held.acquire(timeout=0)
         except Timeout as error:
@@ -178,7 +183,8 @@ class Checkpoints:
 
     def close(self) -> None:
         """Let other processes resume the run; harmless when called twice."""
-        self._held.release()
+        if self._held is not None:
+            self._held.release()
 
 
 def folder_of(out: Path) -> Path:

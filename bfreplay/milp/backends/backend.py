@@ -10,8 +10,6 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion
 
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
@@ -22,6 +20,9 @@ def unmet(package: str, sound: str, *, why: str, fix: str) -> str:
 
     ``why`` says what is wrong with other versions.
     """
+    from packaging.specifiers import SpecifierSet  # most runs never need it
+    from packaging.version import InvalidVersion
+
     try:
         found = version(package)
     except PackageNotFoundError:
