@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bfreplay.documents import parse_json, printable_json
-from bfreplay.errors import InputError
-from bfreplay.result_folders.foreign_tables import is_alike, printable_table
+from bfreplay.errors import InputError, printable
 from bfreplay.result_folders.former_names import NAMES, TABLES, note_former, with_names_of_today
 from bfreplay.result_folders.records import JsonObject, ResultKind, ResultRecord, parse_record
 
@@ -165,7 +165,7 @@ class Result(Generic[_Record]):
                 for start in reversed(starts) if backwards else starts:
                     groups = range(start, min(start + _ROW_GROUPS, file.num_row_groups))
                     batch = file.read_row_groups(groups, columns=read, use_threads=False)
-                    yield printable_table(batch.rename_columns([named[each] for each in batch.column_names]))
+                    yield _printable_table(batch.rename_columns([named[each] for each in batch.column_names]))
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(path, error) from error
 
@@ -184,7 +184,7 @@ class Result(Generic[_Record]):
             path = self._checked(name)
             try:
                 found = pq.read_table(path)
-                self.tables[name] = printable_table(found.rename_columns([*map(self._name_today, found.column_names)]))
+                self.tables[name] = _printable_table(found.rename_columns([*map(self._name_today, found.column_names)]))
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(path, error) from error
         return self.tables[name]
@@ -230,7 +230,7 @@ class Result(Generic[_Record]):
     def _check_columns(self, path: Path, found: pa.Schema, name: str) -> None:
         for column in self.schemas.get(name, ()):
             types = [found.field(k).type for k in found.get_all_field_indices(column.name)]
-            if len(types) != 1 or not is_alike(types[0], column.type):
+            if len(types) != 1 or not _is_alike(types[0], column.type):
                 raise InputError(
                     "the table does not have the columns that it was written with", file=path, column=column.name,
                     value=", ".join(map(str, types)) or None, expected=f"one such column, of {column.type}",
@@ -273,6 +273,41 @@ class Result(Generic[_Record]):
             if hours not in frame:
                 frame.insert(list(frame.columns).index(exact) + 1, hours, frame[exact] / _US_PER_HOUR)
         return frame
+
+
+def _printable_table(table: pa.Table) -> pa.Table:
+    """Return the table with control characters in names and texts escaped: a stranger's folder steers no terminal."""
+    if (names := [printable(name) for name in table.column_names]) != table.column_names:
+        table = table.rename_columns(names)
+    for i, column_field in enumerate(table.schema):
+        kind = column_field.type.value_type if pa.types.is_dictionary(column_field.type) else column_field.type
+        innermost = kind
+        while isinstance(innermost, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.DictionaryType):
+            innermost = innermost.value_type
+        if not (pa.types.is_string(innermost) or pa.types.is_large_string(innermost)):
+            continue
+        column = table.column(i)
+        column.validate(full=True)  # refuses bytes that are no text
+        if innermost is not kind:
+            lists = column.to_pylist()
+            if (shown := printable_json(lists)) != lists:
+                table = table.set_column(i, column_field.name, pa.array(shown))
+            continue
+        words = column.unify_dictionaries() if column_field.type is not kind else column
+        texts = pc.unique(words).cast(kind).to_pylist()
+        escaped = {text: shown for text in texts if text is not None and (shown := printable(text)) != text}
+        if escaped:
+            shown = pa.array([escaped.get(text, text) for text in column.to_pylist()], kind)
+            table = table.set_column(i, column_field.with_type(kind), shown)
+    return table
+
+
+def _is_alike(found: pa.DataType, written: pa.DataType) -> bool:
+    """Return whether a type is the one that was written, as any release of pyarrow reads it."""
+    for is_nested in (pa.types.is_dictionary, pa.types.is_list):
+        if is_nested(found) and is_nested(written):
+            return _is_alike(found.value_type, written.value_type)
+    return bool(found == written)
 
 
 def frame_of(table: str, what: str) -> cached_property[pd.DataFrame]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from array import array
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,11 @@ from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
 from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
 from bfreplay.datasets.ingest.slurm.edge import Edge
-from bfreplay.datasets.ingest.slurm.ordinary_jobs import OrdinaryJobs
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
 NO_END = "finished jobs without an end were skipped: their nodes look idle"
@@ -79,6 +80,36 @@ class JobRow:
     at: At
     has_count: bool = False  # the table has a column for it
     has_end: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinaryJobs:
+    """Jobs (J) that ended, on known nodes, in the order of their rows, with nothing to report about them.
+
+    Attributes
+    ----------
+    row
+        Row of each job, ``(J,)``.
+    intervals
+        When it ran, and where; all nodes are listed.
+    is_completed
+        Whether its state is COMPLETED, ``(J,)``.
+    submitted
+        Returns when a row was submitted, as in the log.
+    has_restarts
+        True if the log says that none was restarted.
+    """
+
+    row: NDArray[np.int64]
+    intervals: JobIntervals
+    is_completed: NDArray[np.bool_]
+    submitted: Callable[[int], object]
+    has_restarts: bool
+
+    def part(self, begin: int, end: int) -> OrdinaryJobs:
+        """Return the jobs from position ``begin`` up to ``end``."""
+        intervals, is_completed = self.intervals.part(begin, end), self.is_completed[begin:end]
+        return replace(self, row=self.row[begin:end], intervals=intervals, is_completed=is_completed)
 
 
 class JobRows:

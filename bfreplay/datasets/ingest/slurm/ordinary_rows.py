@@ -18,8 +18,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
 from bfreplay.datasets.ingest.slurm import cells as fields
 from bfreplay.datasets.ingest.slurm.clock import SlurmClock
-from bfreplay.datasets.ingest.slurm.job_rows import SLACK_US, JobRows
-from bfreplay.datasets.ingest.slurm.ordinary_jobs import OrdinaryJobs
+from bfreplay.datasets.ingest.slurm.job_rows import SLACK_US, JobRows, OrdinaryJobs
 from bfreplay.datasets.ingest.text_rows import TextRows
 from bfreplay.datasets.times import DAY_US, US
 
