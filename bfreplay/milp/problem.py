@@ -132,7 +132,7 @@ class AllocationProblem:
 
 
 class Charges(NamedTuple):
-    """What rescaling costs J jobs, and what they are worth with it; as in an ``AllocationProblem``."""
+    """Losses of J jobs that rescale, and the table of their values with them; as in an ``AllocationProblem``."""
 
     scale_up_loss: NDArray[np.float64]  # (J,)
     scale_down_loss: NDArray[np.float64]  # (J,)

@@ -7,9 +7,8 @@ from datetime import tzinfo
 import numpy as np
 
 from bfreplay.datasets.idleness.bursts import BurstTally
-from bfreplay.datasets.idleness.pool import TIMELINE_COLUMNS, PoolSeries, Timeline, WidthTally
+from bfreplay.datasets.idleness.pool import TIMELINE_COLUMNS, PoolSeries, StepColumns, Timeline, WidthTally
 from bfreplay.datasets.idleness.quantiles import Counted
-from bfreplay.datasets.idleness.step_columns import StepColumns
 from bfreplay.datasets.idleness.week import week_cells
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.times import HOUR_US

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bfreplay.datasets.idleness.step_columns import StepColumns
+from bfreplay.datasets.idleness.pool import StepColumns
 from bfreplay.errors import InputError
 from bfreplay.result_folders.records import table_by
 from bfreplay.runs.comparison_words import HOUR_WORDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.idleness.step_columns import StepColumns
+from bfreplay.datasets.idleness.pool import StepColumns
 from bfreplay.report.figures.over_time import StepSeries, even_columns
 
 _Ints = NDArray[np.int64]
