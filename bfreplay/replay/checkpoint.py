@@ -179,7 +179,10 @@ class Checkpoints:
 
     def end(self) -> None:
         """Remove the folder: the run is complete."""
-        shutil.rmtree(self.folder)
+        ended = self.folder.with_name(f".{self.folder.name}.ended")
+        shutil.rmtree(ended, ignore_errors=True)  # of a process that was killed right here
+        self.folder.rename(ended)  # at once: half a folder would look like a run to resume
+        shutil.rmtree(ended)
 
     def close(self) -> None:
         """Let other processes resume the run; harmless when called twice."""

@@ -151,8 +151,8 @@ def killed_and_resumed(kind, whole, out, generator):
     every_s = generator.choice([0.0, 0.01, 0.05])
     arguments = [options, str(out), generator.randrange(1, n_instants), generator.uniform(0, 0.02), every_s]
     killed = subprocess.run([sys.executable, "-c", _KILLED_AFTER, json.dumps(arguments)], check=False)
-    assert killed.returncode in (-signal.SIGKILL, 0)  # it may have ended before the timer
-    if killed.returncode:
+    assert killed.returncode in (-signal.SIGKILL, 0)
+    if folder_of(out).exists():  # it may have been complete before the timer
         replay_log(**options, out=out, resume=True, overwrite=True)
     same(out, unbroken)
 
@@ -167,6 +167,28 @@ def test_a_process_that_is_killed_leaves_a_run_that_goes_on_to_the_same_bytes(ki
 @pytest.mark.parametrize("kind", KILLED)
 def test_killed_at_many_random_points_it_goes_on_to_the_same_bytes(kind, number, whole, tmp_path):
     killed_and_resumed(kind, whole, tmp_path / "run", random.Random(f"{kind} {number}"))
+
+
+def test_a_process_that_is_killed_while_it_removes_its_checkpoints_has_completed_the_run(whole, tmp_path, monkeypatch):
+    options, unbroken, _ = whole("bftrainer")
+    out, remove = tmp_path / "run", shutil.rmtree
+
+    def remove_some(folder, **options):
+        if not options:
+            next(each for each in folder.iterdir() if each.name != "about.json").unlink()
+            raise Killed
+        remove(folder, **options)
+
+    monkeypatch.setattr(checkpoint.shutil, "rmtree", remove_some)
+    with pytest.raises(Killed):
+        replay_log(**options, out=out, checkpoint_every=0.0)
+    monkeypatch.undo()
+    same(out, unbroken)
+    with pytest.raises(InputError, match="this run is complete"):
+        replay_log(**options, out=out, resume=True, overwrite=True)
+    replay_log(**options, out=out, checkpoint_every=0.0, overwrite=True)
+    same(out, unbroken)
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]
 
 
 @pytest.fixture(scope="module")
