@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,21 +39,33 @@ class Horizon(NamedTuple):
     @classmethod
     def of(cls, events: NodeEvents) -> Horizon:
         """Read ``events`` once; memory grows with nodes and, by 24 bytes each, with pool events."""
-        columns: tuple[list[NDArray[Any]], ...] = [], [], [], []
+        parts: list[Horizon] = []
+        cls.read(events, parts.append)
+        columns = [list(column) for column in zip(*parts, strict=True)]
+        parts.clear()
+        return cls(*map(_joined, columns))
+
+    @classmethod
+    def read(cls, events: NodeEvents, take_part: Callable[[Horizon], object]) -> None:
+        """Read ``events`` once, and call ``take_part`` with one part of the window after the other.
+
+        Memory grows with nodes, not with events.
+        """
         reclaimed = np.zeros(1, np.int64)
 
-        def add(pool: PoolSeries) -> None:
+        def take(pool: PoolSeries) -> None:
             nonlocal reclaimed
             lasts_us = np.diff(pool.time_us, append=pool.end_us)
             lasts = lasts_us > 0  # an event at the very end of the window, or of a part, begins nothing in it
             reclaimed = np.append(reclaimed[-1:], pool.reclaimed)
-            columns[0].append(pool.time_us[lasts])
-            columns[1].append(lasts_us[lasts] * 1e-6)
-            columns[2].append(pool.idle[lasts].astype(np.int32))
-            columns[3].append(reclaimed[lasts].astype(np.int32))
+            take_part(
+                cls(
+                    pool.time_us[lasts], lasts_us[lasts] * 1e-6, pool.idle[lasts].astype(np.int32),
+                    reclaimed[lasts].astype(np.int32),
+                )
+            )  # fmt: skip
 
-        observe(events, add)
-        return cls(*map(_joined, columns))
+        observe(events, take)
 
     @property
     def n_intervals(self) -> int:

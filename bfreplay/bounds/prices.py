@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,48 +23,81 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled, compiled_inline
 from bfreplay.bounds.job_classes import Horizon, JobClass
 from bfreplay.milp.charge_rule import preemption_cost, scale_down_cost, scale_up_cost
+from bfreplay.milp.exact.relaxation import node_prices
 
 
-@compiled
-def most_while_paying(jobs: JobClass, price: NDArray[np.float64], horizon: Horizon) -> float:
-    """Return the most samples of a job of the class, less the cost of its nodes, over the I intervals.
+class PricedJob:
+    """A job that pays for its nodes, over one part of the window after the other: the most that it can make.
 
     Parameters
     ----------
     jobs
-        Class whose rescale costs are seconds of the rate before.
-    price : (I,)
-        Price of a node in each interval, samples/s.
-    horizon
-        Intervals, whose idle nodes limit the job.
+        Class of the job, whose rescale costs are seconds of the rate before.
     """
-    rate, min_nodes, scale_up_s, scale_down_s = jobs.rate, jobs.min_nodes, jobs.scale_up_s, jobs.scale_down_s
-    seconds, idle, reclaimed = horizon.seconds, horizon.idle, horizon.reclaimed
+
+    def __init__(self, jobs: JobClass) -> None:
+        self._jobs = jobs
+        self._held = np.full(jobs.rate.size, -np.inf)
+        self._held[0] = 0.0
+        self._most = np.zeros(jobs.rate.size)
+
+    def go_on(self, price: NDArray[np.float64], part: Horizon) -> None:
+        """Go on over the I intervals of a part, in which a node costs ``price (I,)`` samples/s."""
+        _pay(self._jobs, price, part, self._held, self._most)
+
+    @property
+    def most(self) -> float:
+        """Most samples until now, less the cost of the nodes."""
+        return float(self._most.max())
+
+
+@compiled
+def _pay(
+    jobs: JobClass,
+    price: NDArray[np.float64],
+    part: Horizon,
+    held: NDArray[np.float64],
+    most: NDArray[np.float64],
+) -> None:
+    """Go on over I intervals: ``held (K + 1,)`` is the most with so many nodes now, ``most (K + 1,)`` at any time."""
+    rate, scale_up_s, scale_down_s = jobs.rate.copy(), jobs.scale_up_s, jobs.scale_down_s
     width = rate.size
+    up, down, preempted, up_from_least = np.empty((4, width))
     least = least_from(rate)
-    held = np.zeros(width)  # worth of coming into the next interval with so many nodes
-    during = np.empty(width)  # worth of having so many nodes during this one
-    more = np.empty(width)
-    for i in range(seconds.size - 1, -1, -1):
+    for n in range(width):
+        up[n], up_from_least[n] = scale_up_cost(rate[n], scale_up_s), scale_up_cost(least[n], scale_up_s)
+        down[n], preempted[n] = scale_down_cost(rate[n], scale_down_s), preemption_cost(rate[n], scale_down_s)
+    rate[1 : jobs.min_nodes] = -np.inf  # it may not have so many
+    grown, shrunk, from_fewer, from_more = np.empty((4, width))
+    for i in range(part.seconds.size):
+        seconds, cost, reclaimed = part.seconds[i], price[i], part.reclaimed[i]
+        # short loops: each is vectorised by the compiler, but for the two maxima, which do not wait for one another
         for n in range(width):
-            allowed = n == 0 or min_nodes <= n <= idle[i]
-            during[n] = held[n] + seconds[i] * (rate[n] - price[i] * n) if allowed else -np.inf
-        best = -np.inf
-        for n in range(width - 1, -1, -1):
-            more[n] = best
-            best = max(best, during[n])
-        best = -np.inf  # of fewer nodes
+            grown[n] = held[n] - up[n]
         for n in range(width):
-            up, down = scale_up_cost(rate[n], scale_up_s), scale_down_cost(rate[n], scale_down_s)
-            if reclaimed[i] > 0 and n > 0:
-                preempted = preemption_cost(rate[n], scale_down_s)
-                up = min(up, preempted + scale_up_cost(least[max(n - reclaimed[i], 0)], scale_up_s))
-                down = min(down, preempted)
-            worth = max(during[n], more[n] - up, best - down)
-            # or never run again: a debt that is not worked off is no loss
-            held[n] = max(worth, 0.0)
-            best = max(best, during[n])
-    return float(held[0])
+            shrunk[n] = held[n] - down[n]
+        if reclaimed > 0:
+            for n in range(width):
+                grown[n] = max(grown[n], held[n] - (preempted[n] + up_from_least[max(n - reclaimed, 0)]))
+                shrunk[n] = max(shrunk[n], held[n] - preempted[n])
+        fewer = more = -np.inf
+        for n in range(width):
+            from_fewer[n] = fewer
+            fewer = _larger(grown[n], fewer)
+            from_more[width - 1 - n] = more
+            more = _larger(shrunk[width - 1 - n], more)
+        widest = min(part.idle[i], width - 1)
+        for n in range(widest + 1):
+            held[n] = _larger(held[n], _larger(from_fewer[n], from_more[n])) + seconds * (rate[n] - cost * n)
+        held[widest + 1 :] = -np.inf
+        for n in range(width):  # it may never run again: a debt that is not worked off is no loss
+            most[n] = _larger(held[n], most[n])
+
+
+@compiled_inline
+def _larger(a: float, b: float) -> float:
+    """Return the larger number; ``max`` also looks for nan, which takes longer than all the rest."""
+    return a if a > b else b
 
 
 @compiled
@@ -91,9 +123,9 @@ def soft_most_while_paying(
     total: NDArray[np.float64],
     nodes: NDArray[np.float64],
 ) -> float:
-    """Return the smoothed ``most_while_paying`` at a temperature in samples, and fill three arrays.
+    """Return the most of a job of the class as ``PricedJob`` does, smoothed at a temperature in samples.
 
-    ``weight`` and ``total`` ``(I, K + 1)`` are scratch; ``nodes (I,)`` gets the mean count in each interval.
+    Fills three arrays: ``weight`` and ``total`` ``(I, K + 1)`` are scratch; ``nodes (I,)`` gets the mean count in each interval.
     """
     rate, seconds = jobs.rate, horizon.seconds
     min_nodes, idle, reclaimed = jobs.min_nodes, horizon.idle, horizon.reclaimed
@@ -227,16 +259,53 @@ def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon
     """Return an upper bound on the samples of all jobs at ``prices`` ``(I,)``, samples/s per node, any >= 0."""
     bound = float((prices * horizon.idle * horizon.seconds).sum())
     for each in classes:
-        bound += each.n_jobs * most_while_paying(each, prices, horizon)
+        job = PricedJob(each)
+        job.go_on(prices, horizon)
+        bound += each.n_jobs * job.most
     return bound
 
 
-def simple_prices(
-    prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon: Horizon
-) -> tuple[NDArray[np.float64], float]:
-    """Return ``prices``, half of them, or zeros, whichever gives the lowest bound, and that: few compete for little."""
-    bounds = [(prices * part, bound_at(prices * part, classes, horizon)) for part in (1.0, 0.5, 0.0)]
-    return min(bounds, key=itemgetter(1))
+_SHARES = (1.0, 0.5, 0.0)
+"""Shares of its price at which a node may be offered: few compete for little."""
+
+
+class SimplePrices:
+    """Bounds from the price of one more node at each number of idle nodes, over one part of the window after the other.
+
+    Parameters
+    ----------
+    classes
+        Classes of the jobs, which may all run at once.
+    best : (N + 1,)
+        Their best rates on at most 0, 1, ..., N nodes, samples/s; N are the most idle nodes at any time.
+    """
+
+    def __init__(self, classes: tuple[JobClass, ...], best: NDArray[np.float64]) -> None:
+        self._best, self._price = best, node_prices(best)
+        self._jobs = [(share, each, PricedJob(each)) for share in _SHARES for each in classes]
+        self._seconds = np.zeros(best.size)  # with so many idle nodes
+
+    def go_on(self, part: Horizon) -> None:
+        """Go on over the intervals of a part."""
+        np.add.at(self._seconds, part.idle, part.seconds)  # one by one: the parts do not change the sums
+        price = self._price[part.idle]
+        for share, _, job in self._jobs:
+            job.go_on(price * share, part)
+
+    @property
+    def free(self) -> float:
+        """Samples with every interval at its optimum, and free rescaling."""
+        return float((self._best * self._seconds).sum())
+
+    @property
+    def lowest(self) -> tuple[float, NDArray[np.float64]]:
+        """The lowest bound, and its price of a node at each number of idle nodes, ``(N + 1,)``."""
+        nodes = float((self._price * np.arange(self._price.size) * self._seconds).sum())
+        bounds = {share: share * nodes for share in _SHARES}
+        for share, each, job in self._jobs:
+            bounds[share] += each.n_jobs * job.most
+        share = min(bounds, key=bounds.__getitem__)
+        return bounds[share], self._price * share
 
 
 def better_prices(

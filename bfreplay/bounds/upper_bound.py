@@ -8,10 +8,9 @@ from enum import StrEnum
 
 from bfreplay.bounds.fluid import admission_limit, best_rates, earliest_end_us, most_samples
 from bfreplay.bounds.job_classes import Horizon, job_classes
-from bfreplay.bounds.prices import SearchProgress, better_prices, bound_at, simple_prices
+from bfreplay.bounds.prices import SearchProgress, SimplePrices, better_prices, bound_at
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
-from bfreplay.milp.exact.relaxation import node_prices
 from bfreplay.workload import JobSet, JobSource
 
 _ROUNDING = 1e-9
@@ -92,6 +91,7 @@ def upper_bound(
     effort: Effort = Effort.QUICK,
     with_finish: bool = False,
     finished_us: int | None = None,
+    most_idle: int | None = None,
     evaluations: int = 350,
     progress: SearchProgress | None = None,
 ) -> UpperBound:
@@ -122,6 +122,9 @@ def upper_bound(
     finished_us
         When a replay of these jobs had done all their work, if it had. The bound is the same without; finding it takes
         longer.
+    most_idle
+        Most idle nodes at any time, if known. The bound is the same without; with it a quick bound of jobs that are
+        there from the start and never end reads the log in parts, so that memory does not grow with the log.
     evaluations
         Most evaluations of a thorough search.
     progress
@@ -140,21 +143,29 @@ def upper_bound(
         )  # fmt: skip
     if events.node_types.is_told_apart:
         jobs = jobs.on_type(events.node_types.names[0])
-    horizon = Horizon.of(events)
-    classes = job_classes(jobs, horizon.most_idle)
+    only_pool_events = _never_change(jobs, events.window_start_us) and not (decides_in_rounds or gives_jobs_up)
+    horizon = None
+    if most_idle is None or not only_pool_events or len(jobs) > max_parallel or effort is Effort.THOROUGH:
+        horizon = Horizon.of(events)
+        most_idle = horizon.most_idle
+    classes = job_classes(jobs, most_idle)
     if not classes:
         return UpperBound(0.0, Kind.FREE_RESCALING, 0.0, None)
-    free = None
-    if sum(each.n_jobs for each in classes) <= max_parallel:
-        best = best_rates(classes, horizon.most_idle)
-        free = float((best[horizon.idle] * horizon.seconds).sum())
-        if _never_change(jobs, horizon) and not (decides_in_rounds or gives_jobs_up):
-            prices, priced = simple_prices(node_prices(best)[horizon.idle], classes, horizon)
-            if effort is Effort.THOROUGH:
-                prices = better_prices(prices, classes, horizon, evaluations, progress)
-                priced = bound_at(prices, classes, horizon)
-            kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
-            return UpperBound(_round_up(min(free, priced)), kind, _round_up(free), None)
+    best = best_rates(classes, most_idle) if sum(each.n_jobs for each in classes) <= max_parallel else None
+    if best is not None and only_pool_events:
+        simple = SimplePrices(classes, best)
+        if horizon is None:
+            Horizon.read(events, simple.go_on)
+        else:
+            simple.go_on(horizon)
+        free, (priced, price) = simple.free, simple.lowest
+        if horizon is not None and effort is Effort.THOROUGH:
+            prices = better_prices(price[horizon.idle], classes, horizon, evaluations, progress)
+            priced = bound_at(prices, classes, horizon)
+        kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
+        return UpperBound(_round_up(min(free, priced)), kind, _round_up(free), None)
+    assert horizon is not None
+    free = None if best is None else float((best[horizon.idle] * horizon.seconds).sum())
     n_known = 0 if finished_us is None else len(jobs)
     admitted = jobs.jobs if gives_jobs_up else jobs[: admission_limit(jobs, max_parallel, horizon, n_known=n_known)]
     samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
@@ -172,10 +183,9 @@ def _round_up(samples: float) -> float:
     return samples * (1 + _ROUNDING)
 
 
-def _never_change(jobs: JobSet, horizon: Horizon) -> bool:
+def _never_change(jobs: JobSet, start_us: int) -> bool:
     """Return whether all jobs are present from the start and never end, so that only pool events cause decisions.
 
     A job that can never run counts too, since its arrival causes a decision. So does a change of the batch size.
     """
-    start_us = int(horizon.start_us[0])
     return all(job.submit_us <= start_us and math.isinf(job.work_samples) and job.adaptation is None for job in jobs)

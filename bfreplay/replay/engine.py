@@ -214,7 +214,7 @@ class Engine:
                 trigger |= self._complete(now_us)
             if self.run_tables.pool is not None:
                 self.run_tables.pool.note(now_us, self.pool.n_idle)
-            if joined and (self.pool.n_idle > self.most_idle or self.active.has_types):
+            if joined and now_us < self.end_us and (self.pool.n_idle > self.most_idle or self.active.has_types):
                 self.most_idle = max(self.most_idle, self.pool.n_idle)
                 self.most_idle_of_type = np.maximum(self.most_idle_of_type, self.pool.n_idle_of_type())
             if left or joined:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bfreplay.bounds.job_classes import Horizon, JobClass
-from bfreplay.bounds.prices import most_while_paying
+from bfreplay.bounds.prices import PricedJob
 
 
 def one_job(rate, min_nodes: int, up_s: float, down_s: float) -> JobClass:
@@ -19,6 +19,9 @@ def intervals(seconds, idle, reclaimed) -> Horizon:
     return Horizon(start_us, seconds, idle.astype(np.int32), reclaimed.astype(np.int32))
 
 
-def most_of_one(rate, min_nodes, up_s, down_s, price, seconds, idle, reclaimed) -> float:
-    """``most_while_paying`` of one job."""
-    return most_while_paying(one_job(rate, min_nodes, up_s, down_s), price, intervals(seconds, idle, reclaimed))
+def most_of_one(rate, min_nodes, up_s, down_s, price, seconds, idle, reclaimed, parts=1) -> float:
+    """The most that one job makes beyond what it pays, given the intervals in so many parts."""
+    job, horizon = PricedJob(one_job(rate, min_nodes, up_s, down_s)), intervals(seconds, idle, reclaimed)
+    for part in np.array_split(np.arange(seconds.size), parts):
+        job.go_on(price[part], Horizon(*(column[part] for column in horizon)))
+    return job.most

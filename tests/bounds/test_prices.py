@@ -7,9 +7,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from bfreplay.bounds import reason_without_bound, upper_bound
 from bfreplay.bounds.fluid import best_rates
 from bfreplay.bounds.job_classes import Horizon, job_classes, merge_classes
 from bfreplay.bounds.prices import better_prices, bound_at, soft_most_while_paying
@@ -84,7 +85,9 @@ _CURVE = np.array([0.0, 0.0, 18.0, 20.0, 31.0])
 )  # fmt: skip
 def test_a_job_that_pays_does_the_best_of_all_ways(prices, lengths, up_s, down_s):
     price, seconds = np.array(prices), np.array(lengths)
-    found = most_of_one(_CURVE, 2, up_s, down_s, price, seconds, np.full(4, 9), np.zeros(4, np.int64))
+    arguments = _CURVE, 2, up_s, down_s, price, seconds, np.full(4, 9), np.zeros(4, np.int64)
+    found = most_of_one(*arguments)
+    assert all(most_of_one(*arguments, parts=parts) == found for parts in (2, 4))
     # stopping for good is free, so brute force that pays for the last step down may be a little lower
     assert found == pytest.approx(_all_ways(_CURVE, 2, up_s, down_s, prices, lengths), rel=1e-9, abs=1e-6)
 
@@ -159,14 +162,19 @@ def test_the_horizon_has_every_interval():
     assert (part.seconds.tolist(), part.end_us) == ([10.0, 10.0], 20_000_000)
 
 
-@given(events=logs())
-def test_the_horizon_does_not_depend_on_the_parts_in_which_the_log_is_read(events):
-    whole = Horizon.of(events)
+@settings(deadline=None, max_examples=examples(60))
+@given(events=logs(), jobs=job_sets(), unlimited=st.booleans())
+def test_neither_horizon_nor_bound_depends_on_the_parts_in_which_the_log_is_read(events, jobs, unlimited):
+    assume(reason_without_bound(events, jobs) is None)
+    whole, start_us = Horizon.of(events), events.window_start_us
+    jobs = jobs.endless(3, start_us) if unlimited else jobs.anchored_at(start_us)
+    bound = upper_bound(events, jobs, 3)
     batches = events.batches
     events.batches = lambda: batches(1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("bfreplay.bounds.job_classes.observe", partial(observe, part_events=2))
         in_parts = Horizon.of(events)
+        assert upper_bound(events, jobs, 3, most_idle=whole.most_idle) == bound
     assert all(np.array_equal(one, other) for one, other in zip(whole, in_parts, strict=True))
 
 

@@ -261,7 +261,8 @@ class SecondEngine:
             self.idle |= new
             if len(self.idle) != before or not self.pool:
                 self.pool.append((now, len(self.idle)))
-            self.most_idle = max(self.most_idle, len(self.idle))
+            if now < self.log.end_us:  # a node that comes at the very end is never idle
+                self.most_idle = max(self.most_idle, len(self.idle))
             if joined or left:
                 triggers.add("pool")
                 self.n_pool_events += now > self.log.start_us

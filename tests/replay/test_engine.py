@@ -210,6 +210,11 @@ def test_the_most_idle_nodes_are_told_although_fewer_join_later():
     assert replay_log(events, JobSet([job()])).summary["most_idle_nodes"] == 3
 
 
+def test_a_node_that_comes_at_the_very_end_was_never_idle():
+    events = log(3, [(5, 0, True), (10, 1, True)], 10)
+    assert replay_log(events, JobSet([job()])).summary["most_idle_nodes"] == 1
+
+
 def test_a_policy_is_not_asked_while_no_node_is_idle():
     class Counts(EqualSharePolicy):
         seen = ()

@@ -49,10 +49,10 @@ def job(
 
 @st.composite
 def logs(draw: st.DrawFn) -> NodeEvents:
-    """Up to 8 nodes whose states change at up to 25 instants, several at once at times, over 300 s."""
+    """Up to 8 nodes whose states change at up to 25 instants over 300 s, its end included, several at once at times."""
     n_nodes = draw(st.integers(1, 8))
     end_s = 300.0
-    times = draw(st.lists(st.integers(1, 299_999), min_size=0, max_size=25, unique=True))
+    times = draw(st.lists(st.integers(1, 300_000), min_size=0, max_size=25, unique=True))
     idle = set(draw(st.sets(st.integers(0, n_nodes - 1))))
     first = sorted(idle)
     changes = []
