@@ -125,7 +125,8 @@ def soft_most_while_paying(
 ) -> float:
     """Return the most of a job of the class as ``PricedJob`` does, smoothed at a temperature in samples.
 
-    Fills three arrays: ``weight`` and ``total`` ``(I, K + 1)`` are scratch; ``nodes (I,)`` gets the mean count in each interval.
+    Fills three arrays: ``weight`` and ``total`` ``(I, K + 1)`` are scratch; ``nodes (I,)`` gets the mean count in each
+    interval.
     """
     rate, seconds = jobs.rate, horizon.seconds
     min_nodes, idle, reclaimed = jobs.min_nodes, horizon.idle, horizon.reclaimed

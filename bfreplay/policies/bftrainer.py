@@ -14,9 +14,10 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forward_time_of
-from bfreplay.policies.objectives.built_in import OWN, OwnObjective
+from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
+from bfreplay.policies.objectives.own import OwnObjective
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Round
 from bfreplay.policies.state import PolicyState
 

@@ -16,7 +16,6 @@ from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
 from bfreplay.policies.objectives.built_in import (
     OWN,
-    OwnObjective,
     first_node_rate,
     in_units_of,
     own,
@@ -24,6 +23,7 @@ from bfreplay.policies.objectives.built_in import (
     throughput,
 )
 from bfreplay.policies.objectives.objective import Objective
+from bfreplay.policies.objectives.own import OwnObjective
 from bfreplay.policies.objectives.separable import SeparableObjective
 from bfreplay.policies.policy import Decision, Placement
 from bfreplay.policies.state import NodesSeen, PolicyState

@@ -18,6 +18,7 @@ class Hulls(NamedTuple):
 
     points: NDArray[np.int64]  # (P,) counts of the vertices, increasing in each hull
     worth: NDArray[np.float64]  # (P,) at them
+    slope: NDArray[np.float64]  # (P,) per node, of the segment that ends there; not to be read at the first of a job
     start: NDArray[np.int64]  # (J,)
     stop: NDArray[np.int64]  # (J,)
 
@@ -28,47 +29,83 @@ def concave_hulls(value: NDArray[np.float64], capacity: int) -> Hulls:
     n_jobs, width = value.shape
     width = min(width, capacity + 1)
     points = np.empty(n_jobs * width, np.int64)
-    worth = np.empty(n_jobs * width, np.float64)
-    start = np.empty(n_jobs, np.int64)
-    stop = np.empty(n_jobs, np.int64)
+    worth, slope = np.empty(n_jobs * width), np.empty(n_jobs * width)
+    start, stop = np.empty(n_jobs, np.int64), np.empty(n_jobs, np.int64)
     top = 0
     for j in range(n_jobs):
         start[j] = top
-        size = 0
-        best = -np.inf
-        a = b = 0.0  # counts of the last vertex but one and of the last, and what they are worth
-        at_a = at_b = 0.0
-        for n in range(width):
-            v = value[j, n]
-            if not v > best:  # every vertex is worth more than all counts below it
-                continue
-            best = v
-            # b lies strictly below the chord from a to n: it is no vertex
-            while size >= 2 and (at_b - at_a) * (n - a) < (v - at_a) * (b - a):
-                size -= 1
-                top -= 1
-                b, at_b = a, at_a
-                if size >= 2:
-                    a, at_a = float(points[top - 2]), worth[top - 2]
-            points[top] = n
-            worth[top] = v
-            top += 1
-            size += 1
-            a, at_a = b, at_b
-            b, at_b = float(n), v
+        top = _extend(value[j], 0, width, points, worth, slope, top, top)
         stop[j] = top
-    return Hulls(points[:top], worth[:top], start, stop)
+    return Hulls(points[:top], worth[:top], slope[:top], start, stop)
 
 
 @compiled
-def _slopes(hulls: Hulls) -> NDArray[np.float64]:
-    """``(P,)``: value per node of the segment that ends at each vertex; not to be read at the first one of a job."""
-    points, worth, start, stop = hulls
-    slope = np.empty(points.shape[0], np.float64)
-    for j in range(start.shape[0]):
-        for p in range(start[j] + 1, stop[j]):
-            slope[p] = (worth[p] - worth[p - 1]) / (points[p] - points[p - 1])
-    return slope
+def hulls_within(hulls: Hulls, value: NDArray[np.float64], capacity: int) -> Hulls:
+    """Return ``concave_hulls(value, capacity)`` from the hulls of all counts."""
+    n_jobs, width = value.shape
+    width = min(width, capacity + 1)
+    points = np.empty(n_jobs * width, np.int64)
+    worth, slope = np.empty(n_jobs * width), np.empty(n_jobs * width)
+    start, stop = np.empty(n_jobs, np.int64), np.empty(n_jobs, np.int64)
+    top = 0
+    for j in range(n_jobs):
+        start[j] = top
+        p = hulls.start[j]
+        while p < hulls.stop[j] and hulls.points[p] <= capacity:
+            points[top], worth[top], slope[top] = hulls.points[p], hulls.worth[p], hulls.slope[p]
+            p += 1
+            top += 1
+        if hulls.start[j] < p < hulls.stop[j]:  # counts below the segment that is cut may be vertices now
+            top = _extend(value[j], points[top - 1] + 1, width, points, worth, slope, start[j], top)
+        stop[j] = top
+    return Hulls(points[:top], worth[:top], slope[:top], start, stop)
+
+
+@compiled
+def _extend(
+    value: NDArray[np.float64],
+    first: int,
+    after: int,
+    points: NDArray[np.int64],
+    worth: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    start: int,
+    top: int,
+) -> int:
+    """Extend the hull with the vertices ``start`` to ``top - 1`` by the counts ``first`` to ``after - 1``.
+
+    Returns the new ``top``.
+    """
+    known, size = top, top - start
+    best = -np.inf
+    a = b = 0.0  # counts of the last vertex but one and of the last, and what they are worth
+    at_a = at_b = 0.0
+    if size >= 1:
+        b, at_b = float(points[top - 1]), worth[top - 1]
+        best = at_b
+    if size >= 2:
+        a, at_a = float(points[top - 2]), worth[top - 2]
+    for n in range(first, after):
+        v = value[n]
+        if not v > best:  # every vertex is worth more than all counts below it
+            continue
+        best = v
+        # b lies strictly below the chord from a to n: it is no vertex
+        while size >= 2 and (at_b - at_a) * (n - a) < (v - at_a) * (b - a):
+            size -= 1
+            top -= 1
+            b, at_b = a, at_a
+            if size >= 2:
+                a, at_a = float(points[top - 2]), worth[top - 2]
+        points[top] = n
+        worth[top] = v
+        top += 1
+        size += 1
+        a, at_a = b, at_b
+        b, at_b = float(n), v
+    for p in range(max(known, start + 1), top):
+        slope[p] = (worth[p] - worth[p - 1]) / (points[p] - points[p - 1])
+    return top
 
 
 @compiled
@@ -79,8 +116,7 @@ def critical_price(hulls: Hulls, capacity: int) -> tuple[float, int, NDArray[np.
     ``(price, broken, vertex (J,))``: every job stands at a vertex of its hull, the sum of counts is at most
     ``capacity``, and the next segment of job ``broken``, of slope ``price``, is the first that does not fit.
     """
-    points, _, start, stop = hulls
-    slope = _slopes(hulls)
+    points, _, slope, start, stop = hulls
     n_jobs = start.shape[0]
     low = start.copy()  # vertex reached at the upper end of the price bracket (few nodes)
     high = stop - 1  # vertex reached at its lower end (many nodes)
@@ -162,13 +198,13 @@ def relaxed_optima(value: NDArray[np.float64], copies: NDArray[np.int64], capaci
         An upper bound on the optimum over whole counts at each capacity, and equal to it at the hulls' vertices.
     """
     hulls = concave_hulls(np.ascontiguousarray(value), value.shape[1] - 1)
-    points, _, start, stop = hulls
+    points, _, slope, start, stop = hulls
     row = np.repeat(np.arange(value.shape[0]), stop - start)
     is_segment = np.ones(points.size, np.bool_)
     is_segment[start[start < stop]] = False  # the first vertex of a job ends no segment
     ends = np.flatnonzero(is_segment)
     length = points[ends] - points[ends - 1]
-    slope = _slopes(hulls)[ends]
+    slope = slope[ends]
     order = np.argsort(-slope, kind="stable")
     length = length[order] * copies[row[ends]][order]
     nodes = np.concatenate([[0], np.cumsum(length)])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
+from bfreplay.milp.exact.relaxation import Hulls, best_exchange, concave_hulls, critical_price
 from bfreplay.milp.exact.search import Relaxed, better_answer, undecided_counts
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Solution, SolverStatus
@@ -50,18 +50,29 @@ def optimal_counts(value: NDArray[np.float64], capacity: int, tolerance: float) 
     2 exchange, 3 core; -1: no feasible counts (then ``objective`` is ``-inf``); ``OVERFLOW``: the numbers
     are too large to prove anything.
     """
+    if not is_sound(value, value.shape[1]):
+        return np.zeros(value.shape[0], np.int64), np.nan, np.inf, OVERFLOW
+    return optimum_on(concave_hulls(value, capacity), value, capacity, tolerance)
+
+
+@compiled
+def is_sound(value: NDArray[np.float64], width: int) -> bool:
+    """Return whether the worth of each count below ``width`` can be added up; nan cannot."""
+    sound = True
+    for j in range(value.shape[0]):
+        for n in range(width):
+            sound &= value[j, n] < LARGEST  # nan is not: it hides from every other comparison
+    return sound
+
+
+@compiled
+def optimum_on(hulls: Hulls, value: NDArray[np.float64], capacity: int, tolerance: float) -> Optimum:
+    """Return ``optimal_counts`` of a sound table, from its ``concave_hulls``."""
     n_jobs = value.shape[0]
     counts = np.zeros(n_jobs, np.int64)
     if n_jobs == 0:
         return counts, 0.0, 0.0, 0
-    is_sound = True
-    for j in range(n_jobs):
-        for n in range(value.shape[1]):
-            is_sound &= value[j, n] < LARGEST  # nan is not: it hides from every other comparison
-    if not is_sound:
-        return counts, np.nan, np.inf, OVERFLOW
-    hulls = concave_hulls(value, capacity)
-    points, _, start, stop = hulls
+    points, start, stop = hulls.points, hulls.start, hulls.stop
     least = 0
     most = 0
     for j in range(n_jobs):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
-from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
-from bfreplay.milp.exact.solver import PROOF_TOLERANCE, ExactSolver, Optimum, optimal_counts
-from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
-from bfreplay.milp.solution import Solution
 from bfreplay.policies.objectives.objective import Rates
 from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
@@ -89,73 +83,6 @@ def own(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     users' curves say what they want, and say it in one unit: the values of different jobs are added.
     """
     return state.objective
-
-
-@compiled
-def _pose(
-    rate: NDArray[np.float64],
-    current: NDArray[np.int64],
-    min_nodes: NDArray[np.int64],
-    max_nodes: NDArray[np.int64],
-    up_s: NDArray[np.float64],
-    down_s: NDArray[np.float64],
-    t_fwd_s: float,
-    n_idle: int,
-) -> tuple[NDArray[np.float64], Charges]:
-    """Return (gains, charges)."""
-    gain = t_fwd_s * rate
-    rate_now = np.empty(current.shape[0], np.float64)
-    for j in range(current.shape[0]):
-        rate_now[j] = rate[j, current[j]]
-    return gain, charge(current, min_nodes, max_nodes, gain, rate_now, up_s, down_s, n_idle)
-
-
-@compiled
-def _own_optimum(
-    rate: NDArray[np.float64],
-    current: NDArray[np.int64],
-    min_nodes: NDArray[np.int64],
-    max_nodes: NDArray[np.int64],
-    up_s: NDArray[np.float64],
-    down_s: NDArray[np.float64],
-    t_fwd_s: float,
-    n_idle: int,
-    tolerance: float,
-) -> Optimum:
-    """Pose the decision and return its ``optimal_counts``."""
-    _, charges = _pose(rate, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle)
-    return optimal_counts(charges.value, n_idle, tolerance)
-
-
-class OwnObjective:
-    """``own`` by itself, the default: its numbers were checked when the jobs came in, and are not checked again."""
-
-    spec = OWN
-
-    def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
-        """``gain_j(n) = t_fwd_s * O_j(n)``.
-
-        While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
-        than ``min_nodes``: so a start from zero is free.
-        """
-        gain, charges = _pose(*_posed(state, t_fwd_s))
-        return problem_with_charges(state.current, state.min_nodes, state.max_nodes, gain, charges, state.n_idle)
-
-    def optimum(self, state: PolicyState, t_fwd_s: float, solver: ExactSolver) -> Solution:
-        """Return ``solver.solve(self.problem(state, t_fwd_s))``, in one call of compiled code: twice as fast."""
-        return solver.answer_by(_own_optimum, *_posed(state, t_fwd_s), PROOF_TOLERANCE)
-
-    def describe(self) -> dict[str, object]:
-        """It has no parameter."""
-        return {"spec": self.spec, "terms": [{"name": OWN, "weight": 1.0, "parameters": {}}]}
-
-
-def _posed(state: PolicyState, t_fwd_s: float) -> tuple[Any, ...]:
-    """Return the arguments of ``_pose``."""
-    return (
-        state.objective, state.current, state.min_nodes, state.max_nodes, state.scale_up_cost_s,
-        state.scale_down_cost_s, float(t_fwd_s), state.n_idle,
-    )  # fmt: skip
 
 
 def throughput(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:

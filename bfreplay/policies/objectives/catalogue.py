@@ -6,8 +6,9 @@ import inspect
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.policies.objectives.built_in import OWN, OwnObjective
+from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.policies.objectives.objective import Objective
+from bfreplay.policies.objectives.own import OwnObjective
 from bfreplay.policies.objectives.separable import SeparableObjective, Term, WholeObjective
 from bfreplay.policies.spec import T_FWD_S, TermSpec, parameters_of, parse, settings_of
 from bfreplay.registry import Registry, make_from_code, one_line

@@ -78,9 +78,10 @@ def test_the_optimum_on_decisions_of_realistic_shape_is_that_of_the_dynamic_prog
 
 def test_the_hull_of_a_table_with_a_dent_skips_the_dent():
     value = np.array([[0.0, 1.0, 5.0, 6.0, 6.5, 6.0]])
-    points, worth, start, stop = concave_hulls(value, 5)
+    points, worth, slope, start, stop = concave_hulls(value, 5)
     assert points[start[0] : stop[0]].tolist() == [0, 2, 3, 4]  # 1 lies below the chord; 5 is past the maximum
     assert worth.tolist() == [0.0, 5.0, 6.0, 6.5]
+    assert slope[1:].tolist() == [2.5, 1.0, 0.5]
 
 
 def test_the_critical_price_is_the_slope_of_the_first_segment_that_does_not_fit():

@@ -131,12 +131,3 @@ def test_a_milp_finds_the_same_optimum(spec):
     answer = MilpSolver("choices_reduced", "highs", fallback="none", isolated=False).solve(posed)
     assert answer.quality == "proven", answer.message
     assert worth_of(posed, answer.counts) == pytest.approx(exact.objective, rel=1e-6)
-
-
-@given(state=states(), t_fwd_s=st.sampled_from([0.5, 120.0, 1e300]))
-def test_the_optimum_in_one_call_is_the_answer_to_the_posed_problem(state, t_fwd_s):
-    own, solver = objective_of("own"), ExactSolver()
-    expected, found = solver.solve(own.problem(state, t_fwd_s)), own.optimum(state, t_fwd_s, solver)
-    assert repr(found) == repr(expected)
-    assert found.bound == expected.bound
-    assert found.solver_status == expected.solver_status

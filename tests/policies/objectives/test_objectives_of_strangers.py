@@ -8,8 +8,8 @@ import pytest
 import bfreplay
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.policies.objectives.built_in import OwnObjective
 from bfreplay.policies.objectives.catalogue import OBJECTIVES, objective_of
+from bfreplay.policies.objectives.own import OwnObjective
 from tests.policies.objectives import strangers
 from tests.policies.small_states import state_of
 
