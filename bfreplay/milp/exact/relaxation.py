@@ -29,83 +29,39 @@ def concave_hulls(value: NDArray[np.float64], capacity: int) -> Hulls:
     n_jobs, width = value.shape
     width = min(width, capacity + 1)
     points = np.empty(n_jobs * width, np.int64)
-    worth, slope = np.empty(n_jobs * width), np.empty(n_jobs * width)
-    start, stop = np.empty(n_jobs, np.int64), np.empty(n_jobs, np.int64)
+    worth = np.empty(n_jobs * width, np.float64)
+    slope = np.empty(n_jobs * width, np.float64)
+    start = np.empty(n_jobs, np.int64)
+    stop = np.empty(n_jobs, np.int64)
     top = 0
     for j in range(n_jobs):
         start[j] = top
-        top = _extend(value[j], 0, width, points, worth, slope, top, top)
-        stop[j] = top
-    return Hulls(points[:top], worth[:top], slope[:top], start, stop)
-
-
-@compiled
-def hulls_within(hulls: Hulls, value: NDArray[np.float64], capacity: int) -> Hulls:
-    """Return ``concave_hulls(value, capacity)`` from the hulls of all counts."""
-    n_jobs, width = value.shape
-    width = min(width, capacity + 1)
-    points = np.empty(n_jobs * width, np.int64)
-    worth, slope = np.empty(n_jobs * width), np.empty(n_jobs * width)
-    start, stop = np.empty(n_jobs, np.int64), np.empty(n_jobs, np.int64)
-    top = 0
-    for j in range(n_jobs):
-        start[j] = top
-        p = hulls.start[j]
-        while p < hulls.stop[j] and hulls.points[p] <= capacity:
-            points[top], worth[top], slope[top] = hulls.points[p], hulls.worth[p], hulls.slope[p]
-            p += 1
+        size = 0
+        best = -np.inf
+        a = b = 0.0  # counts of the last vertex but one and of the last, and what they are worth
+        at_a = at_b = 0.0
+        for n in range(width):
+            v = value[j, n]
+            if not v > best:  # every vertex is worth more than all counts below it
+                continue
+            best = v
+            # b lies strictly below the chord from a to n: it is no vertex
+            while size >= 2 and (at_b - at_a) * (n - a) < (v - at_a) * (b - a):
+                size -= 1
+                top -= 1
+                b, at_b = a, at_a
+                if size >= 2:
+                    a, at_a = float(points[top - 2]), worth[top - 2]
+            points[top] = n
+            worth[top] = v
             top += 1
-        if hulls.start[j] < p < hulls.stop[j]:  # counts below the segment that is cut may be vertices now
-            top = _extend(value[j], points[top - 1] + 1, width, points, worth, slope, start[j], top)
+            size += 1
+            a, at_a = b, at_b
+            b, at_b = float(n), v
         stop[j] = top
+        for p in range(start[j] + 1, top):
+            slope[p] = (worth[p] - worth[p - 1]) / (points[p] - points[p - 1])
     return Hulls(points[:top], worth[:top], slope[:top], start, stop)
-
-
-@compiled
-def _extend(
-    value: NDArray[np.float64],
-    first: int,
-    after: int,
-    points: NDArray[np.int64],
-    worth: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    start: int,
-    top: int,
-) -> int:
-    """Extend the hull with the vertices ``start`` to ``top - 1`` by the counts ``first`` to ``after - 1``.
-
-    Returns the new ``top``.
-    """
-    known, size = top, top - start
-    best = -np.inf
-    a = b = 0.0  # counts of the last vertex but one and of the last, and what they are worth
-    at_a = at_b = 0.0
-    if size >= 1:
-        b, at_b = float(points[top - 1]), worth[top - 1]
-        best = at_b
-    if size >= 2:
-        a, at_a = float(points[top - 2]), worth[top - 2]
-    for n in range(first, after):
-        v = value[n]
-        if not v > best:  # every vertex is worth more than all counts below it
-            continue
-        best = v
-        # b lies strictly below the chord from a to n: it is no vertex
-        while size >= 2 and (at_b - at_a) * (n - a) < (v - at_a) * (b - a):
-            size -= 1
-            top -= 1
-            b, at_b = a, at_a
-            if size >= 2:
-                a, at_a = float(points[top - 2]), worth[top - 2]
-        points[top] = n
-        worth[top] = v
-        top += 1
-        size += 1
-        a, at_a = b, at_b
-        b, at_b = float(n), v
-    for p in range(max(known, start + 1), top):
-        slope[p] = (worth[p] - worth[p - 1]) / (points[p] - points[p - 1])
-    return top
 
 
 @compiled
@@ -128,10 +84,11 @@ def critical_price(hulls: Hulls, capacity: int) -> tuple[float, int, NDArray[np.
             price_low = min(price_low, slope[high[j]])
     middle = np.empty(n_jobs, np.int64)
     for _ in range(60):
-        open_segments = 0
+        open_segments, left = 0, capacity
         for j in range(n_jobs):
             open_segments += high[j] - low[j]
-        if open_segments <= 2 * n_jobs:
+            left -= points[low[j]]
+        if min(open_segments, left) <= 2 * n_jobs:  # so many steps at most are left to take, below
             break
         price = 0.5 * (price_low + price_high)
         if not price_low < price < price_high:
@@ -246,11 +203,14 @@ def best_exchange(
         if j == broken:
             continue
         here = counts[j]
-        for n in range(max(0, here - reach), min(width - 1, here + reach) + 1):
-            gain = value[j, n] - value[j, here]
-            if gain > best[n - here + reach]:
-                best[n - here + reach] = gain
-                who[n - here + reach] = j
+        low, after = max(0, here - reach), min(width, here + reach + 1)
+        worth, worth_here = value[j, low:after], value[j, here]
+        best_there, who_there = best[low - here + reach :], who[low - here + reach :]
+        for n in range(after - low):  # the same steps at every count: the compiler takes several counts at once
+            gain = worth[n] - worth_here
+            is_better = gain > best_there[n]
+            best_there[n] = gain if is_better else best_there[n]
+            who_there[n] = j if is_better else who_there[n]
     # best change of at most d nodes
     arg = np.empty(2 * reach + 1, np.int64)
     arg[0] = 0

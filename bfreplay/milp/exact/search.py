@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.milp.exact.relaxation import Hulls
 
 FIRST_TRIAL = 1 / 64
 """Share of the allowance that is tried first."""
@@ -30,6 +31,9 @@ GROWTH = 4.0
 
 SMALL = 256
 """Undecided counts up to which all are searched at once, first: mostly no answer is better, and no trial is needed."""
+
+_FEW = 64
+"""Keys that are sorted faster by insertion."""
 
 _ROUNDING = 1e-9
 """Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
@@ -54,14 +58,22 @@ class Undecided(NamedTuple):
 
 @compiled
 def undecided_counts(
-    value: NDArray[np.float64], capacity: int, price: float, best_at_price: NDArray[np.float64], allowance: float
+    hulls: Hulls,
+    vertex: NDArray[np.int64],
+    value: NDArray[np.float64],
+    capacity: int,
+    price: float,
+    allowance: float,
 ) -> Undecided:
-    """Return the counts that alone lose at most ``allowance``.
+    """Return the counts that alone lose at most ``allowance`` against the job's best with nodes at ``price``.
 
-    ``best_at_price (J,)`` is what each job is worth at most with nodes at ``price``.
+    ``vertex (J,)`` is the best on each job's hull. Along a hull the loss grows with the distance from there, so all
+    counts beyond a vertex that loses more lose more.
     """
+    points, worth, _, start, stop = hulls
     n_jobs, width = value.shape
     width = min(width, capacity + 1)
+    far = 1.25 * allowance  # beyond what rounding may do: see ``PROOF_TOLERANCE``
     room = 1024
     count = np.empty(room, np.int64)
     loss = np.empty(room, np.float64)
@@ -77,8 +89,17 @@ def undecided_counts(
             wider_loss[:top] = loss[:top]
             count = wider_count
             loss = wider_loss
-        for n in range(width):
-            lost = best_at_price[j] - (value[j, n] - price * n)
+        low = high = vertex[j]
+        best = worth[low] - price * points[low]
+        while low > start[j] and best - (worth[low] - price * points[low]) <= far:
+            low -= 1
+        while high < stop[j] - 1 and best - (worth[high] - price * points[high]) <= far:
+            high += 1
+        last = points[high]
+        if best - (worth[high] - price * last) <= far:  # counts beyond the peak may be as good but for their price
+            last = width - 1
+        for n in range(points[low], last + 1):
+            lost = best - (value[j, n] - price * n)
             if lost <= allowance:
                 count[top] = n
                 loss[top] = max(lost, 0.0)
@@ -154,7 +175,7 @@ def _completion(undecided: Undecided, relaxed: Relaxed, step: int, allowance: fl
         slope[n_segments] = relaxed.price
         length[n_segments] = relaxed.capacity
         n_segments += 1
-    order = np.argsort(slope[:n_segments], kind="mergesort")  # stable, so the same everywhere
+    order = _ascending(slope[:n_segments])
     room = 64
     bound = np.zeros(room, np.float64)
     filled = 1
@@ -176,9 +197,24 @@ def _completion(undecided: Undecided, relaxed: Relaxed, step: int, allowance: fl
 
 
 @compiled
+def _ascending(key: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the order of ascending keys; stable, so the same everywhere."""
+    if key.shape[0] > _FEW:
+        return np.argsort(key, kind="mergesort")
+    order = np.arange(key.shape[0])
+    for i in range(1, key.shape[0]):
+        k = order[i]
+        while i > 0 and key[order[i - 1]] > key[k]:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = k
+    return order
+
+
+@compiled
 def _order(offset: NDArray[np.int64], first: int) -> NDArray[np.int64]:
     """Job ``first``, then those with fewest choices; first come first served among equals."""
-    order = np.argsort(offset[1:] - offset[:-1], kind="mergesort")
+    order = _ascending(offset[1:] - offset[:-1])
     at = 0
     while order[at] != first:
         at += 1

@@ -50,17 +50,17 @@ def optimal_counts(value: NDArray[np.float64], capacity: int, tolerance: float) 
     2 exchange, 3 core; -1: no feasible counts (then ``objective`` is ``-inf``); ``OVERFLOW``: the numbers
     are too large to prove anything.
     """
-    if not is_sound(value, value.shape[1]):
+    if not is_sound(value):
         return np.zeros(value.shape[0], np.int64), np.nan, np.inf, OVERFLOW
     return optimum_on(concave_hulls(value, capacity), value, capacity, tolerance)
 
 
 @compiled
-def is_sound(value: NDArray[np.float64], width: int) -> bool:
-    """Return whether the worth of each count below ``width`` can be added up; nan cannot."""
+def is_sound(value: NDArray[np.float64]) -> bool:
+    """Return whether what the jobs are worth can be added up; nan cannot."""
     sound = True
     for j in range(value.shape[0]):
-        for n in range(width):
+        for n in range(value.shape[1]):
             sound &= value[j, n] < LARGEST  # nan is not: it hides from every other comparison
     return sound
 
@@ -91,7 +91,6 @@ def optimum_on(hulls: Hulls, value: NDArray[np.float64], capacity: int, toleranc
     price, broken, vertex = critical_price(hulls, capacity)
     relaxation = price * capacity
     magnitude = abs(relaxation)
-    best_at_price = np.empty(n_jobs, np.float64)
     base = np.empty(n_jobs, np.int64)
     free = capacity
     for j in range(n_jobs):
@@ -99,9 +98,9 @@ def optimum_on(hulls: Hulls, value: NDArray[np.float64], capacity: int, toleranc
         base[j] = n
         counts[j] = n
         free -= n
-        best_at_price[j] = value[j, n] - price * n
-        relaxation += best_at_price[j]
-        magnitude += abs(best_at_price[j])
+        best_at_price = value[j, n] - price * n
+        relaxation += best_at_price
+        magnitude += abs(best_at_price)
     if not magnitude < np.inf:
         return counts, np.nan, np.inf, OVERFLOW
     slack = tolerance * (n_jobs + 2) * magnitude
@@ -124,7 +123,7 @@ def optimum_on(hulls: Hulls, value: NDArray[np.float64], capacity: int, toleranc
             return counts, objective, max(relaxation, objective), 2
 
     allowance = relaxation - objective - slack
-    undecided = undecided_counts(value, capacity, price, best_at_price, allowance + slack)
+    undecided = undecided_counts(hulls, vertex, value, capacity, price, allowance + slack)
     if better_answer(undecided, Relaxed(base, broken, capacity, price), allowance, counts):
         objective = _objective(value, counts)
     return counts, objective, objective + slack, 3

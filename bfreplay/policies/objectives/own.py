@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.milp.exact.relaxation import Hulls, concave_hulls, hulls_within
-from bfreplay.milp.exact.solver import OVERFLOW, PROOF_TOLERANCE, ExactSolver, Optimum, is_sound, optimum_on
+from bfreplay.milp.exact.relaxation import Hulls, concave_hulls
+from bfreplay.milp.exact.solver import (
+    OVERFLOW,
+    PROOF_TOLERANCE,
+    ExactSolver,
+    Optimum,
+    is_sound,
+    optimal_counts,
+    optimum_on,
+)
 from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
 from bfreplay.milp.solution import Solution
 from bfreplay.policies.objectives.built_in import OWN
@@ -68,7 +76,7 @@ _RATE, _VALUE, _WORTH, _SLOPE = range(4)
 
 
 class _Rows(NamedTuple):
-    """Rows of J jobs in the table of the last decision, for any number of idle nodes, and their hulls."""
+    """Rows of J jobs in the table of the last decision with K or more idle nodes, and their hulls."""
 
     made_of: NDArray[np.void]  # (J,) of _MADE_OF
     tables: NDArray[np.float64]  # (4, J, K + 1): rate, value; worth and slope at the vertices of each hull
@@ -135,6 +143,13 @@ def _optimum(
 ) -> Optimum:
     """Return ``optimal_counts`` of the decision, from the rows of the last one; those that differ are made anew."""
     n_jobs, width = rate.shape
+    most = n_idle
+    for j in range(n_jobs):
+        most = max(most, current[j])
+    if most < width - 1:  # what a job is worth depends on how far it can grow: mostly all rows differ
+        within = rate[:, : most + 1].copy()
+        value = _pose(within, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle)[1].value
+        return optimal_counts(value, n_idle, tolerance)
     changed = np.empty(n_jobs, np.int64)
     n_changed = 0
     for j in range(n_jobs):
@@ -150,9 +165,8 @@ def _optimum(
             n_changed += 1
     if n_changed > 0:
         new = changed[:n_changed]
-        value = _pose(rate[new], current[new], min_nodes[new], max_nodes[new], up_s[new], down_s[new], t_fwd_s, width)[
-            1
-        ].value
+        jobs = current[new], min_nodes[new], max_nodes[new]
+        value = _pose(rate[new], *jobs, up_s[new], down_s[new], t_fwd_s, width)[1].value
         _keep(new, value, concave_hulls(value, width), made_of, tables, points)
         for j in new:
             of = made_of[j]
@@ -163,12 +177,10 @@ def _optimum(
     sound = True
     for j in range(n_jobs):
         sound &= made_of[j]["is_sound"]
-    if not sound and not is_sound(value, min(width, n_idle + 1)):
+    if not sound:
         return np.zeros(n_jobs, np.int64), np.nan, np.inf, OVERFLOW
     start = np.arange(n_jobs) * width
     hulls = Hulls(points.ravel(), tables[_WORTH].ravel(), tables[_SLOPE].ravel(), start, start + made_of["n_vertices"])
-    if n_idle < width - 1:
-        hulls = hulls_within(hulls, value, n_idle)
     return optimum_on(hulls, value, n_idle, tolerance)
 
 
@@ -183,10 +195,9 @@ def _keep(
 ) -> None:
     """Keep what was made of these rows."""
     for i in range(rows.shape[0]):
-        j = rows[i]
-        first, after = hulls.start[i], hulls.stop[i]
+        j, first, after = rows[i], hulls.start[i], hulls.stop[i]
         made_of[j]["n_vertices"] = after - first
-        made_of[j]["is_sound"] = is_sound(value[i : i + 1], value.shape[1])
+        made_of[j]["is_sound"] = is_sound(value[i : i + 1])
         tables[_VALUE, j] = value[i]
         points[j, : after - first] = hulls.points[first:after]
         tables[_WORTH, j, : after - first] = hulls.worth[first:after]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from benchmarks.decisions import optimum_by_dynamic_program
 from bfreplay.milp.exact import search, solver
-from bfreplay.milp.exact.search import Relaxed, Undecided, _completion, better_answer, undecided_counts
-from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
+from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
+from bfreplay.milp.exact.search import (
+    Relaxed,
+    Undecided,
+    _completion,
+    better_answer,
+    undecided_counts,
+)
+from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts, optimum_on
 
 CORE = 3  # the stage of optimal_counts in which the core was searched
 
@@ -98,11 +107,59 @@ def test_the_least_loss_is_the_one_worked_out_by_hand(capacity, expected, loses)
 
 def test_undecided_counts_are_those_that_lose_no_more_than_allowed():
     value = np.array([[0.0, 3.0, 5.0, -np.inf], [0.0, 1.0, 2.0, 6.0]])
-    best_at_price = np.array([1.0, 0.0])  # at a price of 2: 0, 1, 1 and 0, -1, -2, 0
-    count, loss, offset = undecided_counts(value, 3, 2.0, best_at_price, 1.0)
+    hulls = concave_hulls(value, 3)
+    vertex = np.array([1, 3])  # one node of the first, none of the second; at a price of 2: 0, 1, 1 and 0, -1, -2, 0
+    count, loss, offset = undecided_counts(hulls, vertex, value, 3, 2.0, 1.0)
     assert count.tolist() == [0, 1, 2, 0, 1, 3]
     assert loss.tolist() == [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     assert offset.tolist() == [0, 3, 6]
+
+
+def _gain_by_all_exchanges(value: np.ndarray, capacity: int, broken: int, counts: np.ndarray) -> float:
+    """Most that a change of the job and at most one other brings, by trying all."""
+    free, jobs = capacity - int(counts.sum()), np.arange(counts.size)
+    change = value - value[jobs, counts][:, None]
+    nodes = np.arange(value.shape[1]) - counts[:, None]
+    best = 0.0
+    for n in np.flatnonzero(change[broken] > -np.inf):
+        left = free - nodes[broken, n]
+        others = np.where((nodes <= left) & (jobs != broken)[:, None], change, -np.inf)
+        best = max(best, change[broken, n] + max(float(others.max()), 0.0 if left >= 0 else -np.inf))
+    return best
+
+
+def test_what_hulls_leave_undecided_and_the_best_exchange_are_those_of_a_look_at_everything():
+    rng = np.random.default_rng(8)
+    n_gains = 0
+    for _ in range(1_500):
+        value, capacity = _decision_with_ties(rng)
+        value[rng.random(value.shape) < 0.1] = -np.inf
+        value[:, 0] = np.maximum(value[:, 0], -5.0)
+        value[:, rng.integers(1, value.shape[1]) :] -= rng.integers(0, 20)  # beyond their peak, too
+        value = np.ascontiguousarray(value[:, : capacity + 1])
+        hulls = concave_hulls(value, capacity)
+        if int(hulls.points[hulls.stop - 1].sum()) <= capacity:
+            continue
+        price, broken, vertex = critical_price(hulls, capacity)
+        at_price = value - price * np.arange(value.shape[1])
+        loss = at_price.max(axis=1)[:, None] - at_price
+        counts = hulls.points[vertex]
+        gap = float(loss[np.arange(counts.size), counts].sum()) + price * (capacity - int(counts.sum()))
+        undecided = undecided_counts(hulls, vertex, value, capacity, price, gap + 1e-9)
+        assert [list(undecided.counts[a:b]) for a, b in itertools.pairwise(undecided.offset)] == [
+            list(np.flatnonzero(row <= gap + 1e-9)) for row in loss
+        ]
+        gain, own, other, its_own = best_exchange(value, capacity, broken, counts)
+        assert gain == _gain_by_all_exchanges(value, capacity, broken, counts)
+        changed = counts.copy()
+        changed[broken] = own
+        if other >= 0:
+            changed[other] = its_own
+        assert changed.sum() <= capacity
+        jobs = np.arange(counts.size)
+        assert float((value[jobs, changed] - value[jobs, counts]).sum()) == gain
+        n_gains += gain > 0
+    assert n_gains >= 300  # the test is about them
 
 
 def _decision_with_ties(rng: np.random.Generator) -> tuple[np.ndarray, int]:
@@ -122,6 +179,7 @@ def _in_python(function):
 def test_a_search_of_few_counts_as_a_whole_finds_the_answer_of_the_trials(monkeypatch):
     rng = np.random.default_rng(4)
     monkeypatch.setattr(solver, "better_answer", _in_python(better_answer))
+    monkeypatch.setattr(solver, "optimum_on", _in_python(optimum_on))
     n_in_core = 0
     for _ in range(2_000):
         value, capacity = _decision_with_ties(rng)
