@@ -188,13 +188,19 @@ def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
     and lists of such numbers.
     """
     if pa.types.is_dictionary(kind):
-        words = [word for word in dict.fromkeys(values) if word is not None]
+        distinct = dict.fromkeys(values)
+        words = [word for word in distinct if word is not None]
         code_of = {None: -1} | {word: code for code, word in enumerate(words)}
-        index = np.fromiter(map(code_of.__getitem__, values), dtype_of(kind.index_type), len(values))
+        if len(distinct) == 1:  # as most columns are
+            index = np.full(len(values), code_of[values[0]], dtype_of(kind.index_type))
+        else:
+            index = np.fromiter(map(code_of.__getitem__, values), dtype_of(kind.index_type), len(values))
         codes = _of_numbers(kind.index_type, np.maximum(index, 0), index >= 0)
         return pa.DictionaryArray.from_arrays(codes, as_arrow(words, kind.value_type))
     if isinstance(values, np.ndarray):
         return _of_numbers(kind, values, ~np.isnan(values) if values.dtype.kind == "f" else None)
+    if len(values) and all(value is None for value in values):
+        return pa.nulls(len(values), kind)
     is_there = None
     # without comparing arrays, of which a list is made
     if any(value is None for value in values) if pa.types.is_list(kind) else None in values:

@@ -16,11 +16,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import write_whole
 from bfreplay.replay.tables import TableSink
+from bfreplay.result_folders.writing import table_writer
 from bfreplay.saved_state import State, read_state, save_state, write_state
 from bfreplay.versions import versions
 
@@ -58,7 +58,7 @@ class ChunkSink(TableSink):
 
     def close(self) -> None:
         """Make the table."""
-        with pq.ParquetWriter(self._table, self._schema, compression="zstd") as out:
+        with table_writer(self._table, self._schema) as out:
             for k in range(self.n_chunks):
                 with pa.memory_map(str(self._chunk(k))) as file:
                     out.write_table(pa.ipc.open_file(file).read_all())

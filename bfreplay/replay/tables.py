@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from bfreplay.datasets.arrow_columns import as_arrow, dtype_of
+from bfreplay.result_folders.writing import table_writer
 from bfreplay.saved_state import UnsavedError
 
 CHUNK_ROWS = 16_384
@@ -178,7 +178,7 @@ class ParquetSink(TableSink):
     """A Parquet file that grows chunk by chunk."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._writer = table_writer(path, schema)
 
     def write(self, table: pa.Table) -> None:
         """Append rows as one row group."""

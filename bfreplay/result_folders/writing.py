@@ -168,6 +168,15 @@ def write_record(folder: Path, record: _Record, kind: ResultKind, not_in: Sequen
     return record
 
 
+def table_writer(file: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Return a writer of a table of results.
+
+    Only texts have dictionaries: numbers, which seldom repeat, take less room and time without.
+    """
+    texts = [each.name for each in schema if pa.types.is_dictionary(each.type) or pa.types.is_string(each.type)]
+    return pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=texts)
+
+
 def write_result(
     folder: Path | None, record: _Record, tables: Mapping[str, pa.Table], kind: ResultKind,
     pictures: Callable[[Path], object] | None = None,
@@ -180,7 +189,8 @@ def write_result(
         record_json(record, f"the {kind.word}")
         return record
     for name, table in tables.items():
-        pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+        with table_writer(folder / f"{name}.parquet", table.schema) as writer:
+            writer.write_table(table)
     record = write_record(folder, record, kind)
     if pictures is not None:
         pictures(folder)
