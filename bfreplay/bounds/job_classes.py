@@ -214,7 +214,8 @@ class Cells:
         start = (horizon.start_us - horizon.start_us[0]) * 1e-6
         length = float(start[-1] + horizon.seconds[-1])
         block_of = np.minimum((start / length * n_blocks).astype(np.int64), n_blocks - 1)
-        _, block_of = np.unique(block_of, return_inverse=True)  # a long interval may leave blocks without a start
+        # a long interval may leave blocks without a start
+        block_of = np.cumsum(np.diff(block_of, prepend=block_of[0]) > 0)
         cell = np.zeros(horizon.n_intervals, np.int64)
         blocks: list[int] = []
         for block in range(int(block_of[-1]) + 1):

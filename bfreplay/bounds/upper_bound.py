@@ -158,12 +158,12 @@ def upper_bound(
             Horizon.read(events, simple.go_on)
         else:
             simple.go_on(horizon)
-        free, (priced, price) = simple.free, simple.lowest
+        priced, price = simple.lowest
         if horizon is not None and effort is Effort.THOROUGH:
             prices = better_prices(price[horizon.idle], classes, horizon, evaluations, progress)
             priced = bound_at(prices, classes, horizon)
-        kind = Kind.PRICED if priced < free else Kind.FREE_RESCALING
-        return UpperBound(_round_up(min(free, priced)), kind, _round_up(free), None)
+        kind = Kind.PRICED if priced < simple.free else Kind.FREE_RESCALING
+        return UpperBound(_round_up(min(simple.free, priced)), kind, _round_up(simple.free), None)
     assert horizon is not None
     free = None if best is None else float((best[horizon.idle] * horizon.seconds).sum())
     n_known = 0 if finished_us is None else len(jobs)
