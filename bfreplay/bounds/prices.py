@@ -59,15 +59,17 @@ def _pay(
     held: NDArray[np.float64],
     most: NDArray[np.float64],
 ) -> None:
-    """Go on over I intervals: ``held (K + 1,)`` is the most with so many nodes now, ``most (K + 1,)`` at any time."""
-    rate, scale_up_s, scale_down_s = jobs.rate.copy(), jobs.scale_up_s, jobs.scale_down_s
+    """Go on over I intervals: ``held (K + 1,)`` is the most with so many nodes now, ``most (K + 1,)`` at any time.
+
+    Fewer than ``min_nodes`` make nothing, and so are never worth more than none.
+    """
+    rate, scale_up_s, scale_down_s = jobs.rate, jobs.scale_up_s, jobs.scale_down_s
     width = rate.size
     up, down, preempted, up_from_least = np.empty((4, width))
     least = least_from(rate)
     for n in range(width):
         up[n], up_from_least[n] = scale_up_cost(rate[n], scale_up_s), scale_up_cost(least[n], scale_up_s)
         down[n], preempted[n] = scale_down_cost(rate[n], scale_down_s), preemption_cost(rate[n], scale_down_s)
-    rate[1 : jobs.min_nodes] = -np.inf  # it may not have so many
     grown, shrunk, from_fewer, from_more = np.empty((4, width))
     for i in range(part.seconds.size):
         seconds, cost, reclaimed = part.seconds[i], price[i], part.reclaimed[i]

@@ -163,18 +163,18 @@ def test_the_horizon_has_every_interval():
 
 
 @settings(deadline=None, max_examples=examples(60))
-@given(events=logs(), jobs=job_sets(), unlimited=st.booleans())
-def test_neither_horizon_nor_bound_depends_on_the_parts_in_which_the_log_is_read(events, jobs, unlimited):
+@given(events=logs(), jobs=job_sets(), unlimited=st.booleans(), max_parallel=st.integers(1, 3))
+def test_neither_horizon_nor_bound_depends_on_the_parts_in_which_the_log_is_read(events, jobs, unlimited, max_parallel):
     assume(reason_without_bound(events, jobs) is None)
     whole, start_us = Horizon.of(events), events.window_start_us
     jobs = jobs.endless(3, start_us) if unlimited else jobs.anchored_at(start_us)
-    bound = upper_bound(events, jobs, 3)
+    bound = upper_bound(events, jobs, max_parallel)
     batches = events.batches
     events.batches = lambda: batches(1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("bfreplay.bounds.job_classes.observe", partial(observe, part_events=2))
         in_parts = Horizon.of(events)
-        assert upper_bound(events, jobs, 3, most_idle=whole.most_idle) == bound
+        assert upper_bound(events, jobs, max_parallel, most_idle=whole.most_idle) == bound
     assert all(np.array_equal(one, other) for one, other in zip(whole, in_parts, strict=True))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.result_folders.records import RUN
-from bfreplay.result_folders.writing import new_folder
+from bfreplay.result_folders.writing import new_folder, table_writer
 
 
 def _write(target: Path, text: str = "new", *, overwrite: bool = False) -> None:
@@ -118,3 +120,15 @@ def test_the_folder_one_stands_in_is_not_replaced(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_written_is_an_input_error():
     with pytest.raises(InputError, match="cannot be written"):
         _write(Path("/proc") / f"run{os.getpid()}")
+
+
+def test_only_texts_have_a_dictionary(tmp_path):
+    kinds = {"word": pa.dictionary(pa.int16(), pa.string()), "text": pa.string(), "x": pa.float64(), "n": pa.int64()}
+    schema = pa.schema({**kinds, "counts": pa.list_(pa.int32())})
+    row = {"word": "a", "text": "b", "x": 1.0, "n": 1, "counts": [1, 1]}
+    with table_writer(tmp_path / "t.parquet", schema) as writer:
+        writer.write_table(pa.Table.from_pylist([row] * 9, schema))
+    columns = pq.read_metadata(tmp_path / "t.parquet").row_group(0)
+    with_one = [columns.column(i).path_in_schema for i in range(5) if columns.column(i).has_dictionary_page]
+    assert with_one == ["word", "text"]
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == [row] * 9

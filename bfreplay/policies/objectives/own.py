@@ -49,7 +49,7 @@ class OwnObjective:
     def optimum(self, state: PolicyState, t_fwd_s: float, solver: ExactSolver) -> Solution:
         """Return ``solver.solve(self.problem(state, t_fwd_s))`` in one call of compiled code: twice as fast."""
         if self._rows.points.shape != state.objective.shape:
-            self._rows = self._rows.resized(*state.objective.shape)
+            self._rows = _Rows.of(*state.objective.shape)
         return solver.answer_by(_optimum, *_posed(state, t_fwd_s), PROOF_TOLERANCE, *self._rows)
 
     def describe(self) -> dict[str, object]:
@@ -88,15 +88,6 @@ class _Rows(NamedTuple):
         made_of = np.zeros(n_jobs, _MADE_OF)
         made_of["current"] = -1
         return cls(made_of, np.zeros((4, n_jobs, width)), np.zeros((n_jobs, width), np.int64))
-
-    def resized(self, n_jobs: int, width: int) -> _Rows:
-        """Rows of more or fewer jobs: the first ones are kept unless they have another width."""
-        rows = self.of(n_jobs, width)
-        if width == self.points.shape[1]:
-            n = min(n_jobs, self.points.shape[0])
-            rows.made_of[:n] = self.made_of[:n]
-            rows.tables[:, :n], rows.points[:n] = self.tables[:, :n], self.points[:n]
-        return rows
 
 
 def _posed(state: PolicyState, t_fwd_s: float) -> tuple[Any, ...]:

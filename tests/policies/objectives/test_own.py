@@ -80,7 +80,10 @@ def test_rows_kept_from_earlier_decisions_change_no_answer(seed):
             case 3:
                 low = rng.integers(1, width, state.n_jobs)
                 state = replace(state, min_nodes=low, max_nodes=np.maximum(low, state.max_nodes))
-            case 4:  # as a job that changes its batch size: in the same array
+            case 5:
+                most = np.maximum(state.current, state.min_nodes)
+                state = replace(state, max_nodes=np.minimum(most + rng.integers(0, 4, state.n_jobs), width - 1))
+            case 4:  # like a job that changes its batch size: in the same array
                 state.objective.setflags(write=True)
                 state.objective[rng.integers(state.n_jobs), 1:] = rng.integers(0, 300, width - 1)
                 state.objective.setflags(write=False)
