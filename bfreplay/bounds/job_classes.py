@@ -65,7 +65,7 @@ class Horizon(NamedTuple):
                 )
             )  # fmt: skip
 
-        observe(events, take)
+        observe(events, take, counts_lengths=False)
 
     @property
     def n_intervals(self) -> int:

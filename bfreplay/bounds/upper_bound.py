@@ -145,7 +145,8 @@ def upper_bound(
         jobs = jobs.on_type(events.node_types.names[0])
     only_pool_events = _never_change(jobs, events.window_start_us) and not (decides_in_rounds or gives_jobs_up)
     horizon = None
-    if most_idle is None or not only_pool_events or len(jobs) > max_parallel or effort is Effort.THOROUGH:
+    in_parts = only_pool_events and len(jobs) <= max_parallel and effort is Effort.QUICK
+    if most_idle is None or not in_parts:
         horizon = Horizon.of(events)
         most_idle = horizon.most_idle
     classes = job_classes(jobs, most_idle)
@@ -162,7 +163,7 @@ def upper_bound(
         if horizon is not None and effort is Effort.THOROUGH:
             prices = better_prices(price[horizon.idle], classes, horizon, evaluations, progress)
             priced = bound_at(prices, classes, horizon)
-        kind = Kind.PRICED if priced < simple.free else Kind.FREE_RESCALING
+        kind = Kind.PRICED if _round_up(priced) < simple.free else Kind.FREE_RESCALING  # not by rounding alone
         return UpperBound(_round_up(min(simple.free, priced)), kind, _round_up(simple.free), None)
     assert horizon is not None
     free = None if best is None else float((best[horizon.idle] * horizon.seconds).sum())

@@ -100,6 +100,7 @@ class Engine:
         self._next_finish_us = NEVER_US
         self._now_us = events.window_start_us
         self._is_first = True
+        self._has_grown = False  # the pool, at the last instant
         self._unallocated_node_us = 0
         self._gross = self._samples = self._trimmed = self._credited = 0.0
         self._samples_logged = 0.0  # up to the last row of the decision table
@@ -199,6 +200,11 @@ class Engine:
         self._gross += float(gross)
         self._samples += float(gained)
         self._now_us = now_us
+        if self._has_grown:  # nodes that leave at once, or come at the very end, were never idle
+            self._has_grown = False
+            if self.pool.n_idle > self.most_idle or self.active.has_types:
+                self.most_idle = max(self.most_idle, self.pool.n_idle)
+                self.most_idle_of_type = np.maximum(self.most_idle_of_type, self.pool.n_idle_of_type())
 
     def _instant(self, now_us: int) -> None:
         """Handle all events of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
@@ -214,11 +220,9 @@ class Engine:
                 trigger |= self._complete(now_us)
             if self.run_tables.pool is not None:
                 self.run_tables.pool.note(now_us, self.pool.n_idle)
-            if joined and now_us < self.end_us and (self.pool.n_idle > self.most_idle or self.active.has_types):
-                self.most_idle = max(self.most_idle, self.pool.n_idle)
-                self.most_idle_of_type = np.maximum(self.most_idle_of_type, self.pool.n_idle_of_type())
             if left or joined:
                 trigger |= _POOL
+                self._has_grown = joined > 0
                 self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
         if self.feed.ask_us <= now_us:
             trigger |= self._follow_orders(now_us)

@@ -410,7 +410,8 @@ class ReplaySession:
                     decides_in_rounds=Trigger.ROUND in policy.wakes_on,
                     gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
                     with_finish=engine.outcomes.last_finish_us is not None,
-                    finished_us=engine.outcomes.last_finish_us if all_finished else None, most_idle=engine.most_idle,
+                    finished_us=engine.outcomes.last_finish_us if all_finished else None,
+                    most_idle=engine.most_idle if self.portions is None else None,  # or of another log
                 )  # fmt: skip
         summary = summary_of(events, engine, ledger, measured, known, bound, self._no_baselines, isolated, ideal)
         measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": run_tables.write_s}

@@ -193,6 +193,7 @@ class SecondEngine:
         assert dt >= 0, f"a job finishes at {now}, before {self.now}, when it was admitted or last decided on"
         if dt == 0:
             return
+        self.most_idle = max(self.most_idle, len(self.idle))
         self.idle_us += len(self.idle) * dt
         self.free_us += (len(self.idle) - sum(job.count for job in self.active)) * dt
         for job in self.active:
@@ -261,8 +262,6 @@ class SecondEngine:
             self.idle |= new
             if len(self.idle) != before or not self.pool:
                 self.pool.append((now, len(self.idle)))
-            if now < self.log.end_us:  # a node that comes at the very end is never idle
-                self.most_idle = max(self.most_idle, len(self.idle))
             if joined or left:
                 triggers.add("pool")
                 self.n_pool_events += now > self.log.start_us

@@ -213,6 +213,11 @@ def test_the_most_idle_nodes_are_told_although_fewer_join_later():
 def test_a_node_that_comes_at_the_very_end_was_never_idle():
     events = log(3, [(5, 0, True), (10, 1, True)], 10)
     assert replay_log(events, JobSet([job()])).summary["most_idle_nodes"] == 1
+    until_done = ReplaySettings(1, until_done=True)
+    events = log(3, [(10, 1, True), (10, 2, True)], 100, idle_first=[0])
+    run = replay_log(events, JobSet([job(work=100.0)]), settings=until_done)
+    assert run.record.config.window_end_us == events.window_start_us + 10 * SECOND
+    assert run.summary["most_idle_nodes"] == 1
 
 
 def test_a_policy_is_not_asked_while_no_node_is_idle():

@@ -72,7 +72,11 @@ def pool_of(events: NodeEvents) -> PoolSeries:
 
 
 def observe(
-    events: NodeEvents, take_part: Callable[[PoolSeries], object], part_events: int | None = PART_EVENTS
+    events: NodeEvents,
+    take_part: Callable[[PoolSeries], object],
+    part_events: int | None = PART_EVENTS,
+    *,
+    counts_lengths: bool = True,
 ) -> Observed:
     """Read ``events`` once; memory grows with nodes and distinct lengths. See `check_node_time` for overflow.
 
@@ -85,6 +89,8 @@ def observe(
         part before.
     part_events
         About the pool events in a part; ``None`` for one part.
+    counts_lengths
+        Also count the lengths of complete idle intervals, without which memory grows with nodes alone.
     """
     start_us, end_us, n_nodes = int(events.window_start_us), int(events.window_end_us), len(events.nodes)
     batches = iter(events.batches())
@@ -103,7 +109,8 @@ def observe(
         rows = _Rows(batch.time_us, batch.node, batch.state)
         n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, seen)
         length, cut = seen.length[:n_intervals], seen.cut[:n_intervals]
-        complete.add(length[~cut])
+        if counts_lengths:
+            complete.add(length[~cut])
         cut_at_start.append(length[cut])
         changes.append(np.stack([each[:n_stamps] for each in (seen.stamp, seen.joined, seen.reclaimed)]))
         n_held += n_stamps

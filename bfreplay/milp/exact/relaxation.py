@@ -84,11 +84,10 @@ def critical_price(hulls: Hulls, capacity: int) -> tuple[float, int, NDArray[np.
             price_low = min(price_low, slope[high[j]])
     middle = np.empty(n_jobs, np.int64)
     for _ in range(60):
-        open_segments, left = 0, capacity
+        open_segments = 0
         for j in range(n_jobs):
             open_segments += high[j] - low[j]
-            left -= points[low[j]]
-        if min(open_segments, left) <= 2 * n_jobs:  # so many steps at most are left to take, below
+        if open_segments <= 2 * n_jobs:
             break
         price = 0.5 * (price_low + price_high)
         if not price_low < price < price_high:

@@ -67,13 +67,13 @@ def undecided_counts(
 ) -> Undecided:
     """Return the counts that alone lose at most ``allowance`` against the job's best with nodes at ``price``.
 
-    ``vertex (J,)`` is the best on each job's hull. Along a hull the loss grows with the distance from there, so all
-    counts beyond a vertex that loses more lose more.
+    ``vertex (J,)`` is the best on each job's hull. Along a hull the loss grows with the distance from there. So
+    once a vertex loses more than ``allowance``, all counts beyond it do.
     """
     points, worth, _, start, stop = hulls
     n_jobs, width = value.shape
     width = min(width, capacity + 1)
-    far = 1.25 * allowance  # beyond what rounding may do: see ``PROOF_TOLERANCE``
+    far = 1.25 * allowance  # hulls may be bent by rounding, by far less than a quarter of the least allowance
     room = 1024
     count = np.empty(room, np.int64)
     loss = np.empty(room, np.float64)

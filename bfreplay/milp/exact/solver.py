@@ -173,7 +173,7 @@ class ExactSolver:
         )
 
     def answer_by(self, find: Callable[..., Optimum], *arguments: Any, build_s: float = 0.0) -> Solution:
-        """Return the answer as ``solve`` does, from compiled code that ends in ``optimal_counts``.
+        """Return the answer as ``solve`` does, from compiled code that finds the optimum.
 
         Parameters
         ----------

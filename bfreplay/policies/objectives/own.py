@@ -32,7 +32,6 @@ class OwnObjective:
     """``own`` by itself, the default: its numbers were checked when the jobs came in, and are not checked again."""
 
     spec = OWN
-    not_saved = ("_rows",)
 
     def __init__(self) -> None:
         self._rows = _Rows.of(0, 0)
@@ -48,9 +47,21 @@ class OwnObjective:
 
     def optimum(self, state: PolicyState, t_fwd_s: float, solver: ExactSolver) -> Solution:
         """Return ``solver.solve(self.problem(state, t_fwd_s))`` in one call of compiled code: twice as fast."""
-        if self._rows.points.shape != state.objective.shape:
-            self._rows = _Rows.of(*state.objective.shape)
-        return solver.answer_by(_optimum, *_posed(state, t_fwd_s), PROOF_TOLERANCE, *self._rows)
+        rows = self._rows
+        if rows.points.shape != state.objective.shape:
+            rows = self._rows = _Rows.of(*state.objective.shape)
+        return solver.answer_by(_optimum, *_posed(state, t_fwd_s), PROOF_TOLERANCE, *rows)
+
+    def __reduce__(self) -> tuple[type[OwnObjective], tuple[()]]:
+        """Copies make their rows anew."""
+        return type(self), ()
+
+    def save_state(self) -> None:
+        """Save nothing: the rows can be made anew."""
+
+    def restore_state(self, _: None) -> None:
+        """Make all rows anew."""
+        self._rows = _Rows.of(0, 0)
 
     def describe(self) -> dict[str, object]:
         """It has no parameter."""
@@ -137,7 +148,7 @@ def _optimum(
     most = n_idle
     for j in range(n_jobs):
         most = max(most, current[j])
-    if most < width - 1:  # what a job is worth depends on how far it can grow: mostly all rows differ
+    if n_idle < width - 1:  # what a job is worth depends on how far it can grow: mostly all rows differ
         within = rate[:, : most + 1].copy()
         value = _pose(within, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle)[1].value
         return optimal_counts(value, n_idle, tolerance)
@@ -187,6 +198,7 @@ def _keep(
     """Keep what was made of these rows."""
     for i in range(rows.shape[0]):
         j, first, after = rows[i], hulls.start[i], hulls.stop[i]
+        made_of[j]["current"] = -1  # until the row is whole
         made_of[j]["n_vertices"] = after - first
         made_of[j]["is_sound"] = is_sound(value[i : i + 1])
         tables[_VALUE, j] = value[i]

@@ -129,6 +129,11 @@ def _gain_by_all_exchanges(value: np.ndarray, capacity: int, broken: int, counts
     return best
 
 
+def test_an_exchange_may_take_the_other_job_from_none_to_all():
+    value = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 10.0]])
+    assert best_exchange(value, 2, 0, np.array([2, 0])) == (9.0, 0, 1, 2)
+
+
 def test_what_hulls_leave_undecided_and_the_best_exchange_are_those_of_a_look_at_everything():
     rng = np.random.default_rng(8)
     n_gains = 0

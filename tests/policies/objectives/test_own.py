@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from bfreplay.milp import SolverStatus
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import PolicyState
 from bfreplay.policies.objectives.own import OwnObjective
+from bfreplay.saved_state import restore_state, save_state
 from tests.examples import examples
 from tests.policies.small_states import state_of, states
 
@@ -96,3 +98,22 @@ def test_numbers_that_are_too_large_count_only_where_they_are_within_reach():
     assert _check(own, state) == SolverStatus.OPTIMAL
     assert _check(own, replace(state, n_idle=3)) == SolverStatus.ERROR
     assert _check(own, state) == SolverStatus.OPTIMAL
+
+
+def test_a_state_in_which_jobs_hold_more_than_is_idle_is_decided_alike():
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        rates = _curves(rng, 3, 5).tolist()
+        _check(OwnObjective(), state_of(rates, 2, current=[4, 1, 4], scale_down_cost_s=[5, 5, 5]))
+
+
+def test_copies_and_saved_states_need_no_rows():
+    own = OwnObjective()
+    state = state_of([[0.0, 5.0, 9.0], [0.0, 3.0, 6.0]], 3)
+    _check(own, state)
+    small = len(pickle.dumps(OwnObjective()))
+    assert len(pickle.dumps(own)) == small
+    _check(pickle.loads(pickle.dumps(own)), state)
+    restored = OwnObjective()
+    restore_state(restored, save_state(own))
+    _check(restored, state)
