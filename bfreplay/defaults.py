@@ -9,6 +9,9 @@ T_FWD_S = 120.0
 MAX_PARALLEL = 10
 """Maximum number of jobs at once."""
 
+CLEAR_S = 30.0
+"""Seconds to clear a node of training: Slurm's default time between SIGTERM and SIGKILL (``KillWait``)."""
+
 TIME_LIMIT_S = 10.0
 """Time limit of a MILP back end per decision, as in the published program."""
 

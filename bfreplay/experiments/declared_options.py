@@ -23,7 +23,8 @@ from bfreplay.options import (
 )
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
-GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT)
+BATCH_JOBS = "Batch jobs"
+GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, BATCH_JOBS, OUTPUT)
 """Headings of the options in help."""
 
 
@@ -68,6 +69,7 @@ _NO_BASELINES = (
     NoEffect(lambda run: run.cluster is not None and not _learns(run), _ON_CLUSTER),
     NoEffect(lambda run: run.measure is not None and not _learns(run), _ON_MEASURED),
 )
+_NO_BATCH_JOBS = "a dedicated cluster has no batch jobs", "remove it, or replay a log"
 _CLUSTER = "v100=36,p100=36,k80=36"
 _PRICES = ",".join(f"{name}={price:g}" for name, price in defaults.NODE_PRICES.items())
 
@@ -201,6 +203,23 @@ class DeclaredOptions:
     seed: int = option(
         0, Whole(0), TIME, "Seed of the random first map with --semantics published, and of --measurement-noise.",
         is_rare=True, no_effect=(_NOTHING_DRAWN,),
+    )  # fmt: skip
+    clear: float | str = option(
+        defaults.CLEAR_S, option_checks.seconds, BATCH_JOBS, "Time to clear a node of training when a batch job starts "
+        "on it; the batch job is late by it. 30s is Slurm's KillWait.", metavar="TIME",
+        not_on_cluster=_NO_BATCH_JOBS,
+    )  # fmt: skip
+    notice: bool = option(
+        False, checks.truth, BATCH_JOBS, "Training is told when a node is reclaimed, and saves its state in the time "
+        "of --clear: a preemption costs it only what its scale-down cost exceeds that.", not_on_cluster=_NO_BATCH_JOBS,
+    )  # fmt: skip
+    reserve: int = option(
+        0, Whole(0), BATCH_JOBS, "Idle nodes to leave alone, for batch jobs to start on at once.", metavar="NODES",
+        not_on_cluster=_NO_BATCH_JOBS,
+    )  # fmt: skip
+    min_age: float | str = option(
+        0.0, option_checks.seconds, BATCH_JOBS, "Time for which a node has to be idle before training may have it.",
+        metavar="TIME", not_on_cluster=_NO_BATCH_JOBS,
     )  # fmt: skip
     record_nodes: bool = option(
         False,

@@ -60,6 +60,11 @@ def t_fwd(name: str, value: object) -> float | str:
     return float(value)
 
 
+def seconds(name: str, value: object) -> float:
+    """Check a length of time, 0 or more, and return it in seconds: a number, ``"30s"``, ``"5min"``."""
+    return checks.length_of_time(name, value, 0.0)
+
+
 def cluster(name: str, value: object) -> str:
     """Check a cluster, and return it in normal form."""
     from bfreplay.datasets.fixed_cluster import ClusterSpec

@@ -124,6 +124,7 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
         )  # fmt: skip
     return ReplaySettings(
         **{name: getattr(options, name) for name in REPLAY_OPTIONS}, max_parallel=max_parallel_of(options, log, jobs),
+        clear_s=float(options.clear), min_age_s=float(options.min_age),
         until_done=options.cluster is not None, measured=measure, prices=prices_of(options),
     )  # fmt: skip
 

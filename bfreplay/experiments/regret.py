@@ -16,6 +16,7 @@ from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult
+from bfreplay.runs.make_record import frees_rescaling
 from bfreplay.runs.metrics import share_at_least
 from bfreplay.runs.run_checks import jobs_in_window
 from bfreplay.runs.run_warnings import distinct_warnings, warning_lines
@@ -170,7 +171,7 @@ def _names(runs: Sequence[RunResult]) -> list[str]:
 def _key(run: RunResult) -> str:
     config, inputs = run.record.config, run.record.inputs
     parts = ("max_parallel", "unlimited_work", "window_start_us", "window_end_us")
-    ways = config.decides_in_rounds, _gives_jobs_up(run)
+    ways = frees_rescaling(config), _gives_jobs_up(run)
     files = [[source.sha256 for source in each] for each in (inputs.events.files, inputs.jobs.files)]
     known = files if all(files) else run.folder
     return repr(([config[part] for part in parts], ways, known))
@@ -186,7 +187,7 @@ def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **s
     settings = ReplaySettings(config.max_parallel, config.semantics)
     anchored = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
     assert isinstance(anchored, JobSet)
-    ways: dict[str, Any] = {"decides_in_rounds": config.decides_in_rounds, "gives_jobs_up": _gives_jobs_up(run)}
+    ways: dict[str, Any] = {"decides_in_rounds": frees_rescaling(config), "gives_jobs_up": _gives_jobs_up(run)}
     return upper_bound(log, anchored, config.max_parallel, **ways, **search)
 
 

@@ -40,6 +40,14 @@ def preemption_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
     return scale_down_cost(rate_before, scale_down_cost_s)
 
 
+def preemption_pause_s(scale_down_cost_s: float, notice_s: float) -> float:
+    """Seconds for ``preemption_cost`` of a job that is told ``notice_s`` before its nodes have to be clear.
+
+    It saves its state in that time, on nodes that are no longer its own.
+    """
+    return max(0.0, scale_down_cost_s - notice_s)
+
+
 @compiled_within
 def move_cost(growth: _Real, shrink: _Real) -> _Real:
     """Cost of moving to nodes of another type, from the costs of gaining and of losing some: the job does both."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.milp.charge_rule import preemption_pause_s
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.workload import Colocation, ElasticJob
 
@@ -38,6 +39,7 @@ ACTIVE_JOB = np.dtype(
         ("max_nodes", np.int64),
         ("scale_up_cost_s", np.float64),
         ("scale_down_cost_s", np.float64),
+        ("preemption_cost_s", np.float64),
         ("requested_nodes", np.int64),
         ("weight", np.float64),
         ("submit_us", np.int64),
@@ -137,8 +139,10 @@ class ActiveJobs:
         *,
         may_share: bool = False,
         keeps_batch_sizes: bool = False,
+        notice_s: float = 0.0,
     ) -> None:
         self.limit = limit
+        self._notice_s = notice_s
         self.type_names = type_names
         self.is_placed = may_share or self.has_types  # what a job makes depends on where it is
         self._keeps_batch_sizes = keeps_batch_sizes
@@ -195,6 +199,7 @@ class ActiveJobs:
         self._reserve(row + 1, max_nodes + 1, index + 1)
         if paused is None:
             self.records[row] = _new_record(index, job, max_nodes, model, now_us)
+            self.records[row]["preemption_cost_s"] = preemption_pause_s(job.scale_down_cost_s, self._notice_s)
             self.records[row]["target"] = self.next_target(job, 0.0)
         else:
             self.records[row] = paused

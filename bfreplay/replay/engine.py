@@ -79,8 +79,12 @@ class Engine:
         self.active = ActiveJobs(
             settings.max_parallel, len(events.nodes), events.node_types.names,
             may_share=self.feed.colocation is not None, keeps_batch_sizes=policy.sets_batch_sizes,
+            notice_s=settings.notice_s,
         )  # fmt: skip
-        self.pool = NodePool(len(events.nodes), self.active, events.window_start_us, events.node_types.of_node)
+        self.pool = NodePool(
+            len(events.nodes), self.active, events.window_start_us, events.node_types.of_node,
+            reserve=settings.reserve, min_age_us=round(settings.min_age_s * 1e6),
+        )  # fmt: skip
         self._seen = PoolView(self.pool)
         source = self.feed.source
         higher_is_better = None if source is None else bool(source.higher_is_better)
@@ -189,6 +193,8 @@ class Engine:
             arrival_us = max(self.feed.next_us, self._now_us)
             if arrival_us < self.end_us:
                 next_us = min(next_us, arrival_us)
+        if self.pool.next_old_us < self.end_us:
+            next_us = min(next_us, self.pool.next_old_us)
         return min(next_us, self._next_finish_us, self.feed.ask_us, self._round_us)
 
     def _pass_time(self, now_us: int) -> None:
@@ -211,6 +217,7 @@ class Engine:
         trigger = 0
         happened = _NOTHING
         has_events = self.timeline.next_us == now_us
+        n_usable = self.pool.n_usable
         if not self.is_published:
             trigger |= self._complete(now_us)
         if has_events:
@@ -224,6 +231,9 @@ class Engine:
                 trigger |= _POOL
                 self._has_grown = joined > 0
                 self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
+        if self.pool.leaves_alone:  # then only nodes that jobs may have are news
+            self.pool.leave_alone(now_us)
+            trigger = trigger & ~_POOL | _POOL * (happened.preempted > 0 or self.pool.n_usable != n_usable)
         if self.feed.ask_us <= now_us:
             trigger |= self._follow_orders(now_us)
         if self._round_us <= now_us:
@@ -383,7 +393,7 @@ class Engine:
         before, owed = active.now()
         decision: Decision | None = None
         decide_s = 0.0
-        if active.n and self.pool.n_idle and (is_seeding or self._asks_policy(trigger)):
+        if active.n and self.pool.n_usable and (is_seeding or self._asks_policy(trigger)):
             started = perf_counter()
             state = self._state(now_us, before, owed)
             if is_seeding:
@@ -407,7 +417,7 @@ class Engine:
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
         counts = (before if decision is None else np.asarray(decision.counts)).astype(np.int32)
-        at = Situation(now_us, trigger, self.pool.n_idle, counts, self._samples - self._samples_logged)
+        at = Situation(now_us, trigger, self.pool.n_usable, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
         self.log.write(at, happened, decision, decide_s, outcome)
         if decision is not None and decision.round is not None:
@@ -436,7 +446,7 @@ class Engine:
                 "current": current,
                 "owed": owed,
                 "time_us": now_us,
-                "n_idle": self.pool.n_idle,
+                "n_idle": self.pool.n_usable,
                 "nodes": self._seen,
                 "model_names": self.feed.model_names,
                 "colocation": self.feed.colocation,

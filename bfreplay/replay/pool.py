@@ -1,6 +1,7 @@
 """Log as a sequence of instants, and pool of idle nodes: their holders, and their placement.
 
-A job keeps the nodes it has. It gives back the ones it gained last first. Free nodes are taken lowest node order
+Idle nodes may be left alone: those idle for less than a minimum time, and a reserve. Policies do not see them. A job
+keeps the nodes it has. It gives back the ones it gained last first. Free nodes are taken lowest node order
 first, jobs in order of admission.
 """
 
@@ -16,6 +17,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, FIRST, NEVER_US, SECOND, ActiveJobs
+from bfreplay.replay.batch_starts import BatchStarts
 from bfreplay.replay.pool_tables import count_interval, empty_bins
 
 
@@ -69,16 +71,21 @@ class Timeline:
         return node, state
 
 
-NOT_IDLE = -2
+NOT_IDLE = -4
+YOUNG = -3
+RESERVED = -2
 FREE = -1
+"""Holder of a node without a job: not idle; idle, but left alone; or free for jobs."""
+
 _BLOCK = 64  # nodes
-_IDLE_STATE = 0  # datasets.NodeState.IDLE, as a plain number for compiled code
+_IDLE_STATE, _BUSY_STATE = 0, 1  # datasets.NodeState.IDLE and BUSY, as plain numbers for compiled code
 _NODE = np.dtype(
     [
         # of the idle interval that the node is in now, or was in last
         ("idle_since_us", np.int64),
         ("held_since_us", np.int64),  # by the job that holds it now
         ("held_us", np.int64),  # by the jobs that held it before
+        ("is_busy", np.int64),  # 1 while a batch job has it
     ],
     align=True,
 )
@@ -110,24 +117,38 @@ def _change(
     held: NDArray[np.int32],
     row_of_job: NDArray[np.int32],
     n_active: int,
-) -> tuple[int, int, int, int]:
-    """Reclaim the nodes that leave idle, then add those that became idle, free.
+    joins_as: int,
+    met: NDArray[np.int32],
+) -> tuple[int, int, int, int, int, int, int]:
+    """Reclaim the nodes that leave idle, then add those that became idle, with the holder ``joins_as``.
 
-    Returns (nodes that left, nodes of jobs among them, idle time of those that left, nodes that joined).
+    Returns (nodes that left, nodes of jobs among them, idle time of those that left, nodes that joined, nodes that
+    became busy, of those the nodes of jobs, increase of the number of busy nodes). ``met (N,)`` begins with the last
+    but one, by node.
     """
     for j in range(n_active):
         records[j]["lost"] = 0
     left = 0
     taken = 0
     idle_time = 0
+    started = 0
+    n_met = 0
+    busier = 0
     for e in range(node.shape[0]):
         k = node[e]
+        is_busy = 1 if state[e] == _BUSY_STATE else 0
+        busier += is_busy - nodes[k]["is_busy"]
+        nodes[k]["is_busy"] = is_busy
         if state[e] == _IDLE_STATE or holder[k] == NOT_IDLE:
             continue
         left += 1
+        started += is_busy
         since_us = nodes[k]["idle_since_us"]
         idle_time += now_us - since_us
-        if holder[k] != FREE:
+        if holder[k] >= 0:
+            if is_busy:
+                met[n_met] = k
+                n_met += 1
             row = row_of_job[holder[k]]
             _lose(row, k, records, held)
             if records[row]["partner"] >= 0:
@@ -140,11 +161,50 @@ def _change(
     for e in range(node.shape[0]):
         k = node[e]
         if state[e] == _IDLE_STATE and holder[k] == NOT_IDLE:
-            holder[k] = FREE
+            holder[k] = joins_as
             nodes[k]["idle_since_us"] = now_us
             nodes[k]["held_us"] = 0
             joined += 1
-    return left, taken, idle_time, joined
+    return left, taken, idle_time, joined, started, n_met, busier
+
+
+@compiled
+def _leave_alone(
+    holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int, min_age_us: int, reserve: int
+) -> tuple[int, int]:
+    """Free the nodes that have been idle for long enough, then fill the reserve, or free what it has too many.
+
+    The reserve takes the highest free nodes, as jobs take the lowest. Young nodes count towards it. Returns (nodes left
+    alone, when the next of them is old enough).
+    """
+    alone = 0
+    reserved = 0
+    next_us = NEVER_US
+    for k in range(holder.shape[0]):
+        if holder[k] == YOUNG:
+            old_us = nodes[k]["idle_since_us"] + min_age_us
+            if old_us <= now_us:
+                holder[k] = FREE
+            else:
+                alone += 1
+                next_us = min(next_us, old_us)
+        elif holder[k] == RESERVED:
+            reserved += 1
+    alone += reserved
+    k = holder.shape[0] - 1
+    while alone < reserve and k >= 0:
+        if holder[k] == FREE:
+            holder[k] = RESERVED
+            alone += 1
+        k -= 1
+    k = 0
+    while alone > reserve and reserved > 0:
+        if holder[k] == RESERVED:
+            holder[k] = FREE
+            alone -= 1
+            reserved -= 1
+        k += 1
+    return alone, next_us
 
 
 @compiled
@@ -204,19 +264,31 @@ def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int,
         if holder[k] == NOT_IDLE:
             continue
         held_us = nodes[k]["held_us"]
-        if holder[k] != FREE:
+        if holder[k] >= 0:
             held_us += now_us - nodes[k]["held_since_us"]
         count_interval(bins, now_us - nodes[k]["idle_since_us"], held_us, True)
 
 
 class NodePool:
-    """Idle nodes and their holders. ``holder (N,)``: job index, ``FREE`` or ``NOT_IDLE``.
+    """Idle nodes and their holders. ``holder (N,)``: job index, ``FREE``, ``RESERVED``, ``YOUNG`` or ``NOT_IDLE``.
 
     Of two jobs that share nodes the first is the holder.
+
+    Parameters
+    ----------
+    reserve, min_age_us
+        Idle nodes to leave alone, and time that a node has to be idle before jobs may have it.
     """
 
     def __init__(
-        self, n_nodes: int, active: ActiveJobs, window_start_us: int, node_type: NDArray[np.int16] | None = None
+        self,
+        n_nodes: int,
+        active: ActiveJobs,
+        window_start_us: int,
+        node_type: NDArray[np.int16] | None = None,
+        *,
+        reserve: int = 0,
+        min_age_us: int = 0,
     ) -> None:
         self.active = active
         self.node_type = np.zeros(n_nodes, dtype=np.int16) if node_type is None else node_type.view()
@@ -225,7 +297,12 @@ class NodePool:
         self._nodes: NDArray[np.void] = np.zeros(n_nodes, dtype=_NODE)
         self._bins = empty_bins()
         self._window_start_us = window_start_us
+        self._reserve, self._min_age_us = reserve, min_age_us
+        self._met = np.zeros(n_nodes, dtype=np.int32)
+        self.batch_starts = BatchStarts(window_start_us)
         self.n_idle = 0
+        self.n_alone = 0  # of them: left alone
+        self.next_old_us = NEVER_US  # when the next of those is old enough
         self.idle_node_us = 0  # closed idle intervals, in node-microseconds
 
     def n_idle_of_type(self) -> NDArray[np.int64]:
@@ -241,13 +318,29 @@ class NodePool:
         Returns (nodes that joined, nodes reclaimed, those of them that a job held).
         """
         active = self.active
-        left, taken, idle_time, joined = _change(
+        left, taken, idle_time, joined, started, n_met, busier = _change(
             node, state, now_us, self._window_start_us, self.holder, self._nodes, self._bins,
-            active.records, active.held, active.row_of_job, active.n,
+            active.records, active.held, active.row_of_job, active.n, YOUNG if self._min_age_us else FREE, self._met,
         )  # fmt: skip
+        self.batch_starts.note(now_us, int(started), self._met[: int(n_met)], int(busier))
         self.n_idle += int(joined) - int(left)
         self.idle_node_us += int(idle_time)
         return int(joined), int(left), int(taken)
+
+    @property
+    def n_usable(self) -> int:
+        """Idle nodes that jobs may have, held ones included."""
+        return self.n_idle - self.n_alone
+
+    @property
+    def leaves_alone(self) -> bool:
+        """True with a reserve or a minimum age."""
+        return self._reserve > 0 or self._min_age_us > 0
+
+    def leave_alone(self, now_us: int) -> None:
+        """Fill the reserve, and free the nodes that are old enough now."""
+        alone, next_old_us = _leave_alone(self.holder, self._nodes, now_us, self._min_age_us, self._reserve)
+        self.n_alone, self.next_old_us = int(alone), int(next_old_us)
 
     def place(self, counts: NDArray[np.int64], now_us: int) -> None:
         """Place ``counts`` by the placement rule."""
@@ -325,7 +418,7 @@ class PoolView:
     @property
     def is_idle(self) -> NDArray[np.bool_]:
         """(N,) whether jobs may use the node now, held ones included."""
-        idle: NDArray[np.bool_] = self._pool.holder != NOT_IDLE
+        idle: NDArray[np.bool_] = self._pool.holder >= FREE
         return idle
 
     def held(self, j: int) -> NDArray[np.int32]:

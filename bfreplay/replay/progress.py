@@ -122,7 +122,7 @@ def charge_preemption(
     for j in range(n_active):
         if records[j]["lost"] == 0:
             continue
-        cost = preemption_cost(records[j]["rate"], records[j]["scale_down_cost_s"])
+        cost = preemption_cost(records[j]["rate"], records[j]["preemption_cost_s"])
         records[j]["preempt_debt"] += cost
         if is_published:
             records[j]["progress"] -= cost

@@ -64,6 +64,14 @@ class ReplaySettings:
     prices
         Dollars of a node-hour by node type, > 0, for the run's cost; ``defaults.NODE_PRICES`` of types that are not
         there.
+    clear_s
+        Seconds that it takes to clear a node of a job when a batch job starts on it; batch starts are late by it.
+    notice
+        Jobs are told that a node is reclaimed, and save their state while it is cleared.
+    reserve
+        Idle nodes that are left alone, if there are as many.
+    min_age_s
+        Seconds for which a node has to be idle before a job may have it.
     seed_map
         Replaces the random first map of the published semantics.
 
@@ -80,20 +88,37 @@ class ReplaySettings:
     until_done: bool = False
     measured: tuple[int, int] | None = None
     prices: Mapping[str, float] = field(default_factory=dict, hash=False)
+    clear_s: float = defaults.CLEAR_S
+    notice: bool = False
+    reserve: int = 0
+    min_age_s: float = 0.0
     seed_map: SeedMap = field(default=random_seed_map, repr=False)
 
     def __post_init__(self) -> None:
-        for column, least in (("max_parallel", 1), ("seed", 0)):
+        for column, least in (("max_parallel", 1), ("seed", 0), ("reserve", 0)):
             checks.whole(column, getattr(self, column), least, math.inf)
         if self.measured is not None and not 0 <= self.measured[0] < self.measured[1]:
             raise InputError(
                 "the range of measured jobs is empty", column="measured", value=self.measured,
                 expected="two whole numbers, the first >= 0 and below the second",
             )  # fmt: skip
+        for column in ("clear_s", "min_age_s"):
+            checks.number(column, getattr(self, column), least=0)
         for name, price in self.prices.items():
             checks.number(f"price of {name}", price, above=0)
         semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
         object.__setattr__(self, "semantics", Semantics(semantics))
+        if (self.reserve or self.min_age_s) and self.semantics is Semantics.PUBLISHED:
+            raise InputError(
+                "the published clock of BFTrainer leaves no idle node alone", column="semantics",
+                value=self.semantics.value, expected="continuous time", fix="remove --semantics, or --reserve and "
+                "--min-age",
+            )  # fmt: skip
+
+    @property
+    def notice_s(self) -> float:
+        """Seconds in which a job can save its state while a node is cleared."""
+        return self.clear_s if self.notice else 0.0
 
     def price_of(self, node_type: str) -> float | None:
         """Return the dollars of a node-hour; ``None`` if unknown."""

@@ -302,7 +302,7 @@ def _dedicated_total(
     """Replay the jobs on ``n_nodes`` dedicated nodes."""
     if n_nodes == 0:
         return Total(0.0, None, {}, None)
-    settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
+    settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False, reserve=0, min_age_s=0.0)
     return _total(Engine(dedicated_events(n_nodes, *window_us), jobs, policy, settings, RunTables.nowhere()))
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from bfreplay.bounds import UpperBound
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
@@ -18,6 +19,7 @@ from bfreplay.result_folders.records import JsonObject
 from bfreplay.result_folders.writing import record_json
 from bfreplay.runs.baselines import Baselines, Total, learning_cost
 from bfreplay.runs.run_record import (
+    BatchStartCounts,
     Bound,
     EventInputs,
     Ideal,
@@ -49,6 +51,11 @@ def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, u
         window_start_us=events.window_start_us,
         window_end_us=events.window_end_us,
     )
+
+
+def frees_rescaling(config: RunConfig) -> bool:
+    """Return whether the upper bound has to count rescaling as free: some changes of a job's nodes cost less."""
+    return config.decides_in_rounds or config.notice
 
 
 def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource) -> RunInputs:
@@ -128,6 +135,16 @@ def summary_of(
         policy=_own_summary(engine.policy),
         extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
         log_warnings=events.metadata.log_warnings.to_json(),
+        batch_starts=None if events.metadata.source_format == SOURCE_FORMAT else _batch_starts(engine),
+    )  # fmt: skip
+
+
+def _batch_starts(engine: Engine) -> BatchStartCounts:
+    found, clear_us = engine.pool.batch_starts, round(engine.settings.clear_s * 1e6)
+    return BatchStartCounts(
+        n_starts=found.n_starts, n_starts_met=found.n_starts_met, n_nodes_started=found.n_nodes_started,
+        n_nodes_met=found.n_nodes_met, delay_node_us=found.n_nodes_delayed * clear_us,
+        busy_node_us=found.busy_node_us_until(engine.end_us),
     )  # fmt: skip
 
 

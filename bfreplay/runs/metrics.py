@@ -409,6 +409,32 @@ METRICS: tuple[Metric, ...] = (
         "preemptions", "times a job lost nodes to the batch scheduler", "count",
         "n_preemptions", "n_preemptions", total="preemptions",
     ),
+    Metric("batch_starts", "starts of batch jobs", "count", "batch_starts.n_starts", "n_batch_starts"),
+    Metric(
+        "batch_starts.met", "starts of batch jobs that met a node of a training job", "count",
+        "batch_starts.n_starts_met", "n_batch_starts_met",
+    ),
+    Metric(
+        "batch_starts.met_share", "share of the starts of batch jobs that met a node of a training job", "percent",
+        "batch_starts.met_share",
+    ),
+    Metric(
+        "batch_starts.nodes_met", "nodes of training jobs that starts of batch jobs met", "count",
+        "batch_starts.n_nodes_met", "n_batch_nodes_met",
+    ),
+    Metric(
+        "batch_delay.node_hours", "node-hours for which batch jobs started late", "amount",
+        "batch_starts.delay_node_hours", "batch_delay_node_hours", on_log="batch delay, node-hours",
+        total="node-hours of delay to batch jobs",
+    ),
+    Metric(
+        "batch_delay.share", "the same as a share of the node-hours of batch jobs", "percent",
+        "batch_starts.delay_share", "batch_delay_share",
+    ),
+    Metric(
+        "batch_delay.clear_s", "time to clear a node for a batch job", "seconds",
+        lambda run: run.record.config.clear_s,
+    ),
     Metric("decisions", "decisions", "count", "n_decisions", "n_decisions", total="decisions"),
     _decisions("proven", "decisions proven optimal"),
     _decisions("proven_by_fallback", "decisions proven optimal by the fallback"),

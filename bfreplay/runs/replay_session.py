@@ -24,7 +24,7 @@ from bfreplay.datasets.log.events import LAST_US, bound_us
 from bfreplay.datasets.log.portions import Portions, Rows
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.policies import Policy, Trigger
+from bfreplay.policies import Policy
 from bfreplay.replay.checkpoint import Checkpoints, about, check_same
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.ledger import Ledger
@@ -44,7 +44,7 @@ from bfreplay.runs.baselines import (
     reason_without_baselines,
     refuse_source,
 )
-from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of
+from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_inputs, summary_of
 from bfreplay.runs.run_checks import check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
@@ -407,7 +407,7 @@ class ReplaySession:
             with _added_to(seconds, "bound_s"):
                 bound = upper_bound(
                     events, jobs, settings.max_parallel,
-                    decides_in_rounds=Trigger.ROUND in policy.wakes_on,
+                    decides_in_rounds=frees_rescaling(config),
                     gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
                     with_finish=engine.outcomes.last_finish_us is not None,
                     finished_us=engine.outcomes.last_finish_us if all_finished else None,

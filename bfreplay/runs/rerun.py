@@ -200,7 +200,10 @@ class Rerun:
         config = run.record.config
         log, given = inputs_of(run, **inputs)
         policy = _AsRecorded(self)
-        settings = ReplaySettings(config.max_parallel, config.semantics, config.seed, seed_map=policy.first_map)
+        settings = ReplaySettings(
+            config.max_parallel, config.semantics, config.seed, seed_map=policy.first_map, clear_s=config.clear_s,
+            notice=config.notice, reserve=config.reserve, min_age_s=config.min_age_s,
+        )  # fmt: skip
         jobs = jobs_in_window(given, log, settings, unlimited_work=config.unlimited_work)
         run_tables = RunTables.nowhere(log.node_types.names)
         run_tables.decisions = self._compared

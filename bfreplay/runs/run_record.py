@@ -14,7 +14,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.replay.decision_log import SlowestDecision
 from bfreplay.replay.job_outcomes import JobTimes, Scores
-from bfreplay.replay.ledger import Ledger
+from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
 from bfreplay.replay.progress import Semantics
 from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs
 
@@ -75,6 +75,10 @@ class RunConfig(Part, frozen=True, kw_only=True):
     until_done: bool = False  # the run ends with its jobs
     measured: tuple[Count, Count] | None = None  # numbers of the first measured job, and one after the last
     prices: dict[str, Amount] = msgspec.field(default_factory=dict)  # dollars per node-hour by node type
+    clear_s: Amount = 0.0  # to clear a node of a job for a batch job
+    notice: bool = False  # jobs save their state while a node is cleared
+    reserve: Count = 0  # idle nodes left alone
+    min_age_s: Amount = 0.0  # for which a node has to be idle before jobs may have it
     window_start_us: TimeUs
     window_end_us: TimeUs
 
@@ -313,6 +317,47 @@ class Ideal(Part, frozen=True, kw_only=True):
     average_jct_s: Amount | None
 
 
+class BatchStartCounts(Part, frozen=True, kw_only=True):
+    """What the run did to the starts of batch jobs, to first order.
+
+    All nodes that go from idle to busy at one instant are one batch start. One that meets a node of a job waits until
+    that is clear (``RunConfig.clear_s``), with all its nodes.
+
+    Parameters
+    ----------
+    n_starts, n_starts_met
+        Batch starts, and those that met a node of a job.
+    n_nodes_started, n_nodes_met
+        Nodes of all starts, and those of them that a job held.
+    delay_node_us
+        Node time for which batch starts were late: all nodes of each start that met one, times the time to clear.
+    busy_node_us
+        Node time in which nodes were busy in the window.
+    """
+
+    n_starts: Count
+    n_starts_met: Count
+    n_nodes_started: Count
+    n_nodes_met: Count
+    delay_node_us: Count
+    busy_node_us: Count
+
+    @property
+    def delay_node_hours(self) -> float:
+        """Delay in node-hours."""
+        return self.delay_node_us / US_PER_NODE_HOUR
+
+    @property
+    def delay_share(self) -> float | None:
+        """Delay as a share of the busy node time; ``None`` if no node was ever busy."""
+        return self.delay_node_us / self.busy_node_us if self.busy_node_us else None
+
+    @property
+    def met_share(self) -> float | None:
+        """Share of the batch starts that met a node of a job; ``None`` without any start."""
+        return self.n_starts_met / self.n_starts if self.n_starts else None
+
+
 class Summary(Part, frozen=True, kw_only=True):
     """Totals of a run.
 
@@ -347,6 +392,8 @@ class Summary(Part, frozen=True, kw_only=True):
         Warnings about node counts at which curves were not measured.
     log_warnings
         Warnings about the log, from ``LogWarnings.to_json``.
+    batch_starts
+        What the run did to batch jobs; ``None`` on a cluster, and in runs of earlier versions.
     """
 
     duration_s: Amount
@@ -378,6 +425,7 @@ class Summary(Part, frozen=True, kw_only=True):
     policy: JsonObject | None
     extrapolation: tuple[str, ...] = ()
     log_warnings: JsonObject
+    batch_starts: BatchStartCounts | None = None
 
     def __repr__(self) -> str:
         jobs = ", ".join(f"{number:,} {status}" for status, number in self.jobs.items() if number)

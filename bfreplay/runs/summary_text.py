@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.runs.metrics import share_at_least
-from bfreplay.runs.run_record import Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
+from bfreplay.runs.run_record import BatchStartCounts, Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, scheduling_lines, window_words
@@ -168,6 +168,18 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
         f"{summary.n_scale_ups:,} up, {summary.n_scale_downs:,} down, {count(summary.n_preemptions, 'preemption')}"
     )
     yield "Rescales", f"{rescales} in {count(summary.n_pool_events, 'pool event')}"
+    if summary.batch_starts is not None:
+        yield "Batch jobs", batch_words(record.config, summary.batch_starts)
+
+
+def batch_words(config: RunConfig, found: BatchStartCounts) -> str:
+    """Return what the run did to the starts of batch jobs, in words."""
+    if not found.n_starts_met:
+        return f"none of {count(found.n_starts, 'batch start')} met a node of a training job"
+    met = f"{found.n_starts_met:,} of {count(found.n_starts, 'batch start')} ({percent(found.met_share or 0.0)})"
+    late = f"{duration(config.clear_s)} to clear a node, {amount(found.delay_node_hours)} node-hours of delay"
+    share = "" if found.delay_share is None else f", {percent(found.delay_share)} of their node-hours"
+    return f"{met} met {count(found.n_nodes_met, 'node')} of training jobs: with {late}{share}"
 
 
 def _statuses(jobs: Mapping[str, int]) -> str:

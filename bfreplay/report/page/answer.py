@@ -1,4 +1,4 @@
-"""Sentences at the top of the page: samples, waiting, decisions."""
+"""Sentences at the top of the page: samples, batch jobs, waiting, decisions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
 from bfreplay.runs.summary_text import BOUND_WORDS, policy_words
 
-_SENTENCES = ("worth", "waited", "decided")
+_SENTENCES = ("worth", "harmed", "waited", "decided")
 
 
 def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
-    """Return the worth of the samples, the waiting of the jobs, and the proofs of the decisions, a sentence each."""
+    """Return the worth of the samples, the delay of batch jobs, the waiting, and the proofs, a sentence each."""
     known = {
         each.__name__: each for each in (are_done, cluster_of, show_count, is_about_scheduling, is_one, number, show)
     }
