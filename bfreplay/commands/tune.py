@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 @click.command()
 @run_options("events", "jobs", "curves", "allow_code", "window", events={"default": REQUIRED})
 @option_lists(t_fwd="10,30,60,120,300,600,1200,auto", max_parallel="5,10,20,35,70, at most the number of jobs")
-@run_options("policy", "objective")
+@option_lists(reserve="none: no trade-off", min_age="none")
+@run_options("policy", "objective", "clear", "notice")
 @click.option(
     "--unlimited-work/--own-work", default=True,
     help="Jobs that never end, all submitted at the start, to measure capacity; or the work of the jobs.",
@@ -44,6 +45,8 @@ def tune(
 ) -> None:  # fmt: skip
     """Recommend --t-fwd and --max-parallel for JOBS on the idle nodes of EVENTS.
 
+    With --reserve or --min-age it also weighs training against delay to batch jobs, and recommends the knee.
+
     Every combination is replayed on the first part of the log, which decides, and on the rest, which validates the
     recommendation on unseen days. With --out, the same command resumes an unfinished tuning.
 
@@ -54,6 +57,7 @@ def tune(
       bfreplay tune sample --jobs sample
       bfreplay tune log.parquet --jobs jobs.csv --out tuning
       bfreplay tune log.parquet --jobs jobs.csv --t-fwd 60,120,300,auto --max-parallel 10,35 --picture tuning.png
+      bfreplay tune sample --jobs sample --t-fwd 120 --max-parallel 20 --reserve 0,2,5,10 --min-age 0s,2min,10min
       bfreplay tune log.parquet --jobs jobs.csv --own-work --window 2021-02-12 2021-02-19
     """
     from bfreplay.experiments.tuning import tune as run_tune

@@ -151,6 +151,46 @@ class Validation(Part, frozen=True, kw_only=True):
     best_pair: tuple[float | str, Count]
 
 
+class TradeOffPoint(Part, frozen=True, kw_only=True):
+    """Idle nodes left alone, with the results in each part of the log.
+
+    Parameters
+    ----------
+    reserve, min_age_s
+        Values of ``--reserve`` and ``--min-age``.
+    share
+        By part: share of the best of all points, of samples or of the speed of doing all work.
+    delay_node_hours
+        By part: node-hours for which batch jobs started late.
+    """
+
+    reserve: Count
+    min_age_s: Amount
+    share: dict[str, float]
+    delay_node_hours: dict[str, Amount]
+
+
+class TradeOff(Part, frozen=True, kw_only=True):
+    """Training against delay to batch jobs, at the recommended pair.
+
+    Parameters
+    ----------
+    clear_s
+        Seconds to clear a node.
+    measure
+        By part: ``"samples"`` or ``"finish"``.
+    points
+        The first leaves nothing alone.
+    knee
+        Number of the recommended point.
+    """
+
+    clear_s: Amount
+    measure: dict[str, str]
+    points: list[TradeOffPoint]
+    knee: Count
+
+
 class TuningRecord(ResultRecord, frozen=True, kw_only=True):
     """``tuning.json``.
 
@@ -163,9 +203,11 @@ class TuningRecord(ResultRecord, frozen=True, kw_only=True):
     validation
         Validation; ``None`` where nothing was processed in that part.
     answer
-        The recommendation in two sentences.
+        The recommendation in two sentences, and one on the trade-off.
     warnings, notes
         Sentences.
+    trade_off
+        Idle nodes left alone; ``None`` unless asked for.
     """
 
     versions: dict[str, str]
@@ -179,6 +221,7 @@ class TuningRecord(ResultRecord, frozen=True, kw_only=True):
     answer: list[str]
     warnings: list[str]
     notes: list[str]
+    trade_off: TradeOff | None = None
 
 
 @dataclass(frozen=True, repr=False)

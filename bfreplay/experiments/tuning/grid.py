@@ -85,14 +85,14 @@ def grid_of(
             f"The log has {n_pool_events:,} pool events, more than {MOST_POOL_EVENTS:,}: fewer values are tried by "
             "default. --t-fwd and --max-parallel try others."
         )
-    seconds = _check_values("t_fwd", t_fwd, usual_t_fwd)
+    seconds = check_values("t_fwd", t_fwd, usual_t_fwd)
     fixed = sorted(each for each in seconds if not isinstance(each, str))
     if t_fwd is None:
         usable = [each for each in fixed if each <= shortest_s] or fixed[:1]
         if len(usable) < len(fixed):
             notes.append(f"Values of T_fwd above {usable[-1]:g} s are omitted: a part of the log is shorter.")
         fixed = usable
-    numbers = sorted(_check_values("max_parallel", max_parallel, usual_max_parallel))
+    numbers = sorted(check_values("max_parallel", max_parallel, usual_max_parallel))
     if n_jobs is not None and numbers[-1] > n_jobs:
         larger = ", ".join(str(each) for each in numbers if each > n_jobs)
         notes.append(f"There are {n_jobs:,} jobs, so larger numbers at once ({larger}) are replaced by {n_jobs:,}.")
@@ -101,7 +101,7 @@ def grid_of(
     return Grid(forward_times, tuple(numbers), n_jobs is not None and numbers[-1] >= n_jobs, tuple(notes))
 
 
-def _check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
+def check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
     """Return the values of an option, each checked by the option."""
     name = option_name(field)
     given = usual if values is None else values

@@ -169,12 +169,13 @@ def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float
     is_last = len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs
     if is_last and best[-1] > (1 + tolerance) * best[-2]:
         most = f"{numbers[-1]:,} is the largest number of jobs at once tried"
-        yield f"{most}, and {numbers[-2]:,} {worse(best[-2] / best[-1], surface)}: try more with --max-parallel."
+        second = worse(best[-2] / best[-1], surface.measure)
+        yield f"{most}, and {numbers[-2]:,} {second}: try more with --max-parallel."
 
 
-def worse(share: float, surface: Surface) -> str:
+def worse(share: float, measure: str) -> str:
     """Return how far ``share`` of the best is from it, as in "process 6 % fewer samples"."""
-    if surface.measure == SAMPLES:
+    if measure == SAMPLES:
         return f"process {percent(1 - share)} fewer samples"
     return f"take {percent(1 / share - 1)} longer"
 

@@ -23,6 +23,7 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
+from bfreplay.experiments.tuning.trade_off import trade_off_sentence, weigh
 from bfreplay.experiments.tuning.tuning_text import answer_of
 from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
 from bfreplay.result_folders.records import TUNING
@@ -43,8 +44,8 @@ from bfreplay.workload import JobSet
 
 TRAIN = 0.67
 TOLERANCE = 0.01
-SWEEP_FOLDER = "sweep"
-"""Folder of the runs in the folder of a tuning."""
+SWEEP_FOLDER, TRADE_OFF_FOLDER = "sweep", "trade-off"
+"""Folders of the runs in the folder of a tuning: of the grid, and with nodes left alone."""
 PICTURES = ("tuning.png", "tuning.svg")
 """Pictures that the command draws there."""
 _MARKER = ".tuning"
@@ -64,6 +65,8 @@ def tune(
     max_parallel: Sequence[int] | None = None,
     train: float = TRAIN,
     tolerance: float = TOLERANCE,
+    reserve: Sequence[int] | None = None,
+    min_age: Sequence[float] | None = None,
     unlimited_work: bool = True,
     out: str | Path | None = None,
     processes: int | None = None,
@@ -85,6 +88,9 @@ def tune(
         Share of the log to tune on, above 0 and below 1.
     tolerance
         Relative distance from the best within which the smallest ``max_parallel`` is recommended.
+    reserve, min_age
+        Idle nodes to leave alone, and seconds for which a node has to be idle, to try in every combination with the
+        recommended pair: training against delay to batch jobs. By default neither.
     unlimited_work
         Jobs never end, and samples are the measure. Otherwise their own work counts, and if every run does all of it,
         the finish time.
@@ -129,15 +135,24 @@ def tune(
         for seconds in grid.t_fwd
         for number in grid.max_parallel
     ]
+    run_s = None if progress is None else _expected_run_s(base, grid, pool_us)
     with _place(out) as folder:
-        swept = sweep(
-            runs, folder / SWEEP_FOLDER, processes=processes, scheduler=scheduler, retry_failed=True,
-            progress=progress, on_wait=on_wait,
-            expected_run_s=None if progress is None else _expected_run_s(base, grid, pool_us),
-        )  # fmt: skip
+
+        def made(options: list[RunOptions], name: str) -> SweepResult:
+            swept = sweep(
+                options, folder / name, processes=processes, scheduler=scheduler, retry_failed=True,
+                progress=progress, on_wait=on_wait, expected_run_s=run_s,
+            )  # fmt: skip
+            _refuse_failures(swept)
+            return swept
+
+        swept = made(runs, SWEEP_FOLDER)
         surfaces = _surfaces(swept, grid, parts, unlimited_work=unlimited_work)
         found = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
         validation = validate(grid, found, surfaces[1])
+        trade_off = None
+        if reserve is not None or min_age is not None:
+            trade_off = weigh(base, parts, found, reserve, min_age, lambda options: made(options, TRADE_OFF_FOLDER))
         record = TuningRecord(
             schema_version=TUNING.schema_version,
             versions=versions(),
@@ -155,8 +170,12 @@ def tune(
             columns=list(found.columns),
             parts={name: _part(part, each) for name, part, each in zip(PARTS, parts, surfaces, strict=True)},
             validation=validation,
-            answer=answer_of(grid, found, validation, surfaces),
+            answer=[
+                *answer_of(grid, found, validation, surfaces),
+                *([] if trade_off is None else [trade_off_sentence(trade_off)]),
+            ],
             warnings=[*swept.warnings, *cautions(grid, found, parts, surfaces, tolerance)],
+            trade_off=trade_off,
             notes=[*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
         )  # fmt: skip
         text = record_json(record, "the tuning")
@@ -223,18 +242,21 @@ def _place(out: str | Path | None) -> Iterator[Path]:
         yield Path(temporary)
 
 
-def _surfaces(
-    swept: SweepResult, grid: Grid, parts: tuple[Part, Part], *, unlimited_work: bool
-) -> tuple[Surface, Surface]:
-    results = swept.results
-    errors = [error for error in results["error"].to_pylist() if error is not None]
+def _refuse_failures(swept: SweepResult) -> None:
+    errors = [error for error in swept.results["error"].to_pylist() if error is not None]
     if errors:
         raise BfreplayError(
-            f"{len(errors):,} of {results.num_rows:,} runs failed, so the results cannot be compared\n"
+            f"{len(errors):,} of {swept.results.num_rows:,} runs failed, so the results cannot be compared\n"
             f"  first:    {errors[0]}\n"
             "  fix:      try this run alone with 'bfreplay replay'; with --out the same command retries the failed "
             "runs only"
         )
+
+
+def _surfaces(
+    swept: SweepResult, grid: Grid, parts: tuple[Part, Part], *, unlimited_work: bool
+) -> tuple[Surface, Surface]:
+    results = swept.results
     size = results.num_rows // 2
     tuned, other = (
         surface_of(results.slice(k * size, size), grid, unlimited_work=unlimited_work, start_us=part.start_us)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, seconds
 from bfreplay.experiments.tuning.recommendation import AS_GOOD, FLAT, Recommendation, worse
+from bfreplay.experiments.tuning.trade_off import trade_off_rows
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
 from bfreplay.wording import aligned_lines, amount, count, duration, paragraphs, percent
 
@@ -20,6 +21,7 @@ def render(tuning: Tuning) -> str:
         _shares(record),
         _columns(record),
         _regret(record),
+        _trade_off(record),
     ]
     if tuning.folder is not None:
         blocks.append([f"Folder       {tuning.folder}"])
@@ -77,6 +79,16 @@ def _regret(record: TuningRecord) -> list[str]:
         f"({seconds(found.best_t_fwd)}), and {percent(found.loss_of_grid)} against the best pair of the grid "
         f"({seconds(t_fwd)}, {count(number, 'job')})."
     ]
+
+
+def _trade_off(record: TuningRecord) -> list[str]:
+    if record.trade_off is None:
+        return []
+    title = (
+        f"Idle nodes left alone, with {duration(record.trade_off.clear_s)} to clear a node: part tuned on / part "
+        "validated on (* recommended)"
+    )
+    return [title, *aligned_lines(trade_off_rows(record.trade_off))]
 
 
 def _range(flat: tuple[float, float] | None) -> str:
@@ -154,7 +166,9 @@ def _number(grid: Grid, found: Recommendation, surface: Surface) -> str:
     best = max(found.columns, key=lambda column: column.share)
     words = []
     if below:
-        words.append(f"{count(below[-1], 'job')} at once {worse(found.columns[at - 1].share / best.share, surface)}")
+        words.append(
+            f"{count(below[-1], 'job')} at once {worse(found.columns[at - 1].share / best.share, surface.measure)}"
+        )
     if above:
         share = found.columns[at].share / best.share
         nothing = 1 - share <= _NOTHING

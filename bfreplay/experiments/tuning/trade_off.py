@@ -1,0 +1,129 @@
+"""Trade-off between what training gets and what batch jobs lose, over idle nodes that are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep import SweepResult
+from bfreplay.experiments.tuning.grid import Grid, Part, check_values, surface_of
+from bfreplay.experiments.tuning.recommendation import Recommendation, worse
+from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, TradeOff, TradeOffPoint
+from bfreplay.wording import amount, duration, percent
+
+USUAL_RESERVE = (0,)
+USUAL_MIN_AGE = (0.0,)
+_LEAST = 1e-3
+"""Distance above the straight line, in shares of its ends, from which a point is a knee."""
+
+
+def weigh(
+    base: RunOptions,
+    parts: tuple[Part, Part],
+    found: Recommendation,
+    reserve: Sequence[int] | None,
+    min_age: Sequence[float] | None,
+    run: Callable[[list[RunOptions]], SweepResult],
+) -> TradeOff:
+    """Replay both parts with every reserve and minimum age, and find the knee of the part tuned on.
+
+    Parameters
+    ----------
+    base, parts, found
+        Options, parts of the log, and the recommended T_fwd and number of jobs at once, which all runs use.
+    reserve, min_age
+        Values to try; ``None`` for none but 0. Nothing left alone is always tried.
+    run
+        Makes the runs: those of the first part, then those of the second.
+
+    Raises
+    ------
+    InputError
+        A list is empty, or has a duplicate or an invalid value.
+    """
+    reserves = sorted({0, *check_values("reserve", reserve, USUAL_RESERVE)})
+    ages = sorted({0.0, *check_values("min_age", min_age, USUAL_MIN_AGE)})
+    pairs = [(nodes, seconds) for nodes in reserves for seconds in ages]
+    chosen = replace(base, t_fwd=found.t_fwd, max_parallel=found.max_parallel)
+    swept = run([
+        replace(chosen, window=part.window, reserve=nodes, min_age=seconds)
+        for part in parts
+        for nodes, seconds in pairs
+    ])  # fmt: skip
+    one = Grid((found.t_fwd,), tuple(range(1, len(pairs) + 1)))  # a column for each pair
+    share, measure, hours = {}, {}, {}
+    for k, (name, part) in enumerate(zip(PARTS, parts, strict=True)):
+        rows = swept.results.slice(k * len(pairs), len(pairs))
+        surface = surface_of(rows, one, unlimited_work=base.unlimited_work, start_us=part.start_us)
+        share[name], measure[name] = surface.share[0], surface.measure
+        hours[name] = np.array(rows["batch_delay_node_hours"].to_pylist(), np.float64)
+    knee = knee_of(share[TUNED_ON], hours[TUNED_ON])
+    points = [
+        TradeOffPoint(
+            reserve=nodes, min_age_s=seconds, share={name: float(share[name][k]) for name in PARTS},
+            delay_node_hours={name: float(hours[name][k]) for name in PARTS},
+        )
+        for k, (nodes, seconds) in enumerate(pairs)
+    ]  # fmt: skip
+    return TradeOff(clear_s=float(base.clear), measure=measure, points=points, knee=knee)
+
+
+def knee_of(share: NDArray[np.float64], delay: NDArray[np.float64]) -> int:
+    """Return the point that spares batch jobs most beyond what it costs training.
+
+    The curve of training against delay has two natural ends: no node left alone, and no training at all. The knee is
+    the point farthest above the straight line between them (Kneedle: Satopää et al., 2011): where the delay falls by a
+    larger share than the training. The first point, if none is above the line.
+
+    Parameters
+    ----------
+    share, delay : (P,)
+        Training, more is better, and delay to batch jobs, less is better; first with no node left alone.
+    """
+    if not share[0] or not delay[0]:
+        return 0  # nothing to lose, or nothing to spare
+    above = share / share[0] - delay / delay[0]
+    knee = int(above.argmax())
+    return knee if above[knee] > _LEAST else 0
+
+
+def trade_off_sentence(found: TradeOff) -> str:
+    """Return the recommendation of the knee, with its cost and its worth in both parts."""
+    knee, nothing = found.points[found.knee], found.points[0]
+    if found.knee == 0:
+        return "Of the values of --reserve and --min-age tried, none spares batch jobs more than it costs training."
+    hours = {name: (point.delay_node_hours[TUNED_ON]) for name, point in (("with", knee), ("without", nothing))}
+    spared = {name: _fall(knee.delay_node_hours[name], nothing.delay_node_hours[name]) for name in PARTS}
+    cost = worse(knee.share[TUNED_ON] / nothing.share[TUNED_ON], found.measure[TUNED_ON])
+    elsewhere = worse(knee.share[VALIDATED_ON] / nothing.share[VALIDATED_ON], found.measure[VALIDATED_ON])
+    return (
+        f"To spare batch jobs, add {_flags(knee)}: they start {amount(hours['with'])} node-hours late, not "
+        f"{amount(hours['without'])} ({percent(spared[TUNED_ON])} less), and trainings {cost}; on the rest of the log "
+        f"{percent(spared[VALIDATED_ON])} less, and they {elsewhere}."
+    )
+
+
+def _fall(after: float, before: float) -> float:
+    return 1 - after / before if before else 0.0
+
+
+def _flags(point: TradeOffPoint) -> str:
+    flags = [f"--reserve {point.reserve}"] if point.reserve else []
+    return " ".join([*flags, f"--min-age {point.min_age_s:g}s"] if point.min_age_s else flags)
+
+
+def trade_off_rows(found: TradeOff) -> list[list[str]]:
+    """Return the table of the points as texts, the header first: ``*`` marks the knee."""
+    head = ["reserve", "min age", "share of the best, %", "delay to batch jobs, node-hours"]
+    return [head, *(
+        [
+            f"{point.reserve:,}", duration(point.min_age_s) if point.min_age_s else "0",
+            " / ".join(f"{100 * point.share[name]:.2f}" for name in PARTS),
+            " / ".join(amount(point.delay_node_hours[name]) for name in PARTS) + (" *" if k == found.knee else "  "),
+        ]
+        for k, point in enumerate(found.points)
+    )]  # fmt: skip
