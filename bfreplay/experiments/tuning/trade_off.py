@@ -17,8 +17,8 @@ from bfreplay.wording import amount, duration, percent
 
 USUAL_RESERVE = (0,)
 USUAL_MIN_AGE = (0.0,)
-_LEAST = 1e-3
-"""Distance above the straight line, in shares of its ends, from which a point is a knee."""
+_LEAST = 0.02
+"""Distance above the straight line, in shares of its ends, from which a point is a knee: less differs by chance."""
 
 
 def weigh(

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, new_figure
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import MARKERS, OKABE_ITO, Trace
-from bfreplay.result_folders.tuning import TuningRecord
-from bfreplay.wording import count
+from bfreplay.result_folders.tuning import TradeOff, TradeOffPoint, TuningRecord
+from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,10 +108,15 @@ def tuning_figure(record: TuningRecord) -> Drawing:
     """Draw the record of a tuning.
 
     At left against t_fwd, a line for each max_parallel, as share of its best; solid where it was tuned and dashed where
-    it was validated. At right against max_parallel, at the recommended t_fwd, as share of the best of all.
+    it was validated. Then against max_parallel, at the recommended t_fwd, as share of the best of all. At right, if it
+    was weighed, training against delay to batch jobs, as shares of those with no idle node left alone.
     """
-    figure = new_figure(11.0, 5.0)
-    left, right = figure.subplots(1, 2, width_ratios=[1.55, 1.0])
+    weighed = record.trade_off
+    figure = new_figure(11.0 if weighed is None else 15.5, 5.0)
+    widths = [1.55, 1.0] if weighed is None else [1.55, 1.0, 1.3]
+    left, right, *last = figure.subplots(1, len(widths), width_ratios=widths)
+    if weighed is not None:
+        _draw_trade_off(last[0], weighed)
     _draw_forward_times(left, record)
     _draw_numbers(right, record)
     measures = {record.parts[part].measure for part in _PARTS}
@@ -177,6 +182,43 @@ def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
     numbers = record.grid.max_parallel
     axes.set_xticks(numbers, labels=[f"{each:,}" for each in numbers])
     axes.minorticks_off()
+
+
+def trade_off_points(found: TradeOff, part: str) -> list[tuple[TradeOffPoint, float, float]]:
+    """Each point with its delay to batch jobs and its training, in percent of those with no idle node left alone."""
+    nothing = found.points[0]
+    delay, share = nothing.delay_node_hours[part] or 1.0, nothing.share[part] or 1.0
+    return [
+        (point, 100 * point.delay_node_hours[part] / delay, 100 * point.share[part] / share) for point in found.points
+    ]
+
+
+def _draw_trade_off(axes: Axes, found: TradeOff) -> None:
+    ages = sorted({point.min_age_s for point in found.points})
+    for part, (_, dashes) in _PARTS.items():
+        points = trade_off_points(found, part)
+        for k, age in enumerate(ages):
+            line = [(delay, share, point.reserve) for point, delay, share in points if point.min_age_s == age]
+            is_tuned = part == "tuning"
+            label = f"idle for {duration(age)} at least" if age else "of any age"
+            colour = OKABE_ITO[k % len(OKABE_ITO)]
+            look: Trace = {"color": colour, "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5}
+            look |= {"markerfacecolor": colour if is_tuned else "white", "label": label if is_tuned else None}
+            delays, shares = [each[0] for each in line], [each[1] for each in line]
+            axes.plot(delays, shares, linestyle=dashes, linewidth=1.2, zorder=3, **look)
+            for delay, share, reserve in line if is_tuned else []:
+                axes.annotate(f"{reserve}", (delay, share), (4, -9), textcoords="offset points", fontsize=7.5)
+    _, delay, share = trade_off_points(found, "tuning")[found.knee]
+    axes.plot([delay], [share], linestyle="none", marker="*", markersize=17, color="black", markerfacecolor="#FFD23F",
+              zorder=2)  # fmt: skip
+    low = min(axes.get_xlim()[0], axes.get_ylim()[0])
+    axes.axline((100, 100), slope=1.0, color=_GREY, linewidth=0.8, linestyle=":", zorder=1)
+    axes.set_xlim(low, 103)
+    axes.set_ylim(low, 103)
+    axes.legend(fontsize=8, frameon=False, loc="upper left", title="numbers: nodes in reserve", title_fontsize=8)
+    dress(
+        axes, f"delay to batch jobs at {duration(found.clear_s)} a node, %", "training, % of that with none left alone"
+    )
 
 
 def _stretch(axes: Axes, low: float) -> None:
