@@ -172,6 +172,10 @@ def _times(option: str, texts: Any) -> Any:
     "-o", "--out", type=PLACE,
     help="Events to write: .parquet, .csv or .csv.gz.  [default: write nothing, show the report]",
 )  # fmt: skip
+@click.option(
+    "--batch-jobs", type=PLACE,
+    help="Batch jobs with their nodes to write beside the events: .parquet. Not with --assignment all.",
+)  # fmt: skip
 @reading_options
 @rule_options
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
@@ -179,8 +183,8 @@ def _times(option: str, texts: Any) -> Any:
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--quiet", is_flag=True, help="Omit the progress bar and the report; warnings are still shown.")
 def ingest(
-    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, strict: bool, force: bool, as_json: bool,
-    quiet: bool, **given: Any,
+    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, batch_jobs: Path | None, strict: bool,
+    force: bool, as_json: bool, quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Convert a scheduler's log to node events, with a report: rows kept and skipped, assumptions, warnings.
 
@@ -214,10 +218,12 @@ def ingest(
     is_spread = given["assignment"] == "all"
     rules, options = occupancy_rules(given), read_options(given)
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
+    if batch_jobs is not None:
+        _check_batch_jobs(batch_jobs, out, is_spread, force)
     if not quiet:
         cast(click.Context, click.get_current_context()).with_resource(notice_of_compiling(tell_of_compiling))
     with _progress(hidden=quiet) as progress:
-        log = read_log(files, reader, options, **given, progress=progress)
+        log = read_log(files, reader, options, **given, job_names=batch_jobs is not None, progress=progress)
     if is_spread and not log.is_assigned:
         raise InputError(
             "--assignment all has nothing to compare: the log names the nodes of every job",
@@ -230,6 +236,9 @@ def ingest(
             each.report.refuse_warnings()
         for each, file in zip(built, outputs, strict=False):
             write_events(each.events, file, overwrite=force)
+        if batch_jobs is not None:
+            built[0].write_batch_jobs(batch_jobs, overwrite=force)
+            outputs.append(batch_jobs)
     if quiet:
         for sentence, tally in built[0].report.warnings.items():
             click.echo(f"Warning: {tally.count:,} x {sentence}", err=True)
@@ -263,6 +272,23 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
     for file in outputs:
         refuse_existing(file, force)
     return outputs
+
+
+def _check_batch_jobs(batch_jobs: Path, out: Path | None, is_spread: bool, force: bool) -> None:
+    """Refuse the file for batch jobs before reading if it cannot be written, or is of no log."""
+    from bfreplay.datasets.batch_jobs import refuse_other_ending
+
+    if is_spread:
+        raise InputError(
+            "--batch-jobs is of one log, and --assignment all writes several", fix="give one rule with --assignment"
+        )
+    if out is None or batch_jobs.resolve() == out.resolve():
+        raise InputError(
+            "--batch-jobs needs a file of events beside it", column="--batch-jobs", value=str(batch_jobs),
+            expected="-o with another file", fix="ingest ... -o events.parquet --batch-jobs batch_jobs.parquet",
+        )  # fmt: skip
+    refuse_other_ending(batch_jobs)
+    refuse_existing(batch_jobs, force)
 
 
 def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile, OpenedLog
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -73,6 +74,7 @@ def read_log(
     inventory: Path | str | None = None,
     inventory_only: bool = False,
     outages: Sequence[Path | str] = (),
+    job_names: bool = False,
     progress: Progress | None = None,
 ) -> ReadLog:
     """Read the files of one scheduler's log.
@@ -91,6 +93,8 @@ def read_log(
         True to keep only these nodes; others in the log are skipped, and jobs hold them unseen.
     outages
         Tables of outages (columns node, start, end, state), with the log of any scheduler.
+    job_names
+        True to keep the names of jobs, for ``BuiltLog.write_batch_jobs``.
     progress
         Called with bytes read and total bytes.
 
@@ -114,6 +118,7 @@ def read_log(
     if inventory_only and inventory is None:
         raise InputError("--inventory-only needs the names of the nodes to keep", fix="give --inventory FILE")
     record = ScheduleRecord(node_names=options.node_names)
+    record.job_names = JobNames() if job_names else None
     if inventory is not None:
         record.give_inventory(read_inventory(Path(inventory)), inventory_only)
     if options.n_nodes is not None:
@@ -157,6 +162,7 @@ def ingest(
     inventory: Path | str | None = None,
     inventory_only: bool = False,
     outages: Sequence[Path | str] = (),
+    batch_jobs: Path | str | None = None,
     strict: bool = False,
     progress: Progress | None = None,
 ) -> tuple[NodeEvents, ImportReport]:
@@ -178,6 +184,8 @@ def ingest(
         Called with bytes read and total bytes.
     rules
         Rules for node states; ``None``: the defaults.
+    batch_jobs
+        Parquet file to write, with the batch jobs and their nodes.
     strict
         Refuse a log with warnings.
 
@@ -187,11 +195,14 @@ def ingest(
         A file cannot be used, or (``strict``) there are warnings.
     """
     log = read_log(
-        paths, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages, progress=progress
-    )
+        paths, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages,
+        job_names=batch_jobs is not None, progress=progress,
+    )  # fmt: skip
     built = log.build(rules)
     if strict:
         built.report.refuse_warnings()
+    if batch_jobs is not None:
+        built.write_batch_jobs(batch_jobs)
     return built.events, built.report
 
 

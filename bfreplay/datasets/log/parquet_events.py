@@ -28,7 +28,7 @@ def read_parquet(path: Path) -> NodeEvents:
     InputError
         The file is not Parquet, cut or damaged, empty, or has other columns.
     """
-    with _open(path) as parquet:
+    with open_parquet(path) as parquet:
         columns, texts = parquet.schema_arrow.names, text_columns(parquet.schema_arrow)
         text = (parquet.schema_arrow.metadata or {}).get(PARQUET_KEY)
         if parquet.metadata.num_rows == 0:
@@ -38,7 +38,8 @@ def read_parquet(path: Path) -> NodeEvents:
     return table_events(path, columns, partial(_record_batches, path, read, texts), header, "parquet")
 
 
-def _open(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
+def open_parquet(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
+    """Open a Parquet file; raise ``InputError`` if it is none."""
     try:
         # buffered pages and no read-ahead: memory stays that of one batch, however long the file is
         return pq.ParquetFile(path, read_dictionary=as_dictionary, buffer_size=1 << 20, pre_buffer=False)
@@ -47,8 +48,23 @@ def _open(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
 
 
 def _record_batches(path: Path, columns: list[str], texts: list[str], rows: int) -> Iterator[Any]:
+    for batch in read_batches(path, columns, texts, rows):
+        time = batch.column("time")
+        if pa.types.is_dictionary(time.type):
+            batch = batch.set_column(batch.schema.get_field_index("time"), "time", time.dictionary_decode())
+        yield batch
+
+
+def read_batches(path: Path, columns: Sequence[str], texts: Sequence[str], rows: int) -> Iterator[Any]:
+    """Yield columns of a Parquet file in batches of about ``rows`` rows, those in ``texts`` as dictionaries.
+
+    Raises
+    ------
+    InputError
+        The file is not Parquet, cut or damaged, or has texts that are far too long.
+    """
     done = 0
-    with _open(path, texts) as parquet:
+    with open_parquet(path, texts) as parquet:
         batches = parquet.iter_batches(batch_size=rows, columns=columns, use_threads=False)
         while True:
             try:
@@ -58,9 +74,6 @@ def _record_batches(path: Path, columns: list[str], texts: list[str], rows: int)
             if batch is None:
                 return
             refuse_swollen_texts(batch, path)
-            time = batch.column("time")
-            if pa.types.is_dictionary(time.type):
-                batch = batch.set_column(batch.schema.get_field_index("time"), "time", time.dictionary_decode())
             yield batch
             done += batch.num_rows
 

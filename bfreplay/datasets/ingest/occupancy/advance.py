@@ -61,6 +61,7 @@ class Jobs(NamedTuple):
     n_nodes: NDArray[np.int64]
     first_node: NDArray[np.int64]
     nodes: NDArray[np.int32]
+    job_key: NDArray[np.int64]
     chances: NDArray[np.float64]
 
 
@@ -119,8 +120,9 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
             return DONE, n_rows
         if n_rows + len(machine.shown) > len(rows.node):
             return ROWS_FULL, n_rows
-        if not _has_room(now, jobs, outages, machine):
-            return MACHINE_FULL, n_rows
+        full = _full(now, jobs, outages, machine)
+        if full != DONE:
+            return full, n_rows
         if state.unused_since_us != NEVER:
             state.unused_node_us += float(_inside_us(state.now, now, terms)) * state.n_free
         _count_lacking(now, terms, machine)
@@ -171,8 +173,8 @@ def _n_starting(first: int, now: int, start_us: NDArray[np.int64]) -> int:
 
 
 @compiled_inline
-def _has_room(now: int, jobs: Jobs, outages: Outages, machine: Machine) -> bool:
-    """Return whether slots and holdings suffice for all that may begin now, so that no instant is half done."""
+def _full(now: int, jobs: Jobs, outages: Outages, machine: Machine) -> int:
+    """Return ``DONE`` if there is room for all that may begin now, so that no instant is half done, or what is full."""
     state = machine.state
     n_jobs = _n_starting(state.next_job, now, jobs.start_us)
     n_outages = _n_starting(state.next_outage, now, outages.start_us)
@@ -180,7 +182,10 @@ def _has_room(now: int, jobs: Jobs, outages: Outages, machine: Machine) -> bool:
     n_holdings = len(machine.shown)
     n_holdings += jobs.first_node[state.next_job + n_jobs] - jobs.first_node[state.next_job]
     n_holdings += outages.first_node[state.next_outage + n_outages] - outages.first_node[state.next_outage]
-    return bool(n_slots <= state.n_spare_slots and n_holdings <= state.n_spare_holdings)
+    if n_slots > state.n_spare_slots or n_holdings > state.n_spare_holdings:
+        return MACHINE_FULL
+    # with none in use there is room, as ``taken`` is as long as the holdings
+    return ROWS_FULL if state.n_taken > 0 and state.n_taken + n_holdings > len(machine.taken) else DONE
 
 
 @compiled_inline
@@ -189,7 +194,7 @@ def _begin_outages(outages: Outages, machine: Machine) -> None:
     while state.next_outage < len(outages.start_us) and outages.start_us[state.next_outage] == state.now:
         o = state.next_outage
         state.next_outage += 1
-        number = begin_interval(int(outages.state[o]), False, outages.end_us[o], machine)
+        number = begin_interval(int(outages.state[o]), False, 0, outages.end_us[o], machine)
         for i in range(outages.first_node[o], outages.first_node[o + 1]):
             put_under(number, int(outages.nodes[i]), machine)
 
@@ -203,7 +208,7 @@ def _begin_listed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
         if n_listed > 0:
             is_tallied = now >= terms.window_start_us and _inside_us(now, end_us, terms) > 0
             held_until = end_us if end_us == NEVER else end_us - terms.release_us
-            number = begin_interval(BUSY, True, end_us, machine)
+            number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
             for i in range(jobs.first_node[j], jobs.first_node[j + 1]):
                 node = int(jobs.nodes[i])
                 if is_tallied and machine.n_covering[BUSY, node] > 0 and now < machine.held_until[node]:
@@ -250,7 +255,7 @@ def _begin_delayed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
             tallies.delayed += 1
             tallies.delay_us += delay_us
             tallies.delay_node_us += float(_inside_us(job.start_us, state.now, terms)) * job.count
-        _take(begin_interval(BUSY, True, end_us, machine), job.count, jobs, terms, machine)
+        _take(begin_interval(BUSY, True, job.job_key, end_us, machine), job.count, jobs, terms, machine)
 
 
 @compiled_inline
@@ -268,7 +273,7 @@ def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
         if terms.oversubscription == DELAY and (lacks or is_queue) and count <= len(machine.shown):
             job = machine.queue[state.queue_end]
             state.queue_end += 1
-            job.start_us, job.end_us, job.count = state.now, end_us, count
+            job.start_us, job.end_us, job.count, job.job_key = state.now, end_us, count, jobs.job_key[j]
         elif lacks and terms.oversubscription != CLIP:
             is_refused = True
             inside_us = _inside_us(state.now, end_us, terms)
@@ -276,7 +281,7 @@ def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
                 machine.tallies.left_out += 1
                 machine.tallies.left_out_node_us += float(inside_us) * count
         else:
-            number = begin_interval(BUSY, True, end_us, machine)
+            number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
             n_taken = min(count, state.n_free)
             _take(number, n_taken, jobs, terms, machine)
             if lacks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +45,32 @@ _QUANTILES = ("p25", "p50", "p75", "p95")
 
 @dataclass(frozen=True, slots=True)
 class BuiltLog:
-    """Log of node states, its import report, and its window."""
+    """Log of node states, its import report, its window, and its computation."""
 
     events: NodeEvents
     report: ImportReport
     window: Window
+    source: OccupancySource
+
+    def write_batch_jobs(self, path: Path | str, overwrite: bool = False) -> None:
+        """Write the batch jobs by which the log was built, as ``ingest --batch-jobs`` does, in one pass.
+
+        Raises
+        ------
+        InputError
+            The log was read without the names of jobs, or the file cannot be written.
+        OutputExistsError
+            The file exists and ``overwrite`` is false.
+        """
+        from bfreplay.datasets.batch_jobs import write_batch_jobs  # pyarrow
+        from bfreplay.datasets.ingest.occupancy.batch_jobs import batch_jobs
+        from bfreplay.datasets.log.event_tables import LogHeader
+
+        record, names = self.source.record, self.source.record.job_names
+        if names is None:
+            raise InputError("the log was read without the names of its jobs", fix="read_log(..., job_names=True)")
+        pieces = batch_jobs(record, self.source.plan, names)
+        write_batch_jobs(pieces, LogHeader.of(self.events), Path(path), overwrite)
 
 
 def build_events(
@@ -133,7 +155,7 @@ def build_events(
     kept = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
     source = OccupancySource(record, plan, survey.start)
     events = NodeEvents(kept, source, window.start_us, window.end_us, metadata, tuple(sources))
-    return BuiltLog(events, report, window)
+    return BuiltLog(events, report, window, source)
 
 
 def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:

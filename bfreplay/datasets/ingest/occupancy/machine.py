@@ -43,10 +43,10 @@ class State:
     node below which none is free, ``n_ends`` the entries of the heap, ``n_touched`` the nodes that this instant
     changed, ``next_job`` and ``next_outage`` the next to begin, ``next_chance`` the next random number of the
     slice. Delayed jobs are ``queue[queue_first:queue_end]``. ``n_spare_slots`` slots are spare, and
-    ``n_spare_holdings`` holdings, a list from ``spare_holding`` on. Running jobs lack ``n_lacking`` nodes together, in
-    the order ``first_lacking`` to ``last_lacking`` (slots). ``use`` is ``IN_USE`` or the assumed state of an
-    empty machine, ``unused_since_us`` the time since which most of it is idle then (``NEVER``: it is not), and
-    ``unused_node_us`` the idle node-time of the window since then.
+    ``n_spare_holdings`` holdings, a list from ``spare_holding`` on; ``n_taken`` entries of ``taken`` are used. Running
+    jobs lack ``n_lacking`` nodes together, in the order ``first_lacking`` to ``last_lacking`` (slots). ``use`` is
+    ``IN_USE`` or the assumed state of an empty machine, ``unused_since_us`` the time since which most of it is idle
+    then (``NEVER``: it is not), and ``unused_node_us`` the idle node-time of the window since then.
     """
 
     now: int
@@ -63,6 +63,7 @@ class State:
     n_spare_slots: int
     n_spare_holdings: int
     spare_holding: int
+    n_taken: int
     n_lacking: int
     first_lacking: int
     last_lacking: int
@@ -91,12 +92,15 @@ class Tallies:
 class Slot:
     """Interval that has begun: a job, or an outage.
 
-    ``state`` is the state of its nodes, a list of holdings from ``first_holding`` on. A job that lacks
-    ``n_lacking`` nodes stands between the slots ``before`` and ``after`` it; ``is_counted`` in ``Tallies.clipped``.
+    ``state`` is the state of its nodes, a list of holdings from ``first_holding`` on, and ``job_key`` that of a job. A
+    job that lacks ``n_lacking`` nodes stands between the slots ``before`` and ``after`` it; ``is_counted`` in
+    ``Tallies.clipped``.
     """
 
     state: int
     is_job: bool
+    job_key: int
+    end_us: int
     first_holding: int
     n_lacking: int
     before: int
@@ -117,6 +121,17 @@ class DelayedJob:
     start_us: int
     end_us: int
     count: int
+    job_key: int
+
+
+class Taken:
+    """Node that the job in ``slot`` got at ``start_us`` and holds until ``end_us``."""
+
+    start_us: int
+    end_us: int
+    job_key: int
+    slot: int
+    node: int
 
 
 class Machine(NamedTuple):
@@ -127,7 +142,7 @@ class Machine(NamedTuple):
     that this instant changed, and ``is_touched (N,)``. ``free_list (2, N + 1)``: a ring of the free nodes in the order
     in which they became free, ``BEFORE`` and ``AFTER`` each, with N as its head. ``free_set (2, N)``: the same nodes
     without order, and the ``POSITION`` of each in it (-1: not free). ``end_us``, ``end_slot``: a heap of the ends of
-    the intervals in ``slots``.
+    the intervals in ``slots``. ``taken``: the nodes that jobs got, in order of time; empty if nobody wants to know.
     """
 
     state: State
@@ -146,6 +161,7 @@ class Machine(NamedTuple):
     slots: Sequence[Slot]
     holdings: Sequence[Holding]
     queue: Sequence[DelayedJob]
+    taken: Sequence[Taken]
 
 
 # ---- heap of ends, the earliest first: ``heapq`` would order equal ends otherwise, and some rules depend on it ----
@@ -180,8 +196,8 @@ def pop_end(size: int, end_us: NDArray[np.int64], ends: NDArray[np.int32]) -> in
     return first
 
 
-def new_machine(n_nodes: int, assignment: int) -> Machine:
-    """Return a machine with all nodes idle and room for ``FIRST_SLOTS`` intervals."""
+def new_machine(n_nodes: int, assignment: int, is_noted: bool = False) -> Machine:
+    """Return a machine with all nodes idle and room for ``FIRST_SLOTS`` intervals; ``is_noted``: with ``taken``."""
     state = zero_records(State, 1)[0]
     state.unused_since_us = NEVER
     state.first_lacking = state.last_lacking = state.spare_holding = NONE
@@ -203,6 +219,7 @@ def new_machine(n_nodes: int, assignment: int) -> Machine:
         slots=zero_records(Slot, 0),
         holdings=zero_records(Holding, 0),
         queue=zero_records(DelayedJob, 0),
+        taken=zero_records(Taken, int(is_noted)),
     )
     # one rule takes the last freed node first: fill the list so that the lowest node is next by either
     for node in reversed(range(n_nodes)) if assignment == MOST_RECENT else range(n_nodes):
@@ -227,6 +244,7 @@ def with_room(machine: Machine, n_slots: int, n_holdings: int) -> Machine:
         spare_slots=spare_slots,
         slots=longer(machine.slots, n_slots),
         holdings=holdings,
+        taken=longer(machine.taken, n_holdings if len(machine.taken) else 0),
     )
 
 
@@ -289,13 +307,13 @@ def touch(node: int, machine: Machine) -> None:
 
 
 @compiled_inline
-def begin_interval(state_of_nodes: int, is_job: bool, end_us: int, machine: Machine) -> int:
+def begin_interval(state_of_nodes: int, is_job: bool, job_key: int, end_us: int, machine: Machine) -> int:
     """Begin an interval without nodes, and return its slot."""
     state = machine.state
     state.n_spare_slots -= 1
     number = int(machine.spare_slots[state.n_spare_slots])
     slot = machine.slots[number]
-    slot.state, slot.is_job = state_of_nodes, is_job
+    slot.state, slot.is_job, slot.job_key, slot.end_us = state_of_nodes, is_job, job_key, end_us
     slot.first_holding = NONE
     push_end(end_us, number, state.n_ends, machine.end_us, machine.end_slot)
     state.n_ends += 1
@@ -319,6 +337,11 @@ def put_under(number: int, node: int, machine: Machine) -> None:
     machine.n_total[node] += 1
     machine.n_covering[slot.state, node] += 1
     touch(node, machine)
+    if slot.is_job and len(machine.taken) > 0:
+        taken = machine.taken[state.n_taken]
+        taken.start_us, taken.end_us, taken.job_key = state.now, slot.end_us, slot.job_key
+        taken.slot, taken.node = number, node
+        state.n_taken += 1
 
 
 @compiled_inline

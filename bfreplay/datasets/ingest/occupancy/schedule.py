@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
@@ -73,6 +74,8 @@ class ScheduleRecord:
     n_given, is_restricted
         Nodes of the given inventory, the first in the order of indices; 0 without one. And whether the machine has no
         others: nodes that only jobs and outages name are skipped.
+    job_names
+        Names of jobs, for ``write_batch_jobs``; ``None``: not kept.
     outages_known
         True if ``outages`` are complete: an empty machine is then idle, not assumed down.
     """
@@ -99,6 +102,7 @@ class ScheduleRecord:
         self.spellings: dict[str, int] = {}  # name as spelt in the log -> index of the node (see ``one_name``)
         self.n_given = 0
         self.is_restricted = False
+        self.job_names: JobNames | None = None
 
     # ---- nodes -------------------------------------------------------------------------------------------------
 
@@ -200,7 +204,10 @@ class ScheduleRecord:
         end = OPEN_END if end_us is None else end_us
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
-        self.jobs.add(start_us, end, limit, job_key(job), held, nodes)
+        key = job_key(job)
+        self.jobs.add(start_us, end, limit, key, held, nodes)
+        if self.job_names is not None:
+            self.job_names.add(key, str(job))
         self._note_start(start_us, start_us)
         if end_us is None:
             self.n_open += 1

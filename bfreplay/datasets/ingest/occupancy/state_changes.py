@@ -82,12 +82,12 @@ class Sweep:
         Node-microseconds in the window after the assumed ends of runaway jobs: busy if they ran on.
     """
 
-    def __init__(self, record: ScheduleRecord, plan: Plan) -> None:
+    def __init__(self, record: ScheduleRecord, plan: Plan, is_noted: bool = False) -> None:
         self._record, self._plan = record, plan
         self._slices = record.jobs.slices()
         self._terms = _terms(plan)
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
-        self._machine = machine.new_machine(len(plan.position), self._terms.assignment)
+        self._machine = machine.new_machine(len(plan.position), self._terms.assignment, is_noted)
         self.tallies = self._machine.tallies
         self.ended_open = [0, 0]
         self.never_began = self.n_cut = self.n_lasting = self.n_over = 0
@@ -105,6 +105,13 @@ class Sweep:
             yield from self._advance(self._with_ends(jobs), following)
         if following != OPEN_END:
             yield from self._advance(no_jobs(), OPEN_END)
+
+    def taken(self) -> Iterator[NDArray[Any]]:
+        """Yield the nodes that jobs got, in order of time, as records of ``Taken``; no instant is split. Only once."""
+        for _ in self.rows():
+            state = self._machine.state
+            yield np.asarray(self._machine.taken)[: state.n_taken].copy()
+            state.n_taken = 0
 
     def see_the_rest(self) -> None:
         """Read the remaining job intervals without sweeping, so that the spool counts all of them."""
@@ -181,10 +188,12 @@ class Sweep:
         state = self._machine.state
         state.next_job = state.next_chance = 0
         self._make_room_in_queue(len(jobs))
-        slice_ = Jobs(jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, self._chances(jobs))
+        slice_ = Jobs(
+            jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, jobs.job_key, self._chances(jobs)
+        )  # fmt: skip
         while True:
             why, n_rows = advance(until_us, slice_, self._plan.outages, self._terms, self._machine, self._rows)
-            if n_rows:
+            if n_rows or self._machine.state.n_taken:
                 time_us, node, new_state = self._rows
                 yield Rows(time_us[:n_rows].copy(), node[:n_rows].copy(), new_state[:n_rows].copy())
             if why == DONE:

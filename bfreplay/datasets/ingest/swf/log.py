@@ -185,6 +185,10 @@ class SwfLog:
         )
         self.n_kept += len(kept)
         key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
+        if self.record.job_names is not None:
+            for i in kept.tolist():
+                job, line = int(rows.job[i]), int(rows.line[i])
+                self.record.job_names.add(int(key[i]), str(job) if job >= 0 else f"{self.file.name} line {line}")
         if rows.node_lists:
             self._add_listed(rows, kept, key[kept], start_us[kept], end_us[kept])
             self.record.add_format("swf with node lists")

@@ -1,0 +1,238 @@
+"""Batch jobs beside a log of node states: which job held which nodes from when to when, as a Parquet file.
+
+``bfreplay ingest --batch-jobs`` writes it. It is of one log: the nodes are indices into those of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from bfreplay.datasets.arrow_columns import Column, as_arrow, as_numpy
+from bfreplay.datasets.located import first_true
+from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader
+from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.metadata import EventsMetadata
+from bfreplay.datasets.log.parquet_events import open_parquet, read_batches
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
+from bfreplay.outputs import written_whole
+
+VERSION_KEY, VERSION = b"bfreplay.batch_jobs", b"1"
+BATCH_ROWS = 16_384
+GROUP_NODES = 1 << 20
+"""Least number of nodes of all jobs in a row group, but the last."""
+
+_TIME = pa.timestamp("us", tz="UTC")
+_SCHEMA = pa.schema([("job", pa.string()), ("start", _TIME), ("end", _TIME), ("nodes", pa.list_(pa.int32()))])
+_RULES = ("assignment", "seed", "oversubscription", "release_delay_s", "log_end_us", "limit_grace_s")
+_FIX = "write the events and the batch jobs by one command: bfreplay ingest ... -o EVENTS --batch-jobs FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJobs:
+    """Batch jobs (J) with nodes, sorted by start; jobs of one start are in the order of their rows.
+
+    Parameters
+    ----------
+    job
+        Name of each job, J texts (or the texts of an Arrow array); a name may occur more than once.
+    start_us, end_us
+        Interval of each job, [start, end), ``(J,) int64``.
+    first, node
+        Job j has the nodes ``node[first[j]:first[j + 1]]``, each once: ``(J + 1,) int64`` and ``int32`` indices into
+        the sorted nodes of the log.
+    """
+
+    job: Sequence[Any]
+    start_us: NDArray[np.int64]
+    end_us: NDArray[np.int64]
+    first: NDArray[np.int64]
+    node: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.start_us)
+
+    @property
+    def n_nodes(self) -> NDArray[np.int64]:
+        """Number of nodes of each job, ``(J,)``."""
+        return np.diff(self.first)
+
+    def take(self, is_kept: NDArray[np.bool_]) -> BatchJobs:
+        """Return the jobs marked in ``is_kept (J,)``; the names are those of an Arrow array."""
+        if is_kept.all():
+            return self
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.n_nodes[is_kept])])
+        job: Any = self.job
+        names = job.take(as_arrow(np.flatnonzero(is_kept), pa.int64()))
+        node = self.node[np.repeat(is_kept, self.n_nodes)]
+        return BatchJobs(names, self.start_us[is_kept], self.end_us[is_kept], first, node)
+
+
+def write_batch_jobs(pieces: Iterable[BatchJobs], header: LogHeader, path: Path, overwrite: bool = False) -> None:
+    """Write batch jobs, piece by piece in order of start, whole or not at all.
+
+    Raises
+    ------
+    OutputExistsError
+        The file exists and ``overwrite`` is false.
+    InputError
+        The name does not end in ``.parquet``, or the folder cannot be written to.
+    """
+    refuse_other_ending(path)
+    schema = _SCHEMA.with_metadata({VERSION_KEY: VERSION, PARQUET_KEY: header.to_text().encode()})
+    packed = dict.fromkeys(("start", "end", "nodes.list.element"), "DELTA_BINARY_PACKED")
+    with (
+        written_whole([path], overwrite) as (temporary,),
+        pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=False, column_encoding=packed) as writer,
+    ):
+        for table in _row_groups(pieces, schema):
+            writer.write_table(table)
+
+
+def refuse_other_ending(path: Path) -> None:
+    """Raise ``InputError`` for a name that does not end in ``.parquet``."""
+    if path.suffix.lower() != ".parquet":
+        problem = "batch jobs cannot be written to this kind of file"
+        raise InputError(problem, file=path, value=path.name, expected="a name ending in .parquet")
+
+
+def _row_groups(pieces: Iterable[BatchJobs], schema: Any) -> Iterator[Any]:
+    held, n_nodes = [], 0
+    for piece in pieces:
+        lists = pa.ListArray.from_arrays(as_arrow(piece.first.astype(np.int32), pa.int32()),
+                                         as_arrow(piece.node, pa.int32()))  # fmt: skip
+        columns = [as_arrow(piece.job, pa.string()), as_arrow(piece.start_us, _TIME), as_arrow(piece.end_us, _TIME)]
+        held.append(pa.Table.from_arrays([*columns, lists], schema=schema))
+        n_nodes += len(piece.node)
+        if n_nodes >= GROUP_NODES:
+            yield pa.concat_tables(held)
+            held, n_nodes = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
+    """Read the batch jobs of a log that start in its window, or run at its start.
+
+    Parameters
+    ----------
+    path
+        The file that ``bfreplay ingest --batch-jobs`` wrote.
+    log
+        The log that it wrote with it, or a part of that.
+
+    Raises
+    ------
+    InputError
+        Another kind of file, a damaged one, one of another log or of other rules, or an invalid row.
+    """
+    file = Path(path)
+    with open_parquet(file) as parquet:
+        schema = parquet.schema_arrow
+    _check_kind(schema, file)
+    _check_log(LogHeader.from_text(schema.metadata[PARQUET_KEY], file), log, file)
+    pieces, row, before_us = [], 1, np.iinfo(np.int64).min
+    for batch in read_batches(file, _SCHEMA.names, ["job"], BATCH_ROWS):
+        if batch.num_rows:
+            piece = _checked(batch, len(log.nodes), file, row, before_us)
+            row, before_us = row + len(piece), piece.start_us[-1]
+            is_early = piece.start_us < log.window_start_us
+            is_seen = (~is_early | (piece.end_us > log.window_start_us)) & (piece.start_us <= log.window_end_us)
+            pieces.append(piece.take(is_seen))
+    ends = np.cumsum([0, *(len(piece.node) for piece in pieces)])
+    return BatchJobs(
+        pa.chunked_array([piece.job for piece in pieces], pa.string()),
+        np.concatenate([np.empty(0, np.int64), *(piece.start_us for piece in pieces)]),
+        np.concatenate([np.empty(0, np.int64), *(piece.end_us for piece in pieces)]),
+        np.concatenate([ends[:1], *(piece.first[1:] + end for piece, end in zip(pieces, ends, strict=False))]),
+        np.concatenate([np.empty(0, np.int32), *(piece.node for piece in pieces)]),
+    )
+
+
+def _check_kind(schema: Any, file: Path) -> None:
+    metadata = schema.metadata or {}
+    if VERSION_KEY not in metadata or PARQUET_KEY not in metadata:
+        problem, expected = "this is not a file of batch jobs", "a file that ingest --batch-jobs wrote"
+        raise InputError(problem, file=file, value=schema.names, expected=expected, fix=_FIX)
+    if metadata[VERSION_KEY] != VERSION:
+        raise InputError(
+            "the batch jobs are of another schema version", file=file, column="schema_version",
+            value=metadata[VERSION_KEY].decode(errors="replace"), expected=VERSION.decode(), fix=_FIX,
+        )  # fmt: skip
+    for field in _SCHEMA:
+        kinds = [each.type for each in schema if each.name == field.name]
+        if kinds != [field.type]:
+            problem, value = f"the column {field.name} is missing, twice there, or of another type", [*map(str, kinds)]
+            raise InputError(problem, file=file, column=field.name, value=value, expected=str(field.type), fix=_FIX)
+
+
+def _check_log(header: LogHeader, log: NodeEvents, file: Path) -> None:
+    """Refuse batch jobs that are not those by which the log was built."""
+    expected = _origin(log.metadata)
+    for column, value in _origin(header.metadata).items():
+        if value != expected[column]:
+            problem = "the batch jobs are not of this log: it was made of other files, or by other rules"
+            wanted = f"{expected[column]}, as in the log"
+            raise InputError(problem, file=file, column=column, value=value, expected=wanted, fix=_FIX)
+    if header.nodes != log.nodes:
+        other = sorted(set(header.nodes).symmetric_difference(log.nodes))[0]
+        problem = "the batch jobs are not of this log: its nodes are others"
+        raise InputError(problem, file=file, column="nodes", value=other, expected="the nodes of the log", fix=_FIX)
+    if not header.window_start_us <= log.window_start_us < log.window_end_us <= header.window_end_us:
+        raise InputError(
+            "the batch jobs do not cover the window of the log", file=file, column="window",
+            value=f"{iso_utc(header.window_start_us)} to {iso_utc(header.window_end_us)}",
+            expected=f"{iso_utc(log.window_start_us)} to {iso_utc(log.window_end_us)}", fix=_FIX,
+        )  # fmt: skip
+
+
+def _origin(metadata: EventsMetadata) -> dict[str, Any]:
+    """Return what decides the intervals of batch jobs: source files, time zone, rules."""
+    report = metadata.notes.get("ingest")
+    rules = report.get("rules") if isinstance(report, Mapping) else None
+    files = [f"{source.name}, sha256 {source.sha256}" for source in metadata.source_files]
+    of_rules = {name: rules.get(name) if isinstance(rules, Mapping) else None for name in _RULES}
+    return {"source_files": files, "source_timezone": metadata.source_timezone, **of_rules}
+
+
+def _checked(batch: Any, n_nodes: int, file: Path, row: int, before_us: int) -> BatchJobs:
+    """Return the rows of a batch, of which the first is row ``row`` of the file, after a job that began before."""
+    columns = {name: Column(batch.column(name), name, file, row) for name in _SCHEMA.names}
+    for column in columns.values():
+        column.refuse_nulls()
+    start_us, end_us = columns["start"].times_us(), columns["end"].times_us()
+    lists = columns["nodes"].values
+    offsets = as_numpy(lists.offsets).astype(np.int64)
+    first, inner = offsets - offsets[0], lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+    owner = np.repeat(np.arange(len(start_us)), np.diff(first))
+
+    def refuse(is_bad: NDArray[np.bool_], column: str, problem: str, expected: str, values: Any, of: Any) -> None:
+        i = first_true(is_bad)
+        if i is not None:
+            at = row + int(i if of is None else of[i])
+            value = iso_utc(int(values[i])) if of is None else values[i].item()
+            raise InputError(problem, file=file, row=at, column=column, value=value, expected=expected, fix=_FIX)
+
+    if inner.null_count:
+        missing = as_numpy(inner.is_null().cast(pa.int8())) > 0
+        refuse(missing, "nodes", "a node is missing", "an index in every place", np.zeros(len(inner)), owner)
+    node = as_numpy(inner)
+    previous = np.concatenate([[before_us], start_us[:-1]])
+    refuse(start_us < previous, "start", "the jobs are not sorted by start", "no start before the last", start_us, None)
+    refuse(end_us < start_us, "end", "the job ends before it starts", "an end from the start on", end_us, None)
+    is_outside = (node < 0) | (node >= n_nodes)
+    refuse(is_outside, "nodes", "the log has no such node", f"0 to {n_nodes - 1}", node, owner)
+    order = np.lexsort((node, owner))
+    is_again = np.zeros(len(node), np.bool_)
+    is_again[order[1:]] = (np.diff(node[order]) == 0) & (np.diff(owner[order]) == 0)
+    refuse(is_again, "nodes", "a node occurs twice in a job", "each node once", node, owner)
+    job = columns["job"].values.dictionary_decode()
+    return BatchJobs(job, start_us, end_us, first, node)
