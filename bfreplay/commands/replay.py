@@ -19,6 +19,7 @@ from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OUTPUT
 from bfreplay.experiments.run_options import RunOptions
+from bfreplay.options import option_name
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--resume", metavar="RUN", type=PLACE, panel=OUTPUT,
     help="Resume the run that was begun with --out RUN --checkpoint-every, from its last checkpoint; other options are "
-    "those of the run. EVENTS, --jobs and --curves say where these files are now.",
+    "those of the run. EVENTS, --jobs, --curves and --batch-jobs say where these files are now.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, panel=OUTPUT, help="Print the run's record as JSON, not the summary.")
 @click.option("--quiet", is_flag=True, panel=OUTPUT, help="No progress bar, no notes.")
@@ -116,7 +117,9 @@ def replay(
     click.echo(json_text(document) if as_json else render(result))
 
 
-_OF_RESUMED = ("events", "jobs", "curves", "allow_code", "resume", "checkpoint_every", "force", "as_json", "quiet")
+_OF_RESUMED = (
+    "events", "jobs", "curves", "batch_jobs", "allow_code", "resume", "checkpoint_every", "force", "as_json", "quiet",
+)  # fmt: skip
 """Options that can be given for a run that is resumed."""
 
 
@@ -141,7 +144,7 @@ def _options_to_resume(context: click.Context, run: Path) -> RunOptions:
             "this run was begun in Python, with objects", file=folder_of(run),
             expected="one that 'bfreplay replay' began", fix="resume it there: replay_log(..., out=RUN, resume=True)",
         )  # fmt: skip
-    places = {name: context.params[name] for name in FILE_OPTIONS if context.params[name] is not None}
+    places = {option_name(name): context.params[name] for name in FILE_OPTIONS if context.params[name] is not None}
     return RunOptions.from_mapping(
         {**options, **{name: str(place) for name, place in places.items()}}, file=folder_of(run),
         allow_code=context.params["allow_code"],

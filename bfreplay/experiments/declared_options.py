@@ -204,6 +204,10 @@ class DeclaredOptions:
         0, Whole(0), TIME, "Seed of the random first map with --semantics published, and of --measurement-noise.",
         is_rare=True, no_effect=(_NOTHING_DRAWN,),
     )  # fmt: skip
+    batch_jobs: str | PathLike[str] | None = option(
+        None, option_checks.path, BATCH_JOBS, "The batch jobs of EVENTS, as 'bfreplay ingest --batch-jobs' wrote them: "
+        "their delays are propagated through the recorded schedule.", not_on_cluster=_NO_BATCH_JOBS,
+    )  # fmt: skip
     clear: float | str = option(
         defaults.CLEAR_S, option_checks.seconds, BATCH_JOBS, "Time to clear a node of training when a batch job starts "
         "on it; the batch job is late by it. 30s is Slurm's KillWait.", metavar="TIME",

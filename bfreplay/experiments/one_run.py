@@ -195,7 +195,7 @@ def _session_of(
         log, workload,
         learning(policy, declared) if isinstance(policy, Policy) else policy_for(declared, save_failures=save_failures),
         settings, run_settings_of(declared, with_tables=with_tables),
-        session={"load_s": perf_counter() - started, "files": places}, **of_session,
+        session={"load_s": perf_counter() - started, "files": places}, batch_jobs=declared.batch_jobs, **of_session,
     )  # fmt: skip
 
 

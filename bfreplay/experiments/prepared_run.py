@@ -70,6 +70,7 @@ class PreparedRun:
             self.log, self.jobs, self.policy, self.settings, run_settings_of(self.options, with_tables=with_tables),
             out=out, overwrite=overwrite, progress=progress,
             session={"load_s": self.load_s, "files": files_of(self.options), **(session or {})}, saving=saving,
+            batch_jobs=self.options.batch_jobs,
         )  # fmt: skip
 
 
@@ -197,4 +198,6 @@ def files_of(options: DeclaredOptions) -> dict[str, str]:
     found["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
     if options.curves is not None:
         found["curves"] = place_of(options.curves)
+    if options.batch_jobs is not None:
+        found["batch_jobs"] = str(Path(options.batch_jobs).absolute())
     return found

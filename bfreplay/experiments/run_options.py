@@ -84,7 +84,8 @@ class RunOptions(DeclaredOptions):
         """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``."""
         values = {name: getattr(self, own) for name, own in FIELDS.items()}
         if absolute:
-            values |= {name: _from_folder(name, values[name], Path.cwd()) for name in FILE_OPTIONS}
+            named = {name: option_name(name) for name in FILE_OPTIONS}
+            values |= {each: _from_folder(name, values[each], Path.cwd()) for name, each in named.items()}
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()

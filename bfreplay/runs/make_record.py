@@ -19,6 +19,7 @@ from bfreplay.result_folders.records import JsonObject
 from bfreplay.result_folders.writing import record_json
 from bfreplay.runs.baselines import Baselines, Total, learning_cost
 from bfreplay.runs.run_record import (
+    BatchDelayCounts,
     BatchStartCounts,
     Bound,
     EventInputs,
@@ -58,7 +59,7 @@ def frees_rescaling(config: RunConfig) -> bool:
     return config.decides_in_rounds or config.notice
 
 
-def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource) -> RunInputs:
+def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource, batch_jobs: SourceFile | None = None) -> RunInputs:
     """Describe the log and the jobs; BfreplayError for a job source whose description cannot be saved."""
     return RunInputs(
         events=EventInputs(files=tuple(events.sources), metadata=events.metadata, n_nodes=len(events.nodes)),
@@ -67,6 +68,7 @@ def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource) -> RunInputs:
             n_jobs=len(jobs) if isinstance(jobs, JobSet) else None,
             source=None if isinstance(jobs, JobSet) else _source_description(jobs),
         ),
+        batch_jobs=batch_jobs,
     )
 
 
@@ -90,6 +92,7 @@ def summary_of(
     reason_without_baselines: str | None,
     isolated_jct_s: Mapping[int, float] | None = None,
     ideal_jct_s: Mapping[int, float] | None = None,
+    batch_delays: BatchDelayCounts | None = None,
 ) -> Summary:
     """Sum up the run.
 
@@ -136,6 +139,7 @@ def summary_of(
         extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
         log_warnings=events.metadata.log_warnings.to_json(),
         batch_starts=None if events.metadata.source_format == SOURCE_FORMAT else _batch_starts(engine),
+        batch_delays=batch_delays,
     )  # fmt: skip
 
 

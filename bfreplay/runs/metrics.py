@@ -431,6 +431,18 @@ METRICS: tuple[Metric, ...] = (
         "batch_delay.share", "the same as a share of the node-hours of batch jobs", "percent",
         "batch_starts.delay_share", "batch_delay_share",
     ),
+    Metric("batch_jobs", "batch jobs", "count", "batch_delays.n_jobs"),
+    Metric(
+        "batch_jobs.late", "batch jobs that started late", "count", "batch_delays.n_jobs_delayed", "n_batch_jobs_late"
+    ),
+    Metric(
+        "batch_jobs.late_node_hours", "node-hours for which batch jobs started late, propagated", "amount",
+        "batch_delays.node_hours", "propagated_delay_node_hours", on_log="propagated delay, node-hours",
+    ),
+    Metric("batch_jobs.median_s", "delay of a late batch job, median", "seconds", "batch_delays.median_s"),
+    Metric("batch_jobs.p99_s", "delay of a late batch job, 99 % within", "seconds", "batch_delays.p99_s"),
+    Metric("batch_jobs.worst_s", "longest delay of a batch job", "seconds", "batch_delays.worst_s"),
+    Metric("batch_jobs.worst", "batch job with the longest delay", "text", "batch_delays.worst_job"),
     Metric(
         "batch_delay.clear_s", "time to clear a node for a batch job", "seconds",
         lambda run: run.record.config.clear_s,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from os import PathLike
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from bfreplay import defaults
 from bfreplay.bounds import upper_bound
@@ -44,6 +46,7 @@ from bfreplay.runs.baselines import (
     reason_without_baselines,
     refuse_source,
 )
+from bfreplay.runs.batch_delays import BatchJobsOfRun
 from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_inputs, summary_of
 from bfreplay.runs.run_checks import check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
@@ -142,6 +145,9 @@ class ReplaySession:
         ``"jobs"`` and ``"curves"``, to read them again later.
     saving
         Checkpoints, for a run with ``out``.
+    batch_jobs
+        File of the batch jobs of the log (``bfreplay ingest --batch-jobs``): the delays that the run caused are then
+        propagated through their recorded schedule.
     portions
         The log comes by ``advance``; otherwise it is read by ``replay_log``.
 
@@ -154,7 +160,7 @@ class ReplaySession:
     not_saved = (
         "events", "policy", "settings", "_anchored", "_run_settings", "_stack", "_out",
         "_folder", "_saving", "_checkpoints", "_called", "_seconds", "_started", "_config", "_inputs", "_measured",
-        "_no_baselines",
+        "_no_baselines", "_batch_jobs",
     )  # fmt: skip
 
     def __init__(
@@ -171,6 +177,7 @@ class ReplaySession:
         session: Mapping[str, Any] | None = None,
         saving: Saving | None = None,
         portions: bool = False,
+        batch_jobs: str | PathLike[str] | None = None,
     ) -> None:
         self.events, self.policy, self.settings = events, policy, settings
         self._run_settings = run_settings
@@ -183,12 +190,12 @@ class ReplaySession:
         with ExitStack() as undo:
             undo.push(self._stack)
             self.portions = Portions(events) if portions else None
-            self._check(jobs)
+            self._check(jobs, batch_jobs)
             self._saving = saving or Saving()
             self._open(overwrite, progress)
             undo.pop_all()
 
-    def _check(self, jobs: JobSet | JobSource) -> None:
+    def _check(self, jobs: JobSet | JobSource, batch_jobs: str | PathLike[str] | None) -> None:
         """Refuse before the replay what cannot be replayed, or not be written after it."""
         events, policy, settings, asked = self.events, self.policy, self.settings, self._run_settings
         self._anchored = jobs_in_window(jobs, events, settings, unlimited_work=asked.unlimited_work)
@@ -203,7 +210,13 @@ class ReplaySession:
         if asked.ideal:
             check_ideal(events, self._anchored, policy)
         self._config = config_of(events, policy, settings, unlimited_work=asked.unlimited_work)
-        self._inputs = recorded_inputs(events, jobs)
+        if batch_jobs is not None and self.portions is not None:
+            raise InputError(
+                f"the delays of batch jobs cannot be propagated: {_IN_PORTIONS}", column="batch_jobs", value=batch_jobs,
+                expected="a log that is there as a whole", fix="omit batch_jobs",
+            )  # fmt: skip
+        self._batch_jobs = None if batch_jobs is None else BatchJobsOfRun.load(batch_jobs, events)
+        self._inputs = recorded_inputs(events, jobs, None if self._batch_jobs is None else self._batch_jobs.source)
         record_json(self._called, "the run")
         record_json(self._inputs, "the run")
 
@@ -229,6 +242,7 @@ class ReplaySession:
             self._measured = self._measure_dedicated(events, events)
         self.engine = Engine(events, jobs, self.policy, self.settings, run_tables, progress)
         self.engine.feed.keep_calls()
+        self.engine.pool.batch_starts.keeps_met = self._batch_jobs is not None
         if state is not None:
             self._resume(state)
 
@@ -413,7 +427,17 @@ class ReplaySession:
                     finished_us=engine.outcomes.last_finish_us if all_finished else None,
                     most_idle=engine.most_idle if self.portions is None else None,  # or of another log
                 )  # fmt: skip
-        summary = summary_of(events, engine, ledger, measured, known, bound, self._no_baselines, isolated, ideal)
+        delays = None
+        if self._batch_jobs is not None:
+            met, clear_us = engine.pool.batch_starts.met, round(settings.clear_s * 1e6)
+            delays, table = self._batch_jobs.delays(met, clear_us, engine.end_us)
+            if self._folder is None:
+                tables["batch_delays"] = table
+            else:
+                pq.write_table(table, self._folder / "batch_delays.parquet")
+        summary = summary_of(
+            events, engine, ledger, measured, known, bound, self._no_baselines, isolated, ideal, delays
+        )  # fmt: skip
         measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": run_tables.write_s}
         seconds["loop_s"] -= sum(measures.values())
         called = self._called

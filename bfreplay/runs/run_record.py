@@ -127,10 +127,11 @@ class JobInputs(Part, frozen=True, kw_only=True):
 
 
 class RunInputs(Part, frozen=True, kw_only=True):
-    """Files that were read, with the SHA-256 of their contents."""
+    """Files that were read, with the SHA-256 of their contents; ``batch_jobs`` if they were given."""
 
     events: EventInputs
     jobs: JobInputs
+    batch_jobs: SourceFile | None = None
 
     @property
     def is_relative(self) -> bool:
@@ -358,6 +359,66 @@ class BatchStartCounts(Part, frozen=True, kw_only=True):
         return self.n_starts_met / self.n_starts if self.n_starts else None
 
 
+class BatchDelayCounts(Part, frozen=True, kw_only=True):
+    """Delays of batch jobs, propagated through the recorded schedule: what a scheduler that cannot rearrange suffers.
+
+    A batch job starts at its recorded start, or later when all its nodes are clear, on the same nodes in the same order
+    (``datasets.batch_delays``). The direct part is that of the jobs that met a node of a training job themselves.
+
+    Parameters
+    ----------
+    n_jobs, n_jobs_met, n_jobs_delayed
+        Batch jobs of the window; those of which a training job held a node at the start; those that start late.
+    total_us, node_us
+        Sum of the delays, and of the delays times the jobs' nodes.
+    direct_us, direct_node_us
+        The direct part of these.
+    quantiles_s
+        Delay that so many percent of the late jobs do not exceed.
+    worst_job, worst_us
+        The most delayed job.
+    n_nodes_unmatched
+        Nodes that became busy while a training job held them, at a time at which no batch job of the file starts there.
+    """
+
+    n_jobs: Count
+    n_jobs_met: Count
+    n_jobs_delayed: Count
+    total_us: Count
+    node_us: Count
+    direct_us: Count
+    direct_node_us: Count
+    quantiles_s: dict[str, Amount]
+    worst_job: str | None
+    worst_us: Count
+    n_nodes_unmatched: Count
+
+    @property
+    def node_hours(self) -> float:
+        """Delay times nodes, in node-hours."""
+        return self.node_us / US_PER_NODE_HOUR
+
+    @property
+    def direct_node_hours(self) -> float:
+        """The direct part, in node-hours."""
+        return self.direct_node_us / US_PER_NODE_HOUR
+
+    @property
+    def worst_s(self) -> float:
+        """Longest delay in seconds."""
+        return self.worst_us / 1e6
+
+    @property
+    def median_s(self) -> float | None:
+        """Median delay of the late jobs; ``None`` without any."""
+        return self.quantiles_s.get("50")
+
+    @property
+    def p99_s(self) -> float | None:
+        """Delay that 99 % of the late jobs do not exceed; ``None`` without any."""
+        return self.quantiles_s.get("99")
+
+
 class Summary(Part, frozen=True, kw_only=True):
     """Totals of a run.
 
@@ -394,6 +455,8 @@ class Summary(Part, frozen=True, kw_only=True):
         Warnings about the log, from ``LogWarnings.to_json``.
     batch_starts
         What the run did to batch jobs; ``None`` on a cluster, and in runs of earlier versions.
+    batch_delays
+        The same propagated through the recorded schedule; ``None`` without the batch jobs of the log.
     """
 
     duration_s: Amount
@@ -426,6 +489,7 @@ class Summary(Part, frozen=True, kw_only=True):
     extrapolation: tuple[str, ...] = ()
     log_warnings: JsonObject
     batch_starts: BatchStartCounts | None = None
+    batch_delays: BatchDelayCounts | None = None
 
     def __repr__(self) -> str:
         jobs = ", ".join(f"{number:,} {status}" for status, number in self.jobs.items() if number)

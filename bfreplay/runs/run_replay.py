@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,13 @@ def run_replay(
     progress: ProgressCallback | None = None,
     session: Mapping[str, Any] | None = None,
     saving: Saving | None = None,
+    batch_jobs: str | PathLike[str] | None = None,
 ) -> RunResult:
     """Replay ``jobs`` on the idle nodes of ``events``, and measure the run against its baselines.
 
     Parameters
     ----------
-    events, jobs, policy, settings, run_settings, out, overwrite, progress, session, saving
+    events, jobs, policy, settings, run_settings, out, overwrite, progress, session, saving, batch_jobs
         As for ``ReplaySession``.
 
     Raises
@@ -49,7 +51,7 @@ def run_replay(
     """
     with ReplaySession(
         events, jobs, policy, settings, run_settings, out=out, overwrite=overwrite, progress=progress, session=session,
-        saving=saving,
+        saving=saving, batch_jobs=batch_jobs,
     ) as replay:  # fmt: skip
         return replay.run()
 

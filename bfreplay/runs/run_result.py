@@ -18,6 +18,7 @@ from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
 from bfreplay.result_folders.reading import Result, check_digest, digest, frame_of, read_documents
 from bfreplay.result_folders.records import RUN, parse_record
 from bfreplay.result_folders.writing import record_json, write_record
+from bfreplay.runs.batch_delays import BATCH_DELAYS
 from bfreplay.runs.run_record import RunRecord, Session, Summary
 from bfreplay.runs.run_warnings import run_warnings
 
@@ -31,8 +32,8 @@ class RunResult(Result[RunRecord]):
 
     A run folder holds ``run.json`` (configuration with every default, versions, inputs and tables with SHA-256,
     summary), ``decisions.parquet``, ``jobs.parquet``, ``allocations.parquet``, ``pool.parquet``,
-    ``idle_intervals.parquet``, and on request ``nodes.parquet`` and ``reports.parquet``: the same inputs give the same
-    bytes. ``timings.parquet`` and ``session.json`` hold measured times and the command.
+    ``idle_intervals.parquet``, and on request ``nodes.parquet``, ``reports.parquet`` and ``batch_delays.parquet``: the
+    same inputs give the same bytes. ``timings.parquet`` and ``session.json`` hold measured times and the command.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class RunResult(Result[RunRecord]):
     record_type = RunRecord
     schemas: ClassVar[Mapping[str, pa.Schema]] = {
         "decisions": DECISIONS, "timings": TIMINGS, "jobs": JOBS, "reports": REPORTS, "allocations": ALLOCATIONS,
-        "pool": POOL, "idle_intervals": IDLE_INTERVALS, "nodes": NODES,
+        "pool": POOL, "idle_intervals": IDLE_INTERVALS, "nodes": NODES, "batch_delays": BATCH_DELAYS,
     }  # fmt: skip
 
     session: Session = field(kw_only=True)

@@ -170,6 +170,19 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
     yield "Rescales", f"{rescales} in {count(summary.n_pool_events, 'pool event')}"
     if summary.batch_starts is not None:
         yield "Batch jobs", batch_words(record.config, summary.batch_starts)
+    if (late := summary.batch_delays) is not None:
+        of_all = f"{late.n_jobs_delayed:,} of {count(late.n_jobs, 'batch job')}"
+        jobs = f"propagated through their schedule, {of_all} start late"
+        if late.n_jobs_delayed:
+            jobs += (
+                f": median {duration(late.median_s or 0.0)}, 99 % within {duration(late.p99_s or 0.0)}, at most "
+                f"{duration(late.worst_s)} (job {late.worst_job}); {amount(late.node_hours)} node-hours, "
+                f"{amount(late.direct_node_hours)} of them by clearing alone"
+            )
+        yield "", jobs
+        if late.n_nodes_unmatched:
+            nodes = count(late.n_nodes_unmatched, "node")
+            yield "", f"{nodes} that became busy under a training job are of no batch job of the file"
 
 
 def batch_words(config: RunConfig, found: BatchStartCounts) -> str:

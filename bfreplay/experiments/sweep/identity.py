@@ -72,6 +72,7 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "window_us": None if options.window is None else list(window_us(options.window)),
         "events": [source.sha256 for source in log.sources],
         "jobs": [digest for _, digest in jobs.sources],
+        "batch_jobs": None if options.batch_jobs is None else SourceFile.of(Path(options.batch_jobs)).sha256,
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
         "solver": _solver_version(options.solver) if policy.asks_solver else None,
@@ -85,7 +86,7 @@ def _effective(options: RunOptions) -> dict[str, Any]:
     """Return the options with their defaults, without those that have no effect."""
     given: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
     given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
-    omitted = {*FILE_OPTIONS, "window", *map(option_name, options.without_effect())}
+    omitted = {*map(option_name, FILE_OPTIONS), "window", *map(option_name, options.without_effect())}
     return {name: value for name, value in given.items() if name not in omitted}
 
 

@@ -1,0 +1,80 @@
+"""Delays of batch jobs that a run caused: of their record's nodes, propagated through the recorded schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.arrow_columns import as_arrow
+from bfreplay.datasets.batch_delays import BatchDelays, propagated_delays
+from bfreplay.datasets.batch_jobs import BatchJobs, load_batch_jobs
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.replay.tables import TIME, Column, schema_from
+from bfreplay.runs.run_record import BatchDelayCounts
+
+BATCH_DELAY_COLUMNS = (
+    Column("job", pa.string(), "batch job, as the log names it"),
+    Column("start", TIME, "its recorded start"),
+    Column("n_nodes", pa.int32(), "its nodes"),
+    Column("n_held", pa.int32(), "of them: a training job held the node at the recorded start"),
+    Column("delay_s", pa.float64(), "seconds from the recorded start until all its nodes are clear"),
+)  # fmt: skip
+BATCH_DELAYS = schema_from(BATCH_DELAY_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJobsOfRun:
+    """The batch jobs of the log of a run, and the file that they are from."""
+
+    jobs: BatchJobs
+    source: SourceFile
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], log: NodeEvents) -> BatchJobsOfRun:
+        """Read the file; errors as ``load_batch_jobs``."""
+        return cls(load_batch_jobs(Path(path), log), SourceFile.of(Path(path)))
+
+    def delays(self, met: NDArray[np.void], clear_us: int, end_us: int) -> tuple[BatchDelayCounts, pa.Table]:
+        """Return the figures of all delays, and the table of the jobs that are late.
+
+        Parameters
+        ----------
+        met
+            ``(H,)`` of ``batch_starts.MET``.
+        clear_us
+            Time to clear the nodes of a job.
+        end_us
+            End of the run: batch jobs that start later do not count.
+        """
+        jobs = self.jobs.take(self.jobs.start_us <= end_us)
+        found = propagated_delays(jobs, met["time_us"], met["node"], clear_us)
+        return _counts(found), _table(found)
+
+
+def _counts(found: BatchDelays) -> BatchDelayCounts:
+    worst = found.worst
+    return BatchDelayCounts(
+        n_jobs=len(found.jobs), n_jobs_met=found.n_jobs_held, n_jobs_delayed=found.n_jobs_delayed,
+        total_us=found.total_us, node_us=found.node_us, direct_us=found.direct_us,
+        direct_node_us=found.direct_node_us,
+        quantiles_s={str(percent): us / 1e6 for percent, us in found.quantiles_us.items()},
+        worst_job=None if worst is None else worst[0], worst_us=0 if worst is None else worst[1],
+        n_nodes_unmatched=found.n_unmatched,
+    )  # fmt: skip
+
+
+def _table(found: BatchDelays) -> pa.Table:
+    late = np.flatnonzero(found.delay_us)
+    names = pa.array([str(found.jobs.job[j]) for j in late.tolist()], pa.string())
+    numbers = (each[late].astype(np.int32) for each in (found.jobs.n_nodes, found.n_held))
+    columns = [
+        names, as_arrow(found.jobs.start_us[late], TIME), *(as_arrow(each, pa.int32()) for each in numbers),
+        as_arrow(found.delay_us[late] / 1e6, pa.float64()),
+    ]  # fmt: skip
+    return pa.Table.from_arrays(columns, schema=BATCH_DELAYS)
