@@ -39,6 +39,7 @@ class SweptRun(Part, frozen=True, kw_only=True):
     window_us: list[TimeUs] | None
     events: list[str]
     jobs: list[str]
+    batch_jobs: str | None = None
     job_source: str | None
     code: dict[str, str | None]
     solver: str | None

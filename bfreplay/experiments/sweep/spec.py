@@ -17,7 +17,7 @@ from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.located import with_location
 from bfreplay.documents import refuse_other_toml
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTION_NAMES
+from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES
 from bfreplay.experiments.run_options import RunOptions, as_options
 from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, Cell, cell_of
 from bfreplay.experiments.sweep.placeholders import check_value, fill, has_placeholder, parameters_of
@@ -231,7 +231,7 @@ class _Reader:
             if option_name(column) in OPTION_NAMES:
                 name = option_name(column)
                 # a path as written: its place on this machine does not matter
-                as_written = name in FILE_OPTIONS and name in options
+                as_written = FIELDS[name] in FILE_OPTIONS and name in options
                 cells[column] = cell_of(str(options[name]) if as_written else _value(made, column))
         return Point({column: cells.get(column) for column in columns}, made)
 

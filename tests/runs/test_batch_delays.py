@@ -1,0 +1,107 @@
+"""Delays of batch jobs in a run: figures, table and refusals, from an ingested log with its batch jobs."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from bfreplay import load_events, replay_log
+from bfreplay.cli import main
+from bfreplay.datasets.batch_delays import propagated_delays
+from bfreplay.datasets.batch_jobs import load_batch_jobs
+from bfreplay.errors import InputError
+from bfreplay.runs import RunResult
+from tests.replay.tiny import SECOND, job
+
+# n1 and n2 idle from 00:10 on, to 00:30 and 00:20; b waits 30 s for n1, and c, which starts 5 s after b ends, for b
+JOBS = """JobIDRaw|State|Start|End|NNodes|NodeList
+0|COMPLETED|2024-05-01T00:00:00|2024-05-01T00:10:00|2|n[1-2]
+1|COMPLETED|2024-05-01T00:20:00|2024-05-01T01:00:00|1|n2
+2|COMPLETED|2024-05-01T00:30:00|2024-05-01T00:40:00|1|n1
+3|COMPLETED|2024-05-01T00:40:05|2024-05-01T01:00:00|1|n1
+"""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.psv").write_text(JOBS)
+    done = CliRunner().invoke(
+        main, ["ingest", "slurm", "jobs.psv", "--tz", "UTC", "--full-window", "-o", "events.parquet", "--batch-jobs",
+               "batch.parquet"],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return tmp_path
+
+
+def _run(**options):
+    more = {"efficiency": False, "bound": False, "batch_jobs": "batch.parquet", **options}
+    return replay_log("events.parquet", [job()], "equal-share", **more)
+
+
+def test_a_late_job_makes_the_next_one_late(files):
+    run = _run(out="run", clear="30s")
+    found = run.summary.batch_delays
+    assert (found.n_jobs, found.n_jobs_met, found.n_jobs_delayed) == (4, 2, 3)
+    assert found.total_us == found.node_us == (30 + 30 + 25) * SECOND
+    assert found.direct_us == found.direct_node_us == 60 * SECOND
+    assert (found.worst_us, found.quantiles_s["50"], found.n_nodes_unmatched) == (30 * SECOND, 30.0, 0)
+    assert [(row["job"], row["n_held"], row["delay_s"]) for row in run.table("batch_delays").to_pylist()] == [
+        ("1", 1, 30.0), ("2", 1, 30.0), ("3", 0, 25.0),
+    ]  # fmt: skip
+    saved = RunResult.load("run")
+    assert saved.summary == run.summary
+    saved.check()
+    assert saved.record.inputs.batch_jobs.name == "batch.parquet"
+    assert run.summary.batch_starts.n_starts_met == 2
+    assert run.summary.batch_starts.delay_node_us == 60 * SECOND
+
+
+def test_nothing_is_late_if_nodes_are_clear_at_once(files):
+    found = _run(clear=0).summary.batch_delays
+    assert (found.n_jobs_met, found.n_jobs_delayed, found.node_us) == (2, 0, 0)
+    assert found.worst_job is None
+
+
+def test_jobs_after_the_end_of_a_run_do_not_count(files):
+    whole = load_events("events.parquet")
+    part = whole.between(whole.window_start_us, whole.window_start_us + 1500 * SECOND)
+    run = replay_log(part, [job()], "equal-share", batch_jobs="batch.parquet", efficiency=False, bound=False)
+    assert (run.summary.batch_delays.n_jobs, run.summary.batch_delays.n_jobs_met) == (2, 1)
+
+
+def test_the_run_hands_on_what_the_replay_met(files):
+    """The sample of the table ``nodes`` has the same holds at the same starts."""
+    run = _run(record_nodes=True, clear=30)
+    events = load_events("events.parquet")
+    number = {name: k for k, name in enumerate(events.nodes)}
+    holds = sorted((row["to"], number[row["node"]]) for row in run.table("nodes").to_pylist())
+    times = [round(to.timestamp() * SECOND) for to, _ in holds if to.minute in (20, 30)]
+    nodes = [node for to, node in holds if to.minute in (20, 30)]
+    delays = propagated_delays(load_batch_jobs("batch.parquet", events), times, nodes, 30 * SECOND)
+    assert delays.node_us == run.summary.batch_delays.node_us
+
+
+def test_batch_jobs_of_another_log_are_refused(files):
+    (files / "jobs.psv").write_text(JOBS.replace("01:00:00", "01:10:00"))
+
+    CliRunner().invoke(main, ["ingest", "slurm", "jobs.psv", "--tz", "UTC", "-o", "other.parquet"])
+    with pytest.raises(InputError, match="the batch jobs are not of this log"):
+        replay_log("other.parquet", [job()], batch_jobs="batch.parquet")
+    with pytest.raises(InputError, match="batch_jobs cannot be combined with --cluster"):
+        replay_log(jobs=[job()], cluster="a=2", batch_jobs="batch.parquet")
+
+
+def test_a_resumed_run_and_a_sweep_have_them_too(files):
+
+    whole = _run(out="whole", checkpoint_every=0)
+    (files / "jobs.csv").write_text("name,min_nodes,max_nodes,work_samples,curve\na,1,2,1e9,0:0 1:10 2:20\n")
+    (files / "sweep.toml").write_text(
+        '[run]\nevents = "events.parquet"\njobs = "jobs.csv"\nbatch-jobs = "batch.parquet"\nefficiency = false\n'
+        'bound = false\n[vary]\nclear = ["0s", "30s"]\n'
+    )
+    done = CliRunner().invoke(main, ["sweep", "sweep.toml", "--out", "swept", "--processes", "1"])
+    assert done.exit_code == 0, done.output
+    assert "propagated delay" in done.output
+    assert whole.summary.batch_delays.n_jobs_delayed == 3
