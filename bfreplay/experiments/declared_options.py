@@ -211,7 +211,7 @@ class DeclaredOptions:
     clear: float | str = option(
         defaults.CLEAR_S, option_checks.seconds, BATCH_JOBS, "Time to clear a node of training when a batch job starts "
         "on it; the batch job is late by it. 30s is Slurm's KillWait.", metavar="TIME",
-        not_on_cluster=_NO_BATCH_JOBS,
+        parse=option_checks.parse_seconds, not_on_cluster=_NO_BATCH_JOBS,
     )  # fmt: skip
     notice: bool = option(
         False, checks.truth, BATCH_JOBS, "Training is told when a node is reclaimed, and saves its state in the time "
@@ -223,7 +223,7 @@ class DeclaredOptions:
     )  # fmt: skip
     min_age: float | str = option(
         0.0, option_checks.seconds, BATCH_JOBS, "Time for which a node has to be idle before training may have it.",
-        metavar="TIME", not_on_cluster=_NO_BATCH_JOBS,
+        metavar="TIME", parse=option_checks.parse_seconds, not_on_cluster=_NO_BATCH_JOBS,
     )  # fmt: skip
     record_nodes: bool = option(
         False,

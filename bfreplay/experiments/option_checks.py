@@ -65,6 +65,14 @@ def seconds(name: str, value: object) -> float:
     return checks.length_of_time(name, value, 0.0)
 
 
+def parse_seconds(text: str) -> float:
+    """Parse a length of time; ``ValueError`` for anything else."""
+    try:
+        return seconds("it", text)
+    except InputError as error:
+        raise ValueError(f"{text!r} is no length of time such as 30s, 5min or 1h.") from error
+
+
 def cluster(name: str, value: object) -> str:
     """Check a cluster, and return it in normal form."""
     from bfreplay.datasets.fixed_cluster import ClusterSpec

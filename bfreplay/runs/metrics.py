@@ -425,7 +425,6 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "batch_delay.node_hours", "node-hours for which batch jobs started late", "amount",
         "batch_starts.delay_node_hours", "batch_delay_node_hours", on_log="batch delay, node-hours",
-        total="node-hours of delay to batch jobs",
     ),
     Metric(
         "batch_delay.share", "the same as a share of the node-hours of batch jobs", "percent",
@@ -445,7 +444,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("batch_jobs.worst", "batch job with the longest delay", "text", "batch_delays.worst_job"),
     Metric(
         "batch_delay.clear_s", "time to clear a node for a batch job", "seconds",
-        lambda run: run.record.config.clear_s,
+        lambda run: None if run.summary.batch_starts is None else run.record.config.clear_s,
     ),
     Metric("decisions", "decisions", "count", "n_decisions", "n_decisions", total="decisions"),
     _decisions("proven", "decisions proven optimal"),

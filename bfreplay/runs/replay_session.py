@@ -380,7 +380,9 @@ class ReplaySession:
         assert self.portions is not None
         events, engine = self.events, self.engine
         end_us = events.window_end_us if end_us is None else end_us
-        if end_us == LAST_US or end_us <= engine.reached_us:
+        # an instant at the very end was replayed as such if the end was known
+        is_passed = end_us < engine.reached_us + (events.window_end_us == LAST_US)
+        if end_us == LAST_US or is_passed:
             raise InputError(
                 "the window has no end yet" if end_us == LAST_US else "the window ends before what is replayed already",
                 column="end", value=None if end_us == LAST_US else iso_utc(end_us),

@@ -318,6 +318,9 @@ class Ideal(Part, frozen=True, kw_only=True):
     average_jct_s: Amount | None
 
 
+_MOST_NODE_US = 10**30
+
+
 class BatchStartCounts(Part, frozen=True, kw_only=True):
     """What the run did to the starts of batch jobs, to first order.
 
@@ -342,6 +345,12 @@ class BatchStartCounts(Part, frozen=True, kw_only=True):
     n_nodes_met: Count
     delay_node_us: Count
     busy_node_us: Count
+
+    def __post_init__(self) -> None:
+        if self.n_starts_met > self.n_starts or self.n_nodes_met > self.n_nodes_started:
+            raise ValueError("n_starts_met, n_nodes_met: no more than there are")
+        if max(self.delay_node_us, self.busy_node_us) > _MOST_NODE_US:
+            raise ValueError("delay_node_us, busy_node_us: node time of a machine")
 
     @property
     def delay_node_hours(self) -> float:
@@ -392,6 +401,10 @@ class BatchDelayCounts(Part, frozen=True, kw_only=True):
     worst_job: str | None
     worst_us: Count
     n_nodes_unmatched: Count
+
+    def __post_init__(self) -> None:
+        if max(self.node_us, self.direct_node_us, self.worst_us) > _MOST_NODE_US:
+            raise ValueError("node_us, direct_node_us, worst_us: times of a machine")
 
     @property
     def node_hours(self) -> float:

@@ -73,6 +73,7 @@ def test_an_option_can_be_given_to_the_command_in_a_file_and_in_python():
         "max_parallel": 3, "learn_curves": "job", "measurement_noise": 0.1, "solver": "cbc", "formulation": "choices",
         "fallback": "keep", "time_limit": 3.0, "gap": 0.1, "threads": 2, "solver_seed": 4, "warm_start": False,
         "reformulate_sets": True, "memory_limit": 500, "semantics": "published", "seed": 5, "record_nodes": True,
+        "batch_jobs": "b.parquet", "clear": 5.0, "notice": True,
         "prices": "k80=0.2,v100=0.5", "fairness": True, "efficiency": False, "bound": False,
     }  # fmt: skip
     assert set(OPTIONS) - set(values) == {
@@ -80,6 +81,8 @@ def test_an_option_can_be_given_to_the_command_in_a_file_and_in_python():
         "ideal",
         "unlimited_work",
         "allow_code",
+        "reserve",
+        "min_age",
     }  # do not go with the others
     words = []
     for name, value in values.items():

@@ -96,7 +96,9 @@ def test_batch_jobs_of_another_log_are_refused(files):
 def test_a_resumed_run_and_a_sweep_have_them_too(files):
 
     whole = _run(out="whole", checkpoint_every=0)
-    (files / "jobs.csv").write_text("name,min_nodes,max_nodes,work_samples,curve\na,1,2,1e9,0:0 1:10 2:20\n")
+    (files / "jobs.csv").write_text(
+        "name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve\na,1,2,0,0,1e9,0:0 1:10 2:20\n"
+    )
     (files / "sweep.toml").write_text(
         '[run]\nevents = "events.parquet"\njobs = "jobs.csv"\nbatch-jobs = "batch.parquet"\nefficiency = false\n'
         'bound = false\n[vary]\nclear = ["0s", "30s"]\n'

@@ -107,6 +107,20 @@ def trade_off_sentence(found: TradeOff) -> str:
     )
 
 
+def trade_off_cautions(found: TradeOff) -> list[str]:
+    """Return warnings of a knee at the largest value tried."""
+    knee = found.points[found.knee]
+    largest = found.points[-1]
+    pairs = (
+        ("--reserve", knee.reserve, largest.reserve, f"{knee.reserve:,}"),
+        ("--min-age", knee.min_age_s, largest.min_age_s, f"{knee.min_age_s:g} s"),
+    )
+    return [
+        f"{text} is the largest {option} tried, and the best to spare batch jobs: try more."
+        for option, value, most, text in pairs if found.knee and value == most > 0
+    ]  # fmt: skip
+
+
 def _fall(after: float, before: float) -> float:
     return 1 - after / before if before else 0.0
 

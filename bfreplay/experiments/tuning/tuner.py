@@ -23,7 +23,7 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
-from bfreplay.experiments.tuning.trade_off import trade_off_sentence, weigh
+from bfreplay.experiments.tuning.trade_off import trade_off_cautions, trade_off_sentence, weigh
 from bfreplay.experiments.tuning.tuning_text import answer_of
 from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
 from bfreplay.result_folders.records import TUNING
@@ -174,7 +174,10 @@ def tune(
                 *answer_of(grid, found, validation, surfaces),
                 *([] if trade_off is None else [trade_off_sentence(trade_off)]),
             ],
-            warnings=[*swept.warnings, *cautions(grid, found, parts, surfaces, tolerance)],
+            warnings=[
+                *swept.warnings, *cautions(grid, found, parts, surfaces, tolerance),
+                *([] if trade_off is None else trade_off_cautions(trade_off)),
+            ],
             trade_off=trade_off,
             notes=[*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
         )  # fmt: skip

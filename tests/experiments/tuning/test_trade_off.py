@@ -60,6 +60,7 @@ def test_each_point_is_the_run_by_itself(files):
     assert weighed.points[2].delay_node_hours["tuning"] == 0
     assert weighed.points[weighed.knee].min_age_s == 360.0
     assert found.answer[-1].startswith("To spare batch jobs, add --min-age 360s: they start 0 node-hours late, not ")
+    assert "360 s is the largest --min-age tried, and the best to spare batch jobs: try more." in found.warnings
     assert Tuning.load("tuned").record == found.record
     assert trade_off_points(weighed, "tuning")[2][1] == 0.0
     assert len(tuning_figure(found.record).axes) == 3

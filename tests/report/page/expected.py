@@ -88,7 +88,7 @@ def expected_facts(folder):
     facts |= _of_jobs(jobs) | _cut_off(jobs, record["summary"]["n_jobs_wider_than_the_pool"])
     facts |= _of_scheduling(jobs, allocations, record, facts)
     facts |= _of_campaign(folder, jobs, record, start)
-    facts |= _as_recorded(record, facts["samples"])
+    facts |= _as_recorded(record, facts["samples"]) | _of_batch_jobs(folder, record)
     return facts
 
 
@@ -182,6 +182,37 @@ def _of_campaign(folder, jobs, record, start):
 
 def _params(text):
     return ", ".join(f"{name} {value:.6g}" for name, value in json.loads(text).items())
+
+
+def _of_batch_jobs(folder, record):
+    """Starts as recorded (tests/replay/test_batch_starts.py recomputes those), delays from their table."""
+    starts, delays = (record["summary"].get(name) for name in ("batch_starts", "batch_delays"))
+    keys = ("met", "met_share", "nodes_met")
+    facts = {"batch_starts": None, **{f"batch_starts.{key}": None for key in keys}}
+    facts |= {f"batch_delay.{key}": None for key in ("node_hours", "share", "clear_s")}
+    late = ("late", "late_node_hours", "median_s", "p99_s", "worst_s", "worst")
+    facts |= {"batch_jobs": None, **{f"batch_jobs.{key}": None for key in late}}
+    if starts is not None:
+        n, met = starts["n_starts"], starts["n_starts_met"]
+        hours, busy = starts["delay_node_us"] / _HOUR_US, starts["busy_node_us"] / _HOUR_US
+        facts |= {
+            "batch_starts": n, "batch_starts.met": met, "batch_starts.met_share": met / n if n else None,
+            "batch_starts.nodes_met": starts["n_nodes_met"], "batch_delay.node_hours": hours,
+            "batch_delay.share": hours / busy if busy else None,
+            "batch_delay.clear_s": record["config"].get("clear_s", 0.0),
+        }  # fmt: skip
+    if delays is not None:
+        table = pd.read_parquet(folder / "batch_delays.parquet")
+        seconds = table["delay_s"].sort_values(ignore_index=True)
+        facts |= {
+            "batch_jobs": delays["n_jobs"], "batch_jobs.late": len(table),
+            "batch_jobs.late_node_hours": float((table["delay_s"] * table["n_nodes"]).sum() / 3600),
+            "batch_jobs.median_s": seconds[-(-len(seconds) // 2) - 1] if len(seconds) else None,
+            "batch_jobs.p99_s": seconds[-(-99 * len(seconds) // 100) - 1] if len(seconds) else None,
+            "batch_jobs.worst_s": float(seconds.max()) if len(seconds) else 0.0,
+            "batch_jobs.worst": table.loc[table["delay_s"].idxmax(), "job"] if len(seconds) else None,
+        }  # fmt: skip
+    return facts
 
 
 def _as_recorded(record, samples):
