@@ -17,6 +17,7 @@ from bfreplay.report.page.cards import comparison_cards, run_cards, shown_until_
 from bfreplay.report.page.document import write_comparison_report, write_report
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
+from bfreplay.wording import amount
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.page.conftest import OpenPage
@@ -194,7 +195,7 @@ def test_runs_of_the_same_jobs_on_a_log_and_a_cluster_are_compared(tmp_path):
 def test_delay_to_batch_jobs_has_a_card_and_a_sentence(sample_run):
     found = sample_run.summary.batch_starts
     value, words = cards_of(sample_run)["Delay to batch jobs"]
-    assert value == f"{found.delay_node_hours:.1f} node-hours"
+    assert value == f"{amount(found.delay_node_hours)} node-hours"
     assert words.startswith(f"{found.n_starts_met:,} of {found.n_starts:,} batch starts met a training, 30 s to clear")
     sentence = next(each.striptags() for each in answer(sample_run, key_figures(sample_run)) if "batch jobs" in each)
     assert f"batch jobs start late by {value.split()[0]} node-hours in all" in sentence
