@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
@@ -19,12 +17,13 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.option_checks import AUTO
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
+from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
 from bfreplay.experiments.tuning.tuning_text import answer_of
-from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
+from bfreplay.outputs import write_whole
 from bfreplay.result_folders.records import TUNING
 from bfreplay.result_folders.tuning import (
     PARTS,
@@ -37,7 +36,7 @@ from bfreplay.result_folders.tuning import (
     TuningInputs,
     TuningRecord,
 )
-from bfreplay.result_folders.writing import check_target, record_json, unwritable
+from bfreplay.result_folders.writing import record_json
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
 
@@ -47,7 +46,6 @@ SWEEP_FOLDER = "sweep"
 """Folder of the runs in the folder of a tuning."""
 PICTURES = ("tuning.png", "tuning.svg")
 """Pictures that the command draws there."""
-_MARKER = ".tuning"
 
 _OTHER_JOBS = (
     "Unlimited work: N at once are the first N jobs, so a larger number also means other jobs. Use --own-work to "
@@ -107,11 +105,7 @@ def tune(
         events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
     )  # fmt: skip
     checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
-    if scheduler is not None and out is None:
-        raise InputError(
-            "a Dask scheduler needs a folder that its workers can write to", value=scheduler,
-            expected="--out with --scheduler", fix="add --out with a folder on a file system that all workers share",
-        )  # fmt: skip
+    scheduler_needs(out, scheduler)
     log, job_set = load_log(base), load_jobs_of(base)
     if unlimited_work and not isinstance(job_set, JobSet):
         raise InputError(
@@ -129,7 +123,7 @@ def tune(
         for seconds in grid.t_fwd
         for number in grid.max_parallel
     ]
-    with _place(out) as folder:
+    with resumable_folder(out, TUNING, stale=PICTURES) as folder:
         swept = sweep(
             runs, folder / SWEEP_FOLDER, processes=processes, scheduler=scheduler, retry_failed=True,
             progress=progress, on_wait=on_wait,
@@ -191,50 +185,11 @@ def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) ->
     return seconds / len(grid.t_fwd)
 
 
-def check_folder(out: str | Path) -> Path:
-    """Return the path of the folder: a new one, or one of an earlier tuning, complete or not.
-
-    Raises
-    ------
-    OutputExistsError, InputError
-        The path is something else, or cannot be written to.
-    """
-    path = Path(out)
-    if (path / TUNING.record_file).exists() or (path / _MARKER).exists():
-        return path.absolute()
-    return check_target(path, TUNING, overwrite=False)
-
-
-@contextmanager
-def _place(out: str | Path | None) -> Iterator[Path]:
-    if out is not None:
-        folder = check_folder(out)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(folder / TUNING.record_file)
-            (folder / _MARKER).touch()  # so that a killed tuning can be resumed
-            for stale in (TUNING.record_file, *PICTURES):  # of another grid, perhaps
-                (folder / stale).unlink(missing_ok=True)
-        except OSError as error:
-            raise unwritable(folder, error, "the folder of the tuning") from error
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix=scratch_prefix("tune")) as temporary:
-        yield Path(temporary)
-
-
 def _surfaces(
     swept: SweepResult, grid: Grid, parts: tuple[Part, Part], *, unlimited_work: bool
 ) -> tuple[Surface, Surface]:
     results = swept.results
-    errors = [error for error in results["error"].to_pylist() if error is not None]
-    if errors:
-        raise BfreplayError(
-            f"{len(errors):,} of {results.num_rows:,} runs failed, so the results cannot be compared\n"
-            f"  first:    {errors[0]}\n"
-            "  fix:      try this run alone with 'bfreplay replay'; with --out the same command retries the failed "
-            "runs only"
-        )
+    refuse_failures(results)
     size = results.num_rows // 2
     tuned, other = (
         surface_of(results.slice(k * size, size), grid, unlimited_work=unlimited_work, start_us=part.start_us)
