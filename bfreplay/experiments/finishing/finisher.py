@@ -18,7 +18,7 @@ from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.finishing.finish_text import answer_of, cautions, notes
-from bfreplay.experiments.finishing.starts import censored_quantiles, stratified_starts
+from bfreplay.experiments.finishing.starts import stratified_starts
 from bfreplay.experiments.finishing.worth import smallest_cluster
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
@@ -30,6 +30,7 @@ from bfreplay.result_folders import finish as saved
 from bfreplay.result_folders.records import FINISH
 from bfreplay.result_folders.tuning import InputFile
 from bfreplay.result_folders.writing import record_json
+from bfreplay.runs.censored_times import censored_quantiles
 from bfreplay.versions import versions
 from bfreplay.wording import count, duration
 from bfreplay.workload import JobSet, JobSource
