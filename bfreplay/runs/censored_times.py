@@ -36,4 +36,5 @@ def done_by(
     """Return the Kaplan-Meier estimate: times at which starts are done, and the share done by each, both ``(K,)``."""
     times, n_done = np.unique(seconds[is_done], return_counts=True)
     at_risk = seconds.size - np.searchsorted(np.sort(seconds), times)
-    return times, 1.0 - np.cumprod(1.0 - n_done / at_risk)
+    share = np.asarray(1.0 - np.cumprod(1.0 - n_done / at_risk), np.float64)
+    return times, share

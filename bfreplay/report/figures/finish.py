@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import Figure, as_they_are
-from bfreplay.report.figures.marks import OKABE_ITO
+from bfreplay.report.figures.marks import OKABE_ITO, Trace
 from bfreplay.result_folders.finish import AT_MOST, MORE, FinishRecord
 from bfreplay.runs.censored_times import censored_quantiles, done_by
 from bfreplay.wording import count, duration
@@ -145,16 +145,19 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
 
 
 def _draw_starts(axes: Axes, times: FinishTimes, place: NDArray[np.float64], width: float) -> None:
-    done = times.is_done
-    axes.plot(place[done], times.time[done], linestyle="none", marker="o", markersize=4.5, color=_BLUE, alpha=0.75,
-              markeredgewidth=0, label="a start", clip_on=False)  # fmt: skip
-    if not done.all():
-        axes.plot(place[~done], times.time[~done], linestyle="none", marker="^", markersize=5.5, color=_RED,
-                  markerfacecolor="white", label="unfinished after", clip_on=False)  # fmt: skip
+    looks: tuple[tuple[NDArray[np.bool_], Trace], ...] = (
+        (times.is_done, {"marker": "o", "markersize": 4.5, "color": _BLUE, "alpha": 0.75, "markeredgewidth": 0,
+                         "label": "a start"}),
+        (~times.is_done, {"marker": "^", "markersize": 5.5, "color": _RED, "markerfacecolor": "white",
+                          "label": "unfinished after"}),
+    )  # fmt: skip
+    for chosen, look in looks:
+        if chosen.any():
+            axes.plot(place[chosen], times.time[chosen], linestyle="none", clip_on=False, **look)
     of_group = medians(times, np.floor(place / width).astype(np.int64))
     for k, (number, median) in enumerate(of_group.items()):
         axes.hlines(median, number * width, (number + 1) * width, color="black", linewidth=1.8, zorder=4,
-                    label=None if k else "median")  # fmt: skip
+                    label="_" if k else "median")  # fmt: skip
     axes.set_ylim(bottom=0)
     for edge in np.arange(width, float(np.ceil(place.max() / width)) * width, width):
         axes.axvline(edge, color="#E4E4E4", linewidth=0.6, zorder=0)
