@@ -48,3 +48,8 @@ def test_on_the_number_it_is_done_and_on_one_fewer_it_is_not_even_if_more_nodes_
     of = dict(enumerate([90, 80, 40, 60, 70, 30, 55, 20, 52, 10], start=1))
     found = smallest_cluster(50, {10: 10.0}, 10, Times(of.get), at_once=at_once)
     assert of[found] <= 50 < of[found - 1]
+
+
+def test_a_larger_number_that_is_known_to_be_slower_does_not_end_the_search():
+    times = Times({1: 90, 2: 80, 3: 70, 4: 45}.get)
+    assert smallest_cluster(50, {5: 40, 9: 60}, 9, times) == 4
