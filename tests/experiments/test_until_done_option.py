@@ -31,6 +31,9 @@ def test_options_without_effect_say_so(options):
     on_cluster = RunOptions(cluster="v100=2", jobs="sample", until_done=True).without_effect()
     assert on_cluster["until_done"] == "with --cluster: such a run ends with its jobs"
     assert "until_done" not in options(until_done=True).without_effect()
+    in_rounds = {"policy": "gavel.max_min_fairness"}
+    assert "t_fwd" not in options(**in_rounds).without_effect()  # of the dedicated nodes for U
+    assert "t_fwd" in options(until_done=True, **in_rounds).without_effect()
 
 
 def test_work_that_never_ends_does_not_end_a_run(options):
