@@ -17,6 +17,7 @@ from .errors import InputError as InputError
 from .errors import LedgerError as LedgerError
 from .errors import OutputExistsError as OutputExistsError
 from .errors import SolverUnavailableError as SolverUnavailableError
+from .experiments.finishing import finish as finish
 from .experiments.one_run import open_session as open_session
 from .experiments.one_run import replay_log as replay_log
 from .experiments.regret import regret as regret

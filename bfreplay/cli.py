@@ -16,6 +16,7 @@ from bfreplay.commands.datasets import datasets
 from bfreplay.commands.describe import describe
 from bfreplay.commands.explain import explain
 from bfreplay.commands.export_decision import export_decision
+from bfreplay.commands.finish import finish
 from bfreplay.commands.ingest import ingest
 from bfreplay.commands.jobs import jobs
 from bfreplay.commands.parity import parity
@@ -80,6 +81,7 @@ def main() -> None:
     Its pictures, for papers:     bfreplay plot NAME RUN
     Which runs have I made?       bfreplay runs FOLDER
     What if? Many at once:        bfreplay sweep SPEC.toml --out SWEEP
+    When is my search over?       bfreplay finish EVENTS --jobs JOBS --dedicated 32
     Which options suit my log?    bfreplay tune EVENTS --jobs JOBS
     Is this run better, and why?  bfreplay compare runs RUN RUN
     What was left to gain?        bfreplay regret RUN...
@@ -96,8 +98,8 @@ def main() -> None:
 
 
 for command in (
-    ingest, describe, jobs, replay, report, plot, runs, sweep, tune, explain, compare, regret, solvers, export_decision,
-    datasets, parity,
+    ingest, describe, jobs, replay, report, plot, runs, sweep, finish, tune, explain, compare, regret, solvers,
+    export_decision, datasets, parity,
 ):  # fmt: skip
     main.add_command(command)
 

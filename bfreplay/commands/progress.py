@@ -263,7 +263,9 @@ def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
             if now.left_s is not None:
                 runs = count(now.n_runs - now.n_reused, "run")
                 click.echo(f"{runs}, {now.n_workers} at a time: about {duration(now.left_s)}", err=True)
-        bar.update(task, completed=now.n_reused + now.n_finished + now.n_failed, state=", ".join(parts))
+        bar.update(
+            task, total=now.n_runs, completed=now.n_reused + now.n_finished + now.n_failed, state=", ".join(parts)
+        )
 
     yield update
 

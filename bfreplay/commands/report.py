@@ -30,7 +30,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
 
     Several runs, labelled A, B, ... in the order given, are compared with the first, as by 'bfreplay compare runs':
     they must have the same jobs, log and window. Runs on a log and on clusters are compared by their jobs, or shown
-    side by side if these differ.
+    side by side if these differ. A single folder of 'bfreplay finish --out' gets a page of its own.
 
     \b
     Examples:
@@ -39,10 +39,18 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
       bfreplay report exact equal-share published -o three-policies.html
     """
     from bfreplay.report.page.document import check_report, write_comparison_report, write_report
+    from bfreplay.result_folders.records import FINISH
     from bfreplay.runs import RunResult
     from bfreplay.runs.scheduling_metrics import cluster_of
 
     check_report(out, overwrite=force)
+    if len(runs) == 1 and (runs[0] / FINISH.record_file).is_file():
+        from bfreplay.report.page.finish_page import write_finish_report
+
+        write_finish_report(runs[0], out, overwrite=force)
+        if not quiet:
+            click.echo(f"wrote {out.resolve()}", err=True)
+        return
     loaded = [RunResult.load(run) for run in runs]
     if len(loaded) == 1:
         write_report(loaded[0], out, overwrite=force)

@@ -60,13 +60,14 @@ def tune(
       bfreplay tune sample --jobs sample --t-fwd 120 --max-parallel 20 --reserve 0,2,5,10 --min-age 0s,2min,10min
       bfreplay tune log.parquet --jobs jobs.csv --own-work --window 2021-02-12 2021-02-19
     """
+    from bfreplay.experiments.resumable_folder import check_folder
     from bfreplay.experiments.tuning import tune as run_tune
-    from bfreplay.experiments.tuning.tuner import check_folder
     from bfreplay.experiments.tuning.tuning_text import render
+    from bfreplay.result_folders.records import TUNING
 
     check_workers(asked["processes"], scheduler)
     if out is not None:
-        check_folder(out)
+        check_folder(out, TUNING)
     if picture is not None:
         check_picture_option(picture, force)
     kept = None if out is None else "Stopped: finished runs are kept. The same command resumes."

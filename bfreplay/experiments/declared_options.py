@@ -61,13 +61,16 @@ _NOTHING_DRAWN = NoEffect(
 )  # fmt: skip
 _ON_CLUSTER = "with --cluster: U and the upper bound are not computed"
 _ON_MEASURED = "with --measure: U and the upper bound are not computed"
+_UNTIL_DONE = "with --until-done: U and the upper bound are not computed"
 _NO_BOUND = (
     NoEffect(lambda run: run.cluster is not None, _ON_CLUSTER),
     NoEffect(lambda run: run.measure is not None, _ON_MEASURED),
+    NoEffect(lambda run: run.until_done, _UNTIL_DONE),
 )
 _NO_BASELINES = (
     NoEffect(lambda run: run.cluster is not None and not _learns(run), _ON_CLUSTER),
     NoEffect(lambda run: run.measure is not None and not _learns(run), _ON_MEASURED),
+    NoEffect(lambda run: run.until_done and not _learns(run), _UNTIL_DONE),
 )
 _NO_BATCH_JOBS = "a dedicated cluster has no batch jobs", "remove it, or replay a log"
 _CLUSTER = "v100=36,p100=36,k80=36"
@@ -142,6 +145,10 @@ class DeclaredOptions:
         False, checks.truth, JOBS, "Replay the first MAX-PARALLEL jobs from the start, with work that never ends: "
         "BFTrainer's setting for U.", not_on_cluster=("a run on a cluster ends when its jobs are done",
                                        "remove --unlimited-work, or replay a log"),
+    )  # fmt: skip
+    until_done: bool = option(
+        False, checks.truth, JOBS, "End the run when its jobs are done, not with the log.", is_rare=True,
+        no_effect=(NoEffect(lambda run: run.cluster is not None, "with --cluster: such a run ends with its jobs"),),
     )  # fmt: skip
     learn_curves: str | None = option(
         None, OneOf(("job", "model")), POLICY, "Hide the curves from the allocator, which learns them as jobs run, "
@@ -274,7 +281,7 @@ class DeclaredOptions:
     @property
     def ends_with_its_jobs(self) -> bool:
         """True if the run ends when its jobs are done, not with the log; it then has neither U nor a bound."""
-        return self.cluster is not None or self.measure is not None
+        return self.cluster is not None or self.measure is not None or self.until_done
 
     def without_effect(self) -> dict[str, str]:
         """Return the options without effect, with the reason: ``{"seed": "with --semantics continuous ..."}``."""
@@ -293,6 +300,11 @@ def _check_together(run: DeclaredOptions) -> None:
             )  # fmt: skip
     else:
         _check_cluster(run)
+    if run.until_done and run.unlimited_work:
+        raise InputError(
+            "the run is to end with its jobs, but unlimited work never ends", column="until-done", value=True,
+            expected="--until-done, or --unlimited-work", fix="remove one of the two",
+        )  # fmt: skip
     if run.measure is not None and run.unlimited_work:
         raise InputError(
             "a run with measured jobs ends when they are done, but unlimited work never ends", column="measure",

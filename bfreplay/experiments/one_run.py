@@ -36,7 +36,7 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _INPUTS = ("events", "jobs", "policy")
 _KEYWORDS = tuple(name for name in OPTIONS if name not in _INPUTS)
-_OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster"}
+_OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done"}
 _OF_POLICY_TEXT = {"round", *(name for name, each in OPTIONS.items() if each.group in (POLICY, SOLVER))} - {
     "learn_curves", "measurement_noise",
 }  # fmt: skip

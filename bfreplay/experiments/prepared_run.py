@@ -27,7 +27,8 @@ from bfreplay.runs import RunResult, RunSettings, Saving, run_replay
 from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000
-REPLAY_OPTIONS: set[str] = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - {"max_parallel", "prices"}
+_WORKED_OUT = {"max_parallel", "prices", "until_done"}
+REPLAY_OPTIONS: set[str] = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - _WORKED_OUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
     return ReplaySettings(
         **{name: getattr(options, name) for name in REPLAY_OPTIONS}, max_parallel=max_parallel_of(options, log, jobs),
         clear_s=float(options.clear), min_age_s=float(options.min_age),
-        until_done=options.cluster is not None, measured=measure, prices=prices_of(options),
+        until_done=options.until_done or options.cluster is not None, measured=measure, prices=prices_of(options),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
@@ -75,6 +76,7 @@ class Engine:
         self.after_instant: Callable[[Engine], None] | None = None
         self._tell_left: Callable[[int], None] | None = getattr(progress, "job_left", None)
         self.is_published = settings.semantics is Semantics.PUBLISHED
+        self._is_cluster = events.metadata.source_format == SOURCE_FORMAT
         self.timeline = Timeline()
         self.active = ActiveJobs(
             settings.max_parallel, len(events.nodes), events.node_types.names,
@@ -153,7 +155,8 @@ class Engine:
         """Replay the rest, up to ``end_us``, and close the ledger; raises as ``run``."""
         self._begin()
         self._go_on(self.end_us)
-        nothing_can_happen = self.settings.until_done and self._next_instant() == NEVER_US
+        # the end of a cluster's window means nothing; jobs that wait for nodes of a log wait until the log's end
+        nothing_can_happen = self._is_cluster and self.settings.until_done and self._next_instant() == NEVER_US
         if self.is_over or nothing_can_happen:
             self.end_us = max(self._now_us, self.events.window_start_us + 1)
         self._pass_time(self.end_us)

@@ -3,6 +3,7 @@
 from bfreplay.report.figures.picture_files import (
     check_idleness_pictures,
     draw_comparison,
+    draw_finish,
     draw_idleness,
     draw_lab,
     draw_tuning,
@@ -11,6 +12,7 @@ from bfreplay.report.figures.picture_files import (
 __all__ = [
     "check_idleness_pictures",
     "draw_comparison",
+    "draw_finish",
     "draw_idleness",
     "draw_lab",
     "draw_tuning",

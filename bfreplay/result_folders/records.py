@@ -98,6 +98,14 @@ TUNING = ResultKind(
 )
 """One recommendation, and the sweep behind it."""
 
+FINISH = ResultKind(
+    word="finish",
+    record_file="finish.json",
+    schema_version=1,
+    made_by="bfreplay finish --out",
+)
+"""Times until all jobs are done from many starts, and the runs behind them."""
+
 
 JsonObject = dict[str, Any]
 """An object of a JSON document with free entries, such as a policy's description of itself."""

@@ -86,6 +86,13 @@ def test_a_tuning_warns_below_its_recommendation(folder):
     assert record["warnings"][1] == WARNING
 
 
+def test_a_finish_warns_below_its_answer(folder):
+    (folder / "short.csv").write_text(JOBS.replace("1e9", "100"))
+    text = run(*["finish", "events.parquet", "--jobs", "short.csv", "--starts", "2", "--processes", "1", "--quiet"])
+    assert f"\n\nWarning: {VERDICT}" in text
+    assert f"Warning: {WARNING}\n" in text
+
+
 @pytest.mark.parametrize(
     ("command", "warnings_in"),
     [

@@ -102,6 +102,15 @@ def test_until_done_keeps_an_untyped_log_as_short():
     assert result.summary["n_pool_events"] == 0
 
 
+def test_jobs_that_wait_for_nodes_of_a_log_wait_until_its_end():
+    # one node is idle for 5 s, and nothing happens after that until the end of the log
+    events = log(2, [(5, 0, False)], 1000, [0])
+    result = run(events, [job(work=100)], EqualSharePolicy(), until_done=True)
+    assert result.summary["duration_s"] == 1000
+    assert of_job(result)["status"] == "waiting"
+    assert node_seconds(result, "idle") == 5
+
+
 def test_a_measured_job_that_its_source_takes_back_counts_as_done():
     outcomes = JobOutcomes([typed_job("a"), typed_job("b")], RunTables.nowhere().jobs, measured=(0, 2))
     outcomes.never_admitted(1, 5 * SECOND, Ending.STOPPED)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.named_inputs import restrict
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS
@@ -34,8 +36,9 @@ class Inputs:
         self._log, self._jobs = lru_cache(n_logs)(known_log), lru_cache(n_jobs)(known_jobs)
 
     def log(self, options: RunOptions, known: Known | None = None) -> NodeEvents:
-        """Return the cluster or the part of the log of a run; errors as for ``known_log``."""
-        return self._log(key_of(options, "log"), known)
+        """Return the cluster or the part of the log of a run, whose whole is kept; errors as for ``known_log``."""
+        whole = self._log(key_of(replace(options, window=None), "log"), known)
+        return restrict(whole, options.window)
 
     def jobs(self, options: RunOptions, known: Known | None = None) -> JobSet | JobSource:
         """Return the jobs of a run; errors as for ``known_jobs``."""

@@ -11,7 +11,6 @@ from typing import Any
 from bfreplay import __version__
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.log_warnings import LogWarnings
-from bfreplay.datasets.named_inputs import restrict
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import RunOptions
@@ -121,7 +120,7 @@ class _Checks:
     def inputs_of(self, options: RunOptions) -> tuple[NodeEvents, JobSet | JobSource]:
         """Return the log and the jobs of a run, after checking that it can start."""
         whole = replace(options, window=None)
-        log, jobs = restrict(self._inputs.log(whole), options.window), self._inputs.jobs(options)
+        log, jobs = self._inputs.log(options), self._inputs.jobs(options)
         nodes, of_jobs = key_of(whole, "log"), key_of(options, "jobs")
         settings = settings_of(options, log, jobs)
         of_policy = (*(getattr(options, name) for name in _OF_A_POLICY), options.semantics, nodes)

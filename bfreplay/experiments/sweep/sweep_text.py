@@ -16,6 +16,7 @@ from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned_lines, count, paragraphs
 
 _MOST_ERRORS = 5
+_ENDS_WITH_JOBS = ("cluster", "measure", "until-done")
 MOST_ROWS = 40
 """Largest number of rows that are printed."""
 
@@ -63,7 +64,7 @@ def render_outlook(plan: SweepPlan, states: Outlook) -> str:
 
 def _table(result: SweepResult) -> list[str]:
     """Return a table of varying options and differing metrics, then one line of equal metrics."""
-    ends = [not {"cluster", "measure"}.isdisjoint(run.options) for run in result.record.runs.values()]
+    ends = [any(run.options.get(name) for name in _ENDS_WITH_JOBS) for run in result.record.runs.values()]
     results, columns = result.results, result.record.columns
     is_done = pc.not_equal(results.column("status"), FAILED)
     done = results.filter(is_done)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
@@ -19,13 +17,14 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.option_checks import AUTO
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
+from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
 from bfreplay.experiments.tuning.trade_off import trade_off_cautions, trade_off_sentence, weigh
 from bfreplay.experiments.tuning.tuning_text import answer_of
-from bfreplay.outputs import remove_leftovers, scratch_prefix, write_whole
+from bfreplay.outputs import write_whole
 from bfreplay.result_folders.records import TUNING
 from bfreplay.result_folders.tuning import (
     PARTS,
@@ -38,7 +37,7 @@ from bfreplay.result_folders.tuning import (
     TuningInputs,
     TuningRecord,
 )
-from bfreplay.result_folders.writing import check_target, record_json, unwritable
+from bfreplay.result_folders.writing import record_json
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
 
@@ -48,7 +47,6 @@ SWEEP_FOLDER, TRADE_OFF_FOLDER = "sweep", "trade-off"
 """Folders of the runs in the folder of a tuning: of the grid, and with nodes left alone."""
 PICTURES = ("tuning.png", "tuning.svg")
 """Pictures that the command draws there."""
-_MARKER = ".tuning"
 
 _OTHER_JOBS = (
     "Unlimited work: N at once are the first N jobs, so a larger number also means other jobs. Use --own-work to "
@@ -113,11 +111,7 @@ def tune(
         events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
     )  # fmt: skip
     checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
-    if scheduler is not None and out is None:
-        raise InputError(
-            "a Dask scheduler needs a folder that its workers can write to", value=scheduler,
-            expected="--out with --scheduler", fix="add --out with a folder on a file system that all workers share",
-        )  # fmt: skip
+    scheduler_needs(out, scheduler)
     log, job_set = load_log(base), load_jobs_of(base)
     if unlimited_work and not isinstance(job_set, JobSet):
         raise InputError(
@@ -136,14 +130,14 @@ def tune(
         for number in grid.max_parallel
     ]
     run_s = None if progress is None else _expected_run_s(base, grid, pool_us)
-    with _place(out) as folder:
+    with resumable_folder(out, TUNING, stale=PICTURES) as folder:
 
         def made(options: list[RunOptions], name: str) -> SweepResult:
             swept = sweep(
                 options, folder / name, processes=processes, scheduler=scheduler, retry_failed=True,
                 progress=progress, on_wait=on_wait, expected_run_s=run_s,
             )  # fmt: skip
-            _refuse_failures(swept)
+            refuse_failures(swept.results)
             return swept
 
         swept = made(runs, SWEEP_FOLDER)
@@ -211,49 +205,6 @@ def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) ->
             is_loaded = True
         seconds += n_runs * took_s / max(n_events, 1) * pool_us.size / len(PARTS)
     return seconds / len(grid.t_fwd)
-
-
-def check_folder(out: str | Path) -> Path:
-    """Return the path of the folder: a new one, or one of an earlier tuning, complete or not.
-
-    Raises
-    ------
-    OutputExistsError, InputError
-        The path is something else, or cannot be written to.
-    """
-    path = Path(out)
-    if (path / TUNING.record_file).exists() or (path / _MARKER).exists():
-        return path.absolute()
-    return check_target(path, TUNING, overwrite=False)
-
-
-@contextmanager
-def _place(out: str | Path | None) -> Iterator[Path]:
-    if out is not None:
-        folder = check_folder(out)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(folder / TUNING.record_file)
-            (folder / _MARKER).touch()  # so that a killed tuning can be resumed
-            for stale in (TUNING.record_file, *PICTURES):  # of another grid, perhaps
-                (folder / stale).unlink(missing_ok=True)
-        except OSError as error:
-            raise unwritable(folder, error, "the folder of the tuning") from error
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix=scratch_prefix("tune")) as temporary:
-        yield Path(temporary)
-
-
-def _refuse_failures(swept: SweepResult) -> None:
-    errors = [error for error in swept.results["error"].to_pylist() if error is not None]
-    if errors:
-        raise BfreplayError(
-            f"{len(errors):,} of {swept.results.num_rows:,} runs failed, so the results cannot be compared\n"
-            f"  first:    {errors[0]}\n"
-            "  fix:      try this run alone with 'bfreplay replay'; with --out the same command retries the failed "
-            "runs only"
-        )
 
 
 def _surfaces(

@@ -132,6 +132,7 @@ OTHER_FIGURES: Mapping[str, tuple[str, ...]] = {
     "comparison": (f"{_HERE}.run_comparison:DIFFERENCES_OVER_TIME", f"{_HERE}.run_comparison:CAUSES"),
     "lab": tuple(f"{_HERE}.formulation_lab:{name}" for name in ("PROFILE", "TIME_BY_SIZE", "OUTCOME_BARS")),
     "tuning": (f"{_HERE}.tuning:TUNING",),
+    "finish": (f"{_HERE}.finish:FINISH",),
     "sweep": (f"{_HERE}.sweep_picture:SWEEP",),
 }
 """Figures of other results of commands, by kind of result."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def save_picture(figure: Figure, file: Path, *, overwrite: bool = False) -> None
         write_figure(figure, part, ending)
 
 
-def write_figure(figure: Figure, file: Path, ending: str) -> None:
+def write_figure(figure: Figure, file: Path | BytesIO, ending: str) -> None:
     """Write a figure in one of ``FORMATS`` to ``file``, whatever its name.
 
     The same figure gives the same bytes, with the same release of matplotlib.
@@ -94,6 +95,19 @@ def draw_tuning(folder: Path) -> list[Path]:
     from bfreplay.result_folders.tuning import Tuning
 
     return _draw_all("tuning", Tuning.load(folder).record, folder)
+
+
+def draw_finish(folder: Path) -> list[Path]:
+    """Draw ``finish`` into the folder of ``bfreplay finish``, as PNG and SVG.
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    from bfreplay.result_folders.finish import Finish
+
+    return _draw_all("finish", Finish.load(folder).record, folder)
 
 
 def _draw_all(what: str, source: object, folder: Path) -> list[Path]:

@@ -1,0 +1,243 @@
+"""``finish``: when all jobs are done on the idle nodes of a log, and on dedicated nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bfreplay import checks
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.idleness.week import choose_zone
+from bfreplay.datasets.times import iso_utc, microseconds_of
+from bfreplay.errors import InputError
+from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
+from bfreplay.experiments.finishing.finish_text import answer_of, cautions, notes
+from bfreplay.experiments.finishing.starts import stratified_starts
+from bfreplay.experiments.finishing.worth import smallest_cluster
+from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
+from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
+from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
+from bfreplay.options import option_name
+from bfreplay.outputs import write_whole
+from bfreplay.result_folders import finish as saved
+from bfreplay.result_folders.records import FINISH
+from bfreplay.result_folders.tuning import InputFile
+from bfreplay.result_folders.writing import record_json
+from bfreplay.runs.censored_times import censored_quantiles
+from bfreplay.versions import versions
+from bfreplay.wording import count, duration
+from bfreplay.workload import JobSet, JobSource
+
+N_STARTS = 48
+"""Starts by default: the quartiles then rest on a dozen starts each."""
+
+PICTURES = ("finish.png", "finish.svg")
+"""Pictures that the command draws in its folder."""
+
+_AT_ONCE = 4
+"""Numbers of dedicated nodes tried at once; the same on every machine, as the answer may depend on it."""
+
+_OWN = ("cluster", "measure", "unlimited_work", "until_done", "semantics", "efficiency", "bound", "fairness", "ideal")
+_QUARTILES = (0.25, 0.5, 0.75)
+_ANY_NODE = "node"
+
+
+def finish(
+    events: str | PathLike[str],
+    jobs: str | PathLike[str],
+    *,
+    dedicated: int | None = None,
+    starts: int = N_STARTS,
+    seed: int = 0,
+    tz: str | None = None,
+    out: str | Path | None = None,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[SweepProgress], None] | None = None,
+    on_wait: Callable[[], None] | None = None,
+    **options: Any,
+) -> saved.Finish:
+    """Return when all jobs are done: on the idle nodes of a log from many starts, and on dedicated nodes.
+
+    Parameters
+    ----------
+    events, jobs
+        Files, as ``RunOptions`` takes them. Submit times must count from the start of the window.
+    dedicated
+        Number of dedicated nodes to compare with.
+    starts, seed
+        Number of starts, one at random in each of as many equal parts of the log; and the seed of that.
+    tz
+        IANA name of the time zone of weekdays and hours; by default that of the log's source if known, else UTC.
+    out
+        Folder for the record and the runs; the same call again resumes it. ``None``: a temporary folder.
+    processes, scheduler, progress, on_wait
+        As for ``sweep``.
+    **options
+        Other fields of ``RunOptions``, for the runs on the log and on dedicated nodes alike: ``window``, ``policy``,
+        ``objective``, ``curves``, ``t_fwd``, ``max_parallel``, ...
+
+    Raises
+    ------
+    InputError, OutputExistsError, SolverUnavailableError
+        An input, an option or the folder cannot be used; the log has several node types, the jobs have calendar times,
+        or they cannot be done within the log.
+    BfreplayError
+        A run failed.
+    """
+    checks.known_keys(options, [name for name in OPTIONS if name not in _OWN], "finish", "option")
+    n_starts, seed = checks.whole("starts", starts, 1), checks.whole("seed", seed, 0)
+    if dedicated is not None:
+        dedicated = checks.whole("dedicated", dedicated, 1)
+    scheduler_needs(out, scheduler)
+    base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **options)
+    log, workload = load_log(base), load_jobs_of(base)
+    _check_jobs(workload)
+    zone = choose_zone(tz, log.metadata)
+    base = replace(base, max_parallel=max_parallel_of(base, log, workload))
+    workers: dict[str, Any] = {
+        "processes": processes, "scheduler": scheduler, "progress": progress, "on_wait": on_wait, "retry_failed": True,
+    }  # fmt: skip
+    with resumable_folder(out, FINISH, stale=PICTURES) as folder:
+        clusters = _Clusters(base, log, folder / "dedicated", workers)
+        most = _most_nodes(base, log, workload)
+        fastest_s = clusters.times([most, *([] if dedicated is None else [dedicated])])[most]
+        begins = stratified_starts(
+            log.window_start_us, _latest_start(log, fastest_s, most), n_starts, np.random.default_rng(seed)
+        )
+        on_log = [replace(base, window=(iso_utc(each), iso_utc(log.window_end_us))) for each in begins.tolist()]
+        swept = sweep(on_log, folder / "starts", **workers)
+        refuse_failures(swept.results)
+        found = _starts(swept, begins.tolist(), log.window_end_us)
+        quantiles = _quantiles(found)
+        worth = _worth(quantiles, clusters, most)
+        is_search = not isinstance(workload, JobSet)
+        on_dedicated = [saved.Dedicated(nodes=n, duration_s=seconds) for n, seconds in sorted(clusters.known.items())]
+        record = saved.FinishRecord(
+            schema_version=FINISH.schema_version,
+            versions=versions(),
+            config=saved.FinishConfig(
+                options={
+                    name: value
+                    for name, value in base.to_json().items()
+                    if name not in FILE_OPTIONS and name not in map(option_name, _OWN)
+                },
+                dedicated=dedicated, starts=n_starts, seed=seed, time_zone=None if zone is None else zone[0],
+            ),
+            inputs=saved.FinishInputs(
+                events=[InputFile(name=each.name, sha256=each.sha256) for each in log.sources],
+                window_us=(log.window_start_us, log.window_end_us), n_nodes=len(log.nodes),
+                jobs=[InputFile(name=name, sha256=digest) for name, digest in workload.sources],
+                is_search=is_search,
+            ),
+            starts=found, quantiles=quantiles, dedicated=on_dedicated, worth=worth, answer="", warnings=[], notes=[],
+        )  # fmt: skip
+        record = msgspec.structs.replace(
+            record, answer=answer_of(record),
+            warnings=list(dict.fromkeys([*swept.warnings, *clusters.warnings, *cautions(record)])),
+            notes=notes(record, None if zone is None else zone[2]),
+        )  # fmt: skip
+        text = record_json(record, "the finish")
+        if out is not None:
+            write_whole(folder / FINISH.record_file, text)
+    return saved.Finish(record, None if out is None else folder)
+
+
+class _Clusters:
+    """Runs on dedicated nodes, each made once; ``known`` has their times by number of nodes."""
+
+    def __init__(self, base: RunOptions, log: NodeEvents, folder: Path, workers: dict[str, Any]) -> None:
+        names = log.node_types.names
+        if len(names) > 1:
+            raise InputError(
+                "the log has nodes of several types: it is open which of them to dedicate", value=", ".join(names),
+                expected="nodes of one type", fix="make a log of the nodes of one type",
+            )  # fmt: skip
+        self._type = names[0] if log.node_types.is_told_apart else _ANY_NODE
+        self._base = base
+        self._folder = folder
+        self._workers = workers
+        self.known: dict[int, float | None] = {}
+        self.warnings: list[str] = []
+
+    def times(self, numbers: Sequence[int]) -> dict[int, float | None]:
+        """Return the seconds until all is done by number of nodes; ``None`` where the jobs never end."""
+        every = list(dict.fromkeys([*self.known, *numbers]))
+        of_log = {name: each.default for name, each in OPTIONS.items() if each.not_on_cluster is not None}
+        runs = [replace(self._base, **of_log, events=None, cluster=f"{self._type}={n}") for n in every]
+        swept = sweep(runs, self._folder, **self._workers)
+        refuse_failures(swept.results)
+        for n, time in zip(every, swept.results["last_finish"].to_pylist(), strict=True):
+            self.known[n] = None if time is None else microseconds_of(time) / 1e6
+        self.warnings = swept.warnings
+        return self.known
+
+
+def _check_jobs(workload: JobSet | JobSource) -> None:
+    if isinstance(workload, JobSet) and not workload.submit_is_relative:
+        raise InputError(
+            "the jobs have calendar times, so they cannot start at another time", column="submit_time",
+            expected="submit times after the start", fix="replace the column submit_time by submit_after_s, in seconds",
+        )  # fmt: skip
+
+
+def _most_nodes(base: RunOptions, log: NodeEvents, workload: JobSet | JobSource) -> int:
+    """Return the largest number of dedicated nodes that the jobs could use, within the number of nodes of the log."""
+    if not isinstance(workload, JobSet):  # jobs to come are unknown
+        return len(log.nodes)
+    assert base.max_parallel is not None
+    return min(len(log.nodes), base.max_parallel * max(job.max_nodes for job in workload))
+
+
+def _latest_start(log: NodeEvents, fastest_s: float | None, most: int) -> int:
+    """Return the latest start from which the jobs could be done before the log ends."""
+    if fastest_s is None:
+        raise InputError(
+            f"the jobs are never all done, even on {count(most, 'dedicated node')}", value=f"{most:,} nodes",
+            expected="jobs that fit the nodes, with work that ends",
+            fix=f"see which job it is with 'bfreplay replay --cluster {_ANY_NODE}={most} --jobs JOBS'",
+        )  # fmt: skip
+    latest_us = log.window_end_us - round(fastest_s * 1e6)
+    if latest_us < log.window_start_us:
+        length = duration((log.window_end_us - log.window_start_us) / 1e6)
+        raise InputError(
+            f"the log is too short: even on {count(most, 'dedicated node')} the jobs take {duration(fastest_s)}",
+            value=length, expected="a log several times as long", fix="give a longer log, or less work",
+        )  # fmt: skip
+    return latest_us
+
+
+def _starts(swept: SweepResult, begins: list[int], end_us: int) -> list[saved.Start]:
+    columns = (swept.results[name].to_pylist() for name in ("id", "last_finish"))
+    return [
+        saved.Start(
+            time=iso_utc(start_us), time_us=start_us, is_done=time is not None, run=run_id,
+            duration_s=((end_us if time is None else microseconds_of(time)) - start_us) / 1e6,
+        )
+        for start_us, run_id, time in zip(begins, *columns, strict=True)
+    ]  # fmt: skip
+
+
+def _quantiles(found: list[saved.Start]) -> saved.Quantiles:
+    seconds = np.array([each.duration_s for each in found])
+    quarter_s, median_s, three_quarters_s = censored_quantiles(
+        seconds, np.array([each.is_done for each in found]), _QUARTILES
+    )
+    return saved.Quantiles(
+        quarter_s=quarter_s, median_s=median_s, three_quarters_s=three_quarters_s, observed_s=float(seconds.max())
+    )
+
+
+def _worth(quantiles: saved.Quantiles, clusters: _Clusters, most: int) -> saved.Worth:
+    limit_s = quantiles.observed_s if quantiles.median_s is None else quantiles.median_s
+    nodes = smallest_cluster(limit_s, clusters.known, most, clusters.times, at_once=_AT_ONCE)
+    if nodes is None:
+        return saved.Worth(meaning=saved.MORE, nodes=max(clusters.known))
+    return saved.Worth(meaning=saved.AT_MOST if quantiles.median_s is None else saved.EXACT, nodes=nodes)

@@ -1,0 +1,73 @@
+"""Folder of a command that makes many runs: the same command resumes it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.outputs import remove_leftovers, scratch_prefix
+from bfreplay.result_folders.records import ResultKind
+from bfreplay.result_folders.writing import check_target, unwritable
+
+
+def check_folder(out: str | Path, kind: ResultKind) -> Path:
+    """Return the path of the folder: a new one, or one of the same kind, complete or not.
+
+    Raises
+    ------
+    OutputExistsError, InputError
+        The path is something else, or cannot be written to.
+    """
+    path = Path(out)
+    if (path / kind.record_file).exists() or (path / _marker(kind)).exists():
+        return path.absolute()
+    return check_target(path, kind, overwrite=False)
+
+
+@contextmanager
+def resumable_folder(out: str | Path | None, kind: ResultKind, *, stale: Sequence[str]) -> Iterator[Path]:
+    """Yield the folder ``out``, made if needed and without its record and the files ``stale``; or a temporary one."""
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix=scratch_prefix(kind.word)) as temporary:
+            yield Path(temporary)
+        return
+    folder = check_folder(out, kind)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder / kind.record_file)
+        (folder / _marker(kind)).touch()  # so that it can be resumed after a kill
+        for each in (kind.record_file, *stale):  # of other options, perhaps
+            (folder / each).unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error, f"the folder of the {kind.word}") from error
+    yield folder
+
+
+def _marker(kind: ResultKind) -> str:
+    return f".{Path(kind.record_file).stem}"
+
+
+def scheduler_needs(out: str | Path | None, scheduler: str | None) -> None:
+    """Raise ``InputError`` for a Dask scheduler without a folder."""
+    if scheduler is not None and out is None:
+        raise InputError(
+            "a Dask scheduler needs a folder that its workers can write to", value=scheduler,
+            expected="--out with --scheduler", fix="add --out with a folder on a file system that all workers share",
+        )  # fmt: skip
+
+
+def refuse_failures(results: pa.Table) -> None:
+    """Raise ``BfreplayError`` if a run of the sweep with these ``results`` failed."""
+    errors = [error for error in results["error"].to_pylist() if error is not None]
+    if errors:
+        raise BfreplayError(
+            f"{len(errors):,} of {results.num_rows:,} runs failed, so the results cannot be compared\n"
+            f"  first:    {errors[0]}\n"
+            "  fix:      try this run alone with 'bfreplay replay'; with --out the same command retries the failed "
+            "runs only"
+        )

@@ -1,0 +1,166 @@
+"""The picture of ``bfreplay finish``: data functions, and a drawing function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.idleness.week import WEEKDAYS
+from bfreplay.report.figures.axes import dress, new_figure, settle
+from bfreplay.report.figures.figure import Figure, as_they_are
+from bfreplay.report.figures.marks import OKABE_ITO, Trace
+from bfreplay.result_folders.finish import AT_MOST, MORE, FinishRecord
+from bfreplay.runs.censored_times import censored_quantiles, done_by
+from bfreplay.wording import count, duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+_BLUE, _RED, _GREEN = OKABE_ITO[0], OKABE_ITO[1], OKABE_ITO[2]
+_GREY = "#5F5F5F"
+_SHADE = "#DCE9F2"
+_BIN_HOURS = 4
+_FEW = 3
+"""Least number of starts with a median of their own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FinishTimes:
+    """Times until all is done, in ``unit``.
+
+    Parameters
+    ----------
+    unit, unit_s
+        ``"h"``, or another unit that suits the times; and its seconds.
+    time, is_done : (N,)
+        Of each start, in order: time, and false where the log ended before.
+    weekday, hour : (N,) float64
+        Start: days since Monday 0:00, and hour of the day; empty for a log without a calendar.
+    """
+
+    unit: str
+    unit_s: float
+    time: NDArray[np.float64]
+    is_done: NDArray[np.bool_]
+    weekday: NDArray[np.float64]
+    hour: NDArray[np.float64]
+
+
+def finish_times(record: FinishRecord) -> FinishTimes:
+    """Return the times of a record, with the clock of its time zone."""
+    seconds = np.array([start.duration_s for start in record.starts])
+    longest = float(seconds.max())
+    unit, unit_s = next(
+        (each for each in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)) if longest >= 4 * each[1]), ("s", 1.0)
+    )
+    week: list[float] = []
+    if record.config.time_zone is not None:
+        zone = UTC if record.config.time_zone == "UTC" else ZoneInfo(record.config.time_zone)
+        epoch = datetime(1970, 1, 1, tzinfo=UTC)
+        local = [(epoch + timedelta(microseconds=start.time_us)).astimezone(zone) for start in record.starts]
+        week = [each.weekday() + (each.hour + each.minute / 60) / 24 for each in local]
+    days = np.array(week)
+    is_done = np.array([start.is_done for start in record.starts])
+    return FinishTimes(unit, unit_s, seconds / unit_s, is_done, days, days % 1 * 24)
+
+
+def medians(times: FinishTimes, group: NDArray[np.int64]) -> dict[int, float]:
+    """Return the median of each group of starts, numbered ``(N,)``, that has several and a known median."""
+    found = {}
+    for number in np.unique(group).tolist():
+        of_group = group == number
+        (median,) = censored_quantiles(times.time[of_group], times.is_done[of_group], (0.5,))
+        if median is not None and of_group.sum() >= _FEW:
+            found[number] = median
+    return found
+
+
+def finish_figure(record: FinishRecord) -> Drawing:
+    """Draw the record of a finish.
+
+    At left the share of the starts that are done against time, with the quartiles and dedicated nodes; at right each
+    start by weekday and by hour of the day, with medians. A log without a calendar has the left panel only.
+    """
+    times = finish_times(record)
+    if not times.weekday.size:
+        figure = new_figure(7.0, 4.8)
+        _draw_shares(figure.subplots(), record, times)
+    else:
+        figure = new_figure(11.5, 5.2)
+        grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1.0])
+        _draw_shares(figure.add_subplot(grid[:, 0]), record, times)
+        by_day, by_hour = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
+        zone = str(record.config.time_zone)
+        _draw_starts(by_day, times, times.weekday, 1.0)
+        by_day.set_xticks(np.arange(7) + 0.5, labels=[day[:3] for day in WEEKDAYS])
+        by_day.set_xlim(0, 7)
+        dress(by_day, f"weekday of the start ({zone})", f"time, {times.unit}")
+        _draw_starts(by_hour, times, times.hour, float(_BIN_HOURS))
+        by_hour.set_xticks(range(0, 25, _BIN_HOURS))
+        by_hour.set_xlim(0, 24)
+        dress(by_hour, f"hour of the start ({zone})", f"time, {times.unit}")
+        handles, labels = by_day.get_legend_handles_labels()
+        by_day.legend(handles, labels, fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3)
+    return settle(figure)
+
+
+def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
+    quantiles, unit_s = record.quantiles, times.unit_s
+    end = float(times.time.max())
+    x, share = done_by(times.time, times.is_done)
+    low, high = quantiles.quarter_s, quantiles.three_quarters_s
+    if low is not None:
+        axes.axvspan(low / unit_s, end if high is None else high / unit_s, color=_SHADE, linewidth=0,
+                     label="middle half of the starts")  # fmt: skip
+    steps = np.concatenate([[0.0], x, [end]]), 100 * np.concatenate([[0.0], share, share[-1:] if x.size else [0.0]])
+    axes.step(*steps, where="post", color=_BLUE, linewidth=2.0, label="idle nodes: starts done", zorder=4)
+    open_at = times.time[~times.is_done]
+    if open_at.size:
+        heights = 100 * np.concatenate([[0.0], share])[np.searchsorted(x, open_at, side="right")]
+        axes.plot(open_at, heights, linestyle="none", marker="|", markersize=9, color=_RED, zorder=5,
+                  label=f"unfinished when the log ends ({open_at.size})")  # fmt: skip
+    if quantiles.median_s is not None:
+        axes.plot([quantiles.median_s / unit_s], [50], marker="o", markersize=7, color=_BLUE, linestyle="none",
+                  label=f"median: {duration(quantiles.median_s)}", zorder=6)  # fmt: skip
+    asked, worth = record.config.dedicated, record.worth
+    for nodes, color, dashes in ((asked, _GREEN, "--"), (worth.nodes, _GREY, ":")):
+        seconds = record.dedicated_s(nodes)
+        if nodes is None or seconds is None or (nodes == worth.nodes and worth.meaning == MORE and nodes != asked):
+            continue
+        words = f"{count(nodes, 'dedicated node')}: {duration(seconds)}"
+        about = {AT_MOST: "worth at most ", MORE: ""}.get(worth.meaning, "worth ") if color == _GREY else ""
+        axes.axvline(seconds / unit_s, color=color, linestyle=dashes, linewidth=1.8, label=f"{about}{words}", zorder=3)
+    axes.set_ylim(0, 102)
+    axes.set_xlim(0, 1.03 * max(end, max((each.duration_s or 0) / unit_s for each in record.dedicated
+                                         if each.nodes in (asked, worth.nodes))))  # fmt: skip
+    thing = "search over" if record.inputs.is_search else "all jobs done"
+    dress(axes, f"time since the start, {times.unit}", f"{thing}, % of the starts")
+    axes.legend(fontsize=8.5, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def _draw_starts(axes: Axes, times: FinishTimes, place: NDArray[np.float64], width: float) -> None:
+    looks: tuple[tuple[NDArray[np.bool_], Trace], ...] = (
+        (times.is_done, {"marker": "o", "markersize": 4.5, "color": _BLUE, "alpha": 0.75, "markeredgewidth": 0,
+                         "label": "a start"}),
+        (~times.is_done, {"marker": "^", "markersize": 5.5, "color": _RED, "markerfacecolor": "white",
+                          "label": "unfinished after"}),
+    )  # fmt: skip
+    for chosen, look in looks:
+        if chosen.any():
+            axes.plot(place[chosen], times.time[chosen], linestyle="none", clip_on=False, **look)
+    of_group = medians(times, np.floor(place / width).astype(np.int64))
+    for k, (number, median) in enumerate(of_group.items()):
+        axes.hlines(median, number * width, (number + 1) * width, color="black", linewidth=1.8, zorder=4,
+                    label="_" if k else "median")  # fmt: skip
+    axes.set_ylim(bottom=0)
+    for edge in np.arange(width, float(np.ceil(place.max() / width)) * width, width):
+        axes.axvline(edge, color="#E4E4E4", linewidth=0.6, zorder=0)
+
+
+FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure)

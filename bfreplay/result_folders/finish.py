@@ -1,0 +1,160 @@
+"""The folder of ``bfreplay finish``: its record, declared once, and the result in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bfreplay.result_folders.reading import Result
+from bfreplay.result_folders.records import FINISH, Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.tuning import InputFile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class FinishConfig(Part, frozen=True, kw_only=True):
+    """Options of the runs, and of the command; ``time_zone`` is ``None`` for a log without a calendar."""
+
+    options: JsonObject
+    dedicated: Count | None
+    starts: Count
+    seed: Count
+    time_zone: str | None
+
+
+class FinishInputs(Part, frozen=True, kw_only=True):
+    """Files, window and number of nodes of the log; files of the jobs, and ``True`` for a search that makes them."""
+
+    events: list[InputFile]
+    window_us: tuple[TimeUs, TimeUs]
+    n_nodes: Count
+    jobs: list[InputFile]
+    is_search: bool
+
+
+class Start(Part, frozen=True, kw_only=True):
+    """A run from one start: the time until all was done; or, censored, until the log ended before that."""
+
+    time: str
+    time_us: TimeUs
+    duration_s: Amount
+    is_done: bool
+    run: str
+
+
+class Quantiles(Part, frozen=True, kw_only=True):
+    """Kaplan-Meier quantiles of the time until all is done; ``None`` for one beyond ``observed_s``, the longest time.
+
+    Parameters
+    ----------
+    quarter_s, median_s, three_quarters_s
+        Time within which a quarter, a half and three quarters of the starts are done.
+    observed_s
+        Longest time of a start, done or censored.
+    """
+
+    quarter_s: Amount | None
+    median_s: Amount | None
+    three_quarters_s: Amount | None
+    observed_s: Amount
+
+
+class Dedicated(Part, frozen=True, kw_only=True):
+    """A run on dedicated nodes; ``duration_s`` is ``None`` where the jobs never end."""
+
+    nodes: Count
+    duration_s: Amount | None
+
+
+EXACT, AT_MOST, MORE = "exactly", "at most", "more than"
+"""How ``Worth.nodes`` is meant."""
+
+
+class Worth(Part, frozen=True, kw_only=True):
+    """Dedicated nodes that the idle nodes are worth.
+
+    Parameters
+    ----------
+    meaning
+        ``"exactly"`` these nodes; ``"at most"``, where the median is unknown; or ``"more than"``, where even the
+        largest cluster takes longer.
+    nodes
+        Smallest number whose time is no longer than the median; or the largest number that was tried.
+    """
+
+    meaning: str
+    nodes: Count
+
+
+class FinishRecord(ResultRecord, frozen=True, kw_only=True):
+    """``finish.json``.
+
+    Parameters
+    ----------
+    starts
+        Runs on the log, by start.
+    quantiles
+        Quantiles of their durations.
+    dedicated
+        Every run on dedicated nodes, by number of nodes.
+    worth
+        Dedicated nodes that the idle nodes are worth.
+    answer
+        One sentence.
+    warnings, notes
+        Sentences.
+    """
+
+    versions: dict[str, str]
+    config: FinishConfig
+    inputs: FinishInputs
+    starts: list[Start]
+    quantiles: Quantiles
+    dedicated: list[Dedicated]
+    worth: Worth
+    answer: str
+    warnings: list[str]
+    notes: list[str]
+
+    @property
+    def n_done(self) -> int:
+        """Number of starts from which all was done before the log ended."""
+        return sum(start.is_done for start in self.starts)
+
+    def dedicated_s(self, nodes: int | None) -> float | None:
+        """Seconds on so many dedicated nodes; ``None`` if not tried, or if the jobs never end there."""
+        return next((each.duration_s for each in self.dedicated if each.nodes == nodes), None)
+
+
+@dataclass(frozen=True, repr=False)
+class Finish(Result[FinishRecord]):
+    """Times until all jobs are done; the runs behind them are in the subfolders ``starts`` and ``dedicated``."""
+
+    kind = FINISH
+    record_type = FinishRecord
+
+    def __repr__(self) -> str:
+        return f"<Finish: {self.answer}>"
+
+    @property
+    def answer(self) -> str:
+        """The answer in one sentence."""
+        return self.record.answer
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings, as sentences."""
+        return self.record.warnings
+
+    @property
+    def table(self) -> pd.DataFrame:  # type: ignore[override]  # there is no other table
+        """One row per start: ``time``, ``duration_s``, ``is_done``, ``run``."""
+        import pandas as pd
+
+        names = ("time", "duration_s", "is_done", "run")
+        return pd.DataFrame([{name: start[name] for name in names} for start in self.record.starts])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``table``."""
+        return self.table

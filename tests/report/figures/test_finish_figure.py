@@ -1,0 +1,52 @@
+"""The picture of a finish: its data, and its panels."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from bfreplay.report.figures.finish import finish_figure, finish_times, medians
+from bfreplay.result_folders.finish import Start
+from tests.experiments.finishing.test_finish_text import HOUR, record
+
+MONDAY_US = 1_714_348_800_000_000  # 2024-04-29 UTC
+
+
+def started(*pairs, **given):
+    starts = [
+        Start(time="", time_us=MONDAY_US + round(hours * 3.6e9), duration_s=length * HOUR, is_done=done, run="r")
+        for hours, length, done in pairs
+    ]
+    return msgspec.structs.replace(record(**given), starts=starts)
+
+
+def test_starts_are_by_the_clock_of_the_time_zone():
+    found = started((0, 30, True), (47.5, 40, False))
+    times = finish_times(found)
+    assert times.weekday.tolist() == pytest.approx([0, 1 + 23.5 / 24])
+    assert times.hour.tolist() == pytest.approx([0, 23.5])
+    assert (times.unit, times.time.tolist(), times.is_done.tolist()) == ("h", [30, 40], [True, False])
+    paris = finish_times(started((0, 30, True), (47.5, 400, False), zone="Europe/Paris"))
+    assert paris.weekday.tolist() == pytest.approx([2 / 24, 2 + 1.5 / 24])
+    assert paris.unit == "days"
+
+
+def test_a_group_has_a_median_if_it_has_several_starts_and_half_are_known_to_be_done():
+    found = finish_times(started(*((k, 10 + k, k < 4) for k in range(7))))
+    assert medians(found, np.array([0, 0, 0, 1, 1, 1, 1])) == {0: 11}
+
+
+def test_a_log_without_a_calendar_has_the_shares_only():
+    pairs = [(5 * k, 31 + k, k < 40) for k in range(48)]
+    assert len(finish_figure(started(*pairs)).axes) == 3
+    assert len(finish_figure(started(*pairs, zone=None)).axes) == 1
+
+
+def test_dedicated_nodes_and_the_worth_are_lines_with_their_times():
+    found = started((0, 30, True), (1, 36, True), (2, 50, False), worth=("exactly", 32))
+    labels = finish_figure(found).axes[0].get_legend_handles_labels()[1]
+    assert "32 dedicated nodes: 19.9 h" in labels
+    assert "worth 32 dedicated nodes: 19.9 h" in labels
+    assert "unfinished when the log ends (1)" in labels
+    unknown = started((0, 50, False), quartiles=(None, None, None), worth=("more than", 32), asked=None)
+    labels = finish_figure(unknown).axes[0].get_legend_handles_labels()[1]
+    assert labels == ["idle nodes: starts done", "unfinished when the log ends (1)"]
