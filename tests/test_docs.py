@@ -226,7 +226,9 @@ def test_examples_run(script, tmp_path, capsys):
 
 def test_every_column_and_summary_key_is_documented(tmp_path):
     page = (ROOT / "docs" / "run-tables.md").read_text()
-    assert re.findall(r"<!-- columns of (\w+) -->", page) == ["decisions", "jobs", "reports", "pool", "idle_intervals"]
+    assert re.findall(r"<!-- columns of (\w+) -->", page) == [
+        "decisions", "jobs", "reports", "pool", "idle_intervals", "batch_delays",
+    ]  # fmt: skip
     names = {name for schema in (TIMINGS, ALLOCATIONS, NODES) for name in schema.names}
     log, jobs = (bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path()))
     hour = log.between(log.window_start_us, log.window_start_us + 3_600_000_000)
