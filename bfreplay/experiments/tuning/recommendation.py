@@ -176,8 +176,8 @@ def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float
 def worse(share: float, measure: str) -> str:
     """Return how far ``share`` of the best is from it, as in "process 6 % fewer samples"."""
     if measure == SAMPLES:
-        return f"process {percent(1 - share)} fewer samples"
-    return f"take {percent(1 / share - 1)} longer"
+        return f"process {percent(abs(1 - share))} {'fewer' if share <= 1 else 'more'} samples"
+    return f"take {percent(1 / share - 1)} longer" if share <= 1 else f"take {percent(1 - 1 / share)} less time"
 
 
 def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> Iterator[str]:

@@ -3,7 +3,7 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.tuning.grid import Grid
-from bfreplay.experiments.tuning.recommendation import recommend
+from bfreplay.experiments.tuning.recommendation import recommend, worse
 
 T_FWD = (30.0, 60.0, 120.0, 300.0)
 
@@ -83,3 +83,14 @@ def test_auto_may_win_and_is_in_no_range():
 def test_a_tolerance_is_a_share(tolerance):
     with pytest.raises(InputError, match="tolerance"):
         _found([1.0, 1.0, 1.0, 1.0], tolerance=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("share", "measure", "words"),
+    [
+        (0.94, "samples", "process 6 % fewer samples"), (1.25, "samples", "process 25 % more samples"),
+        (0.8, "finish", "take 25 % longer"), (1.25, "finish", "take 20 % less time"),
+    ],
+)  # fmt: skip
+def test_worse_in_words(share, measure, words):
+    assert worse(share, measure) == words
