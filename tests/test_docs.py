@@ -38,7 +38,7 @@ TO_FOLLOW = {
     ROOT / "docs" / "curves.md": {"bfreplay"},
     ROOT / "docs" / "elasticflow.md": {"bfreplay"},
     ROOT / "docs" / "explain.md": {"python", "bfreplay"},
-    ROOT / "docs" / "gavel.md": {"python", "bfreplay"},
+    ROOT / "docs" / "gavel.md": {"bfreplay"},
     ROOT / "docs" / "objectives.md": {"python", "bfreplay"},
     ROOT / "docs" / "optuna.md": {"bfreplay"},
     ROOT / "docs" / "own-proposer.md": {"bfreplay"},
