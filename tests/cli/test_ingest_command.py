@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import bfreplay
 from bfreplay.cli import main
+from bfreplay.datasets.batch_jobs import load_batch_jobs
 from tests.conftest import REPOSITORY
 
 SACCT = """JobIDRaw|State|Start|End|Elapsed|NNodes|NodeList
@@ -245,6 +246,7 @@ def then(self):
     {after}
 spool.JobSpool._end_run = then
 from bfreplay.cli import main
+from bfreplay.datasets.batch_jobs import load_batch_jobs
 main(["ingest", "swf", "jobs.swf", "-o", "out.parquet"])
 """
 
@@ -304,3 +306,36 @@ def test_a_zone_that_changes_nothing_is_said_to(folder):
     assert "--tz: has no effect on this log" in " ".join(run("swf", "log.swf", "--tz", "Europe/Paris").output.split())
     assert "--tz:" not in run("swf", "log.swf").output
     assert "--tz:" not in run("slurm", "jobs.psv", "--tz", "Europe/Paris").output
+
+
+def test_batch_jobs_are_written_beside_the_same_events(folder):
+    assert run("slurm", "jobs.psv", "--tz", "UTC", "--full-window", "-o", "plain.parquet").exit_code == 0
+    options = ("--full-window", "-o", "events.parquet", "--batch-jobs", "batch_jobs.parquet")
+    result = run("slurm", "jobs.psv", "--tz", "UTC", *options)
+    assert result.exit_code == 0, result.output
+    assert "wrote batch_jobs.parquet" in result.output
+    assert (folder / "plain.parquet").read_bytes() == (folder / "events.parquet").read_bytes()
+    jobs = load_batch_jobs(folder / "batch_jobs.parquet", bfreplay.load_events(folder / "events.parquet"))
+    assert [str(name) for name in jobs.job] == ["1", "2", "4"]
+    assert jobs.n_nodes.tolist() == [2, 1, 2]
+    assert run("slurm", "jobs.psv", "--tz", "UTC", *options, "--force").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--batch-jobs", "b.parquet"], "needs a file of events"),
+        (["-o", "b.parquet", "--batch-jobs", "b.parquet"], "needs a file of events"),
+        (["-o", "e.parquet", "--batch-jobs", "b.csv"], "a name ending in .parquet"),
+        (["-o", "e.parquet", "--batch-jobs", "there.parquet"], "exists already"),
+        (["-o", "e.parquet", "--batch-jobs", "b.parquet", "--assignment", "all"], "of one log"),
+    ],
+)
+def test_batch_jobs_that_cannot_be_written_are_refused_before_anything_is(folder, arguments, words):
+    (folder / "there.parquet").write_text("precious")
+    before = sorted(folder.iterdir())
+    result = run("swf", "log.swf", *arguments)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert sorted(folder.iterdir()) == before
+    assert (folder / "there.parquet").read_text() == "precious"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,7 +208,7 @@ class ScheduleRecord:
         key = job_key(job)
         self.jobs.add(start_us, end, limit, key, held, nodes)
         if self.job_names is not None:
-            self.job_names.add(key, str(job))
+            self.job_names.add(key, str(job).replace(f"{file} line ", f"{Path(file).name} line "))  # one without an id
         self._note_start(start_us, start_us)
         if end_us is None:
             self.n_open += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,9 +187,9 @@ class SwfLog:
         self.n_kept += len(kept)
         key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
         if self.record.job_names is not None:
-            for i in kept.tolist():
-                job, line = int(rows.job[i]), int(rows.line[i])
-                self.record.job_names.add(int(key[i]), str(job) if job >= 0 else f"{self.file.name} line {line}")
+            for i in kept[key[kept] != rows.job[kept]].tolist():
+                place = f"{Path(self.file.name).name} line {rows.line[i]}"
+                self.record.job_names.add(int(key[i]), place if rows.job[i] < 0 else str(rows.job[i]))
         if rows.node_lists:
             self._add_listed(rows, kept, key[kept], start_us[kept], end_us[kept])
             self.record.add_format("swf with node lists")
