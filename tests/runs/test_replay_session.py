@@ -21,6 +21,7 @@ from tests.runs.test_resume import same
 KINDS = {
     "bftrainer": {"policy": "bftrainer", "record_nodes": True},
     "learning T_fwd": {"t_fwd": "auto"},
+    "nodes left alone": {"reserve": 1, "min_age": 20, "clear": 5, "notice": True},
     "rounds": {"policy": "gavel.fifo_perf"},
 }
 JOBS = [job("a", work=900.0), job("b", submit_s=40, up_s=3.0, down_s=2.0), job("c", work=2e3, submit_s=90, min_nodes=2)]

@@ -32,6 +32,7 @@ ELASTICFLOW = {"cluster": "a100=32", "jobs": "elasticflow(n=12)", "curves": "sam
 KINDS = {
     "bftrainer": LOG | {"record_nodes": True},
     "learning T_fwd": LOG | {"t_fwd": "auto"},
+    "nodes left alone": LOG | {"reserve": 3, "min_age": 120, "notice": True},
     "published clock": LOG | {"semantics": "published"},
     "look-ahead": LOG | {"policy": "look-ahead(events=3)"},
     "foresight": LOG | {"policy": "foresight(events=2)"},
@@ -51,7 +52,7 @@ KINDS = {
     "Chronus": ELASTICFLOW | {"policy": "elasticflow.chronus"},
     "Tiresias": ELASTICFLOW | {"policy": "elasticflow.tiresias"},
 }
-OFTEN = ("bftrainer", "learning T_fwd", "MILP", "campaign", "Gavel", "Shockwave", "ElasticFlow")
+OFTEN = ("bftrainer", "nodes left alone", "learning T_fwd", "MILP", "campaign", "Gavel", "Shockwave", "ElasticFlow")
 """The others are cut in the contract of policies as well."""
 KILLED = ("bftrainer", "look-ahead", "learning curves", "campaign", "Gavel", "Shockwave", "ElasticFlow")
 MEASURED = ("session.json", "timings.parquet")
