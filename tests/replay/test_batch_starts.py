@@ -86,6 +86,14 @@ def test_nodes_that_go_down_or_start_free_are_no_delay():
     assert found.delay_share == pytest.approx(14 / 150)
 
 
+def test_a_held_node_that_goes_down_as_another_starts_is_not_met():
+    events = NodeEvents.from_arrays(
+        ["n0", "n1"], [NodeState.IDLE] * 2, [10 * SECOND] * 2, [0, 1], [NodeState.DOWN, NodeState.BUSY], 0, 20 * SECOND
+    )
+    found = replay_log(events, [job(rates=(0.0, 10.0))], "equal-share", **_OF_LOOP).summary.batch_starts
+    assert (found.n_starts, found.n_starts_met, found.n_nodes_started, found.n_nodes_met) == (1, 0, 1, 0)
+
+
 def test_a_cluster_has_no_batch_jobs():
     run = replay_log(
         jobs=[job(work=100.0)], cluster="a=4"
