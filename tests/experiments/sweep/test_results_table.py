@@ -51,6 +51,7 @@ def test_every_column_is_in_the_summary_of_a_run():
     of_others |= {"n_plans", "n_plan_solves_stopped"}
     of_others |= {"deadlines_satisfied", "accepted_as_published"}  # of jobs with deadlines, of a published program
     of_others |= {"log_verdict"}  # of logs with warnings
+    of_others |= {"n_batch_jobs_late", "propagated_delay_node_hours"}  # with the batch jobs of the log
     assert set(COLUMNS) - there <= of_others | {"median_submit_to_finish_s"}
 
 
