@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -149,10 +151,12 @@ def _aged(events: NodeEvents, age_us: int) -> NodeEvents:
 
 @given(logs(), job_sets(), st.sampled_from([1, 7, 30]))
 def test_a_minimum_age_is_a_log_whose_idle_intervals_begin_later(events, jobs, age_s):
+    # an instant more adds up progress in other parts: nothing that is decided may depend on the last digit
+    jobs = [replace(each, work_samples=1e9, scale_up_cost_s=0.0, scale_down_cost_s=0.0) for each in jobs]
     options = {"max_parallel": 2, "policy": "bftrainer", **_OF_LOOP}
     young = replay_log(events, jobs, min_age=age_s, **options)
     later = replay_log(_aged(events, age_s * SECOND), jobs, **options)
-    assert young.summary.ledger.samples == later.summary.ledger.samples
+    assert young.summary.ledger.samples == pytest.approx(later.summary.ledger.samples, rel=1e-9)
     assert young.summary.n_preemptions == later.summary.n_preemptions
     assert young.table("allocations").equals(later.table("allocations"))
     assert young.summary.ledger.idle_node_us >= later.summary.ledger.idle_node_us
