@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,8 @@ class BatchDelays:
     @property
     def node_us(self) -> int:
         """Sum of delay times nodes."""
-        return self._node_us(self.delay_us)
+        late = np.flatnonzero(self.delay_us)  # whole numbers of Python do not overflow
+        return sum(map(mul, self.delay_us[late].tolist(), self.jobs.n_nodes[late].tolist()))
 
     @property
     def direct_us(self) -> int:
@@ -71,12 +73,6 @@ class BatchDelays:
     def direct_node_us(self) -> int:
         """Sum of delay by clearing alone times nodes."""
         return self.clear_us * int(self.jobs.n_nodes[self.n_held > 0].sum())
-
-    def _node_us(self, delay_us: NDArray[np.int64]) -> int:
-        late = np.flatnonzero(delay_us)  # whole numbers of Python do not overflow
-        return sum(
-            delay * n for delay, n in zip(delay_us[late].tolist(), self.jobs.n_nodes[late].tolist(), strict=True)
-        )
 
     @property
     def quantiles_us(self) -> dict[int, int]:
@@ -149,9 +145,8 @@ def _propagate(
         while n_ended < len(by_end) and end_us[by_end[n_ended]] <= now:
             p = by_end[n_ended]
             n_ended += 1
-            if end_us[p] > start_us[p]:  # one of no length has ended when it started
-                for n in node[first[p] : first[p + 1]]:
-                    clear_from_us[n] = max(clear_from_us[n], end_us[p] + delay_us[p])
+            for n in node[first[p] : first[p + 1]]:  # one of no length that is still to come has no delay yet
+                clear_from_us[n] = max(clear_from_us[n], end_us[p] + delay_us[p])
         while n_lost < len(held_us) and held_us[n_lost] <= now:
             held_at_us[held_on[n_lost]] = held_us[n_lost]
             n_lost += 1

@@ -211,7 +211,7 @@ def _checked(batch: Any, n_nodes: int, file: Path, row: int, before_us: int) -> 
     start_us, end_us = columns["start"].times_us(), columns["end"].times_us()
     lists = columns["nodes"].values
     offsets = as_numpy(lists.offsets).astype(np.int64)
-    first, inner = offsets - offsets[0], lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+    first, inner = offsets - offsets[0], lists.flatten()
     owner = np.repeat(np.arange(len(start_us)), np.diff(first))
 
     def refuse(is_bad: NDArray[np.bool_], column: str, problem: str, expected: str, values: Any, of: Any) -> None:

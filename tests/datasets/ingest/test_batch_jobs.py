@@ -110,6 +110,7 @@ def test_jobs_that_overlap_the_window_are_whole_and_others_are_left_out(tmp_path
         ("2", minutes("0:30"), minutes("2:00"), ["cn3"]),
         ("4", minutes("1:30"), minutes("3:00"), ["cn1", "cn2"]),  # its nodes are reclaimed at the end of the window
     ]
+    assert pq.read_table(jobs).column("job").to_pylist() == ["2", "4"]
 
 
 def test_a_part_of_a_log_gets_the_jobs_that_start_in_it_or_run_at_its_start(tmp_path):
@@ -156,6 +157,7 @@ def test_a_node_is_busy_just_while_a_batch_job_has_it(jobs, assignment, oversubs
         patch.setattr(machine, "FIRST_SLOTS", 2)  # as little room as can be
         pieces = list(batch_jobs(record, built.source.plan, record.job_names))
     rows = [row for piece in pieces for row in rows_of(piece, built.events.nodes)]
+    assert {name for name, *_ in rows} <= {f"j{i}" for i in range(len(jobs))}
     assert [start for _, start, _, _ in rows] == sorted(start for _, start, _, _ in rows)
     assert all(nodes == sorted(set(nodes)) and nodes for *_, nodes in rows)
     begin, stop = built.events.window_start_us // S, built.events.window_end_us // S
