@@ -54,6 +54,13 @@ def test_dedicated_nodes_are_a_cluster_with_the_same_limits(files):
     assert max(each.nodes for each in record.dedicated) == 3  # the log has no more, the jobs could use 4
 
 
+def test_idle_nodes_may_be_left_alone_and_dedicated_ones_are_not(files):
+    plain, spared = found(dedicated=2).record, found(dedicated=2, min_age="6min", reserve=1, notice=True).record
+    assert spared.dedicated_s(2) == plain.dedicated_s(2)
+    first = [record.starts[0].duration_s for record in (plain, spared)]
+    assert first[0] < first[1]
+
+
 def test_the_worth_is_proven_by_the_times_on_as_many_nodes_and_on_one_fewer(files):
     record = found().record
     median_s = record.quantiles.median_s
