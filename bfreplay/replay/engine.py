@@ -220,7 +220,7 @@ class Engine:
         trigger = 0
         happened = _NOTHING
         has_events = self.timeline.next_us == now_us
-        n_usable = self.pool.n_usable
+        usable = self.pool.usable if self.pool.leaves_alone else None
         if not self.is_published:
             trigger |= self._complete(now_us)
         if has_events:
@@ -234,9 +234,9 @@ class Engine:
                 trigger |= _POOL
                 self._has_grown = joined > 0
                 self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
-        if self.pool.leaves_alone:  # then only nodes that jobs may have are news
+        if usable is not None:  # only nodes that jobs may have are news
             self.pool.leave_alone(now_us)
-            trigger = trigger & ~_POOL | _POOL * (happened.preempted > 0 or self.pool.n_usable != n_usable)
+            trigger = trigger & ~_POOL | _POOL * (happened.preempted > 0 or self.pool.usable != usable)
         if self.feed.ask_us <= now_us:
             trigger |= self._follow_orders(now_us)
         if self._round_us <= now_us:

@@ -333,6 +333,14 @@ class NodePool:
         return self.n_idle - self.n_alone
 
     @property
+    def usable(self) -> list[int]:
+        """Idle nodes of each type that jobs may have, held ones included; T numbers."""
+        if not self.active.has_types:
+            return [self.n_usable]
+        of_type = np.bincount(self.node_type[self.holder >= FREE], minlength=len(self.active.type_names))
+        return [int(each) for each in of_type]
+
+    @property
     def leaves_alone(self) -> bool:
         """True with a reserve or a minimum age."""
         return self._reserve > 0 or self._min_age_us > 0

@@ -412,7 +412,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("batch_starts", "starts of batch jobs", "count", "batch_starts.n_starts", "n_batch_starts"),
     Metric(
         "batch_starts.met", "starts of batch jobs that met a node of a training job", "count",
-        "batch_starts.n_starts_met", "n_batch_starts_met",
+        "batch_starts.n_starts_met", "n_batch_starts_met", total="starts of batch jobs that met a training",
     ),
     Metric(
         "batch_starts.met_share", "share of the starts of batch jobs that met a node of a training job", "percent",
@@ -425,6 +425,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "batch_delay.node_hours", "node-hours for which batch jobs started late", "amount",
         "batch_starts.delay_node_hours", "batch_delay_node_hours", on_log="batch delay, node-hours",
+        total="node-hours of delay to batch jobs",
     ),
     Metric(
         "batch_delay.share", "the same as a share of the node-hours of batch jobs", "percent",

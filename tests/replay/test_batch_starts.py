@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.errors import InputError
+from bfreplay.policies.policy import ANY_TRIGGER
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult
+from tests.replay.placed import Scripted, Step, typed_job, typed_log
 from tests.replay.random_replays import RandomCounts
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
@@ -170,8 +172,6 @@ class _Watching(RandomCounts):
 
 @given(logs(), job_sets(), st.integers(1, 5), st.integers(0, 3), st.sampled_from([0, 7]))
 def test_a_reserve_takes_every_free_node_first(events, jobs, reserve, seed, age_s):
-    from bfreplay.policies.policy import ANY_TRIGGER
-
     run = replay_log(
         events, jobs, _Watching(seed, ANY_TRIGGER), ReplaySettings(2, reserve=reserve, min_age_s=age_s),
         **_OF_LOOP,
@@ -198,6 +198,23 @@ def test_a_reserve_is_what_batch_jobs_start_on():
     found = run.summary.batch_starts
     assert (found.n_starts, found.n_starts_met) == (2, 1)
     assert run.summary.ledger.samples == pytest.approx(30 * 30 + 70 * 20)
+
+
+def test_the_reserve_gives_back_what_young_nodes_make_up():
+    """n0 and n1 are old at 10 s, n1 is the reserve; n2 comes at 20 s and counts as one until it is old at 30 s."""
+    events = log(3, [(20, 2, True)], 40, idle_first=[0, 1])
+    run = replay_log(events, [job()], "equal-share", reserve=1, min_age=10, **_OF_LOOP)
+    assert run.table("decisions")["n_idle"].to_pylist() == [0, 1, 2]  # and at 30 s n2 is the reserve: nothing new
+    assert run.summary.ledger.samples == pytest.approx(10 * 10 + 20 * 20)
+
+
+def test_a_node_that_comes_as_one_of_another_type_goes_is_news():
+    """n2 is the reserve; at 10 s n0, which no job can use, goes, and n1, which the job can use, comes."""
+    events = typed_log("v100 p100 v100", 100, [(10, 0, False), (10, 1, True)], busy_first=[1])
+    policy = Scripted(Step({}), Step({0: [1]}), wakes_on=ANY_TRIGGER)
+    jobs = [typed_job(rates={"p100": (0.0, 10.0)})]
+    run = replay_log(events, jobs, policy, ReplaySettings(3, reserve=1), **_OF_LOOP)
+    assert run.summary.ledger.samples == pytest.approx(900)
 
 
 def test_the_published_clock_leaves_nothing_alone():

@@ -77,9 +77,10 @@ def cautions(record: FinishRecord) -> Iterator[str]:
         )
     start_us, end_us = record.inputs.window_us
     times = (end_us - start_us) / 1e6 / max(record.quantiles.observed_s if median_s is None else median_s, 1e-6)
+    what = "the longest start" if median_s is None else "the median"
     if n > 1 and times < FEW_TIMES:
         yield (
-            f"The log is only {times:.1f} times as long as the median: the starts overlap, so they say less than "
+            f"The log is only {times:.1f} times as long as {what}: the starts overlap, so they say less than "
             f"{count(n, 'start')} of a longer log would."
         )
 

@@ -44,7 +44,10 @@ PICTURES = ("finish.png", "finish.svg")
 _AT_ONCE = 4
 """Numbers of dedicated nodes tried at once; the same on every machine, as the answer may depend on it."""
 
-_OWN = ("cluster", "measure", "unlimited_work", "until_done", "semantics", "efficiency", "bound", "fairness", "ideal")
+_OWN = (
+    "cluster", "measure", "unlimited_work", "until_done", "semantics", "efficiency", "bound", "fairness", "ideal",
+    "batch_jobs", "record_nodes",
+)  # fmt: skip
 _QUARTILES = (0.25, 0.5, 0.75)
 _ANY_NODE = "node"
 

@@ -296,5 +296,5 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
 
 
 def totals_of(run: RunResult) -> dict[str, int | float]:
-    """Return the metrics of one run that are compared, by ``TOTALS``."""
-    return {name: BY_COLUMN[name].of(run) for name in TOTALS}
+    """Return the metrics of one run that are compared, by ``TOTALS``, without those that it does not have."""
+    return {name: value for name in TOTALS if (value := BY_COLUMN[name].of(run)) is not None}

@@ -123,7 +123,7 @@ def _totals(pair: RunDifference) -> list[str]:
     before, after = pair.totals.baseline, pair.totals.other
     cells = [["", a, b, f"{b} - {a}"]]
     for name, word in _TOTALS.items():
-        if before[name] or after[name]:
+        if name in before and name in after and (before[name] or after[name]):
             difference = but_rounding(after[name] - before[name], before[name])
             cells.append([f"| {word}", amount(before[name]), amount(after[name]), signed_amount(difference)])
     return [line.removeprefix("| ").rstrip() if line.startswith("| ") else line[2:] for line in aligned_lines(cells)]

@@ -94,6 +94,8 @@ def knee_of(share: NDArray[np.float64], delay: NDArray[np.float64]) -> int:
 def trade_off_sentence(found: TradeOff) -> str:
     """Return the recommendation of the knee, with its cost and its worth in both parts."""
     knee, nothing = found.points[found.knee], found.points[0]
+    if not nothing.delay_node_hours[TUNED_ON]:
+        return "No batch job is late in the part tuned on, with no idle node left alone: there is nothing to spare."
     if found.knee == 0:
         return "Of the values of --reserve and --min-age tried, none spares batch jobs more than it costs training."
     hours = {name: (point.delay_node_hours[TUNED_ON]) for name, point in (("with", knee), ("without", nothing))}

@@ -150,9 +150,9 @@ def total_table(record: ComparisonRecord) -> ShownTable:
     totals |= {pair.run: pair.totals.other for pair in pairs}
     columns = (Column("total", "Total"), *(Column(run, run, "amount") for run in totals))
     rows = [
-        [words, *(each[name] for each in totals.values())]
+        [words, *(each.get(name) for each in totals.values())]
         for name, words in TOTALS.items()
-        if any(each[name] for each in totals.values())
+        if any(each.get(name) for each in totals.values())
     ]
     return ShownTable("Totals of the runs", columns, rows)
 
