@@ -25,7 +25,7 @@ from bfreplay.datasets.times import (
 )
 from bfreplay.errors import InputError
 
-_MOST_TEXT = 1 << 28
+MOST_TEXT = 1 << 28
 _FEW_WORDS = 10  # up to this many are a vocabulary; more are the names of an inventory
 _US_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -274,9 +274,9 @@ def refuse_swollen_texts(table: Any, file: str | Path) -> None:
             continue
         pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         size = sum(pc.sum(pc.binary_length(each.dictionary).take(each.indices)).as_py() or 0 for each in pieces)
-        if size > _MOST_TEXT:
+        if size > MOST_TEXT:
             raise InputError(
                 f"the texts in {field.name!r} are far too long", file=file, column=field.name,
-                value=f"{size:,} bytes in {table.num_rows:,} rows", expected=f"at most {_MOST_TEXT:,} bytes at once",
+                value=f"{size:,} bytes in {table.num_rows:,} rows", expected=f"at most {MOST_TEXT:,} bytes at once",
                 fix="check what wrote the file",
             )  # fmt: skip

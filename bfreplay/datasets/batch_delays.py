@@ -99,6 +99,7 @@ def propagated_delays(
     earlier job that had ended on one of them by then according to the record. It runs as long as recorded. Jobs that
     share a node and overlap in the record do not wait for each other. At one time, jobs that began earlier end first;
     then jobs start in the order of their rows, and one of no length ends at once.
+    So delays spread to other jobs and do not add up: none exceeds ``clear_us``.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from bfreplay.datasets.arrow_columns import Column, as_arrow, as_numpy
+from bfreplay.datasets.arrow_columns import MOST_TEXT, Column, as_arrow, as_numpy
 from bfreplay.datasets.located import first_true
 from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader
 from bfreplay.datasets.log.events import NodeEvents
@@ -136,11 +136,16 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
     """
     file = Path(path)
     with open_parquet(file) as parquet:
-        schema = parquet.schema_arrow
+        schema, groups = parquet.schema_arrow, parquet.metadata
     _check_kind(schema, file)
+    texts = [groups.row_group(i).column(_SCHEMA.names.index("job")) for i in range(groups.num_row_groups)]
+    if any(each.has_dictionary_page or each.total_uncompressed_size > MOST_TEXT for each in texts):
+        # read as they are, without a dictionary, which would grow to all names
+        problem, expected = "the names of jobs are too long or in a dictionary", f"plain texts, {MOST_TEXT:,} bytes"
+        raise InputError(problem, file=file, column="job", expected=expected, fix=_FIX)
     _check_log(LogHeader.from_text(schema.metadata[PARQUET_KEY], file), log, file)
     pieces, row, before_us = [], 1, np.iinfo(np.int64).min
-    for batch in read_batches(file, _SCHEMA.names, ["job"], BATCH_ROWS):
+    for batch in read_batches(file, _SCHEMA.names, [], BATCH_ROWS):
         if batch.num_rows:
             piece = _checked(batch, len(log.nodes), file, row, before_us)
             row, before_us = row + len(piece), piece.start_us[-1]
@@ -167,10 +172,13 @@ def _check_kind(schema: Any, file: Path) -> None:
             "the batch jobs are of another schema version", file=file, column="schema_version",
             value=metadata[VERSION_KEY].decode(errors="replace"), expected=VERSION.decode(), fix=_FIX,
         )  # fmt: skip
-    for field in _SCHEMA:
+    for i, field in enumerate(_SCHEMA):
         kinds = [each.type for each in schema if each.name == field.name]
-        if kinds != [field.type]:
-            problem, value = f"the column {field.name} is missing, twice there, or of another type", [*map(str, kinds)]
+        if kinds != [field.type] or schema.names[i] != field.name:
+            problem, value = (
+                f"the column {field.name} is missing, twice there, elsewhere, or of another type",
+                [*map(str, kinds)],
+            )
             raise InputError(problem, file=file, column=field.name, value=value, expected=str(field.type), fix=_FIX)
 
 
@@ -234,5 +242,4 @@ def _checked(batch: Any, n_nodes: int, file: Path, row: int, before_us: int) -> 
     is_again = np.zeros(len(node), np.bool_)
     is_again[order[1:]] = (np.diff(node[order]) == 0) & (np.diff(owner[order]) == 0)
     refuse(is_again, "nodes", "a node occurs twice in a job", "each node once", node, owner)
-    job = columns["job"].values.dictionary_decode()
-    return BatchJobs(job, start_us, end_us, first, node)
+    return BatchJobs(columns["job"].values, start_us, end_us, first, node)

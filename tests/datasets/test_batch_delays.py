@@ -88,9 +88,10 @@ def test_delays_are_those_of_the_rule_word_by_word(schedule, clear):
 
 @given(schedules(), st.integers(0, 12), st.integers(0, 12))
 @settings(max_examples=examples(200), deadline=None)
-def test_no_delay_is_negative_none_is_without_clearing_and_none_shrinks_with_longer_clearing(schedule, clear, more):
+def test_no_delay_is_negative_none_is_without_clearing_and_none_exceeds_or_shrinks_with_clearing(schedule, clear, more):
     shorter, longer = (delays_of(*schedule, each) for each in (clear, clear + more))
     assert (shorter.delay_us >= 0).all()
+    assert (shorter.delay_us <= clear).all()
     assert not delays_of(*schedule, 0).delay_us.any()
     assert (longer.delay_us >= shorter.delay_us).all()
     assert (shorter.delay_us >= clear * (shorter.n_held > 0)).all()

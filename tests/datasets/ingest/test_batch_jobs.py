@@ -290,10 +290,9 @@ def spoilt(path, column, change):
     table = pq.read_table(path)
     values = table.column(column).to_pylist()
     change(values)
-    index = table.schema.get_field_index(column)
-    pq.write_table(
-        table.set_column(index, table.schema.field(index), pa.array(values, table.schema.types[index])), path
-    )
+    i = table.schema.get_field_index(column)
+    changed = table.set_column(i, table.schema.field(i), pa.array(values, table.schema.types[i]))
+    pq.write_table(changed, path, use_dictionary=False)
 
 
 @pytest.mark.parametrize(
@@ -385,10 +384,13 @@ def test_other_nodes_another_version_and_other_columns_are_refused(tmp_path):
         (table.drop_columns(["end"]), "end"),
         (table.set_column(1, "start", table.column("start").cast(pa.int64())), "start"),
     ):
-        pq.write_table(changed, jobs)
+        pq.write_table(changed, jobs, use_dictionary=False)
         with pytest.raises(InputError) as caught:
             load_batch_jobs(jobs, log)
         assert caught.value.column == column
+    pq.write_table(table, jobs)
+    with pytest.raises(InputError, match="in a dictionary"):  # a small file could hold gigabytes
+        load_batch_jobs(jobs, log)
 
 
 def test_a_log_without_jobs_in_its_window_has_no_batch_jobs(tmp_path):
