@@ -118,6 +118,7 @@ def test_notice_saves_what_the_clearing_time_covers(clear_s, notice, lost):
     if notice and lost:
         lost = 20 * (5 - clear_s)
     assert run.summary.ledger.preemption_samples == pytest.approx(lost)
+    assert sum(run.table("decisions")["preemption_cost_samples"].to_pylist()) == pytest.approx(lost)
     assert run.summary.ledger.samples == pytest.approx(10 * 20 + 90 * 10 - lost)
 
 
@@ -206,6 +207,13 @@ def test_the_reserve_gives_back_what_young_nodes_make_up():
     run = replay_log(events, [job()], "equal-share", reserve=1, min_age=10, **_OF_LOOP)
     assert run.table("decisions")["n_idle"].to_pylist() == [0, 1, 2]  # and at 30 s n2 is the reserve: nothing new
     assert run.summary.ledger.samples == pytest.approx(10 * 10 + 20 * 20)
+
+
+def test_a_job_that_loses_its_node_as_another_comes_is_news():
+    """n1 is the reserve; at 10 s n0, which the job holds, goes, and n2 comes."""
+    events = log(3, [(10, 0, False), (10, 2, True)], 100, idle_first=[0, 1])
+    run = replay_log(events, [job(rates=(0.0, 10.0))], "equal-share", reserve=1, **_OF_LOOP)
+    assert run.summary.ledger.samples == pytest.approx(1000)
 
 
 def test_a_node_that_comes_as_one_of_another_type_goes_is_news():
