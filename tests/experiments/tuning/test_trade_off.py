@@ -5,12 +5,10 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep import run_sweep
 from bfreplay.experiments.tuning import Tuning, tune
 from bfreplay.experiments.tuning.trade_off import knee_of
 from bfreplay.report.figures.tuning import trade_off_points, tuning_figure
-from tests.experiments.sweep.small_sweeps import Inline
-from tests.experiments.tuning.little_logs import BORDER, END, START, write_jobs, write_log
+from tests.experiments.tuning.little_logs import BORDER, END, START
 
 
 @pytest.mark.parametrize(
@@ -26,15 +24,6 @@ from tests.experiments.tuning.little_logs import BORDER, END, START, write_jobs,
 )
 def test_the_knee_spares_more_than_it_costs(share, delay, knee):
     assert knee_of(np.array(share), np.array(delay)) == knee
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_sweep, "ProcessExecutor", Inline)
-    write_log(tmp_path / "events.csv")
-    write_jobs(tmp_path / "jobs.csv")
-    return tmp_path
 
 
 def test_each_point_is_the_run_by_itself(files):

@@ -12,16 +12,7 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep
 from bfreplay.experiments.tuning import Tuning, tune
 from tests.experiments.sweep.small_sweeps import NOTING, Inline
-from tests.experiments.tuning.little_logs import BORDER, END, START, write_jobs, write_log
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_sweep, "ProcessExecutor", Inline)
-    write_log(tmp_path / "events.csv")
-    write_jobs(tmp_path / "jobs.csv")
-    return tmp_path
+from tests.experiments.tuning.little_logs import BORDER, END, START, write_log
 
 
 def _tune(files, events="events.csv", **changed):
