@@ -322,7 +322,7 @@ _MOST_NODE_US = 10**30
 
 
 class BatchStartCounts(Part, frozen=True, kw_only=True):
-    """What the run did to the starts of batch jobs, to first order.
+    """Counts of batch starts, of those that met a node of a training job, and their delay, to first order.
 
     All nodes that go from idle to busy at one instant are one batch start. One that meets a node of a job waits until
     that is clear (``RunConfig.clear_s``), with all its nodes.
