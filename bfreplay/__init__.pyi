@@ -48,6 +48,7 @@ from .report.page.document import write_report as write_report
 from .runs import ReplaySession as ReplaySession
 from .runs import RunResult as RunResult
 from .runs.explain.answers import explain as explain
+from .saved_state import restorable as restorable
 from .scalability import TabulatedCurve as TabulatedCurve
 from .scalability import fit_all as fit_all
 from .versions import show_versions as show_versions

@@ -1,33 +1,35 @@
 """State of objects as data, JSON and arrays, and back: what a checkpoint holds.
 
 An object's state is its attributes, except those that its class and its bases name in ``not_saved``: what its
-constructor makes anew, such as a solver. Restoring goes into an object that was made as the first one was: objects that
-it holds are restored in place, others are made without their constructor. No code is named that would be run: classes
-are taken only from bfreplay and from the packages of the objects that are restored into.
+constructor makes anew, such as a solver. Restoring goes into an object that was made as the first one was: the objects
+that its constructor made are filled in place. A state makes others only of classes that declare themselves
+``restorable``, found by their whole name in one table: nothing that a file names is looked up anywhere else.
 
 A class whose state is not its attributes has ``save_state()``, which returns data, and ``restore_state(data)``.
 """
 
 from __future__ import annotations
 
-import importlib
+import hashlib
 import json
 import math
 import random
-import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.outputs import written_whole
+from bfreplay.registry import one_line
 
-_MAGIC = b"bfreplay state 1\n"
+_MAGIC = b"bfreplay state 2\n"
 _ALIGNMENT = 16
+_CHECKSUM_SIZE = 32
 _HEAP_TYPE = 1 << 9  # of type.__flags__: a class that was made by a class statement
 _PLAIN = (type(None), bool, int, str)
 _SEQUENCES: dict[str, Callable[[Any], Any]] = {
@@ -36,6 +38,25 @@ _SEQUENCES: dict[str, Callable[[Any], Any]] = {
 _MAPPINGS: dict[str, type] = {"dict": dict, "Counter": Counter, "OrderedDict": OrderedDict}
 _FACTORIES: dict[str, type] = {each.__name__: each for each in (list, dict, set, int, float)}
 _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+_Kind = TypeVar("_Kind", bound=type)
+_RESTORABLE: dict[str, type] = {}
+_NO_FIT = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def restorable(kind: _Kind) -> _Kind:
+    """Declare a class of which a state may make objects, without its constructor: a class decorator.
+
+    Needed for what is made while a replay runs; what a constructor makes is filled in place.
+
+    Raises
+    ------
+    TypeError
+        The class has attributes that are not saved: they need the constructor.
+    """
+    if _not_saved(kind):
+        raise TypeError(f"{kind.__qualname__} needs its constructor for {', '.join(sorted(_not_saved(kind)))}")
+    _RESTORABLE[_name(kind)] = kind
+    return kind
 
 
 class UnsavedError(BfreplayError):
@@ -49,17 +70,37 @@ class State(NamedTuple):
     arrays: list[NDArray[Any]]
 
 
-def save_state(thing: object) -> State:
+def constructed(thing: object) -> dict[str, str]:
+    """Return the class of every object that a new one holds, by the attributes that lead to it, for ``save_state``."""
+    classes: dict[str, str] = {}
+    seen: set[int] = set()
+    waiting = [(type(thing).__name__, thing)]
+    while waiting:
+        path, each = waiting.pop()
+        classes[path] = _name(type(each))
+        if id(each) not in seen and _is_transparent(type(each)):
+            seen.add(id(each))
+            waiting += [(f"{path}.{name}", inner) for name, inner in reversed(_attributes(each).items())]
+    return classes
+
+
+def save_state(thing: object, in_place: Mapping[str, str]) -> State:
     """Return the state of an object and of all that it holds.
 
     What occurs twice is saved once, and is one again when restored.
+
+    Parameters
+    ----------
+    in_place
+        What ``constructed`` returned of ``thing`` when it was new, or returns of another new one: where objects of
+        classes that are not ``restorable`` can be restored.
 
     Raises
     ------
     UnsavedError
         Something in it is no data; the message names the attribute.
     """
-    saver = _Saver()
+    saver = _Saver(in_place)
     return State(saver.thing(thing, type(thing).__name__), saver.arrays)
 
 
@@ -69,14 +110,21 @@ def restore_state(thing: object, state: State) -> None:
     Raises
     ------
     InputError
-        The state is that of another kind of object.
+        The state is that of another kind of object, or names what no state may make. ``thing`` is of no use any more.
     """
-    _Restorer(state.arrays).thing(state.tree, thing, frozenset({"bfreplay"}))
+    try:
+        _Restorer(state.arrays).thing(state.tree, thing)
+    except _NO_FIT as error:
+        raise InputError(
+            f"the state does not fit: {one_line(error)}", expected="one that this version saved of equal things",
+            fix="replay from the start",
+        ) from error  # fmt: skip
 
 
 class _Saver:
-    def __init__(self) -> None:
+    def __init__(self, in_place: Mapping[str, str]) -> None:
         self.arrays: list[NDArray[Any]] = []
+        self._in_place = in_place
         self._number: dict[int, int] = {}
         self._alive: list[object] = []  # so that no id is used twice
 
@@ -90,7 +138,7 @@ class _Saver:
         if isinstance(value, np.generic):
             return {"is": "scalar", "at": self._keep(np.asarray(value))}
         if isinstance(value, Enum):
-            return {"is": "enum", "class": _name(kind), "of": value.value}
+            return {"is": "enum", "class": _declared(kind, path), "of": value.value}
         if kind is bytes:
             return {"is": "bytes", "at": self._keep(np.frombuffer(value, np.uint8))}
         if kind is range:
@@ -99,9 +147,8 @@ class _Saver:
             return {"is": kind.__name__, "of": [self.node(each, f"{path}[{k}]") for k, each in enumerate(value)]}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             fields = zip(value._fields, value, strict=True)
-            return {
-                "is": "fields", "class": _name(kind), "of": [self.node(each, f"{path}.{name}") for name, each in fields]
-            }  # fmt: skip
+            of = [self.node(each, f"{path}.{name}") for name, each in fields]
+            return {"is": "fields", "class": _declared(kind, path), "of": of}
         number = self._number.get(id(value))
         if number is not None:
             return {"no": number}
@@ -119,7 +166,7 @@ class _Saver:
             return {"is": kind.__name__, "no": no, "of": items} | ({"most": value.maxlen} if kind is deque else {})
         if kind is defaultdict or kind in _MAPPINGS.values():
             no = self._count(value)
-            items = [[self.node(key, path), self.node(each, f"{path}[{key!r}]")] for key, each in value.items()]
+            items = [[self.node(key, f"{path}[]"), self.node(each, f"{path}[{key!r}]")] for key, each in value.items()]
             if kind is not defaultdict:
                 return {"is": kind.__name__, "no": no, "of": items}
             factory = getattr(value.default_factory, "__name__", "")
@@ -135,12 +182,16 @@ class _Saver:
         """Return an object as data: its attributes, or what its own ``save_state`` returns."""
         kind = type(value)
         no = self._count(value)
-        if hasattr(kind, "save_state"):
-            return {"is": "own", "no": no, "class": _name(kind), "of": self.node(value.save_state(), path)}
-        if not _is_transparent(kind):
+        has_own = hasattr(kind, "save_state")
+        if not (has_own or _is_transparent(kind)):
             raise UnsavedError(_refusal(path, value))
+        name = _name(kind)
+        if self._in_place.get(path) != name:
+            name = _declared(kind, path)
+        if has_own:
+            return {"is": "own", "no": no, "class": name, "of": self.node(value.save_state(), f"{path}.save_state()")}
         of = {name: self.node(each, f"{path}.{name}") for name, each in _attributes(value).items()}
-        return {"is": "object", "no": no, "class": _name(kind), "of": of}
+        return {"is": "object", "no": no, "class": name, "of": of}
 
     def _count(self, value: object) -> int:
         self._number[id(value)] = len(self._alive)
@@ -157,7 +208,7 @@ class _Restorer:
         self._arrays = arrays
         self._made: dict[int, Any] = {}
 
-    def value(self, node: Any, here: Any, packages: frozenset[str]) -> Any:
+    def value(self, node: Any, here: Any) -> Any:
         """Return the value of a node; ``here`` is what stands at its place in the object that is restored into."""
         if not isinstance(node, dict):
             return node
@@ -174,55 +225,53 @@ class _Restorer:
         if kind == "range":
             return range(*of)
         if kind == "enum":
-            return _class_of(node["class"], packages)(of)
+            return _restorable(node["class"], Enum)(of)
         if kind == "fields":
-            return _class_of(node["class"], packages)(*(self.value(each, None, packages) for each in of))
+            return _restorable(node["class"], tuple)(*(self.value(each, None) for each in of))
         if kind == "array":
             array = self._arrays[node["at"]].copy(order="K")
             array.flags.writeable = "frozen" not in node
             return self._note(node, array)
         if kind in _SEQUENCES:
-            return self._sequence(node, packages)
+            return self._sequence(node)
         if kind in _MAPPINGS or kind == "defaultdict":
             made = self._note(
                 node, defaultdict(_FACTORIES[node["factory"]]) if "factory" in node else _MAPPINGS[kind]()
             )
             for key, each in of:
-                made[self.value(key, None, packages)] = self.value(each, None, packages)
+                made[self.value(key, None)] = self.value(each, None)
             return made
         for name, _, _, make in _GENERATORS:
             if kind == name:
-                return self._note(node, make(self.value(of, None, packages)))
-        return self.thing(node, here, packages)
+                return self._note(node, make(self.value(of, None)))
+        return self.thing(node, here)
 
-    def _sequence(self, node: Any, packages: frozenset[str]) -> Any:
-        items = (self.value(each, None, packages) for each in node["of"])
+    def _sequence(self, node: Any) -> Any:
+        items = (self.value(each, None) for each in node["of"])
         if node["is"] in ("tuple", "frozenset"):
             return _SEQUENCES[node["is"]](items)
         made = self._note(node, deque(maxlen=node["most"]) if node["is"] == "deque" else _SEQUENCES[node["is"]](()))
         made.update(items) if node["is"] == "set" else made.extend(items)
         return made
 
-    def thing(self, node: Any, here: Any, packages: frozenset[str]) -> Any:
+    def thing(self, node: Any, here: Any) -> Any:
         """Restore an object in place, or make it where there is none of its class."""
         if here is None or node["class"] != _name(type(here)):
-            kind = _class_of(node["class"], packages)
-            if getattr(kind, "not_saved", ()):
-                raise InputError(
-                    "the state holds an object that cannot be made from it alone", value=node["class"],
-                    expected="one that the constructor makes as well", fix="replay from the start",
-                )  # fmt: skip
+            kind = _restorable(node["class"], object)
             here = kind.__new__(kind)
-        packages |= {_package(type(here))}
         self._note(node, here)
+        if (node["is"] == "own") != hasattr(here, "save_state"):
+            raise ValueError(f"{node['class']} is saved in another way")
         if node["is"] == "own":
-            here.restore_state(self.value(node["of"], None, packages))
+            here.restore_state(self.value(node["of"], None))
             return here
-        present = _attributes(here)
+        present, not_saved = _attributes(here), _not_saved(type(here))
         for name in present.keys() - node["of"].keys():
             delattr(here, name)
         for name, each in node["of"].items():
-            object.__setattr__(here, name, self.value(each, present.get(name), packages))  # also where it is frozen
+            if name.startswith("__") or name in not_saved:
+                raise ValueError(f"{name} is no attribute that is saved")
+            object.__setattr__(here, name, self.value(each, present.get(name)))  # also where it is frozen
         return here
 
     def _note(self, node: Any, made: Any) -> Any:
@@ -238,8 +287,12 @@ def _attributes(thing: Any) -> dict[str, Any]:
         slots = vars(each).get("__slots__", ())
         names += [slots] if isinstance(slots, str) else slots
     names += vars(thing) if hasattr(thing, "__dict__") else ()
-    left_out = {"__dict__", "__weakref__"}.union(*(vars(each).get("not_saved", ()) for each in kind.__mro__))
+    left_out = {"__dict__", "__weakref__"} | _not_saved(kind)
     return {name: getattr(thing, name) for name in names if name not in left_out and hasattr(thing, name)}
+
+
+def _not_saved(kind: type) -> set[str]:
+    return {name for each in kind.__mro__ for name in vars(each).get("not_saved", ())}
 
 
 def _is_transparent(kind: type) -> bool:
@@ -258,28 +311,28 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _package(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
+def _declared(kind: type, path: str) -> str:
+    """Return the name of a class of which the state makes an object."""
+    name = _name(kind)
+    if _RESTORABLE.get(name) is not kind:
+        raise UnsavedError(
+            f"the state of {path.partition('.')[0]} cannot be saved: {path} is {kind.__name__}, of which a state may "
+            "make no objects\n  expected: what the constructor has made, or objects of declared classes\n"
+            "  fix:      declare the class where it is defined: @bfreplay.restorable"
+        )
+    return name
 
 
-def _class_of(name: str, packages: frozenset[str]) -> Any:
-    module, _, place = name.partition(":")
-    if module.partition(".")[0] not in packages:
+def _restorable(name: Any, of: type) -> Any:
+    """Return a class that a state may make objects of: an enumeration, a named tuple, or any other."""
+    kind = _RESTORABLE.get(name)
+    base = Enum if kind and issubclass(kind, Enum) else tuple if kind and issubclass(kind, tuple) else object
+    if kind is None or base is not of:
         raise InputError(
-            "the state names a class of a package that nothing here belongs to", value=name,
-            expected=f"classes of {', '.join(sorted(packages))}", fix="replay from the start",
+            "the state names a class of which it may make no objects", value=name,
+            expected="a class that is declared with @bfreplay.restorable", fix="replay from the start",
         )  # fmt: skip
-    found: Any = sys.modules.get(module)
-    if found is None and module.startswith("bfreplay."):
-        found = importlib.import_module(module)
-    for part in place.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, type):
-        raise InputError(
-            "the state names a class that is not here", value=name, expected="a class of this version",
-            fix="replay from the start",
-        )  # fmt: skip
-    return found
+    return kind
 
 
 def _refusal(path: str, value: object) -> str:
@@ -321,7 +374,10 @@ _GENERATORS: tuple[tuple[str, type, Callable[[Any], Any], Callable[[Any], Any]],
 
 
 def write_state(file: Path, state: State) -> None:
-    """Write a state to a file: a line, the length of the JSON text, the text, then the arrays one after the other."""
+    """Write a state to a file, in place of an earlier one, whole or not at all.
+
+    It has a line, the length of the JSON text, the text, the arrays one after the other, and the SHA-256 of all this.
+    """
     described, offset, parts = [], 0, []
     for array in state.arrays:
         order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
@@ -331,9 +387,9 @@ def write_state(file: Path, state: State) -> None:
         parts += [data, bytes(padding)]
         offset += len(data) + padding
     text = json.dumps([state.tree, described], allow_nan=False).encode()
-    with file.open("wb") as out:
-        out.write(_MAGIC + len(text).to_bytes(8, "little") + text)
-        out.writelines(parts)
+    data = b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *parts])
+    with written_whole([file], overwrite=True) as (part,):
+        part.write_bytes(data + hashlib.sha256(data).digest())
 
 
 def read_state(file: Path) -> State:
@@ -342,13 +398,16 @@ def read_state(file: Path) -> State:
     Raises
     ------
     InputError
-        The file is no state, or is cut.
+        The file is no state, or is damaged.
     """
     try:
-        data = file.read_bytes()
+        content = file.read_bytes()
+        data, checksum = content[:-_CHECKSUM_SIZE], content[-_CHECKSUM_SIZE:]
         begin = len(_MAGIC) + 8
         if not data.startswith(_MAGIC):
             raise ValueError("it begins otherwise")
+        if hashlib.sha256(data).digest() != checksum:
+            raise ValueError("its checksum does not agree, so that it was cut or changed")
         after = begin + int.from_bytes(data[len(_MAGIC) : begin], "little")
         tree, described = json.loads(data[begin:after])
         arrays = []
@@ -359,10 +418,10 @@ def read_state(file: Path) -> State:
             count = math.prod(shape)
             array = np.frombuffer(data, dtype, count, after + offset) if count else np.zeros(0, dtype)
             arrays.append(array.reshape(shape, order=order))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, *_NO_FIT) as error:
         raise InputError(
-            f"this is no state of a replay: {error}", file=file, expected="a file that a checkpoint wrote, whole",
-            fix="replay from the start",
+            f"this is no state of a replay: {one_line(error)}", file=file,
+            expected="a file that this version wrote, whole", fix="replay from the start",
         ) from error  # fmt: skip
     return State(tree, arrays)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import pkgutil
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +18,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import bfreplay
+from bfreplay import saved_state
 from bfreplay.errors import InputError
 from bfreplay.replay.active import ACTIVE_JOB
-from bfreplay.saved_state import State, UnsavedError, read_state, restore_state, save_state, write_state
+from bfreplay.saved_state import (
+    State,
+    UnsavedError,
+    constructed,
+    read_state,
+    restorable,
+    restore_state,
+    save_state,
+    write_state,
+)
 from tests.examples import examples
 
 
@@ -27,15 +42,18 @@ class Holder:
         vars(self).update(attributes)
 
 
+@restorable
 class Colour(Enum):
     RED = 1
 
 
+@restorable
 class Point(NamedTuple):
     x: float
     y: tuple[int, ...]
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class Frozen:
     value: object
@@ -62,8 +80,12 @@ class WithOwn:
         self.count = state["count"]
 
 
+def saved(thing):
+    return save_state(thing, constructed(thing))
+
+
 def again(thing, into, tmp_path):
-    write_state(tmp_path / "state", save_state(thing))
+    write_state(tmp_path / "state", save_state(thing, constructed(into)))
     restore_state(into, read_state(tmp_path / "state"))
     return into
 
@@ -82,7 +104,7 @@ plain = st.recursive(
 @settings(max_examples=examples(100))
 def test_plain_values_come_back_with_their_types(value):
     restored = Holder()
-    restore_state(restored, save_state(Holder(value=value)))
+    restore_state(restored, saved(Holder(value=value)))
     assert restored.value == value
     assert repr(restored.value) == repr(value)
 
@@ -180,45 +202,179 @@ class Process(dict):
 )
 def test_what_is_no_data_is_refused_by_its_name(value):
     with pytest.raises(UnsavedError, match=r"Holder\.inner\.deep\[1\]") as refusal:
-        save_state(Holder(inner=Holder(deep=[0, value])))
+        saved(Holder(inner=Holder(deep=[0, value])))
     assert "not_saved" in str(refusal.value)
 
 
-def test_no_class_of_another_package_is_made():
-    state = save_state(Holder(inner=Holder()))
-    state.tree["of"]["inner"]["class"] = "subprocess:Popen"
-    with pytest.raises(InputError, match="nothing here belongs to"):
-        restore_state(Holder(), state)
+def test_an_object_that_no_constructor_made_and_no_class_declares_is_refused_when_it_is_saved():
+    new = constructed(Holder(inner=None, other=Frozen(1)))
+    for late in (Holder(inner=Holder()), Holder(inner=[Holder()]), Holder(inner=None, other=Holder())):
+        with pytest.raises(UnsavedError, match=r"Holder\.(inner|other)(\[0\])? is Holder") as refusal:
+            save_state(late, new)
+        assert "@bfreplay.restorable" in str(refusal.value)
+    assert save_state(Holder(inner=Frozen(2), other=Frozen(3)), new)
 
 
-def test_no_module_is_imported_that_was_not(tmp_path):
-    state = save_state(Holder(inner=Holder()))
-    state.tree["of"]["inner"]["class"] = f"{__name__}.no_such_module:Thing"
-    with pytest.raises(InputError, match="is not here"):
-        restore_state(Holder(), state)
+def test_two_classes_of_one_name_are_not_taken_for_each_other():
+    def make():
+        @dataclass
+        class Twin:
+            x: int = 0
+
+        return Twin
+
+    first, second = restorable(make()), make()
+    assert saved(Holder(inner=[first()]))
+    with pytest.raises(UnsavedError, match="Twin"):
+        saved(Holder(inner=[second()]))
 
 
-def test_an_object_that_needs_its_constructor_is_not_made_without():
-    with pytest.raises(InputError, match="cannot be made from it alone"):
-        restore_state(Holder(), save_state(Holder(inner=WithSolver())))
+def test_a_class_that_needs_its_constructor_cannot_be_declared():
+    with pytest.raises(TypeError, match="needs its constructor for solver"):
+        restorable(WithSolver)
+
+
+class Trap:
+    """Must not be made, by any name."""
+
+    def __new__(cls, *arguments):
+        raise AssertionError("a state has run code")
+
+    __init__ = save_state = restore_state = run = classmethod(__new__)
+
+
+HOSTILE = [
+    f"{__name__}:Trap", f"{__name__}:Trap.run", f"{__name__}:subprocess.Popen", "subprocess:Popen", "builtins:eval",
+    "bfreplay.milp.isolation:subprocess.Popen", "bfreplay.saved_state:importlib", "bfreplay.runs:ReplaySession",
+    "bfreplay.replay.checkpoint:ChunkSink", f"{__name__}:Frozen.__class__", f"{__name__}:Frozen.__init__",
+    f"{__name__}:Holder", "", ":", "Frozen", None, 1, ["subprocess:Popen"], {"is": "range", "of": [3]},
+]  # fmt: skip
+"""Names of classes, none of which is declared."""
+PLACES = {
+    "an attribute": lambda node: node,
+    "a list": lambda node: {"is": "list", "no": 90, "of": [node]},
+    "a tuple": lambda node: {"is": "tuple", "of": [1, node]},
+    "a key": lambda node: {"is": "dict", "no": 90, "of": [[node, 1]]},
+    "a value": lambda node: {"is": "OrderedDict", "no": 90, "of": [[1, node]]},
+    "a set": lambda node: {"is": "set", "no": 90, "of": [node]},
+    "a declared object": lambda node: {"is": "object", "no": 90, "class": f"{__name__}:Frozen", "of": {"value": node}},
+    "fields": lambda node: {"is": "fields", "class": f"{__name__}:Point", "of": [1.0, node]},
+    "a generator": lambda node: {"is": "Random", "no": 90, "of": node},
+    "a class's name": lambda node: {"is": "object", "no": 90, "class": node, "of": {}},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", ["object", "own", "fields", "enum", "no such kind"])
+def test_nothing_is_made_of_a_class_that_is_not_declared(kind, place):
+    of = {"object": {}, "fields": ["touch"], "own": ["touch"]}.get(kind, "touch")
+    for name in HOSTILE:
+        state = saved(Holder(inner=1))
+        state.tree["of"]["inner"] = PLACES[place]({"is": kind, "no": 91, "class": name, "of": of})
+        with pytest.raises(InputError, match=r"may make no objects|does not fit"):
+            restore_state(Holder(), state)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"is": "fields", "class": f"{__name__}:Frozen", "of": [1]},
+        {"is": "enum", "class": f"{__name__}:Frozen", "of": 1},
+        {"is": "object", "no": 9, "class": f"{__name__}:Colour", "of": {}},
+        {"is": "enum", "class": f"{__name__}:Colour", "of": 2},
+        {"is": "fields", "class": f"{__name__}:Point", "of": []},
+        {"is": "object", "no": 9, "class": f"{__name__}:Frozen", "of": {"__class__": 1}},
+        {"is": "object", "no": 9, "class": f"{__name__}:Frozen", "of": {"__dict__": {}}},
+        {"is": "object", "no": 9, "class": f"{__name__}:WithSolver", "of": {"solver": "mine"}},
+        {"is": "object", "no": 9, "class": f"{__name__}:WithOwn", "of": {"handle": "mine"}},
+        {"is": "own", "no": 9, "class": f"{__name__}:Frozen", "of": {}},
+        {"is": "defaultdict", "no": 9, "of": [], "factory": "exec"}, {"is": "array", "no": 9, "at": 7}, {"no": 77},
+        {"is": "scalar", "at": -9}, {"is": "range", "of": [1, 2, 0]}, {"is": "deque", "no": 9, "of": [], "most": "x"},
+        {"is": "float", "of": "touch"}, {"is": "Generator", "no": 9, "of": {"bit_generator": "__class__"}},
+        {"is": "RandomState", "no": 9, "of": 3}, {"is": "dict", "no": 9, "of": [1]}, {"is": ["list"], "of": []},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_node_that_is_not_what_it_says_is_refused(node):
+    thing = Holder(inner=1, solver=WithSolver(), own=WithOwn())
+    for place in ("inner", "solver", "own"):
+        state = saved(thing)
+        state.tree["of"][place] = node
+        with pytest.raises(InputError, match=r"may make no objects|does not fit|unknown generator"):
+            restore_state(Holder(solver=WithSolver(), own=WithOwn()), state)
+
+
+def test_only_these_classes_are_made_by_a_state():
+    names = {
+        "bfreplay.milp.solution": "SolverStatus", "bfreplay.policies.policy": "Trigger",
+        "bfreplay.policies.learning.belief": "Assumed Belief Shape Share", "bfreplay.policies.learning.holds": "_Held",
+        "bfreplay.systems.gavel.quirks": "Quirks", "bfreplay.systems.gavel.rounds_in_replay": "PairRates",
+        "bfreplay.systems.gavel.rounds.state": "Assignment Entries Jobs RoundRules RoundState",
+        "bfreplay.systems.gavel.shares.finish_time_fairness": "_Before",
+        "bfreplay.systems.shockwave.planner.options": "PlannerQuirks",
+        "bfreplay.systems.shockwave.planner.prediction": "JobPrediction",
+        "bfreplay.systems.shockwave.planner.solve": "CallReport Plan",
+    }  # fmt: skip
+    for module in pkgutil.walk_packages(bfreplay.__path__, "bfreplay."):
+        if module.name != "bfreplay.__main__":
+            importlib.import_module(module.name)
+    declared = {name for name in saved_state._RESTORABLE if name.startswith("bfreplay.")}
+    assert declared == {f"{module}:{name}" for module, named in names.items() for name in named.split()}
 
 
 @pytest.mark.parametrize("cut", [0, 10, 30, 60, -1])
 def test_a_file_that_is_cut_or_of_another_kind_is_refused(cut, tmp_path):
     file = tmp_path / "state"
-    write_state(file, save_state(Holder(array=np.arange(100.0))))
+    write_state(file, saved(Holder(array=np.arange(100.0))))
     file.write_bytes(file.read_bytes()[:cut])
+    with pytest.raises(InputError, match="no state of a replay"):
+        read_state(file)
+
+
+def test_any_flipped_bit_is_refused(tmp_path):
+    file = tmp_path / "state"
+    write_state(file, saved(Holder(array=np.arange(3.0), text="x")))
+    content = file.read_bytes()
+    for k in range(len(content)):
+        file.write_bytes(content[:k] + bytes([content[k] ^ 1 << k % 8]) + content[k + 1 :])
+        with pytest.raises(InputError, match="no state of a replay"):
+            read_state(file)
+
+
+def test_a_state_that_cannot_be_written_leaves_the_last_one(tmp_path, monkeypatch):
+    file = tmp_path / "state"
+    write_state(file, saved(Holder(text="first")))
+    monkeypatch.setattr(Path, "replace", lambda *_: exec("raise OSError(28, 'No space left on device')"))
+    with pytest.raises(OSError, match="No space"):
+        write_state(file, saved(Holder(text="second")))
+    assert [each.name for each in tmp_path.iterdir()] == ["state"]
+    assert read_state(file).tree["of"] == {"text": "first"}
+
+
+def test_a_nested_text_is_refused(tmp_path):
+    file = tmp_path / "state"
+    state = saved(Holder(value=1))
+    deep = state.tree["of"]
+    for _ in range(300):
+        deep["value"] = {"is": "list", "no": 1, "of": [{}]}
+        deep = deep["value"]["of"][0]
+    with pytest.raises(InputError, match="does not fit"):
+        restore_state(Holder(), state)
+    write_state(file, saved(Holder(value=1)))
+    text = b"[" * 100_000
+    content = file.read_bytes()[:17] + len(text).to_bytes(8, "little") + text
+    file.write_bytes(content + hashlib.sha256(content).digest())
     with pytest.raises(InputError, match="no state of a replay"):
         read_state(file)
 
 
 def test_equal_objects_have_equal_bytes(tmp_path):
     for name in ("one", "other"):
-        write_state(tmp_path / name, save_state(Holder(a=np.arange(3), b={"x": [1, 2.5]})))
+        write_state(tmp_path / name, saved(Holder(a=np.arange(3), b={"x": [1, 2.5]})))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
 def test_a_state_is_json_and_arrays():
-    state = save_state(Holder(a=np.arange(3), b="text"))
+    state = saved(Holder(a=np.arange(3), b="text"))
     assert isinstance(state, State)
     assert [array.tolist() for array in state.arrays] == [[0, 1, 2]]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.model import ModelSize
+from bfreplay.saved_state import restorable
 
 
 class ProcessStatus(StrEnum):
@@ -22,6 +23,7 @@ class ProcessStatus(StrEnum):
     REFUSED = "refused"  # the back end cannot take this model (size, missing capability)
 
 
+@restorable
 class SolverStatus(StrEnum):
     """The solver's own status. Unknown is never success."""
 

@@ -15,6 +15,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.solution import Solution
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.state import PolicyState
+from bfreplay.saved_state import restorable
 from bfreplay.workload import ElasticJob
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from bfreplay.milp.solver import Solver
 
 
+@restorable
 class Trigger(IntFlag):
     """Events at a decision point; several may happen at once."""
 

@@ -1,34 +1,39 @@
 """Checkpoints of a run: its state, and the rows of its tables so far, in the folder ``RUN.checkpoint`` beside ``RUN``.
 
-Rows are kept as they are written, a file for each chunk. The state names how many chunks belong to it, so that a run
-goes on from its last state whatever was written later. When it is complete its tables are made of the chunks: the same
-bytes as those of a run that was never interrupted.
+Rows are kept as they are written, a file for each chunk. The state has the checksums of the chunks that belong to it:
+a run goes on from its last state whatever was written later, and from nothing that was damaged. When it is complete its
+tables are made of the chunks: the same bytes as those of a run that was never interrupted.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from bfreplay.documents import parse_json
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import write_whole
-from bfreplay.replay.tables import TableSink
+from bfreplay.replay.tables import TableSink, as_bytes
 from bfreplay.result_folders.writing import table_writer
-from bfreplay.saved_state import State, read_state, save_state, write_state
+from bfreplay.saved_state import State, read_state, write_state
 from bfreplay.versions import versions
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
-_ABOUT, _STATE = "about.json", "state"
-_VERSION = 1
+_ABOUT, _STATE, _HOLDER = "about.json", "state", "holder"
+_VERSION = 2
 
 
 class StoppedError(BfreplayError):
@@ -40,31 +45,42 @@ class ChunkSink(TableSink):
 
     def __init__(self, folder: Path, name: str, table: Path, schema: pa.Schema) -> None:
         self._folder, self._name, self._table, self._schema = folder, name, table, schema
-        self.n_chunks = 0
+        self._checksums: list[str] = []  # of the chunks, SHA-256
 
     def write(self, table: pa.Table) -> None:
         """Write the next chunk."""
-        with pa.ipc.new_file(self._chunk(self.n_chunks), self._schema) as out:
-            out.write_table(table)
-        self.n_chunks += 1
+        chunk = as_bytes(table)
+        self._chunk(len(self._checksums)).write_bytes(chunk)
+        self._checksums.append(hashlib.sha256(chunk).hexdigest())
 
-    def save_state(self) -> int:
-        """Return the number of chunks."""
-        return self.n_chunks
+    def save_state(self) -> list[str]:
+        """Return the checksums of the chunks."""
+        return list(self._checksums)
 
-    def restore_state(self, state: int) -> None:
-        """Hold the first chunks of the folder; others, of after the state, are written again."""
-        self.n_chunks = state
+    def restore_state(self, state: Sequence[str]) -> None:
+        """Hold the first chunks of the folder, which must be as they were; others are written again."""
+        self._checksums = list(state)
+        for k in range(len(self._checksums)):
+            self._read(k)
 
     def close(self) -> None:
         """Make the table."""
         with table_writer(self._table, self._schema) as out:
-            for k in range(self.n_chunks):
-                with pa.memory_map(str(self._chunk(k))) as file:
-                    out.write_table(pa.ipc.open_file(file).read_all())
+            for k in range(len(self._checksums)):
+                out.write_table(pa.ipc.open_stream(self._read(k)).read_all())
+
+    def _read(self, k: int) -> bytes:
+        file = self._chunk(k)
+        content = file.read_bytes() if file.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != self._checksums[k]:
+            raise InputError(
+                "rows of the unfinished run are missing, or were changed", file=file,
+                expected="the file that the state has the checksum of", fix="replay from the start",
+            )  # fmt: skip
+        return content
 
     def _chunk(self, k: int) -> Path:
-        return self._folder / f"{self._name}-{k:06d}.arrow"
+        return self._folder / f"{self._name}-{k:06d}.arrows"
 
 
 class Checkpoints:
@@ -109,11 +125,17 @@ class Checkpoints:
             There is none to resume, it is that of another run, or another process works on it.
         """
         if resume:
-            state = self._resume()
-        else:
-            self._make(overwrite)
-            state = None
+            read_about(self._out)  # before a lock is laid beside what is not there
         self._lock()
+        try:
+            if not resume:
+                self._make(overwrite)
+            state = self._resume() if resume else None
+            since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+            write_whole(self.folder / _HOLDER, f"process {os.getpid()} on {platform.node()}, since {since}\n")
+        except BaseException:
+            self.close()
+            raise
         return state
 
     def _make(self, overwrite: bool) -> None:
@@ -124,17 +146,12 @@ class Checkpoints:
                     f"  fix:      resume it (--resume {self._out}; in Python: resume=True), or start anew with --force "
                     "(overwrite=True)"
                 )
-            read_about(self._out)  # it is one of ours
+            if not (self.folder / _ABOUT).is_file():
+                read_about(self._out)  # raises: it is none of ours
             shutil.rmtree(self.folder)
-        try:
-            self.folder.mkdir(parents=True)
-            document = {**self._about, "options": self._options}
-            write_whole(self.folder / _ABOUT, json.dumps(document, indent=1, sort_keys=True) + "\n")
-        except OSError as error:
-            raise InputError(
-                f"the folder of checkpoints cannot be written: {error.strerror or error}", file=self.folder,
-                expected="a folder in which you may write", fix="choose another output folder",
-            ) from error  # fmt: skip
+        with _writing(self.folder):
+            self.folder.mkdir()
+            write_whole(self.folder / _ABOUT, _sealed({**self._about, "options": self._options}))
 
     def _resume(self) -> State | None:
         check_same(read_about(self._out), self._about, self.folder)
@@ -142,19 +159,24 @@ class Checkpoints:
         return read_state(file) if file.exists() else None
 
     def _lock(self) -> None:
+        """Hold the run for this process, by a file beside the folder, which may be removed and made meanwhile."""
         from filelock import FileLock, Timeout  # most runs have no checkpoints
 
-        self._held = FileLock(self.folder / "lock")
-        try:
-            self._held.acquire(timeout=0)
-        except Timeout as error:
-            raise InputError(
-                "another process works on this run", file=self.folder, expected="an unfinished run that nobody resumes",
-                fix="wait until it ends, or stop it",
-            ) from error  # fmt: skip
+        with _writing(self.folder):
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            self._held = FileLock(self.folder.with_name(f".{self.folder.name}.lock"))
+            try:
+                self._held.acquire(timeout=0)
+            except Timeout as error:
+                holder = self.folder / _HOLDER
+                raise InputError(
+                    "another process works on this run", file=self.folder,
+                    value=holder.read_text(encoding="utf-8").strip() if holder.is_file() else "not known yet",
+                    expected="an unfinished run that nobody works on", fix="wait until it ends, or stop it",
+                ) from error  # fmt: skip
 
-    def visit(self, thing: object, *, stops: bool = False) -> None:
-        """Save the state of ``thing`` if it is time, or if the run stops.
+    def visit(self, state_of: Callable[[], State], *, stops: bool = False) -> None:
+        """Save the state that ``state_of`` returns if it is time, or if the run stops.
 
         Raises
         ------
@@ -162,15 +184,13 @@ class Checkpoints:
             It is saved, and the run stops.
         """
         if stops or monotonic() - self._last >= self._every_s:
-            self.save(thing)
+            self.save(state_of())
         if stops:
             raise StoppedError(f"stopped; its state is saved in {self.folder}")
 
-    def save(self, thing: object) -> None:
-        """Save the state of ``thing`` in place of the last one, whole or not at all."""
-        part = self.folder / f"{_STATE}.part"
-        write_state(part, save_state(thing))
-        part.replace(self.folder / _STATE)
+    def save(self, state: State) -> None:
+        """Save a state in place of the last one, whole or not at all."""
+        write_state(self.folder / _STATE, state)
         self._last = monotonic()
 
     def sink(self, name: str, table: Path, schema: pa.Schema) -> ChunkSink:
@@ -186,8 +206,20 @@ class Checkpoints:
 
     def close(self) -> None:
         """Let other processes resume the run; harmless when called twice."""
-        if self._held is not None:
+        if self._held is not None and self._held.is_locked:
+            Path(self._held.lock_file).unlink(missing_ok=True)  # still held: who waits for it makes a new one
             self._held.release()
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"the folder of checkpoints cannot be written: {error.strerror or error}", file=folder,
+            expected="a folder in which you may write", fix="choose another output folder",
+        ) from error  # fmt: skip
 
 
 def folder_of(out: Path) -> Path:
@@ -205,9 +237,15 @@ def read_about(out: Path) -> dict[str, Any]:
     """
     file = folder_of(out) / _ABOUT
     try:
-        about = json.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        about = parse_json(text)
         if not isinstance(about, dict) or about.get("schema") != _VERSION:
             raise ValueError("it is not of this version")
+        about.pop("sha256", None)
+        if text != _sealed(about):
+            raise ValueError("its checksum does not agree, so that it was changed")
+        if not isinstance(about["options"], dict | None):
+            raise ValueError("its options are none")
     except FileNotFoundError as error:
         done = out.exists()
         raise InputError(
@@ -215,12 +253,19 @@ def read_about(out: Path) -> dict[str, Any]:
             expected="the folder of a run that was begun with --checkpoint-every, and did not end",
             fix="there is nothing to resume" if done else "name the run as --out did",
         ) from error  # fmt: skip
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError) as error:
         raise InputError(
             f"the unfinished run cannot be read: {error}", file=file, expected="a file that bfreplay wrote",
             fix="replay from the start",
         ) from error  # fmt: skip
     return about
+
+
+def _sealed(about: Mapping[str, Any]) -> str:
+    """Return the text of ``about.json``, with the SHA-256 of all else that is in it."""
+    text = json.dumps(about, sort_keys=True)
+    document = {**about, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
 
 def about(**parts: Any) -> dict[str, Any]:

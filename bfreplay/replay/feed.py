@@ -164,6 +164,10 @@ class Feed:
         """
         self.keep_calls()
         for method, now_us, *arguments in state["calls"] or ():
+            if method not in ("begin", "ask", "tell"):
+                raise InputError(
+                    "the state calls a job source by another method", value=method, expected="begin, ask, tell"
+                )
             given = (JobReport(*arguments),) if method == "tell" else arguments
             answer = self._call_source(method, now_us, *given)
             self._note_call(method, now_us, arguments, answer)

@@ -51,7 +51,15 @@ from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_input
 from bfreplay.runs.run_checks import check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
-from bfreplay.saved_state import State, read_state, restore_state, save_state, write_state
+from bfreplay.saved_state import (
+    State,
+    UnsavedError,
+    constructed,
+    read_state,
+    restore_state,
+    save_state,
+    write_state,
+)
 from bfreplay.versions import versions
 from bfreplay.workload import Ending, JobSet, JobSource
 
@@ -160,7 +168,7 @@ class ReplaySession:
     not_saved = (
         "events", "policy", "settings", "_anchored", "_run_settings", "_stack", "_out",
         "_folder", "_saving", "_checkpoints", "_called", "_seconds", "_started", "_config", "_inputs", "_measured",
-        "_no_baselines", "_batch_jobs",
+        "_no_baselines", "_batch_jobs", "_in_place",
     )  # fmt: skip
 
     def __init__(
@@ -243,8 +251,15 @@ class ReplaySession:
         self.engine = Engine(events, jobs, self.policy, self.settings, run_tables, progress)
         self.engine.feed.keep_calls()
         self.engine.pool.batch_starts.keeps_met = self._batch_jobs is not None
+        self._in_place = constructed(self)
         if state is not None:
             self._resume(state)
+        elif self._checkpoints is not None:
+            try:  # refuse before the replay what could not be saved during it
+                self._state()
+            except UnsavedError:
+                self._checkpoints.end()
+                raise
 
     def _checkpoints_of(self, saving: Saving) -> Checkpoints | None:
         if saving.every_s is None and not saving.resume:
@@ -308,7 +323,7 @@ class ReplaySession:
             self.engine.advance(batch, self.portions.until_us)
         final = decisions.take_latest()
         if self._checkpoints is not None:
-            self._checkpoints.visit(self)
+            self._checkpoints.visit(self._state)
         return final
 
     def run(self) -> RunResult:
@@ -320,16 +335,19 @@ class ReplaySession:
             self.engine.replay_log()
         self._saving.listens = False
         if self._checkpoints is not None:  # what follows takes its time too
-            self._checkpoints.save(self)
+            self._checkpoints.save(self._state())
         return self.finish()
 
     def _save_if_due(self, _: Engine) -> None:
         assert self._checkpoints is not None
-        self._checkpoints.visit(self, stops=self._saving.stops)
+        self._checkpoints.visit(self._state, stops=self._saving.stops)
+
+    def _state(self) -> State:
+        return save_state(self, self._in_place)
 
     def save(self, file: str | Path) -> None:
         """Save the state of the session to a file, for ``restore`` of another one with equal arguments."""
-        state = save_state(self)
+        state = self._state()
         write_state(Path(file), State([self._about(), state.tree], state.arrays))
 
     def restore(self, file: str | Path) -> None:
@@ -340,7 +358,13 @@ class ReplaySession:
         InputError
             The file has no state, or that of a session with other arguments.
         """
-        (before, tree), arrays = read_state(Path(file))
+        saved, arrays = read_state(Path(file))
+        if not (isinstance(saved, list) and len(saved) == 2 and isinstance(saved[0], dict)):
+            raise InputError(
+                "this is the state of a run with a folder, not of a session", file=file,
+                expected="a file that ReplaySession.save wrote",
+            )  # fmt: skip
+        before, tree = saved
         check_same(before, self._about(), Path(file))
         self._resume(State(tree, arrays))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -14,8 +13,8 @@ from click.testing import CliRunner
 
 import bfreplay
 from bfreplay.cli import main
-from bfreplay.replay.checkpoint import folder_of
-from tests.runs.test_resume import Killed, _raising_after, same
+from bfreplay.replay.checkpoint import _sealed, folder_of
+from tests.runs.test_resume import Killed, _raising_after, same, unsealed
 
 BFREPLAY = str(Path(sys.executable).with_name("bfreplay"))
 BEGIN = [
@@ -50,10 +49,10 @@ def stopped(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     visits = []
 
-    def stop(checkpoints, thing, *, stops=False):
+    def stop(checkpoints, state_of, *, stops=False):
         visits.append(None)
         if len(visits) == 100:
-            checkpoints.save(thing)
+            checkpoints.save(state_of())
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -77,9 +76,9 @@ def test_inputs_that_have_moved_are_named(stopped, unbroken, tmp_path):
     moved = tmp_path / "elsewhere" / bfreplay.sample_events_path().name
     moved.parent.mkdir()
     moved.write_bytes(bfreplay.sample_events_path().read_bytes())
-    about = json.loads((folder_of(stopped) / "about.json").read_text())
+    about = unsealed(folder_of(stopped) / "about.json")
     about["options"]["events"] = "/gone.parquet"
-    (folder_of(stopped) / "about.json").write_text(json.dumps(about))
+    (folder_of(stopped) / "about.json").write_text(_sealed(about))
     assert run("replay", "--resume", "run").exit_code == 2
     renamed = moved.with_name("renamed.parquet")
     renamed.write_bytes(moved.read_bytes())
@@ -97,9 +96,9 @@ def test_options_of_the_run_cannot_be_given_again(stopped):
 
 
 def test_code_that_the_run_names_needs_a_word(stopped):
-    about = json.loads((folder_of(stopped) / "about.json").read_text())
+    about = unsealed(folder_of(stopped) / "about.json")
     about["options"]["policy"] = "some.module:Policy"
-    (folder_of(stopped) / "about.json").write_text(json.dumps(about))
+    (folder_of(stopped) / "about.json").write_text(_sealed(about))
     refused = run("replay", "--resume", "run")
     assert refused.exit_code == 2
     assert "--allow-code" in refused.output

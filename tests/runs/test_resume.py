@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from filelock import FileLock
 
 import bfreplay
-from bfreplay import InputError, OutputExistsError, replay_log
+from bfreplay import InputError, OutputExistsError, replay_log, saved_state
 from bfreplay.cli import main
 from bfreplay.errors import BfreplayError
 from bfreplay.replay import checkpoint
 from bfreplay.replay.checkpoint import folder_of
-from bfreplay.saved_state import write_state
+from bfreplay.saved_state import read_state, write_state
 from bfreplay.workload import Orders, Verdict
 from tests.replay.tiny import job
 
@@ -229,17 +230,22 @@ def test_other_options_are_refused_by_name(change, named, unfinished):
         replay_log(**(options | change), out=out, resume=True)
 
 
+def unsealed(file):
+    """Return what a checkpoint is about, without its checksum."""
+    return {name: value for name, value in json.loads(file.read_text()).items() if name != "sha256"}
+
+
 @pytest.mark.parametrize("name", ["versions.numpy", "versions.python", "processor", "inputs.events.n_nodes"])
 def test_another_machine_or_version_is_refused_unless_it_computes_alike(name, unfinished):
     options, out = unfinished
     file = folder_of(out) / "about.json"
-    about = json.loads(file.read_text())
+    about = unsealed(file)
     place = about
     *path, last = name.split(".")
     for part in path:
         place = place[part]
     place[last] = "another"
-    file.write_text(json.dumps(about))
+    file.write_text(checkpoint._sealed(about))
     with pytest.raises(InputError, match=name):
         replay_log(**options, out=out, resume=True)
 
@@ -270,21 +276,162 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(whole, tmp_path):
     same(tmp_path / "run", unbroken)
 
 
-def test_two_processes_do_not_work_on_one_run(unfinished):
-    options, out = unfinished
-    with (
-        FileLock(folder_of(out) / "lock"),
-        pytest.raises(InputError, match="another process works on this run"),
-    ):
-        replay_log(**options, out=out, resume=True)
+AGAIN = ({"resume": True}, {"checkpoint_every": 0, "overwrite": True}, {"checkpoint_every": 0})
 
 
-def test_a_damaged_state_is_refused(unfinished):
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_run_that_another_process_works_on_is_left_alone(again, whole, tmp_path):
+    options, unbroken, _ = whole("bftrainer")
+    out, refused = tmp_path / "run", []
+
+    def intrude(now_us, decisions):
+        if len(refused) < 2 and (folder_of(out) / "state").exists():
+            with pytest.raises(InputError, match="another process works on this run") as refusal:
+                replay_log(**options, out=out, **again)
+            refused.append(str(refusal.value))
+
+    replay_log(**options, out=out, checkpoint_every=0.01, progress=intrude)
+    same(out, unbroken)
+    assert len(refused) == 2
+    assert f"process {os.getpid()} on " in refused[0]
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_run_begun_anew_over_a_process_that_was_killed_is_the_whole_run(unfinished, whole):
     options, out = unfinished
-    state = folder_of(out) / "state"
-    state.write_bytes(state.read_bytes()[:-1000])
-    with pytest.raises(InputError, match="no state of a replay"):
+    (folder_of(out) / "about.json").write_text("{")
+    replay_log(**options, out=out, checkpoint_every=0, overwrite=True)
+    same(out, whole("bftrainer")[1])
+
+
+def test_a_folder_that_is_no_checkpoint_is_not_removed(whole, tmp_path):
+    (folder_of(tmp_path / "run") / "mine").mkdir(parents=True)
+    with pytest.raises(InputError, match="no unfinished run of this name"):
+        replay_log(**whole("bftrainer")[0], out=tmp_path / "run", checkpoint_every=0, overwrite=True)
+    assert (folder_of(tmp_path / "run") / "mine").is_dir()
+
+
+def flipped(content, generator):
+    place = generator.randrange(len(content))
+    return content[:place] + bytes([content[place] ^ 1 << generator.randrange(8)]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize("n_places", [25, pytest.param(500, marks=pytest.mark.thorough)])
+def test_a_checkpoint_with_a_flipped_bit_is_refused_or_gives_the_same_bytes(n_places, unfinished, whole, tmp_path):
+    options, out = unfinished
+    folder, generator = folder_of(out), random.Random(n_places)
+    files = sorted(folder.iterdir())
+    assert len(files) > 2
+    content = {file: file.read_bytes() for file in files}
+    refused = named = 0
+    for k in range(n_places):
+        file = files[k % len(files)]
+        folder.mkdir(exist_ok=True)
+        for each, of_file in content.items():
+            each.write_bytes(flipped(of_file, generator) if each == file else of_file)
+        try:
+            replay_log(**options, out=out, resume=True, overwrite=True)
+        except InputError as error:
+            named += file.name in str(error)
+            refused += 1
+        else:
+            same(out, whole("bftrainer")[1])
+            shutil.rmtree(out)
+    assert named == refused >= n_places // 2
+
+
+@pytest.mark.parametrize("place", ["first", "missing"])
+def test_rows_that_are_not_those_of_the_state_are_refused(place, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr("bfreplay.replay.tables.CHUNK_ROWS", 16)
+    options, _, n_instants = whole("bftrainer")
+    out, unbroken = tmp_path / "run", tmp_path / "unbroken"
+    replay_log(**options, out=unbroken)
+    stopped_after(n_instants // 2, options, out)
+    chunks = sorted(folder_of(out).glob("*.arrows"))
+    assert len(chunks) > 3
+    kept = chunks[0].read_bytes()
+    chunks[0].write_bytes(flipped(kept, random.Random(place))) if place == "first" else chunks[0].unlink()
+    with pytest.raises(InputError, match="rows of the unfinished run are missing") as refusal:
         replay_log(**options, out=out, resume=True)
+    assert chunks[0].name in str(refusal.value)
+    chunks[0].write_bytes(kept)
+    stale = chunks[0].with_name(chunks[0].name.replace("000000", "000099"))
+    stale.write_bytes(b"of after the state")
+    replay_log(**options, out=out, resume=True)
+    same(out, unbroken)
+
+
+def _with(change):
+    return lambda about: about | change
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda about: "{", lambda about: "[]", lambda about: "[" * 5000, lambda about: '{"schema":' * 5000,
+        lambda about: json.dumps(about), lambda about: checkpoint._sealed(about).replace("{", '{"schema": 2,', 1),
+        _with({"options": []}), _with({"options": "text"}), lambda about: {**about} | {"options": 1},
+        lambda about: {name: value for name, value in about.items() if name != "options"},
+        _with({"options": {"no such option": 1}}), _with({"options": {"events": ["a", {}]}}), _with({"schema": 1}),
+    ],
+)  # fmt: skip
+def test_a_damaged_description_of_a_run_is_refused(damage, unfinished):
+    file = folder_of(unfinished[1]) / "about.json"
+    damaged = damage(unsealed(file))
+    file.write_text(damaged if isinstance(damaged, str) else checkpoint._sealed(damaged))
+    refused = CliRunner().invoke(main, ["replay", "--resume", str(unfinished[1])])
+    assert refused.exit_code == 2, refused.output
+    assert isinstance(refused.exception, SystemExit)
+    assert "fix:" in refused.output or "expected:" in refused.output
+
+
+def portions_of(options):
+    """Open a session of the same jobs on a log that is to come."""
+    log = bfreplay.load_events("sample")
+    return bfreplay.open_session(bfreplay.NodeEvents.to_come(log.nodes, log.window_start_us), jobs=options["jobs"])
+
+
+POPEN = "bfreplay.milp.isolation:subprocess.Popen"
+TOUCH = [{"is": "tuple", "of": ["touch", "made-by-a-state"]}]
+FORGERIES = {
+    "fields": {"is": "fields", "class": POPEN, "of": TOUCH},
+    "enum": {"is": "enum", "class": POPEN, "of": TOUCH[0]},
+    "object": {"is": "object", "no": 10**6, "class": POPEN, "of": {}},
+    "own": {"is": "own", "no": 10**6, "class": POPEN, "of": TOUCH[0]},
+    "in a list": {"is": "list", "no": 10**6, "of": [{"is": "fields", "class": POPEN, "of": TOUCH}]},
+    "as a key": {"is": "dict", "no": 10**6, "of": [[{"is": "enum", "class": POPEN, "of": TOUCH[0]}, 1]]},
+    "builtins": {"is": "fields", "class": "bfreplay.saved_state:json.builtins.exec", "of": ["raise SystemExit"]},
+    "inherited": {"is": "fields", "class": "bfreplay.milp.solution:SolverStatus.__class__", "of": ["X", "Y"]},
+    "a class of ours": {"is": "fields", "class": "bfreplay.runs.replay_session:ReplaySession", "of": TOUCH},
+    "the solver": {"is": "object", "no": 10**6, "class": "bfreplay.replay.engine:Engine", "of": {"timeline": TOUCH[0]}},
+}
+
+
+@pytest.mark.parametrize("place", ["portions", "engine"])
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_state_runs_nothing(forgery, place, unfinished, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options, out = unfinished
+    file = folder_of(out) / "state"
+    state = read_state(file)
+    state.tree["of"][place] = FORGERIES[forgery]
+    write_state(file, state)
+    with pytest.raises(InputError, match=r"may make no objects|does not fit"):
+        replay_log(**options, out=out, resume=True)
+    with portions_of(options) as session:
+        session.save("session")
+        state = read_state(Path("session"))
+        state.tree[1]["of"][place] = FORGERIES[forgery]
+        write_state(Path("session"), state)
+        with pytest.raises(InputError, match=r"may make no objects|does not fit"):
+            session.restore("session")
+    assert not Path("made-by-a-state").exists()
+
+
+def test_a_state_of_a_run_is_not_taken_for_that_of_a_session(unfinished):
+    options, out = unfinished
+    with portions_of(options) as session, pytest.raises(InputError, match="not of a session"):
+        session.restore(folder_of(out) / "state")
 
 
 def test_checkpoints_need_a_folder(whole):
@@ -296,15 +443,15 @@ def test_a_state_is_written_whole_or_not_at_all(whole, tmp_path, monkeypatch):
     options, unbroken, n_instants = whole("bftrainer")
     n_written = 0
 
-    def break_off(file, state):
+    def break_off(part, content):
         nonlocal n_written
         n_written += 1
-        write_state(file, state)
+        with part.open("wb") as out:
+            out.write(content[: 100 if n_written == n_instants // 2 else None])
         if n_written == n_instants // 2:
-            file.write_bytes(file.read_bytes()[:100])
             raise Killed
 
-    monkeypatch.setattr(checkpoint, "write_state", break_off)
+    monkeypatch.setattr(saved_state.Path, "write_bytes", break_off)
     with pytest.raises(Killed):
         replay_log(**options, out=tmp_path / "run", checkpoint_every=0)
     monkeypatch.undo()
@@ -334,16 +481,29 @@ class CountingSaved(Counting):
     not_saved = ("handle",)
 
 
+class Late:
+    """What a policy makes while it decides."""
+
+
+class CountingLate(CountingSaved):
+    def decide(self, state):
+        self.last = Late()
+        return super().decide(state)
+
+
 def test_a_policy_of_ones_own_is_saved_or_refused_by_the_name_of_the_attribute(whole, tmp_path):
     options = {name: value for name, value in whole("bftrainer")[0].items() if name not in ("policy", "record_nodes")}
     with pytest.raises(BfreplayError, match=r"policy\.handle is function"):
-        replay_log(**options, policy=Counting(), out=tmp_path / "run", checkpoint_every=0)
+        replay_log(**options, policy=Counting(), out=tmp_path / "run", checkpoint_every=3600)
+    assert list(tmp_path.iterdir()) == []
     replay_log(**options, policy=CountingSaved(), out=tmp_path / "unbroken")
     with pytest.raises(Killed):
         replay_log(
             **options, policy=CountingSaved(), out=tmp_path / "run", checkpoint_every=0, overwrite=True,
             progress=_raising_after(50),
         )  # fmt: skip
+    with pytest.raises(BfreplayError, match=r"policy\.last is Late"):
+        replay_log(**options, policy=CountingLate(), out=tmp_path / "late", checkpoint_every=0)
     replay_log(**options, policy=CountingSaved(), out=tmp_path / "run", resume=True)
     same(tmp_path / "run", tmp_path / "unbroken")
 

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from bfreplay.policies.learning.holds import Measurement
 from bfreplay.policies.state import PolicyState
+from bfreplay.saved_state import restorable
 from bfreplay.scalability.fitting import quick_usl
 
 _COUNTS_FOR_A_SHAPE = 3
 
 
+@restorable
 class Shape(NamedTuple):
     """The universal scalability law without its rate on one node."""
 
@@ -32,6 +34,7 @@ LINEAR = Shape(0.0, 0.0)
 """In proportion to the nodes."""
 
 
+@restorable
 class Assumed(NamedTuple):
     """Assumptions about a job of which nothing, or too little, has been measured."""
 
@@ -40,6 +43,7 @@ class Assumed(NamedTuple):
     shape: Shape
 
 
+@restorable
 class Belief:
     """A curve and its objective: exact where measured, a fitted law elsewhere.
 
@@ -126,6 +130,7 @@ _HOPE = 2.0
 """What a job of which nothing is known is hoped to make on one node, over the best that is known per node."""
 
 
+@restorable
 class Share(StrEnum):
     """Jobs that share their measurements."""
 

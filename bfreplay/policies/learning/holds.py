@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bfreplay.milp.charge_rule import charged_rates, preemption_cost, rescale_costs
 from bfreplay.policies.policy import Trigger
 from bfreplay.policies.state import PolicyState
+from bfreplay.saved_state import restorable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Measurement:
     worth: float
 
 
+@restorable
 @dataclass(slots=True, eq=False)
 class _Held:
     """Last decision; all (J,)."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bfreplay.saved_state import restorable
+
 PUBLISHED_RESET_S = 1920.0
 """Least time between two recomputations of shares in the published program."""
 
@@ -17,6 +19,7 @@ def published_order(listed: tuple[str, ...]) -> tuple[str, ...]:
     return known + tuple(name for name in listed if name not in known)
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class Quirks:
     """Defects of the published program to repeat. None by default; all of them give its schedules to the digit.

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from bfreplay.policies.policy import Decision, Placement, Round
 from bfreplay.policies.state import LONG_AGO_US, NodesSeen, PolicyState
+from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState
 
 
@@ -54,6 +55,7 @@ class KnownJobs:
         return left, came
 
 
+@restorable
 class PairRates:
     """Cache of rates of pairs by model and width; empty unless ``is_wanted``."""
 

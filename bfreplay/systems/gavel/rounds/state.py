@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.placement import NodeLists
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class RoundRules:
     """Parameters of the round mechanism (Gavel, OSDI'20, section 5).
@@ -71,6 +73,7 @@ NOBODY = -1
 """Second member of an entry with one job."""
 
 
+@restorable
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
     """k micro-tasks of a round: a job alone, or a pair of jobs that share nodes, for one round on one node type.
@@ -154,6 +157,7 @@ _SEED_OFFSET = 5
 """The published program seeds its random order of node types by seed + 5."""
 
 
+@restorable
 @dataclass(slots=True, eq=False)
 class Jobs:
     """m jobs that wait or run, one row each, in order of arrival.
@@ -176,6 +180,7 @@ class Jobs:
     n_failed: NDArray[np.int64]
 
 
+@restorable
 @dataclass(slots=True, eq=False)
 class Entries:
     """e entries of the queues: jobs alone and pairs of jobs that may share nodes, on each of n node types.
@@ -217,6 +222,7 @@ class Entries:
     task: NDArray[np.int64]
 
 
+@restorable
 @dataclass(slots=True, eq=False)
 class RoundState:
     """State of the mechanism. Only the functions of this package update it.

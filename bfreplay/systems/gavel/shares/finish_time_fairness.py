@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
+from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, isolated_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
@@ -156,6 +157,7 @@ def _highest_pace(
     return pace, level, presses if presses.any() else ~frozen
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class _Before:
     """Job at the last recomputation: seconds of its work so far in isolation, and its remaining work."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.saved_state import restorable
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class PlannerQuirks:
     """Defects of the published program to repeat. None by default; all of them give the recorded inputs of its planner.

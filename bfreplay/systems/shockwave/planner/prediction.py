@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bfreplay.saved_state import restorable
 from bfreplay.systems.shockwave.planner.options import PlannerQuirks
 from bfreplay.systems.shockwave.profile import Profile
 
@@ -20,6 +21,7 @@ PAST_TARGETS, LATEST_TARGET = 0.9, 0.1
 """Weights of the average of all finish targets, and of the latest one, in the final target."""
 
 
+@restorable
 class JobPrediction:
     """Prediction for one job: its profile, calibrated by measurements, and the history of its finish targets.
 

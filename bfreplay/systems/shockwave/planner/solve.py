@@ -16,6 +16,7 @@ from bfreplay.milp.backends import BackendAnswer, SolveOptions
 from bfreplay.milp.isolation import ModelSolver
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
+from bfreplay.saved_state import restorable
 from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
 from bfreplay.systems.shockwave.planner.packing import backfill, pack_rounds, refill
@@ -25,6 +26,7 @@ CallName = Literal["fairness", "priority", "order"]
 """Fairness: equal weights, finish-time constraints. Priority: weights instead. Order: the rounds of given counts."""
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class CallReport:
     """Report of one of the two or three optimisations of a plan.
@@ -63,6 +65,7 @@ class CallReport:
     message: str = ""
 
 
+@restorable
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """Jobs of each round of the window.
