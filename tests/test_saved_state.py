@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from bfreplay.saved_state import (
     save_state,
     write_state,
 )
+from bfreplay.scalability.laws import Amdahl, PowerLaw
 from tests.examples import examples
 
 
@@ -215,6 +216,14 @@ def test_an_object_that_no_constructor_made_and_no_class_declares_is_refused_whe
     assert save_state(Holder(inner=Frozen(2), other=Frozen(3)), new)
 
 
+def test_jobs_that_a_policy_keeps_come_back(tmp_path):
+    jobs = list(bfreplay.load_jobs("sample"))
+    curves = [law(*(0.5 for _ in fields(law))) for law in (Amdahl, PowerLaw)]
+    restored = again(Holder(jobs=jobs, curves=curves), Holder(), tmp_path)
+    assert restored.jobs == jobs
+    assert restored.curves == curves
+
+
 def test_two_classes_of_one_name_are_not_taken_for_each_other():
     def make():
         @dataclass
@@ -308,12 +317,19 @@ def test_only_these_classes_are_made_by_a_state():
     names = {
         "bfreplay.milp.solution": "SolverStatus", "bfreplay.policies.policy": "Trigger",
         "bfreplay.policies.learning.belief": "Assumed Belief Shape Share", "bfreplay.policies.learning.holds": "_Held",
+        "bfreplay.scalability.law": "MeasuredLaw", "bfreplay.scalability.tabulated": "TabulatedCurve",
+        "bfreplay.scalability.laws": "Amdahl Gustafson PowerLaw UniversalScalability "
+        "CommunicationStrong CommunicationWeak",
+        "bfreplay.workload.adaptation": "Adaptation", "bfreplay.workload.elastic_job": "ElasticJob",
+        "bfreplay.systems.gavel.believed_pairs": "BelievedPairs",
+        "bfreplay.systems.gavel.pair_estimates": "PairEstimator RelativeRates",
         "bfreplay.systems.gavel.quirks": "Quirks", "bfreplay.systems.gavel.rounds_in_replay": "PairRates",
         "bfreplay.systems.gavel.rounds.state": "Assignment Entries Jobs RoundRules RoundState",
         "bfreplay.systems.gavel.shares.finish_time_fairness": "_Before",
         "bfreplay.systems.shockwave.planner.options": "PlannerQuirks",
         "bfreplay.systems.shockwave.planner.prediction": "JobPrediction",
         "bfreplay.systems.shockwave.planner.solve": "CallReport Plan",
+        "bfreplay.systems.shockwave.profile": "Profile", "bfreplay.systems.shockwave.published_jobs": "PublishedJob",
     }  # fmt: skip
     for module in pkgutil.walk_packages(bfreplay.__path__, "bfreplay."):
         if module.name != "bfreplay.__main__":

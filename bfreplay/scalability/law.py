@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry
+from bfreplay.saved_state import restorable
 
 
 @runtime_checkable
@@ -164,6 +165,7 @@ class Law(ABC):
         return table
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class MeasuredLaw:
     """A law with the node counts that it was fitted to; at others it is extrapolated. It fulfils `Curve`.

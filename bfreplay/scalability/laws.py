@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.saved_state import restorable
 from bfreplay.scalability.law import RATE_1, Floats, Law, Parameter, Scaling
 
 
@@ -36,6 +37,7 @@ def factors(target: Floats, columns: Sequence[Floats]) -> Floats:
     return np.asarray(found[1:] / first, dtype=np.float64)
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class Amdahl(Law):
     """P(n) = rate_1 n / (1 + serial (n-1)): strong scaling, part of the work does not spread over nodes.
@@ -66,6 +68,7 @@ class Amdahl(Law):
         return [factors(nodes / rates, [np.ones_like(nodes), nodes - 1.0]).tolist(), [0.1]]
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class Gustafson(Law):
     """P(n) = rate_1 (n - serial (n-1)): weak scaling, every further node adds the same.
@@ -96,6 +99,7 @@ class Gustafson(Law):
         return [[1.0 - slope], [0.1]]
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class UniversalScalability(Law):
     """P(n) = rate_1 n / (1 + serial (n-1) + kappa n (n-1)): Amdahl's law with a cost for every pair of nodes.
@@ -132,6 +136,7 @@ class UniversalScalability(Law):
         return [factors(nodes / rates, [np.ones_like(nodes), others, nodes * others]).tolist(), [0.1, 1e-4]]
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class PowerLaw(Law):
     """P(n) = rate_1 n^exponent: every doubling of the nodes gives the same factor.
@@ -165,6 +170,7 @@ _BANDWIDTH = Parameter("bandwidth", 0.0, 1e3, "time to send all gradients once, 
 _LATENCY_MEANING = "latency of a step that each further node adds, over one node's computing time"
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class CommunicationWeak(Law):
     """P(n) = rate_1 n / (1 + bandwidth 2(n-1)/n + latency (n-1)): the batch of a node stays the same.
@@ -197,6 +203,7 @@ class CommunicationWeak(Law):
         return [factors(nodes / rates, [np.ones_like(nodes), 2.0 * others / nodes, others]).tolist(), [0.1, 1e-3]]
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class CommunicationStrong(Law):
     """P(n) = rate_1 / (1/n + bandwidth 2(n-1)/n + latency (n-1)): the global batch stays the same.

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
+from bfreplay.saved_state import restorable
 
 _FIX_START = "add the point (0 nodes, 0); a job without nodes makes no progress"
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class TabulatedCurve:
     """Piecewise-linear curve through given points (BFTrainer's ``Ns`` and ``Ps`` or ``Os``).

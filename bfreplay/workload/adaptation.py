@@ -11,9 +11,11 @@ import numpy as np
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.saved_state import restorable
 from bfreplay.scalability import Curve, TabulatedCurve
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class Adaptation:
     """Batch sizes of a job as it trains (Accordion, gradient noise scale), and its throughput with each.

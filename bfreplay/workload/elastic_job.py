@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from bfreplay import checks
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
+from bfreplay.saved_state import restorable
 from bfreplay.scalability import Curve, Law, MeasuredLaw
 from bfreplay.scalability.law import LARGEST_RATE
 from bfreplay.workload.adaptation import Adaptation
 
 
+@restorable
 @dataclass(frozen=True, slots=True)
 class ElasticJob:
     """A training job that may run on any node count from ``min_nodes`` to ``max_nodes``.

@@ -53,7 +53,10 @@ KINDS = {
     "Chronus": ELASTICFLOW | {"policy": "elasticflow.chronus"},
     "Tiresias": ELASTICFLOW | {"policy": "elasticflow.tiresias"},
 }
-OFTEN = ("bftrainer", "nodes left alone", "learning T_fwd", "MILP", "campaign", "Gavel", "Shockwave", "ElasticFlow")
+OFTEN = (
+    "bftrainer", "nodes left alone", "learning T_fwd", "MILP", "campaign", "Gavel", "Gavel, pairs estimated",
+    "Shockwave", "Shockwave, published", "ElasticFlow",
+)  # fmt: skip
 """The others are cut in the contract of policies as well."""
 KILLED = ("bftrainer", "look-ahead", "learning curves", "campaign", "Gavel", "Shockwave", "ElasticFlow")
 MEASURED = ("session.json", "timings.parquet")

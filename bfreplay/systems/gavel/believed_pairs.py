@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.policies.state import PolicyState
+from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.pair_estimates import PairEstimator, RelativeRates
 from bfreplay.systems.gavel.rounds.state import NOBODY, RoundState
@@ -13,6 +14,7 @@ from bfreplay.systems.gavel.shares.linear_policies import NOTICEABLE
 from bfreplay.systems.gavel.shares.share_problem import PairRows, ShareProblem
 
 
+@restorable
 class BelievedPairs:
     """Known pair rates: the true ones of pairs that have run, estimates for the others.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.job_types import JOB_TYPES
 from bfreplay.workload import Colocation
 
@@ -21,6 +22,7 @@ _CLOSE, _MOST_ITERATIONS = 1e-3, 100
 _POSITION = {job_type.name: k for k, job_type in enumerate(JOB_TYPES)}
 
 
+@restorable
 @dataclass(frozen=True, slots=True, eq=False)
 class RelativeRates:
     """Rates of job types on one shared node, each relative to the rate alone.
@@ -74,6 +76,7 @@ def _relative(colocation: Colocation, one: str, other: str, node_type: str) -> f
     return colocation.rates(one, other, 1, node_type)[0] / alone if alone > 0 else 0.0
 
 
+@restorable
 class PairEstimator:
     """Matcher of jobs to a few reference job types, by a profile of some relative rates of each job.
 

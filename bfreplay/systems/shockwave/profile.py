@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.saved_state import restorable
 from bfreplay.systems.shockwave.adaptation_rules import PUBLISHED_PROFILE, Mode, batch_sizes, model_and_batch_size
 from bfreplay.workload import ElasticJob
 
@@ -16,6 +17,7 @@ _EPOCHS_OF_PLAIN_JOB = 100
 """A job without epochs is profiled in hundredths of its work."""
 
 
+@restorable
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
     """Batch size and duration of each of the E epochs of a job that runs alone on its own number of GPUs.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.rounds.received_time import FAILURES_ALLOWED
 from bfreplay.systems.gavel.rounds.state import Assignment
 from bfreplay.systems.shockwave.adaptation_rules import (
@@ -29,6 +30,7 @@ TAIL_S = 5.0
 """A restart costs nothing in a round in which the job ends this long before the round, or earlier."""
 
 
+@restorable
 @dataclass(slots=True)
 class PublishedJob:
     """Job of the published simulator.
