@@ -36,7 +36,7 @@ class Refusal:
 def refusal_of(function, *arguments):
     """The ``InputError`` of ``module:function``; asserts that it comes, and before 300 MB more are taken."""
     command = [sys.executable, "-c", _CODE, *function.split(":"), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-1000:]
     assert done.stdout, "it was not refused"
     found, taken_mb = json.loads(done.stdout)

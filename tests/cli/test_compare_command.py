@@ -183,7 +183,7 @@ def test_a_comparison_that_is_terminated_leaves_no_folder_and_no_worker(files):
         time.sleep(0.05)
     assert list(files.glob(".lab.partial-*"))
     process.terminate()
-    assert process.wait(30) == 128 + signal.SIGTERM
+    assert process.wait(600) == 128 + signal.SIGTERM
     assert not [path for path in files.iterdir() if "lab" in path.name]
     with pytest.raises(ProcessLookupError):
         os.kill(int((files / "worker.pid").read_text()), 0)

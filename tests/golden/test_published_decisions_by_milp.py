@@ -71,7 +71,7 @@ def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, 
         worker=workers.setdefault(backend, IsolatedBackend(backend)),
         referee=ExactSolver(),
         fallback="none",
-        time_limit_s=120.0,
+        time_limit_s=1200.0,
         reformulate_sets=posed_by_binaries,
     )
     wanted = "published_objective" if made.change_limited else "optimal_objective"

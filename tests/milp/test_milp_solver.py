@@ -319,7 +319,7 @@ def test_processes_that_share_a_folder_of_failures_lose_none(tmp_path):
     for process in both:
         process.stdin.write(b"x")
         process.stdin.flush()  # both begin at once
-    assert [process.wait(timeout=60) for process in both] == [0, 0]
+    assert [process.wait(timeout=600) for process in both] == [0, 0]
     for process in both:
         process.stdin.close()
     kept = {json.loads(path.read_text())["about"]["message"] for path in tmp_path.iterdir()}

@@ -40,7 +40,7 @@ def _decisions():
     return [realistic(10, 50, 64, 120.0, rng) for _ in range(12)] + solvable
 
 
-def _outcomes(formulation: str, backend: str, python: Path | None, decisions, limit_s: float = 1.5, **options):
+def _outcomes(formulation: str, backend: str, python: Path | None, decisions, limit_s: float = 60.0, **options):
     """Count (process status, solver status, quality), and check whatever was believed."""
     outcomes = Counter()
     with IsolatedBackend(backend, python=python, grace_s=0.5) as worker:
@@ -59,7 +59,7 @@ def _outcomes(formulation: str, backend: str, python: Path | None, decisions, li
 
 
 def test_crashes_and_wrong_optima_are_counted_and_none_is_believed(python, tmp_path):
-    outcomes, starts = _outcomes("counts_sos2", NAIVE, python, _decisions(), 0.5, save_failures=tmp_path)
+    outcomes, starts = _outcomes("counts_sos2", NAIVE, python, _decisions(), 4.0, save_failures=tmp_path)
     crashed = sum(n for (process, _, _), n in outcomes.items() if process is ProcessStatus.CRASHED)
     hung = sum(n for (process, _, _), n in outcomes.items() if process is ProcessStatus.TIMED_OUT)
     wrong = outcomes[ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG]

@@ -102,7 +102,7 @@ def start_sweep(folder: Path, out: str, *options: str) -> subprocess.Popen:
 def sweep_to_the_end(folder: Path, out: str, *options: str) -> subprocess.CompletedProcess:
     """The same, waited for."""
     process = start_sweep(folder, out, *options)
-    said, complained = process.communicate(timeout=180)
+    said, complained = process.communicate(timeout=600)
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
 
 

@@ -104,7 +104,7 @@ def test_two_workers_one_killed_and_then_the_sweep_itself_give_the_same_table(fi
     second = start_sweep(files, "out", "--scheduler", cluster.address)
     wait_until(lambda: cluster.n_clients() == 2, "the second sweep has begun")
     (files / "hold-20").unlink()
-    said, complained = second.communicate(timeout=180)
+    said, complained = second.communicate(timeout=600)
     assert second.returncode == 0, complained
     assert "4 runs, " in said
     assert "none failed" in said
@@ -169,7 +169,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files, cluster):
     cluster.add_worker("one", "--nanny")
     (files / "die-20").touch()
     process = start_sweep(files, "out", "--scheduler", cluster.address)
-    _, complained = process.communicate(timeout=180)
+    _, complained = process.communicate(timeout=600)
     assert process.returncode == 0, complained
     rows = pq.read_table(files / "out" / "results.parquet").to_pylist()
     assert [row["status"] for row in rows] == ["finished", "failed", "finished", "finished"]
@@ -188,7 +188,7 @@ def test_a_scheduler_that_goes_away_is_said_and_what_is_finished_stays(files, cl
     process = start_sweep(files, "out", "--scheduler", cluster.address)
     wait_until(lambda: n_begun(files).get("30"), "a run is held up")
     cluster.scheduler.kill()
-    _, complained = process.communicate(timeout=180)
+    _, complained = process.communicate(timeout=600)
     assert process.returncode == 3
     assert "the Dask scheduler" in complained
     assert "Traceback" not in complained

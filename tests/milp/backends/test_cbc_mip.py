@@ -67,7 +67,7 @@ with cbc.ffi._lock:
     gc.collect()
 print("collected")
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout.split() == ["collected"], done.stderr
 
 

@@ -50,7 +50,7 @@ def _cbc_program(program: Path, file: Path) -> Answer:
     # its preprocessing loses special ordered sets, whatever made the model: cbcbox 2.927
     tolerances = [word for name in ("integerTolerance", "primalTolerance") for word in (f"-{name}", str(TIGHT))]
     commands = [*tolerances, "-preprocess", "off", "-solve", "-solution", str(solution)]
-    done = subprocess.run([str(program), str(file), *commands], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(program), str(file), *commands], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "default column names" not in done.stdout
     assert "errors on input" not in done.stdout

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+_TIMEOUT_MS = 600_000  # a machine may be slow
 _SWITCHES = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -29,7 +30,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=found, args=list(_SWITCHES))
+        chromium = playwright.chromium.launch(executable_path=found, args=list(_SWITCHES), timeout=_TIMEOUT_MS)
         yield chromium
         chromium.close()
 
@@ -44,6 +45,7 @@ class OpenPage:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.context.set_default_timeout(_TIMEOUT_MS)
         self.page.goto(file.as_uri())
         self.page.wait_for_selector("html[data-complete]")
 

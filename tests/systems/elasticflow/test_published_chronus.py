@@ -289,7 +289,7 @@ def random_requests(rng: np.random.Generator) -> list[LeaseRequest]:
 @pytest.mark.parametrize("fill_first", [True, False])
 def test_plans_are_feasible_and_as_good_as_the_best_of_all_plans(*, fill_first: bool) -> None:
     rng = np.random.default_rng(5)
-    solver = LeaseMilp(time_limit_s=60.0)
+    solver = LeaseMilp(time_limit_s=1200.0)
     outcomes: Counter[bool] = Counter()
     for _ in range(150):
         requests = random_requests(rng)
@@ -308,7 +308,7 @@ def test_counts_that_cannot_be_spread_over_leases_are_no_answer() -> None:
     model, _, _ = interval_model(problem, problem.deadlines())
     assert model.n_columns == 8
     assert best_first_lease(problem) == 1
-    plans = LeaseMilp(time_limit_s=60.0).plans(requests, 4, fill_first=False)
+    plans = LeaseMilp(time_limit_s=1200.0).plans(requests, 4, fill_first=False)
     assert plans is not None
     assert is_kept(requests, plans, 4)
     assert first_lease(requests, plans) == 1
