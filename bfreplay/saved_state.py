@@ -16,6 +16,7 @@ import math
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
+from copy import copy
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -259,6 +260,10 @@ class _Restorer:
         if here is None or node["class"] != _name(type(here)):
             kind = _restorable(node["class"], object)
             here = kind.__new__(kind)
+        elif getattr(
+            getattr(here, "__dataclass_params__", None), "frozen", False
+        ):  # it may be a constant that others hold too
+            here = copy(here)
         self._note(node, here)
         if (node["is"] == "own") != hasattr(here, "save_state"):
             raise ValueError(f"{node['class']} is saved in another way")

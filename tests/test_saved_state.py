@@ -216,6 +216,12 @@ def test_an_object_that_no_constructor_made_and_no_class_declares_is_refused_whe
     assert save_state(Holder(inner=Frozen(2), other=Frozen(3)), new)
 
 
+def test_a_constant_is_not_changed_for_all_who_hold_it(tmp_path):
+    constant = Frozen(1)
+    restored = again(Holder(value=Frozen(2)), Holder(value=constant), tmp_path)
+    assert (restored.value.value, constant.value) == (2, 1)
+
+
 def test_jobs_that_a_policy_keeps_come_back(tmp_path):
     jobs = list(bfreplay.load_jobs("sample"))
     curves = [law(*(0.5 for _ in fields(law))) for law in (Amdahl, PowerLaw)]

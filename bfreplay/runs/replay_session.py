@@ -168,7 +168,7 @@ class ReplaySession:
     not_saved = (
         "events", "policy", "settings", "_anchored", "_run_settings", "_stack", "_out",
         "_folder", "_saving", "_checkpoints", "_called", "_seconds", "_started", "_config", "_inputs", "_measured",
-        "_no_baselines", "_batch_jobs", "_in_place",
+        "_no_baselines", "_batch_jobs", "_in_place", "_ended_by",
     )  # fmt: skip
 
     def __init__(
@@ -193,6 +193,7 @@ class ReplaySession:
         self._called = dict(session or {})
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._out = None if out is None else Path(out)
+        self._ended_by = ""
         self._stack = ExitStack()
         self._stack.callback(policy.close)
         with ExitStack() as undo:
@@ -277,8 +278,10 @@ class ReplaySession:
         return about(config=self._config.to_json(), inputs=self._inputs.to_json(), run_settings=run_settings)
 
     def _resume(self, state: State) -> None:
+        self._ended_by = "could not be restored"  # until it is, whole
         restore_state(self, state)
         self.engine.go_on()
+        self._ended_by = ""
 
     # -- the replay ---------------------------------------------------------------------------------------
 
@@ -311,8 +314,10 @@ class ReplaySession:
         Raises
         ------
         InputError
-            A row is unknown, too late or contradicts another one. Nothing of this portion is taken.
+            A row is unknown, too late or contradicts another one: nothing of this portion is taken. Or the session has
+            ended.
         """
+        self._refuse_if_ended()
         if self.portions is None:
             raise InputError("this session reads its log itself", expected="NodeEvents.to_come(...) as its log")
         until_us = None if until is None else bound_us("until", until)
@@ -345,8 +350,15 @@ class ReplaySession:
     def _state(self) -> State:
         return save_state(self, self._in_place)
 
+    def _refuse_if_ended(self) -> None:
+        if self._ended_by:
+            raise InputError(
+                f"this session {self._ended_by}", expected="a session that goes on", fix="open another one"
+            )
+
     def save(self, file: str | Path) -> None:
         """Save the state of the session to a file, for ``restore`` of another one with equal arguments."""
+        self._refuse_if_ended()
         state = self._state()
         write_state(Path(file), State([self._about(), state.tree], state.arrays))
 
@@ -356,8 +368,10 @@ class ReplaySession:
         Raises
         ------
         InputError
-            The file has no state, or that of a session with other arguments.
+            The file has no state, or that of a session with other arguments. If it has the state of another kind of
+            object, this session has ended.
         """
+        self._refuse_if_ended()
         saved, arrays = read_state(Path(file))
         if not (isinstance(saved, list) and len(saved) == 2 and isinstance(saved[0], dict)):
             raise InputError(
@@ -383,12 +397,14 @@ class ReplaySession:
         Raises
         ------
         InputError
-            The window cannot end there.
+            The window cannot end there, ``log`` is not what came in portions, or the session has ended.
         LedgerError
             The ledger does not close.
         """
+        self._refuse_if_ended()
         if self.portions is not None:
             self._end_portions(None if end is None else bound_us("end", end), log)
+        self._ended_by = "has ended: finish() returned its run"
         with _added_to(self._seconds, "loop_s"):
             ledger = self.engine.finish()
         result = self._result(ledger)
@@ -403,23 +419,46 @@ class ReplaySession:
         """Take what has not come in time order yet, and set the end of the window."""
         assert self.portions is not None
         events, engine = self.events, self.engine
-        end_us = events.window_end_us if end_us is None else end_us
+        last_us, end_us = events.window_end_us, events.window_end_us if end_us is None else end_us
         # an instant at the very end was replayed as such if the end was known
-        is_passed = end_us < engine.reached_us + (events.window_end_us == LAST_US)
-        if end_us == LAST_US or is_passed:
+        first_us = max(engine.reached_us + (last_us == LAST_US), events.window_start_us + 1)
+        if end_us == LAST_US or not first_us <= end_us <= last_us:
             raise InputError(
-                "the window has no end yet" if end_us == LAST_US else "the window ends before what is replayed already",
+                "the window has no end yet" if end_us == LAST_US else "the window ends before what is replayed already"
+                if end_us < first_us else "the window ends elsewhere",
                 column="end", value=None if end_us == LAST_US else iso_utc(end_us),
-                expected=f"a time after {iso_utc(max(engine.reached_us, events.window_start_us))}",
+                expected=f"{iso_utc(first_us)} or later" if last_us == LAST_US else f"{iso_utc(last_us)}, or nothing",
                 fix="say where it ends: finish(end)",
             )  # fmt: skip
+        until_us = max(end_us + 1, self.portions.until_us)
+        batch = self.portions.take((), until_us)
         engine.end_us = end_us
-        engine.advance(self.portions.take((), end_us + 1), end_us + 1)
+        engine.advance(batch, until_us)
+        if log is not None:
+            self._check_whole(log, end_us)
         self.events = events.between(events.window_start_us, end_us) if log is None else log
         self._config = msgspec.structs.replace(self._config, window_end_us=end_us)
         if log is not None:
             self._inputs = msgspec.structs.replace(self._inputs, events=recorded_inputs(log, self._anchored).events)
             self._no_baselines = reason_without_baselines(log, self._anchored, self.settings)
+
+    def _check_whole(self, log: NodeEvents, end_us: int) -> None:
+        """Raise ``InputError`` if a log is not what came in portions."""
+        assert self.portions is not None
+        events = self.events
+        for what, one, other in (
+            ("nodes", list(events.nodes), list(log.nodes)),
+            ("node types", list(events.node_types.of_node), list(log.node_types.of_node)),
+            ("start of the window", iso_utc(events.window_start_us), iso_utc(log.window_start_us)),
+            ("end of the window", iso_utc(end_us), iso_utc(log.window_end_us)),
+            ("idle node time in us", self.portions.idle_node_us(end_us), idle_node_us(log)),
+        ):
+            if one != other:
+                raise InputError(
+                    f"this log is not what came in portions: its {what} differ" + "s" * (what[-1] != "s"),
+                    column="log", value=other, expected=str(one)[:200],
+                    fix="give the log of the portions, cut to their window: log.between(start, end); or none",
+                )  # fmt: skip
 
     def _result(self, ledger: Ledger) -> RunResult:
         """Measure the run against its baselines, and close its tables."""
@@ -520,6 +559,7 @@ class ReplaySession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+        self._ended_by = self._ended_by or "has ended: it was left without finish()"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -14,9 +15,15 @@ from hypothesis import strategies as st
 import bfreplay
 from bfreplay import InputError, NodeEvents, open_session, replay_log
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
+from bfreplay.saved_state import read_state, write_state
 from tests.examples import examples
 from tests.replay.tiny import SECOND, job, log, logs
 from tests.runs.test_resume import same
+
+
+def small():
+    return log(3, [(10, 1, True), (50, 0, False), (50, 2, True), (70, 1, False)], 100, idle_first=[0])
+
 
 KINDS = {
     "bftrainer": {"policy": "bftrainer", "record_nodes": True},
@@ -105,10 +112,6 @@ def test_the_sample_comes_in_portions_of_a_minute(tmp_path):
     assert [list(each) for each in decisions["counts"]] == [list(each) for each in wanted["counts"]]
 
 
-def small():
-    return log(3, [(10, 1, True), (50, 0, False), (50, 2, True), (70, 1, False)], 100, idle_first=[0])
-
-
 def test_an_event_waits_until_no_earlier_one_can_come():
     with open_session(to_come(small()), JOBS) as session:
         assert session.advance([(10 * SECOND, "n1", "idle")]).num_rows == 1  # the start; the event may have companions
@@ -142,16 +145,128 @@ def test_times_and_states_are_taken_as_people_write_them():
         ([(30 * SECOND, "n1")], "row 0 of a portion is no event"),
         ([(30 * SECOND, "n1", "idle")], "'n1' becomes idle at 1970-01-01T00:00:30Z but is idle already"),
         ([(101 * SECOND, "n1", "busy")], "'n1' has an event after the end of the window"),
+        ([(30 * SECOND, "n1", True)], "row 0 of a portion has an unknown state"),
+        ([(30 * SECOND, "n1", 1.0)], "row 0 of a portion has an unknown state"),
+        ([(30 * SECOND, "n1", np.True_)], "row 0 of a portion has an unknown state"),
+        ([(30 * SECOND, "n1", ["busy"])], "row 0 of a portion has an unknown state"),
+        ([(30 * SECOND, "n1", -1)], "row 0 of a portion has an unknown state"),
+        ([(30.0 * SECOND, "n1", "busy")], "row 0 of a portion is no event: a number here is whole microseconds"),
+        ([(np.float64(30), "n1", "busy")], "row 0 of a portion is no event: a number here is whole microseconds"),
+        ([(math.nan, "n1", "busy")], "row 0 of a portion is no event"),
+        ([(2**70, "n1", "busy")], "row 0 of a portion is no event: not a time before the year 10000"),
+        ([(-(2**63), "n1", "busy")], "row 0 of a portion is no event: not a time before"),
+        ([("9" * 5000, "n1", "busy")], "row 0 of a portion is no event"),
+        ([(None, "n1", "busy")], "row 0 of a portion is no event"),
+        ([(30 * SECOND, ["n1"], "busy")], "row 0 of a portion names an unknown node"),
+        ([(30 * SECOND, 1, "busy")], "row 0 of a portion names an unknown node"),
+        ([None], "row 0 of a portion is no event"),
+        (7, "a portion has no rows"),
+        (b"row", "row 0 of a portion is no event"),
+        (pd.DataFrame({"time": [30 * SECOND], "node row": ["n1"]}), "a portion has no rows"),
+        (EventBatch(np.array([3e7]), np.array([1]), np.array([1])), "row|columns are arrays of whole numbers"),
+        (EventBatch(np.array([30 * SECOND]), np.array([3]), np.array([1])), "row|node is 0 to 2"),
+        (EventBatch(np.array([30 * SECOND]), np.array([1]), np.array([9])), "row|state is 0 to 6"),
+        (EventBatch(np.array([30 * SECOND]), np.array([1]), np.array([])), "row|columns are arrays"),
     ],
 )
-def test_a_bad_portion_is_refused_by_name_and_nothing_of_it_is_taken(rows, problem):
+@pytest.mark.parametrize("until", [40 * SECOND, None])
+def test_a_bad_portion_is_refused_by_name_and_nothing_of_it_is_taken(rows, problem, until):
     whole, (_, events) = small(), rows_of(small())
     with open_session(to_come(whole), JOBS) as session:
         session.advance(events[:1], 20 * SECOND)
         with pytest.raises(InputError, match=problem):
-            session.advance([(25 * SECOND, "n2", "down"), *rows] if "row" not in problem else rows, 40 * SECOND)
+            session.advance([(25 * SECOND, "n2", "down"), *rows] if "row" not in problem else rows, until)
+        assert session.until_us == 20 * SECOND
         session.advance(events[1:])
         assert session.finish(log=whole).record == replay_log(whole, JOBS).record
+
+
+def test_a_node_that_becomes_idle_while_idle_is_refused_before_it_is_over():
+    whole, events = small(), rows_of(small())[1]
+    with open_session(to_come(whole), JOBS) as session:
+        session.advance(events[:1], 20 * SECOND)
+        for rows in ([(20 * SECOND, "n1", "idle")], [(25 * SECOND, "n2", "down"), (30 * SECOND, "n0", "idle")]):
+            with pytest.raises(InputError, match="is idle already"):
+                session.advance(rows)
+        session.advance(events[1:])
+        assert session.finish(log=whole).record == replay_log(whole, JOBS).record
+
+
+def test_a_row_given_ahead_that_turns_out_to_be_wrong_is_taken_back():
+    whole, events = small(), rows_of(small())[1]
+    with open_session(to_come(whole), JOBS) as session:
+        session.advance([*events[:1], (40 * SECOND, "n1", "idle")], 20 * SECOND)  # it may leave before
+        with pytest.raises(InputError, match=r"'n1' becomes idle at .*40Z but is idle already") as refusal:
+            session.advance(until=45 * SECOND)
+        assert "and this one again" in str(refusal.value)
+        assert session.until_us == 20 * SECOND
+        session.advance(events[1:])
+        assert session.finish(log=whole).record == replay_log(whole, JOBS).record
+
+
+@pytest.mark.parametrize("until", [130 * SECOND, "9999-12-31", 101 * SECOND])
+def test_a_time_after_the_window_means_its_end(until):
+    whole, events = small(), rows_of(small())[1]
+    with open_session(to_come(whole), JOBS) as session:
+        session.advance(events)
+        session.advance(until=until)
+        session.advance(until=200 * SECOND)
+        assert session.finish(log=whole).record == replay_log(whole, JOBS).record
+
+
+@pytest.mark.parametrize("until", [2**70, 50.0, math.inf, True, "soon", b"5"])
+def test_an_until_that_is_no_time_is_refused(until):
+    with open_session(to_come(small()), JOBS) as session:
+        with pytest.raises(InputError, match="until of the window is not a time"):
+            session.advance(until=until)
+        with pytest.raises(InputError, match="end of the window is not a time"):
+            session.finish(until)
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (log(2, [(10, 1, True), (50, 0, False), (70, 1, False)], 100, idle_first=[0]), "nodes differ"),
+        (log(3, [(10, 1, True), (50, 0, False), (50, 2, True), (71, 1, False)], 100, idle_first=[0]), "idle node time"),
+        (log(3, [(10, 1, True), (50, 0, False), (50, 2, True), (70, 1, False)], 101, idle_first=[0]), "end of the"),
+        (small().between(5 * SECOND, 100 * SECOND), "start of the"),
+    ],
+)
+def test_another_log_at_the_end_is_refused_by_what_differs(other, named):
+    whole, events = small(), rows_of(small())[1]
+    with open_session(to_come(whole), JOBS) as session:
+        session.advance(events)
+        with pytest.raises(InputError, match=f"not what came in portions: its {named}"):
+            session.finish(log=other)
+        assert session.finish(log=whole).record == replay_log(whole, JOBS).record
+
+
+def test_a_session_that_has_ended_says_so(tmp_path):
+    with open_session(to_come(small()), JOBS) as session:
+        session.advance(rows_of(small())[1])
+        session.save(tmp_path / "state")
+        session.finish()
+        for more in (session.finish, session.advance, lambda: session.save(tmp_path / "state")):
+            with pytest.raises(InputError, match=r"has ended: finish\(\) returned its run"):
+                more()
+    with open_session(to_come(small()), JOBS) as left:
+        pass
+    with pytest.raises(InputError, match="left without finish"):
+        left.advance()
+    state = read_state(tmp_path / "state")
+    state.tree[1]["of"]["engine"]["of"]["feed"]["of"] = 7
+    write_state(tmp_path / "state", state)
+    with open_session(to_come(small()), JOBS) as half:
+        with pytest.raises(InputError, match="does not fit"):
+            half.restore(tmp_path / "state")
+        with pytest.raises(InputError, match="could not be restored"):
+            half.advance()
+
+
+@pytest.mark.parametrize("state", [True, 0.0, "idle", [0, 1], None])
+def test_an_initial_state_that_is_none_is_refused(state):
+    with pytest.raises(InputError, match="initial state is none"):
+        NodeEvents.to_come(["n0", "n1", "n2"], 0, initial_state=state)
 
 
 def test_equal_rows_that_are_still_to_come_count_once():
@@ -178,6 +293,8 @@ def test_a_window_without_an_end_gets_one_at_the_end():
             session.finish()
         with pytest.raises(InputError, match="before what is replayed already"):
             session.finish("1970-01-01T00:01:10Z")
+        with pytest.raises(InputError, match="before what is replayed already"):
+            session.finish(0)
         run = session.finish(100 * SECOND)
     wanted = replay_log(whole, JOBS, efficiency=False, bound=False)
     assert run.summary.ledger == wanted.summary.ledger

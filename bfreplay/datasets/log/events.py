@@ -6,6 +6,7 @@ import copy
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,7 +170,13 @@ class NodeEvents:
         InputError
             As ``from_arrays``.
         """
-        states = np.broadcast_to(np.asarray(initial_state, dtype=np.int8), (len(nodes),))
+        initial = np.asarray(initial_state)
+        if initial.dtype.kind not in "iu" or initial.shape not in ((), (len(nodes),)):
+            raise InputError(
+                "the initial state is none", column="initial_state", value=initial_state,
+                expected="a NodeState, or one for each node",
+            )  # fmt: skip
+        states = np.broadcast_to(initial, (len(nodes),))
         end_us = LAST_US if end is None else bound_us("end", end)
         return cls.from_arrays(nodes, states, [], [], [], bound_us("start", start), end_us, node_types=node_types)
 
@@ -270,14 +277,8 @@ def _nodes_by_type(nodes: Sequence[str], node_types: Sequence[str]) -> dict[str,
 
 def bound_us(which: str, value: Any) -> int:
     """Return a bound of ``between`` in microseconds: whole numbers as they are, anything else parsed."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return int(value)
     try:
-        if isinstance(value, float | np.floating):
-            if not value.is_integer():
-                raise ValueError("a number here is whole microseconds")
-            return int(value)
-        return parse_time_us(value)
+        return time_us_of(value)
     except ValueError as error:
         raise InputError(
             f"the {which} of the window is not a time: {error}",
@@ -285,6 +286,23 @@ def bound_us(which: str, value: Any) -> int:
             expected="ISO-8601 such as 2021-02-10T00:48:48Z, a datetime, or whole microseconds since 1970-01-01 UTC",
             fix="write the time as ISO-8601 text",
         ) from error
+
+
+def time_us_of(value: Any) -> int:
+    """Return the microseconds of a whole number of them, an ISO-8601 text or a ``datetime``.
+
+    Raises
+    ------
+    ValueError
+        It is another number, no time, or beyond the year 9999.
+    """
+    if isinstance(value, float | np.floating | Decimal):
+        raise ValueError("a number here is whole microseconds")
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    time_us = int(value) if is_whole else parse_time_us(value)
+    if abs(time_us) > LAST_US:
+        raise ValueError("not a time before the year 10000")
+    return time_us
 
 
 def check_nodes(nodes: Sequence[str], file: Path | None) -> None:

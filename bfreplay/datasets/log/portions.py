@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.hints import did_you_mean
-from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.datasets.log.events import LAST_US, NodeEvents, time_us_of
 from bfreplay.datasets.log.passes import VALID, apply_events
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
-from bfreplay.datasets.times import iso_utc, parse_time_us
+from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
+from bfreplay.registry import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,8 @@ class Portions:
     """Puts rows that come in portions in order, and checks them, as a pass over a whole log does.
 
     Rows of times that are still to come may arrive in any order. A row that is equal to one of these counts once. A row
-    of a time that is over, a second state of a node at one time, and a node that becomes idle while idle are errors.
+    of a time that is over, a second state of a node at one time, and a node that becomes idle while idle are errors. A
+    row that was given ahead of its time, and turns out to be such an error, is taken back.
 
     Parameters
     ----------
@@ -46,6 +48,7 @@ class Portions:
         self._is_begun = False
         self.until_us = log.window_start_us
         self.n_repeated = 0
+        self._idle_until_left_us = 0  # node time from the start to when nodes leave, minus to when they come
 
     def take(self, rows: Rows, until_us: int | None = None) -> EventBatch:
         """Take more rows, and return the events before ``until_us`` that were not returned yet, in order.
@@ -57,6 +60,7 @@ class Portions:
             ``NodeState``, its number or its word.
         until_us
             No row of an earlier time will follow. ``None``: the time of the last row so far, of which more may follow.
+            Times after the window mean its end.
 
         Raises
         ------
@@ -64,6 +68,7 @@ class Portions:
             A row cannot be used; the message says which, and nothing of this portion is taken.
         """
         new = self._ordered(rows)
+        last_us = self._log.window_end_us + 1
         if until_us is None:
             latest = [int(each.time_us[-1]) for each in (new, self._waiting) if len(each)]
             until_us = max([self.until_us, *latest])
@@ -72,13 +77,21 @@ class Portions:
                 "the replay does not go back", column="until", value=iso_utc(until_us),
                 expected=f"{iso_utc(self.until_us)} or later",
             )  # fmt: skip
+        until_us = min(until_us, last_us)
         merged, n_repeated = self._merged(new)
-        first = int(np.searchsorted(merged.time_us, until_us))
+        first, behind = (int(np.searchsorted(merged.time_us, until_us, side)) for side in ("left", "right"))
         ready, before, states = _part(merged, slice(0, first)), self._states, self._states.copy()
         self._check(ready, states)
+        self._check(_part(merged, slice(first, behind)), states.copy())  # no row can come before these any more
+        self._idle_until_left_us += _idle_until_left_us(ready, before, self._log.window_start_us)
         self._states, self._waiting = states, _part(merged, slice(first, None))
         self.until_us, self.n_repeated = until_us, self.n_repeated + n_repeated
         return self._with_start(ready, before)
+
+    def idle_node_us(self, end_us: int) -> int:
+        """Return the idle node time from the start of the window to ``end_us``, all of which was taken."""
+        n_idle = int(np.count_nonzero(self._states == NodeState.IDLE))
+        return self._idle_until_left_us + n_idle * (end_us - self._log.window_start_us)
 
     def _with_start(self, ready: EventBatch, before: NDArray[np.int8]) -> EventBatch:
         """Return the events; those of the first instant as the state of every node then."""
@@ -95,36 +108,60 @@ class Portions:
 
     def _ordered(self, rows: Rows) -> EventBatch:
         """Return rows as events, by time and node."""
-        if not isinstance(rows, EventBatch):
-            triples: Any = rows
-            if hasattr(rows, "columns"):
-                triples = zip(triples["time"], triples["node"], triples["state"], strict=True)
-            events = [self._event(k, row) for k, row in enumerate(triples)]
-            time_us, node, state = zip(*events, strict=True) if events else ((), (), ())
-            rows = EventBatch(np.array(time_us, np.int64), np.array(node, np.int32), np.array(state, np.int8))
+        try:
+            rows = self._checked(rows) if isinstance(rows, EventBatch) else self._events(rows)
+        except (TypeError, ValueError, KeyError) as error:
+            raise InputError(
+                f"a portion has no rows: {one_line(error)}", value=type(rows).__name__,
+                expected="(time, node, state) for each event, or a data frame with these columns",
+            ) from error  # fmt: skip
         order = np.lexsort((rows.node, rows.time_us))
         ordered = EventBatch(rows.time_us[order], rows.node[order], rows.state[order])
         if len(ordered):
             self._check_times(ordered)
         return ordered
 
+    def _checked(self, rows: EventBatch) -> EventBatch:
+        """Return rows that are arrays already."""
+        columns = [np.asarray(each) for each in (rows.time_us, rows.node, rows.state)]
+        if not all(each.dtype.kind in "iu" and each.shape == (len(rows),) for each in columns):
+            raise ValueError("columns are arrays of whole numbers, of equal lengths")
+        for column, name, lowest, most in zip(
+            columns,
+            ("time_us", "node", "state"),
+            (-LAST_US, 0, 0),
+            (LAST_US, len(self._number) - 1, len(STATE_WORDS) - 1),
+            strict=True,
+        ):
+            if column.size and not lowest <= int(column.min()) <= int(column.max()) <= most:
+                raise ValueError(f"{name} is {lowest} to {most}")
+        return EventBatch(*(each.astype(kind) for each, kind in zip(columns, _KINDS, strict=True)))
+
+    def _events(self, rows: Any) -> EventBatch:
+        """Return rows that are triples, or a data frame."""
+        if hasattr(rows, "columns"):
+            rows = zip(rows["time"], rows["node"], rows["state"], strict=True)
+        events = [self._event(k, row) for k, row in enumerate(rows)]
+        columns = zip(*events, strict=True) if events else ((), (), ())
+        return EventBatch(*(np.array(each, kind) for each, kind in zip(columns, _KINDS, strict=True)))
+
     def _event(self, k: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
         try:
             time, node, state = row
-            is_whole = isinstance(time, int | np.integer) and not isinstance(time, bool)
-            time_us = int(time) if is_whole else parse_time_us(time)
+            time_us = time_us_of(time)
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"row {k} of a portion is no event: {error}", value=row, expected="(time, node, state)",
                 fix="give the time as ISO-8601 text, a datetime, or whole microseconds since 1970 UTC",
             ) from error  # fmt: skip
-        number = self._number.get(node)
+        number = self._number.get(node) if isinstance(node, str) else None
         if number is None:
             raise InputError(
                 f"row {k} of a portion names an unknown node", column="node", value=node,
                 expected="a node of the log", fix=did_you_mean([str(node)], self._log.nodes) or "add it to the nodes",
             )  # fmt: skip
-        code = _STATES.get(state)
+        is_state = isinstance(state, str | int | np.integer) and not isinstance(state, bool)
+        code = _STATES.get(state) if is_state else None
         if code is None:
             raise InputError(
                 f"row {k} of a portion has an unknown state", column="state", value=state,
@@ -167,20 +204,34 @@ class Portions:
         """Apply events to the states, and raise ``InputError`` for a node that becomes idle while idle."""
         problem, k = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
         if problem != VALID:
+            is_it = (self._waiting.time_us == ready.time_us[k]) & (self._waiting.node == ready.node[k])
+            self._waiting = _part(self._waiting, ~is_it)  # else no later portion could be taken
             raise InputError(
                 f"node {self._log.nodes[ready.node[k]]!r} becomes idle at {iso_utc(int(ready.time_us[k]))} but is idle "
                 "already",
                 column="state", value="idle", expected="an event that reclaims the node between two that free it",
-                fix="give the missing event before it",
+                fix="give the missing event before it" + (", and this one again" if is_it.any() else ""),
             )  # fmt: skip
 
 
+_KINDS = (np.int64, np.int32, np.int8)
 _STATES: Mapping[Any, int] = {
     **{word: code for code, word in enumerate(STATE_WORDS)}, **{int(each): int(each) for each in NodeState}
 }  # fmt: skip
 
 
-def _part(rows: EventBatch, part: slice) -> EventBatch:
+def _idle_until_left_us(rows: EventBatch, before: NDArray[np.int8], start_us: int) -> int:
+    """Return the node time from ``start_us`` to when nodes leave the idle ones, minus that to when they come."""
+    order = np.lexsort((rows.time_us, rows.node))
+    time_us, node, state = rows.time_us[order] - start_us, rows.node[order], rows.state[order]
+    earlier = before[node]
+    follows = node[1:] == node[:-1]
+    earlier[1:][follows] = state[:-1][follows]
+    was_idle, is_idle = earlier == NodeState.IDLE, state == NodeState.IDLE
+    return int(time_us[was_idle & ~is_idle].sum() - time_us[is_idle & ~was_idle].sum())
+
+
+def _part(rows: EventBatch, part: slice | NDArray[np.bool_]) -> EventBatch:
     return EventBatch(rows.time_us[part], rows.node[part], rows.state[part])
 
 
