@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
-from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.log_file import JOINED_ROWS, LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.documents import refuse_other_kind
 
@@ -248,7 +248,7 @@ class Layout:
         found = _cells(line, self.delimiter)
         if found is None:
             return None
-        if self.is_trailing and (found.pop() or not found):
+        if (self.is_trailing and (found.pop() or not found)) or self._n_rows(found) > 1:
             return None
         extra = len(found) - len(self.names)
         if extra == 0:
@@ -259,6 +259,26 @@ class Layout:
         middle = found[first : last + 1 + extra]
         joined = [self.delimiter.join(middle)] if first == last else [_AMBIGUOUS] * (last - first + 1)
         return found[:first] + joined + found[last + 1 + extra :]
+
+    def joined_rows(self, line: str) -> tuple[int, list[str]]:
+        """Return the number of rows on a line, and these rows, if it is more than one and shows where each ends.
+
+        Each but the first begins with a job number or a header. Without a separator at the end of rows nothing tells
+        where the last cell ends.
+        """
+        found = _cells(line, self.delimiter) or []
+        n_rows, n_cells = self._n_rows(found[:-1] if self.is_trailing else found), len(self.names)
+        if n_rows == 1 or not self.is_trailing:
+            return n_rows, []
+        return n_rows, [self.delimiter.join([*found[k * n_cells : (k + 1) * n_cells], ""]) for k in range(n_rows)]
+
+    def _n_rows(self, cells: list[str]) -> int:
+        step = len(self.names) - (not self.is_trailing)  # the last cell of a row is joined to the first of the next
+        n_rows, rest = divmod(len(cells) - (not self.is_trailing), step) if step else (1, 0)
+        if rest or n_rows < 2 or self.numbered < 0:
+            return n_rows if n_rows > 1 and not rest and self.delimiter == "|" else 1
+        starts = [cells[k * step + self.numbered].lower() for k in range(1, n_rows)]
+        return n_rows if all(text[-1:].isdigit() or text.endswith(self.names[self.numbered]) for text in starts) else 1
 
     def check_names_once(self, used: Sequence[str], file: LogFile) -> None:
         """Raise ``InputError`` if a needed column occurs twice."""
@@ -365,7 +385,18 @@ def rows_below_headers(
         layout.check_names_once(used, file)
     if taker is not None:
         taker.layout = layout
-    for number, line in text_lines(file, report) if taker is None else _lines_not_taken(file, report, taker):
+    lines = text_lines(file, report) if taker is None else _lines_not_taken(file, report, taker)
+    ahead: deque[tuple[int, str]] = deque()
+    while following := ahead.popleft() if ahead else next(lines, None):
+        number, line = following
+        n_rows, rows = (1, []) if layout is None else layout.joined_rows(line)
+        if n_rows > 1:
+            report.warn(JOINED_ROWS, file.name, number, line)
+            ahead.extend((number, row) for row in rows)
+            if not rows:
+                report.read(n_rows)
+                report.skip(JOINED_ROWS, file.name, number, line, n=n_rows)
+            continue
         cells = None if layout is None else layout.cells(line)
         if layout is None or cells is None or layout.numbered < 0 or not cells[layout.numbered][:1].isdigit():
             header = header_of(line, delimiter if layout is None else layout.delimiter)

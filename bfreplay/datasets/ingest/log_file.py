@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import shutil
 import tarfile
 import tempfile
@@ -13,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from io import BufferedReader, FileIO
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -23,6 +25,8 @@ from bfreplay.errors import InputError
 from bfreplay.outputs import WRITE_ERRORS, naming, scratch_prefix
 
 HEAD_BYTES = 65_536
+JOINED_ROWS = "several rows on one line: a file without a line end at its end was joined to another"
+BARE_RETURNS = "lines end in a carriage return alone, or a cell has one: each was taken as the end of a line"
 _BUFFER = 1 << 20
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _TAR_MAGIC_AT = 257
@@ -44,6 +48,13 @@ class LogFile:
         Called with the bytes (on disk) read since the last call.
     is_named
         True if the user named this file, false if it lies in a named folder or archive.
+
+    Attributes
+    ----------
+    has_bare_returns
+        Whether a carriage return without a line feed was taken as the end of a line, as far as it was read.
+    joined_at
+        Numbers of the lines that were cut into several records.
     """
 
     def __init__(
@@ -54,6 +65,8 @@ class LogFile:
         self.name = str(path) if name is None else name
         self._progress = progress
         self._head: bytes | None = None
+        self.has_bare_returns = False
+        self.joined_at: list[int] = []
 
     def __repr__(self) -> str:
         return f"<LogFile {self.name}>"
@@ -73,7 +86,7 @@ class LogFile:
     def head_lines(self) -> list[str]:
         """Return the first lines, as ``lines``; the last one only if it is whole."""
         head = self.head()
-        lines = [line.rstrip("\r") for line in head.decode("utf-8", "surrogateescape").split("\n")]
+        lines = _with_line_feeds(head).decode("utf-8", "surrogateescape").split("\n")
         if lines and (not lines[-1] or (len(head) == HEAD_BYTES and len(lines) > 1)):
             lines.pop()
         return lines
@@ -82,33 +95,31 @@ class LogFile:
         """Open the content, decompressed, as a context. A cut or damaged file raises ``InputError`` on reading."""
         return cast(IO[bytes], _Guarded(self._open(self._progress), self))
 
-    def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield line number (from 1) and line without its end (LF or CR LF). Bytes other than UTF-8 become surrogates.
+    def lines(self, record_start: re.Pattern[str] | None = None) -> Iterator[tuple[int, str]]:
+        """Yield line number (from 1) and line without its end (LF, CR LF or CR); other bytes than UTF-8 as surrogates.
 
         Raises
         ------
         InputError
             The file is cut or damaged, or a line is longer than 16 MiB.
         """
-        with self._open(self._progress) as stream:
-            number = 0
-            while True:
-                line = self._guard(stream.readline, LONGEST_LINE)
-                if not line:
-                    return
-                number += 1
-                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                    raise endless_line(self.name, line, number)
-                yield number, line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+        for number, text, _ in self.lines_with_ends(record_start):
+            yield number, text
 
     def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
-        """Yield whole lines of the content, about ``size`` bytes at a time."""
+        """Yield whole lines of the content with line feeds at their ends, about ``size`` bytes at a time."""
         with self._open(self._progress) as stream:
-            rest = b""
+            rest = returns = b""
             while True:
-                block = self._guard(stream.read, size)
+                read = self._guard(stream.read, size)
+                block = returns + read
                 if not block:
                     break
+                returns = block[len(block.rstrip(b"\r")) :] if read else b""  # a line feed may follow
+                block = block[: len(block) - len(returns)]
+                if b"\r" in block:
+                    self.has_bare_returns |= _BARE_RETURN.search(block) is not None
+                    block = _with_line_feeds(block)
                 cut = block.rfind(b"\n") + 1
                 if cut:
                     yield rest + block[:cut]
@@ -120,16 +131,28 @@ class LogFile:
             if rest:
                 yield rest
 
-    def lines_with_ends(self) -> Iterator[tuple[int, str, bool]]:
-        """Yield lines as ``lines``, but faster, and whether each has its end: the last one may have been cut."""
+    def lines_with_ends(self, record_start: re.Pattern[str] | None = None) -> Iterator[tuple[int, str, bool]]:
+        """Yield lines as ``lines``, and whether each has its end: the last one may have been cut.
+
+        A record in which ``record_start`` matches again is cut there, and noted.
+        """
+        if record_start is not None:
+            for number, text, is_whole in self.lines_with_ends():
+                starts = [match.start() for match in record_start.finditer(text)]
+                cuts = starts if starts[:1] == [0] else [0]
+                if len(cuts) > 1:
+                    self.joined_at.append(number)
+                for begin, end in pairwise((*cuts, len(text))):
+                    yield number, text[begin:end], is_whole or end < len(text)
+            return
         number = 0
         for block in self.blocks():
             *lines, rest = block.decode("utf-8", "surrogateescape").split("\n")
             for text in lines:
                 number += 1
-                yield number, text.rstrip("\r"), True
+                yield number, text, True
             if rest:
-                yield number + 1, rest.rstrip("\r"), False
+                yield number + 1, rest, False
 
     def error(self, problem: str, **parts: Any) -> InputError:
         """Return an error about this file; ``parts`` as in ``InputError``."""
@@ -167,6 +190,15 @@ class LogFile:
             expected="a whole file, plain or compressed with gzip, bzip2, xz or zstd",
             fix="copy or compress the file again",
         )
+
+
+def _with_line_feeds(content: bytes) -> bytes:
+    """Return text with LF at the end of each line; before an LF any number of CR belong to the same end."""
+    return content if b"\r" not in content else _ENDS.sub(b"\n", content.replace(b"\r\n", b"\n"))
+
+
+_BARE_RETURN = re.compile(rb"\r(?!\r*\n)")
+_ENDS = re.compile(rb"\r+\n|\r")
 
 
 class _Counted(FileIO):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bfreplay.datasets.ingest.catalogue import AUTO, find_reader, readable_by, recognise_files, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
-from bfreplay.datasets.ingest.log_file import LogFile, OpenedLog
+from bfreplay.datasets.ingest.log_file import BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.job_names import JobNames
@@ -147,6 +147,11 @@ def read_log(
             record.report.facts.pop("outages", None)  # set by readers of logs without local times
         elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
             record.report.facts["--tz"] = "has no effect on this log, which has no local times"
+        for file in (*opened.files, *outage_files):
+            if file.has_bare_returns:
+                record.report.warn(BARE_RETURNS, file.name)
+            for number in file.joined_at:
+                record.report.warn(JOINED_ROWS, file.name, number)
         sources = opened.sources
     beside = outage_paths + ([] if inventory is None else [Path(inventory)])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))

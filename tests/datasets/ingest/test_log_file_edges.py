@@ -9,10 +9,11 @@ import pytest
 
 from bfreplay.datasets.ingest.clock import LocalClock, named_zone, possible_pairs, wall_clock_us
 from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
-from bfreplay.datasets.ingest.log_file import HEAD_BYTES, LONGEST_LINE, LogFile, OpenedLog
-from bfreplay.datasets.ingest.read_log import NO_LOG_FILE, read_log
+from bfreplay.datasets.ingest.log_file import BARE_RETURNS, HEAD_BYTES, LONGEST_LINE, LogFile, OpenedLog
+from bfreplay.datasets.ingest.read_log import NO_LOG_FILE, ingest, read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.errors import InputError
+from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS
 from tests.test_documents import OTHER_KINDS
 
 S = 10**6
@@ -182,3 +183,37 @@ def test_a_file_of_another_kind_among_logs_of_a_folder_is_left_out_and_warned_of
         record = read_log([tmp_path], reader, ReadOptions(timezone="UTC")).record
         assert record.nodes == ("n1", "n2")
         assert record.report.warnings[NO_LOG_FILE].count == 1
+
+
+@pytest.mark.parametrize("name", SMALL_LOGS)
+def test_lines_that_end_in_a_carriage_return_are_lines(name, tmp_path):
+    log = SMALL_LOGS[name]
+    wanted, _ = ingest(log.write(tmp_path), log.reader, log.options, log.rules)
+    for end, is_said in (("\r\n", False), ("\r\r\n", False), ("\r", "json" not in name and name != "flux")):
+        content = log.text.replace("\n", end).encode()
+        events, report = ingest(log.write(tmp_path, content), log.reader, log.options, log.rules)
+        assert events.to_frame().equals(wanted.to_frame())
+        assert (BARE_RETURNS in report.warnings) == is_said
+
+
+@pytest.mark.parametrize("name", SMALL_LOGS)
+def test_two_rows_on_one_line_are_both_read_or_both_said(name, tmp_path):
+    log = SMALL_LOGS[name]
+    before, known = ingest(log.write(tmp_path), log.reader, log.options, log.rules)
+    lines = log.text.encode().splitlines(keepends=True)
+    for k in range(1, len(lines) - 1):
+        joined = b"".join([*lines[:k], lines[k].removesuffix(b"\n"), *lines[k + 1 :]])
+        try:
+            events, report = ingest(log.write(tmp_path, joined), log.reader, log.options, log.rules)
+        except InputError:
+            continue
+        is_said = report.warnings.keys() != known.warnings.keys() or report.rows_skipped > known.rows_skipped
+        assert is_said or events.to_frame().equals(before.to_frame()), joined
+
+
+def test_a_return_at_the_end_of_a_block_belongs_to_the_line_feed_after_it(tmp_path):
+    (tmp_path / "log").write_bytes(b"abc\r\nd\re\r\r\nf\r")
+    for size in range(1, 14):
+        file = LogFile(tmp_path / "log")
+        assert b"".join(file.blocks(size)) == b"abc\nd\ne\nf\n"
+        assert file.has_bare_returns

@@ -1,6 +1,7 @@
 """Slurm's outputs with mistakes in them: a filled record or an ``InputError``, and no change that is not told."""
 
 import json
+import re
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -202,7 +203,7 @@ def test_the_record_is_that_of_the_log_without_the_skipped_lines(kind, data):
     if record is None:
         return
     assert rows_balance(record)
-    lines = content.split(b"\n")
+    lines = re.split(rb"\r*\n|\r", content)
     rest = b"\n".join(line for i, line in enumerate(lines, 1) if i not in record.report.lines)
     assert result(read(rest, kind=kind)) == result(record)
 

@@ -5,13 +5,14 @@ import bz2
 import pytest
 
 from bfreplay.datasets.ingest.delimited import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS
-from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.log_file import JOINED_ROWS, LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
-from bfreplay.datasets.ingest.slurm.sacct import COMMAND
+from bfreplay.datasets.ingest.slurm.sacct import COMMAND, SACCT_COLUMNS, XDMOD_COLUMNS
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import (
@@ -367,3 +368,31 @@ def test_a_table_of_sacct_that_lacks_a_column_is_still_slurm_s(tmp_path):
     assert "not all that are needed" in reason
     path.write_text("id|name|colour\n7|a|red\n")
     assert SlurmReader().recognise(LogFile(path)) is None
+
+
+@pytest.mark.parametrize("columns", [SACCT_COLUMNS, XDMOD_COLUMNS])
+@pytest.mark.parametrize("with_header", [True, False])
+@pytest.mark.parametrize("is_trailing", [True, False])
+def test_rows_of_joined_files_on_one_line_are_read_or_said(is_trailing, with_header, columns, tmp_path):
+    cell = {
+        "State": "COMPLETED", "Submit": "2024-01-01T00:00:00", "Eligible": "2024-01-01T00:00:00", "ElapsedRaw": "1800",
+        "Elapsed": "00:30:00", "TimelimitRaw": "60", "NNodes": "1", "NodeList": "n1", "NCPUS": "1", "JobName": "mine",
+        "Suspended": "00:00:00", "Restarts": "0", "Cluster": "c",
+    }  # fmt: skip
+
+    def row(k):
+        times = {"Start": f"2024-01-01T{k:02}:00:00", "End": f"2024-01-01T{k:02}:30:00"}
+        of_job = cell | times | {"JobIDRaw": str(100 + k), "JobID": str(100 + k)}
+        return "|".join(of_job.get(name, "") for name in columns) + "|" * is_trailing
+
+    header = ["|".join(columns) + "|" * is_trailing] if with_header else []
+    rows = [row(k) for k in range(10)]
+    for second in ([], header):
+        text = "\n".join([*header, *rows[:8]]) + "\n".join([*second, *rows[8:], ""])
+        (tmp_path / "jobs.psv").write_text(text)
+        _, report = ingest(tmp_path / "jobs.psv", "slurm", ReadOptions(timezone="UTC"))
+        assert JOINED_ROWS in report.warnings
+        lost = 0 if is_trailing else 1 if second else 2
+        assert report.kept == {"job intervals": 10 - lost}
+        assert report.rows_skipped == (0 if is_trailing else 2)
+        assert report.rows_read == 10 + (lost == 1)

@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def content(record):
 
 
 def without(text, numbers):
-    kept = [line for number, line in enumerate(text.split(b"\n"), 1) if number not in numbers]
+    kept = [line for number, line in enumerate(re.split(rb"\r*\n|\r", text), 1) if number not in numbers]
     return b"\n".join(kept)
 
 

@@ -71,7 +71,7 @@ class HostControl:
 def record_texts(file: LogFile) -> Iterator[Text]:
     """Join the lines of records with line ends in strings. Comments and blank lines are skipped."""
     first, parts, open_quotes = 0, [""], False
-    for number, line in file.lines():
+    for number, line in file.lines(RECORD_START):
         if open_quotes and (RECORD_START.match(line) or len(parts) >= MOST_LINES):
             yield Text(first, parts[0], False)
             open_quotes = False

@@ -116,7 +116,7 @@ def _read_file(
     file: LogFile, report: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
 ) -> int | None:
     """Read a file; return the last text stamp, on the server's clock."""
-    for number, text, is_whole in file.lines_with_ends():
+    for number, text, is_whole in file.lines_with_ends(records.RECORD_START):
         if not text.strip():
             continue
         report.read()

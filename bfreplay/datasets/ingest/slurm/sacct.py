@@ -120,7 +120,7 @@ def known_rows(file: LogFile) -> tuple[Layout, KnownRows] | None:
     """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
     lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
     for known in _KNOWN:
-        for is_trailing in (False, True):
+        for is_trailing in (True, False):  # else a last column of free text would take the separator
             layout = Layout.of(known.columns, "|", is_trailing)
             fitting = sum(_fits(layout.cells(line), layout) for line in lines)
             if 2 * fitting > len(lines):
