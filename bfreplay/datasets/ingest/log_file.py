@@ -273,7 +273,10 @@ class OpenedLog(ExitStack):
     def _members(self, path: Path, is_named: bool) -> list[LogFile]:
         file = LogFile(path, progress=self._progress, is_named=is_named)
         if path.stat().st_size == 0:
-            raise InputError("the file is empty", file=path, expected="a log", fix="check the command that wrote it")
+            raise InputError(
+                "the file is empty", file=path, expected="a log",
+                fix="check the command that wrote it (sacct writes nothing if it does not know a column)",
+            )  # fmt: skip
         kind = other_kind(file.head())
         if kind is not None and kind[0] == ZIP:
             packed = _zip_members(file)

@@ -223,8 +223,9 @@ MAINT = "hill|pm|2024-03-01T12:00:00|2024-03-01T13:00:00|n[1-2]|MAINT,SPEC_NODES
 COURSE = "hill|course|2024-03-01T12:00:00|2024-03-01T13:00:00|n3|SPEC_NODES"
 
 
-def test_reservations_for_maintenance_are_down_and_others_are_a_choice(tmp_path):
-    record = events(tmp_path, MAINT, COURSE, header=RESERVATIONS)
+@pytest.mark.parametrize("nodes", ["NodeNames", "NodeName"])
+def test_reservations_for_maintenance_are_down_and_others_are_a_choice(nodes, tmp_path):
+    record = events(tmp_path, MAINT, COURSE, header=RESERVATIONS.replace("NodeNames", nodes))
     assert outages(record) == [("down", NOON, NOON + 3600, ("n1", "n2"))]
     assert skipped(record) == {"reservation, kept idle": 1}
     record = events(tmp_path, MAINT, COURSE, header=RESERVATIONS, reservations="reserved")

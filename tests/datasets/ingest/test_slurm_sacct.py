@@ -1,6 +1,8 @@
 """``sacct`` as text: headers, columns, separators, files."""
 
 import bz2
+import os
+import subprocess
 
 import pytest
 
@@ -108,12 +110,15 @@ OWN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("absent", [(), ("Suspended",), ("JobID",), ("JobID", "Suspended")])
+@pytest.mark.parametrize("absent", [(), ("Suspended",), ("JobID",), ("JobID", "Suspended"), None, ("Restarts",)])
 @pytest.mark.parametrize("ending", ["", "|"])
 def test_rows_of_our_own_command_are_known_by_their_shape(tmp_path, absent, ending):
-    assert COMMAND.split(" -o ")[1].split()[0].split(",") == list(OWN)
-    row = "|".join(value for name, value in OWN.items() if name not in absent) + ending
-    pending = row.replace("|COMPLETED|", "|PENDING|").replace("2024-03-01T12:00:00|2024-03-01T13:00:00", "Unknown|None")
+    assert tuple(OWN) == SACCT_COLUMNS
+    names = sorted(OWN) if absent in (None, ("Restarts",)) else OWN  # in the order of sacct -e
+    absent = absent or ()
+    row = "|".join(OWN[name] for name in names if name not in absent) + ending
+    waits = OWN | {"State": "PENDING", "Start": "Unknown", "End": "None"}
+    pending = "|".join(waits[name] for name in names if name not in absent) + ending
     text = f"{row}\n{pending}\n"
     assert f"{16 - len(absent)} columns" in SlurmReader().recognise(files_of(tmp_path, text)[0])
     record = read(tmp_path, text, timezone="UTC")
@@ -396,3 +401,34 @@ def test_rows_of_joined_files_on_one_line_are_read_or_said(is_trailing, with_hea
         assert report.kept == {"job intervals": 10 - lost}
         assert report.rows_skipped == (0 if is_trailing else 2)
         assert report.rows_read == 10 + (lost == 1)
+
+
+def test_the_printed_command_asks_sacct_for_its_columns(tmp_path):
+    """Run with a sacct that has the columns of version 22.05, four on a line, and says what it was asked."""
+    of_version = [name for name in SACCT_COLUMNS if name != "Restarts"]
+    listed = [*sorted([*of_version, "ReqTRES", "AllocNodes", "StateX", "JobName"])]
+    lines = "\n".join("".join(f"{name:<20}" for name in listed[k : k + 4]) for k in range(0, len(listed), 4))
+    (tmp_path / "sacct").write_text(f'#!/bin/sh\nif [ "$1" = -e ]; then cat <<END\n{lines}\nEND\nelse echo "$@"; fi\n')
+    (tmp_path / "sacct").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-c", COMMAND], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True)
+    asked = (tmp_path / "jobs.psv").read_text().split()
+    assert asked[:-1] == ["-a", "-X", "-D", "-P", "-S", "2024-01-01", "-E", "now", "-o"]
+    assert sorted(asked[-1].split(",")) == sorted(of_version)
+
+
+def test_columns_that_are_not_there_are_named(tmp_path):
+    columns = [name for name in SACCT_COLUMNS if name != "Restarts"]
+    (tmp_path / "jobs.psv").write_text(
+        "|".join(columns)
+        + "\n"
+        + "|".join(
+            {"State": "COMPLETED", "Start": "2024-01-01T00:00:00", "End": "2024-01-01T01:00:00", "NodeList": "n1"}.get(
+                name, "1" if name in ("JobIDRaw", "NNodes", "JobID") else ""
+            )
+            for name in columns
+        )
+        + "\n"
+    )
+    _, report = ingest(tmp_path / "jobs.psv", "slurm", ReadOptions(timezone="UTC"))
+    assert report.facts["columns of sacct that are not there"] == "Restarts: what they tell is not checked"

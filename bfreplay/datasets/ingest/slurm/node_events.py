@@ -40,7 +40,7 @@ SPOILT_CLUSTER = "an event of a cluster whose name cannot be read"
 STRANGE_WORD = "states of nodes have an unknown word beside a known one: only the known one counts"
 UNKNOWN_STATE = "unknown states of nodes were skipped: such nodes look idle"
 
-_NODE, _NODES = ("nodename",), ("nodenames", "nodelist", "nodes")
+_NODE, _NODES = ("nodename",), ("nodename", "nodenames", "nodelist", "nodes")  # reservations have the first up to 22.05
 _STARTS, _ENDS = ("timestart", "start", "starttime"), ("timeend", "end", "endtime")
 _STATES = ("state", "stateraw")
 _USED = (*_NODE, *_NODES, *_STARTS, *_ENDS, *_STATES, "flags")
@@ -49,7 +49,8 @@ _FLAGS = re.compile(r"[,+\s]+")
 
 def is_reservation_header(layout: Layout) -> bool:
     """Return whether the columns are of ``sacctmgr show reservation``."""
-    return all(layout.index(*names) >= 0 for names in (_NODES, _STARTS, _ENDS, ("flags",)))
+    has_all = all(layout.index(*names) >= 0 for names in (_NODES, _STARTS, _ENDS, ("flags",)))
+    return has_all and layout.index(*_STATES) < 0
 
 
 def is_header(layout: Layout) -> bool:
@@ -158,7 +159,7 @@ class NodeEvents:
     def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> None:
         record, report = self._record, self._record.report
         try:
-            names = expand_nodes(cells[layout.index(*_NODE, *_NODES)])
+            names = expand_nodes(cells[layout.index(*_NODES)])
         except ValueError:
             names = ()
         if not names:
@@ -179,9 +180,9 @@ class NodeEvents:
         if settled is None:
             return report.skip(SKIPPED, *at)
         start_us, end_us = settled
-        if layout.index(*_NODE) >= 0:
+        if not is_reservation_header(layout):
             self._note(start_us, end_us, at[0])
         nodes = record.node_ids(names)
-        if layout.index(*_NODE) >= 0:
+        if not is_reservation_header(layout):
             self._nodes.update(nodes.tolist())
         record.add_outage(state, start_us, end_us, nodes, *at[:2])

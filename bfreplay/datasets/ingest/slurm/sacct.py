@@ -34,11 +34,15 @@ XDMOD_COLUMNS = (
 )  # fmt: skip
 """Columns of XDMoD exports, without a header, in UTC."""
 
+ABSENT_COLUMNS = "columns of sacct that are not there"
 _HEAD_ROWS = 200
 
 
-COMMAND = f"TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now -o {','.join(SACCT_COLUMNS)} > jobs.psv"
-"""Command to run on the cluster."""
+COMMAND = (
+    "TZ=UTC sacct -a -X -D -P -S 2024-01-01 -E now "
+    f"-o \"$(sacct -e | grep -iowE '{'|'.join(SACCT_COLUMNS)}' | paste -sd, -)\" > jobs.psv"
+)
+"""Command to run on the cluster: ``sacct -e`` lists the columns that its version has."""
 
 EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End (or ElapsedRaw), and NodeList (or NNodes)"
 
@@ -113,6 +117,8 @@ _KNOWN = (
     KnownRows(_without("Suspended"), _OWN),
     KnownRows(_without("JobID"), _OWN),
     KnownRows(_without("JobID", "Suspended"), _OWN),
+    KnownRows(tuple(sorted(SACCT_COLUMNS)), _OWN),  # in the order of sacct -e
+    KnownRows(tuple(sorted(_without("Restarts"))), _OWN),
 )
 
 
@@ -240,6 +246,10 @@ def read_sacct(
         if row is not None:
             rows.add(row, clock)
     rows.finish_file(file)
+    header = layout or find_header(file, options.delimiter, is_header)
+    absent = [name for name in SACCT_COLUMNS if header is not None and name.lower() not in header.names]
+    if absent:
+        record.report.facts[ABSENT_COLUMNS] = f"{', '.join(absent)}: what they tell is not checked"
 
 
 def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, report: ImportReport) -> JobRow | None:
