@@ -11,7 +11,7 @@ import numpy as np
 from bfreplay.experiments.parity.check import Check, check_runs
 from bfreplay.experiments.parity.recorded import shockwave as records
 from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS as PLANNED
-from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans
+from bfreplay.experiments.parity.recorded.shockwave_plans import recorded_plans, recorded_rounds
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.shockwave.options import PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
@@ -38,8 +38,8 @@ FALLS_BACK = (
     "later calls of the run, too; bfreplay skips such a job."
 )
 NOT_ON_DISK = (
-    "Not on disk: plans of 32 jobs on 10 GPUs, schedules and plans of 220 jobs and more. The six runs on a real cluster"
-    " are no simulations."
+    "Not on disk: every second plan of 32 jobs on 10 GPUs, schedules and plans of 220 jobs and more. The six runs on a "
+    "real cluster are no simulations."
 )
 HEAVY_WEIGHTS = (
     "Published weights reach 1e75, beyond the precision of a solver: plans with a weight above 1e6 are compared level "
@@ -176,7 +176,7 @@ def _plans(data: Path) -> Iterator[Check]:
     for name in PLANNED:
         with inputs.attempt(name):
             found, made = recorded_plans(data, name)
-            rounds.compare(name, made, [each.solve["round"] for each in found])
+            rounds.compare(name, made, recorded_rounds(data, name))
             for each in found:
                 item = f"{name}, round {each.solve['round']}"
                 inputs.compare(item, each.inputs(), each.recorded_inputs())

@@ -33,6 +33,7 @@ TRACES = {
     "900jobs_256gpus_wisr": ("900_0.2_5_1000_5_15", "wisr", 256),
     "first12_4gpus_tacc": ("120job_first12", "tacc", 4),
     "first20_8gpus_tacc": ("120job_first20", "tacc", 8),
+    "first32_10gpus_tacc": ("120job_first32", "tacc", 10),
 }
 """By recorded set of runs: start of the trace's name, throughputs, GPUs."""
 

@@ -16,6 +16,7 @@ from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.rounds.state import RoundState
 from bfreplay.systems.shockwave.options import PlannedOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
+from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues
 from bfreplay.systems.shockwave.planner.solve import Plan
 from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
@@ -23,6 +24,7 @@ from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
 RUNS = {
     "first12": ("first12_4gpus_tacc", "solves_first12_4gpus_tacc", "config_used"),
     "first20": ("first20_8gpus_tacc", "solves_first20_8gpus_tacc", "config_used"),
+    "first32": ("first32_10gpus_tacc", "solves_first32_10gpus_tacc_half", "config_used"),
     "first12-F5": ("first12_4gpus_tacc", "solves_first12_4gpus_tacc_F5_rhomax2", "config_used_F5_rhomax2"),
 }
 """Key of ``TRACES``, solves, configuration."""
@@ -109,12 +111,26 @@ def options_of(config: dict[str, Any]) -> PlannerOptions:
 def schedule_of(shared: Path, name: str) -> list[list[int]]:
     """Return the jobs of each round of a run of ``RUNS``; without a recorded schedule, those of its plans."""
     trace, solves_name, _ = RUNS[name]
-    if not name.endswith("F5"):
+    if trace in golden(shared, "original_runs_schedules") and not name.endswith("F5"):
         return [[job for job, _ in tasks] for tasks in golden(shared, "original_runs_schedules")[trace]["shockwave"]]
     solves = golden(shared, f"planner/{solves_name}")
     ends = [solve["round"] for solve in solves[1:]] + [solves[-1]["round"] + len(solves[-1]["schedule"])]
     rounds = [solve["schedule"][: end - solve["round"]] for solve, end in zip(solves, ends, strict=True)]
     return [jobs for each in rounds for jobs in each]
+
+
+def recorded_rounds(shared: Path, name: str) -> list[int]:
+    """Return the rounds in which a run of ``RUNS`` was planned."""
+    return [solve["round"] for solve in golden(shared, f"planner/{RUNS[name][1]}")]
+
+
+class _RecordingPlanner(ShockwavePlanner):
+    posed: PlanProblem
+    """Problem of the last plan."""
+
+    def problem(self, round_index: int, now_s: float, n_gpus: int) -> PlanProblem:
+        self.posed = super().problem(round_index, now_s, n_gpus)
+        return self.posed
 
 
 class RecordedRounds(PlannerPolicy):
@@ -132,6 +148,7 @@ class RecordedRounds(PlannerPolicy):
 
     def __init__(self, options: PlannerOptions, schedule: list[list[int]]) -> None:
         super().__init__(PlannedOptions(published=True, planner=options))
+        self._planner = _RecordingPlanner(options)
         self._schedule = schedule
         self.made: dict[int, tuple[list[int], PlanProblem, Plan, list[float]]] = {}
         """By round: the jobs, the problem, its plan, and the last predicted finish times."""
@@ -140,12 +157,12 @@ class RecordedRounds(PlannerPolicy):
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         planner = self._planner
+        assert isinstance(planner, _RecordingPlanner)
         before = planner.plan
         picked = super()._pick_jobs(state, rounds, now_s, rows)
         if planner.plan is not None and planner.plan is not before:
-            problem = planner.problem(self._round, now_s, int(self._n_nodes.sum()))
             latest = [planner.prediction(job).targets[-1][1] for job in planner.planned_jobs]
-            self.made[self._round] = list(planner.planned_jobs), problem, planner.plan, latest
+            self.made[self._round] = list(planner.planned_jobs), planner.posed, planner.plan, latest
         if self._round >= len(self._schedule):
             return picked
         return np.array(self._schedule[self._round], np.int64) if rows.size else picked
@@ -153,7 +170,7 @@ class RecordedRounds(PlannerPolicy):
 
 @cache
 def recorded_plans(shared: Path, name: str) -> tuple[list[RecordedPlan], list[int]]:
-    """Return every plan of a recorded run, repeated in the replay, and the rounds of all our plans."""
+    """Return every plan with recorded inputs of a run, repeated in the replay, and the rounds of all our plans."""
     trace, solves_name, config = RUNS[name]
     options = options_of(read_record(shared / f"golden/shockwave/planner/{config}.json"))
     policy = RecordedRounds(options, schedule_of(shared, name))
@@ -164,5 +181,6 @@ def recorded_plans(shared: Path, name: str) -> tuple[list[RecordedPlan], list[in
         jobs, problem, plan, latest = policy.made[solve["round"]]
         if jobs != solve["jobs"]:
             raise ValueError(f"other jobs are planned in round {solve['round']}")
-        found.append(RecordedPlan(solve, problem, RoundValues.of(problem), plan, latest))
+        if "progress" in solve:  # of a set that is half there, all but the schedule is kept apart for the others
+            found.append(RecordedPlan(solve, problem, RoundValues.of(problem), plan, latest))
     return found, list(policy.made)

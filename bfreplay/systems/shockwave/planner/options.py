@@ -22,6 +22,10 @@ class PlannerQuirks:
     calibrates_over_waiting
         Measured and profiled progress are compared over all rounds since round 0: rounds before a job arrived or in
         which it waited count at the rate measured next. Otherwise only rounds in which it ran count.
+    calibrates_each_use
+        Epoch times are calibrated anew before each use of a prediction, several times for one plan. Since the profile's
+        progress counts its last, partial epoch at the calibrated time, each calibration can move them again. Otherwise
+        they are calibrated once for a plan, against the profile as it was measured.
     clock_times
         Finish-time fairness compares times on the clock, so a job that arrives late seems punctual. Otherwise it
         compares durations since the job was admitted.
@@ -29,12 +33,15 @@ class PlannerQuirks:
 
     whole_second_epochs: bool = False
     calibrates_over_waiting: bool = False
+    calibrates_each_use: bool = False
     clock_times: bool = False
 
     @classmethod
     def published(cls) -> PlannerQuirks:
         """Return all of them: the program as published."""
-        return cls(whole_second_epochs=True, calibrates_over_waiting=True, clock_times=True)
+        return cls(
+            whole_second_epochs=True, calibrates_over_waiting=True, calibrates_each_use=True, clock_times=True
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.systems.shockwave.planner.problem import NEGLIGIBLE, Level, PlanProblem, RoundValues
+
+RemainingTimes: TypeAlias = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 
 
 def pack_rounds(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -52,7 +55,7 @@ def refill(values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArra
 
 
 def backfill(
-    plan: NDArray[np.bool_], gang: NDArray[np.int64], remaining_s: NDArray[np.float64], n_gpus: int
+    plan: NDArray[np.bool_], gang: NDArray[np.int64], remaining_s: RemainingTimes, n_gpus: int
 ) -> tuple[tuple[int, ...], ...]:
     """Return the jobs of each round: those of the plan, then others that fit, longest remaining time first.
 
@@ -62,8 +65,9 @@ def backfill(
         Whether each job runs in each round.
     gang : (N,) int64
         GPUs of each job.
-    remaining_s : (N,) float64
-        Remaining time of each job, as of the plan. If equal, the job admitted first comes first.
+    remaining_s
+        Remaining time of each job, (N,), given the jobs that run in a round with free GPUs. If equal, the job admitted
+        first comes first.
     n_gpus
         Number G of GPUs.
 
@@ -72,14 +76,12 @@ def backfill(
     tuple
         For each round the jobs in ascending order.
     """
-    longest_first: Sequence[int] = np.argsort(-remaining_s, kind="stable").tolist()
     rounds = []
     for runs in plan.T:
         jobs = set(np.flatnonzero(runs).tolist())
         idle = n_gpus - int(gang[runs].sum())
+        longest_first: Sequence[int] = np.argsort(-remaining_s(runs), kind="stable").tolist() if idle > 0 else ()
         for job in longest_first:
-            if idle <= 0:
-                break
             if job not in jobs and gang[job] <= idle:
                 jobs.add(job)
                 idle -= int(gang[job])

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
@@ -125,8 +126,9 @@ class ShockwavePlanner:
     def problem(self, round_index: int, now_s: float, n_gpus: int) -> PlanProblem:
         """Calibrate, predict finish targets again if jobs or GPUs have changed, and return the planning problem."""
         options, jobs = self._options, list(self._jobs.values())
-        for each in jobs:
-            each.calibrate()
+        if not options.quirks.calibrates_each_use:
+            for each in jobs:
+                each.calibrate()
         if tuple(self._jobs) != self.planned_jobs or n_gpus != self._planned_gpus:
             for each in jobs:
                 each.add_target(round_index, min(1.0, n_gpus / len(jobs)))
@@ -135,12 +137,21 @@ class ShockwavePlanner:
         elapsed_s = now_s - admitted_s
         if options.quirks.clock_times:
             elapsed_s = np.full(len(jobs), options.round_s * round_index)
+        mean_epoch_s, remaining_s, of_weights_s = np.zeros((3, len(jobs)))
+        for k, each in enumerate(jobs):  # in the order in which the published program uses them
+            each.calibrate_for_use()
+            mean_epoch_s[k] = each.mean_epoch_s
+            each.calibrate_for_use()
+            remaining_s[k] = each.remaining_s
+            each.calibrate_for_use(2)
+            of_weights_s[k] = each.remaining_s
         return PlanProblem(
             gang=np.array([each.gang for each in jobs], dtype=np.int64),
             n_epochs=np.array([each.n_epochs for each in jobs], dtype=np.int64),
             epochs_done=np.array([each.epochs_done for each in jobs], dtype=np.int64),
-            mean_epoch_s=np.array([each.mean_epoch_s for each in jobs]),
-            remaining_s=np.array([each.remaining_s for each in jobs]),
+            mean_epoch_s=mean_epoch_s,
+            remaining_s=remaining_s,
+            remaining_of_weights_s=of_weights_s,
             elapsed_s=elapsed_s,
             target_s=target_s if options.quirks.clock_times else target_s - admitted_s,
             n_rounds=options.future_rounds,
@@ -152,9 +163,16 @@ class ShockwavePlanner:
             log_knots=options.log_knots,
         )
 
+    def _remaining_s(self, runs: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the remaining times that the filling of a round looks at, (N,), given the jobs that run in it."""
+        for each, is_planned in zip(self._jobs.values(), runs.tolist(), strict=True):
+            if not is_planned:
+                each.calibrate_for_use()
+        return np.array([each.remaining_s for each in self._jobs.values()])
+
     def _replan(self, round_index: int, now_s: float, n_gpus: int) -> None:
         problem = self.problem(round_index, now_s, n_gpus)
-        self.plan = self._solver.plan(problem)
+        self.plan = self._solver.plan(problem, self._remaining_s)
         self.planned_jobs, self._planned_gpus = tuple(self._jobs), n_gpus
         self._planned_in, self._is_stale = round_index, False
         self._counted["plans"] += 1

@@ -113,16 +113,18 @@ class JobPrediction:
         self._measured_rounds += n_rounds
 
     def calibrate(self) -> None:
-        """Correct epoch times where the number of measured samples differs from the profile.
-
-        (The published program counts the profile's last, partial epoch at the calibrated epoch time, and calibrates
-        several times before each plan. Here the profile counts as measured.)
-        """
+        """Correct epoch times where the number of measured samples differs from the profile."""
         if self._measured_samples <= 0.0:
             return
         profiled = self._profiled_samples(self._measured_rounds * self._round_s)
         if abs(self._measured_samples - profiled) > CALIBRATION_THRESHOLD * profiled:
             self.factor = profiled / self._measured_samples
+
+    def calibrate_for_use(self, n_uses: int = 1) -> None:
+        """Calibrate as often as the published program does before so many uses, with its quirk; else do nothing."""
+        if self._quirks.calibrates_each_use:
+            for _ in range(n_uses):
+                self.calibrate()
 
     def add_target(self, round_index: int, fair_share: float) -> None:
         """Predict the finish of the job if it ran in ``fair_share`` of the time.
@@ -131,7 +133,10 @@ class JobPrediction:
         """
         if self.targets and self.targets[-1][0] == round_index:
             self.targets.pop()
-        total_s = self.factor * float(self._until_s[min(self.epochs_done, self.n_epochs)]) + self.remaining_s
+        self.calibrate_for_use()
+        done_s = self.factor * float(self._until_s[min(self.epochs_done, self.n_epochs)])
+        self.calibrate_for_use()
+        total_s = done_s + self.remaining_s
         self.targets.append((round_index, self.admitted_s + total_s / fair_share))
 
     def target_s(self, round_index: int) -> float:
@@ -147,6 +152,9 @@ class JobPrediction:
 
     def _profiled_samples(self, seconds: float) -> float:
         """Return the samples of the profile in the first ``seconds``; after its end the last epoch continues."""
-        whole = min(int(np.searchsorted(self._until_s, seconds, side="right")) - 1, self.n_epochs - 1)
-        part = (seconds - self._until_s[whole]) / (self._until_s[whole + 1] - self._until_s[whole])
-        return float((whole + part) * self._samples_per_epoch)
+        whole = int(np.searchsorted(self._until_s, seconds, side="right")) - 1
+        epoch = min(whole, self.n_epochs - 1)
+        epoch_s = self._until_s[epoch + 1] - self._until_s[epoch]
+        if self._quirks.calibrates_each_use:
+            epoch_s *= self.factor
+        return float((whole + (seconds - self._until_s[whole]) / epoch_s) * self._samples_per_epoch)

@@ -30,6 +30,8 @@ class PlanProblem:
         All epochs, and epochs done (E, e).
     mean_epoch_s, remaining_s : (N,) float64
         Seconds of an epoch, and remaining time alone (``d̄``, R).
+    remaining_of_weights_s : (N,) float64
+        The same as weights look at it: another one only in the published program.
     elapsed_s, target_s : (N,) float64
         Elapsed time of the job, and its finish target (Φ), from the same zero.
     n_rounds
@@ -47,6 +49,7 @@ class PlanProblem:
     epochs_done: NDArray[np.int64]
     mean_epoch_s: NDArray[np.float64]
     remaining_s: NDArray[np.float64]
+    remaining_of_weights_s: NDArray[np.float64]
     elapsed_s: NDArray[np.float64]
     target_s: NDArray[np.float64]
     n_rounds: int
@@ -70,12 +73,12 @@ class PlanProblem:
     @property
     def rho(self) -> NDArray[np.float64]:
         """Expected finish-time fairness of jobs, (N,): above 1 they would finish after their targets."""
-        return (self.elapsed_s + self.remaining_s / self.fair_share) / self.target_s
+        return (self.elapsed_s + self.remaining_of_weights_s / self.fair_share) / self.target_s
 
     @property
     def is_urgent(self) -> NDArray[np.bool_]:
         """Jobs about to be late that need less than a round, (N,)."""
-        return (self.rho > self.rhomax) & (self.remaining_s < self.round_s)
+        return (self.rho > self.rhomax) & (self.remaining_of_weights_s < self.round_s)
 
     @property
     def weights(self) -> NDArray[np.float64]:

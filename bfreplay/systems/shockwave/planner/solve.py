@@ -19,7 +19,7 @@ from bfreplay.milp.solution import SolverStatus
 from bfreplay.saved_state import restorable
 from bfreplay.systems.shockwave.planner.model import CountsModel, Floor, counts_model, mean_round_cost, order_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
-from bfreplay.systems.shockwave.planner.packing import backfill, pack_rounds, refill
+from bfreplay.systems.shockwave.planner.packing import RemainingTimes, backfill, pack_rounds, refill
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues, least_rounds
 
 CallName = Literal["fairness", "priority", "order"]
@@ -148,8 +148,8 @@ class PlanSolver:
         """End the worker process, if any."""
         self._models.close()
 
-    def plan(self, problem: PlanProblem) -> Plan:
-        """Plan the window.
+    def plan(self, problem: PlanProblem, remaining_s: RemainingTimes | None = None) -> Plan:
+        """Plan the window, and fill idle GPUs by ``remaining_s``, or else by the remaining times of the problem.
 
         Equal weights are optimised under finish-time constraints; if these cannot be met, the weighted levels without
         them. Then rounds are ordered: jobs with larger weights early. (The published program orders only after weights;
@@ -171,7 +171,7 @@ class PlanSolver:
             nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
             runs = refill(values, levels[-1], nothing)
         runs, report = self._order_rounds(problem, levels, runs)
-        schedule = backfill(runs, problem.gang, problem.remaining_s, problem.n_gpus)
+        schedule = backfill(runs, problem.gang, remaining_s or (lambda _: problem.remaining_s), problem.n_gpus)
         return Plan(runs, schedule, (*calls, report), len(levels))
 
     def _best(self, aim: _Aim, name: CallName) -> tuple[NDArray[np.bool_] | None, CallReport]:

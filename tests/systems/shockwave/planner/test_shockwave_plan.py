@@ -39,7 +39,8 @@ def problem_of(
     }  # fmt: skip
     return PlanProblem(
         gang=gang, n_epochs=epochs, epochs_done=done, mean_epoch_s=epoch_s.astype(float),
-        remaining_s=remaining_s.astype(float), target_s=target_s.astype(float), n_rounds=n_rounds, round_s=100.0,
+        remaining_s=remaining_s.astype(float), remaining_of_weights_s=remaining_s.astype(float),
+        target_s=target_s.astype(float), n_rounds=n_rounds, round_s=100.0,
         n_gpus=n_gpus, **given,
     )  # fmt: skip
 
@@ -223,8 +224,8 @@ def test_a_gang_larger_than_the_cluster_gets_nothing() -> None:
 def test_idle_gpus_go_to_jobs_that_fit_by_remaining_time() -> None:
     runs = np.array([[True, False], [False, False], [False, False], [False, False]])
     gang, remaining_s = np.array([1, 2, 1, 1]), np.array([10.0, 90.0, 50.0, 50.0])
-    assert backfill(runs, gang, remaining_s, 3) == ((0, 1), (1, 2))
-    assert backfill(runs, gang, remaining_s, 2) == ((0, 2), (1,))
+    assert backfill(runs, gang, lambda _: remaining_s, 3) == ((0, 1), (1, 2))
+    assert backfill(runs, gang, lambda _: remaining_s, 2) == ((0, 2), (1,))
 
 
 def test_packing_takes_the_freest_rounds_and_never_too_many_gpus() -> None:
@@ -368,7 +369,7 @@ def test_plans_are_as_good_as_the_recorded_ones(shared: Path, name: str) -> None
         found = objective(each.problem, each.level.weight, each.level.k, each.plan.runs)
         assert found >= recorded - 1e-3 * abs(recorded) - 1e-12, each.solve["round"]
         compared += 1
-    assert compared == {"first12": 9, "first20": 23, "first12-F5": 37}[name]
+    assert compared == {"first12": 9, "first20": 23, "first32": 14, "first12-F5": 37}[name]
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -401,7 +402,7 @@ def test_recorded_plans_become_the_recorded_schedules(shared: Path, name: str) -
     plans, _ = recorded_plans(shared, name)
     for each in plans:
         problem, jobs = each.problem, each.solve["jobs"]
-        schedule = backfill(each.theirs, problem.gang, problem.remaining_s, problem.n_gpus)
+        schedule = backfill(each.theirs, problem.gang, lambda _, r=problem.remaining_s: r, problem.n_gpus)
         found = [[jobs[position] for position in positions] for positions in schedule]
         assert found == [sorted(round_) for round_ in each.solve["schedule"]], each.solve["round"]
 
@@ -409,7 +410,7 @@ def test_recorded_plans_become_the_recorded_schedules(shared: Path, name: str) -
 @pytest.mark.parametrize("name", RUNS)
 def test_plans_are_as_good_as_those_of_the_full_model(shared: Path, name: str) -> None:
     """Within the gap, and by weights that a solver can see."""
-    gap = SolveOptions(60.0, 1e-6)
+    gap = SolveOptions(1200.0, 1e-6)
     needed_rounds = 0
     for each in recorded_plans(shared, name)[0]:
         problem, values, is_met = each.problem, each.values, len(each.plan.calls) == 2
@@ -427,4 +428,4 @@ def test_plans_are_as_good_as_those_of_the_full_model(shared: Path, name: str) -
         best = values.at(level, least) + answer.objective
         assert each.plan.calls[-2].objective >= best - 1e-3 * answer.objective - 1e-9, each.solve["round"]
         needed_rounds += each.plan.calls[-2].per_round
-    assert needed_rounds == {"first12": 0, "first20": 0, "first12-F5": 2}[name]
+    assert needed_rounds == {"first12": 0, "first20": 0, "first32": 0, "first12-F5": 2}[name]

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS, recorded_plans
+from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS, recorded_plans, recorded_rounds
 from bfreplay.milp.backends import BackendAnswer
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
+from bfreplay.systems.shockwave.planner.packing import RemainingTimes
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import PlanProblem
 from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
@@ -140,8 +141,8 @@ def test_the_summary_counts_plans_and_calls() -> None:
 def test_the_largest_gap_is_a_number_also_where_one_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     make = PlanSolver.plan
 
-    def unknown(solver: PlanSolver, problem: PlanProblem) -> Plan:
-        plan = make(solver, problem)
+    def unknown(solver: PlanSolver, problem: PlanProblem, remaining_s: RemainingTimes) -> Plan:
+        plan = make(solver, problem, remaining_s)
         return replace(plan, calls=tuple(replace(call, gap=math.inf) for call in plan.calls))
 
     monkeypatch.setattr(PlanSolver, "plan", unknown)
@@ -160,5 +161,5 @@ def test_calls_without_an_answer_are_counted(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("name", RUNS)
 def test_plans_are_made_in_the_recorded_rounds(shared: Path, name: str) -> None:
-    plans, rounds = recorded_plans(shared, name)
-    assert rounds == [each.solve["round"] for each in plans]
+    _, rounds = recorded_plans(shared, name)
+    assert rounds == recorded_rounds(shared, name)

@@ -1,5 +1,6 @@
 """Prediction of epoch times, remaining time and finish targets, by hand and on every recorded plan."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,34 @@ def test_finish_target_counts_from_admission_at_the_fair_share() -> None:
     assert job.targets[1:] == [(8, pytest.approx(500.0 + alone_s / 2))]
     job.add_target(8, 1.0)
     assert job.targets[1:] == [(8, pytest.approx(500.0 + alone_s / 4))]
+
+
+def test_the_published_program_calibrates_at_each_use_against_its_own_calibration() -> None:
+    """100 samples in 80 s, and 30 samples of a profile of 150 in 120 s: an epoch and a half of it at factor 5.
+
+    At factor 5 an epoch takes 400 s, so 40 s of the second are a tenth: the profile has 110, and the factor is 11 / 3.
+    Then the same 40 s are 40 / 293 of an epoch.
+    """
+    for quirks, factors in ((PUBLISHED, (5.0, 11 / 3, (100 + 100 * 3 / 22) / 30)), (PlannerQuirks(), (5.0, 5.0, 5.0))):
+        job = _job([1] * 10, [80.0] * 10, quirks)
+        job.record_round(0, 1, 30 / 120)
+        job.calibrate()
+        found = [job.factor]
+        for _ in range(2):
+            job.calibrate_for_use()
+            found.append(job.factor)
+        assert found == pytest.approx(factors)
+
+
+def test_past_the_end_of_the_profile_the_last_epoch_goes_on_at_its_calibrated_time() -> None:
+    """120 s hold both epochs of 10 s, and 100 s more of the last: 10 epochs, then 2 + 100 / (10 * factor)."""
+    job = _job([1, 1], [10.0, 10.0])
+    job.record_round(0, 1, 600 / 120)
+    job.calibrate_for_use()
+    assert job.factor == pytest.approx(2.0)
+    job.calibrate_for_use()
+    assert job.factor == 2.0  # 7 epochs of the profile against 6: near enough
+    assert PlannerQuirks.published() == PlannerQuirks(*(True for _ in fields(PlannerQuirks)))
 
 
 @pytest.mark.parametrize("name", RUNS)
