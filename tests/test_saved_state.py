@@ -322,6 +322,7 @@ def test_a_node_that_is_not_what_it_says_is_refused(node):
 def test_only_these_classes_are_made_by_a_state():
     names = {
         "bfreplay.milp.solution": "SolverStatus", "bfreplay.policies.policy": "Trigger",
+        "bfreplay.policies.deadlines.plan": "Plan Steps",
         "bfreplay.policies.learning.belief": "Assumed Belief Shape Share", "bfreplay.policies.learning.holds": "_Held",
         "bfreplay.scalability.law": "MeasuredLaw", "bfreplay.scalability.tabulated": "TabulatedCurve",
         "bfreplay.scalability.laws": "Amdahl Gustafson PowerLaw UniversalScalability "

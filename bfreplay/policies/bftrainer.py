@@ -49,7 +49,8 @@ class BFTrainerPolicy(Policy):
         What is maximised, or its spec (see ``objective_of``); each job's own objective curve by default.
     admission
         Decline a job when it comes if it cannot be done by its deadline, or would make one late that is in time
-        (``policies.deadlines``): as if the nodes that are idle then stayed so.
+        (``policies.deadlines``): as if the nodes that are idle then stayed so. That is no promise: decisions follow the
+        objective, not the plans.
 
     Raises
     ------

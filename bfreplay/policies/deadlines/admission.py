@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, Floats, Plan, Steps, minimum_share
-from bfreplay.policies.deadlines.spare_nodes import PlannedJob
+from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, Floats, Plan, Steps, finish_of, minimum_share
+from bfreplay.policies.deadlines.spare_nodes import PlannedJob, free_without
 from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
 SLOT_S = 60.0
@@ -31,7 +31,7 @@ def fewest_nodes(slot_s: float) -> PlanJob:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Node counts that a job may use, in increasing order up to the one on which it is fastest, and its rates there."""
+    """Node counts that a job may use, each faster than all lower ones, in increasing order, and its rates there."""
 
     counts: Floats
     rates: Floats
@@ -40,18 +40,34 @@ class Levels:
     def of(cls, curve: NDArray[np.float64], least: int) -> Levels:
         """Return the levels of a job with ``curve (K + 1,)`` that runs on ``least`` nodes or more.
 
-        A count on which it makes nothing, as where only powers of two can be used, is none.
+        A count on which it is no faster than on fewer nodes, as where only powers of two can be used, is none.
         """
-        most = int(curve.argmax())
-        counts = np.flatnonzero(curve[: most + 1] > 0)
-        counts = counts[counts >= least]
+        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[least:])))
+        counts = least + np.flatnonzero(fastest[1:] > fastest[:-1])
         return cls(counts.astype(np.float64), curve[counts].astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class _JointPlan:
+    """Plans of jobs by their rows, and the nodes that none of them takes."""
+
+    plans: Mapping[int, Plan]
+    free: Steps
+
+    def delays(self, jobs: Sequence[PlannedJob], before: _JointPlan) -> list[int]:
+        """Return the rows of jobs that end after their deadlines, and later than by the plans ``before``."""
+        return [
+            row for row, plan in before.plans.items()
+            if self.plans[row].finish_s > max(jobs[row].deadline_s, plan.finish_s)
+        ]  # fmt: skip
 
 
 class DeadlinePlans:
     """Plans for the jobs of a replay as they come and go.
 
-    Plans take the nodes that are idle now to stay idle, and rescaling to cost nothing.
+    Plans take the nodes that are idle now to stay idle, and rescaling to cost nothing. Where both hold, no admitted job
+    is late: slots begin with each decision, so that new plans may fail where the ones that were followed do not, and
+    these are then followed on.
 
     Parameters
     ----------
@@ -67,10 +83,12 @@ class DeadlinePlans:
         self._plan = plan
         self._reserve = reserve
         self._known: set[int] = set()
+        self._followed: dict[int, Plan] = {}
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""
         self._known.clear()
+        self._followed.clear()
 
     def plan_jobs(self, state: PolicyState, *, admits: bool) -> tuple[list[PlannedJob], dict[int, str], Steps]:
         """Plan all jobs at this time, in the order of their deadlines.
@@ -80,7 +98,8 @@ class DeadlinePlans:
         state
             What is decided on.
         admits
-            Jobs that have come since the last time may be declined; those without a deadline never are.
+            Jobs that have come since the last time may be declined; those without a deadline never are. Admitted ones
+            are not delayed beyond their deadlines by plans made anew, as long as ``follow`` is told what is followed.
 
         Returns
         -------
@@ -95,24 +114,31 @@ class DeadlinePlans:
         jobs = [self._job(state, row, now_s) for row in range(state.n_jobs)]
         come = [row for row, job in enumerate(state.job.tolist()) if job not in self._known]
         self._known.update(state.job[come].tolist())
-        taken = [row for row in range(state.n_jobs) if row not in come]
-        free = self._plan_in_order([jobs[row] for row in taken], now_s, total)
+        known = [row for row in range(state.n_jobs) if row not in come]
+        best = self._in_order(jobs, known, now_s, total)
+        followed = self._followed_on(state, jobs, known, now_s, total) if admits else None
+        if followed is not None and best.delays(jobs, followed):
+            best = followed
         declined: dict[int, str] = {}
         for row in come:
-            reason = ""
-            if admits and state.deadline_us[row] != NO_DEADLINE_US:
-                reason = self._why_not(jobs, taken, row, now_s, total)
-            if reason:
-                declined[row] = reason
+            anew = self._in_order(jobs, [*best.plans, row], now_s, total)
+            beside = self._beside(jobs[row], row, best, now_s, total)
+            may_decline = admits and state.deadline_us[row] != NO_DEADLINE_US
+            good = [
+                each for each in (anew, beside)
+                if not each.delays(jobs, best) and (each.plans[row].finish_s <= jobs[row].deadline_s or not may_decline)
+            ]  # fmt: skip
+            if good or not may_decline:
+                best = good[0] if good else beside if admits else anew
             else:
-                taken.append(row)
-        if come:
-            free = self._plan_in_order([jobs[row] for row in taken], now_s, total)
-        for row in declined:
-            jobs[row].plan = _nothing(now_s)
-        for job in jobs:
-            job.follow(job.plan)
-        return jobs, declined, free
+                declined[row] = self._why_not(jobs, row, best, anew, now_s, total)
+        for row, job in enumerate(jobs):
+            job.follow(best.plans.get(row, _nothing(now_s)))
+        return jobs, declined, best.free
+
+    def follow(self, state: PolicyState, jobs: Sequence[PlannedJob]) -> None:
+        """Note the plans that the jobs of the state follow from now on."""
+        self._followed = {number: job.plan for number, job in zip(state.job.tolist(), jobs, strict=True)}
 
     def _job(self, state: PolicyState, row: int, now_s: float) -> PlannedJob:
         levels = Levels.of(state.throughput[row, : state.max_nodes[row] + 1], int(state.min_nodes[row]))
@@ -126,26 +152,45 @@ class DeadlinePlans:
         work = min(max(left, _LEAST_WORK), _MOST_WORK)
         return PlannedJob(deadline_s, work, levels.counts, levels.rates, _nothing(now_s))
 
-    def _plan_in_order(self, jobs: Sequence[PlannedJob], now_s: float, total: float) -> Steps:
-        """Plan jobs in the order of their deadlines, and return the nodes that stay free."""
-        free = Steps(np.array([now_s]), np.array([total]))
-        for job in sorted(jobs, key=lambda job: job.deadline_s):
-            job.plan = _nothing(now_s)
-            if job.counts.size and job.counts[0] <= total:
-                job.plan = self._plan(job, free, total)
-                free = job.plan.free
-        return free
+    def _in_order(self, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, total: float) -> _JointPlan:
+        """Plan jobs anew, in the order of their deadlines."""
+        plans = _JointPlan({}, Steps(np.array([now_s]), np.array([total])))
+        for row in sorted(rows, key=lambda row: jobs[row].deadline_s):
+            plans = self._beside(jobs[row], row, plans, now_s, total)
+        return plans
 
-    def _why_not(self, jobs: list[PlannedJob], taken: list[int], row: int, now_s: float, total: float) -> str:
-        """Return why the job in ``row`` is declined; empty if it is not. Plans of admitted jobs stay, or are remade."""
+    def _beside(self, job: PlannedJob, row: int, others: _JointPlan, now_s: float, total: float) -> _JointPlan:
+        """Plan a job with the nodes that others leave free."""
+        plan, free = _nothing(now_s), others.free
+        if job.counts.size and job.counts[0] <= total:
+            plan = self._plan(job, free, total)
+            free = plan.free
+        return _JointPlan({**others.plans, row: plan}, free)
+
+    def _followed_on(
+        self, state: PolicyState, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, total: float
+    ) -> _JointPlan | None:
+        """Return the rest of the plans that were followed, for the work that is left; ``None`` if they do not fit."""
+        plans, free = {}, Steps(np.array([now_s]), np.array([total]))
+        for row in rows:
+            plan = self._followed.get(int(state.job[row]))
+            if plan is None or not now_s < plan.end_s < math.inf:
+                plans[row] = _nothing(now_s)
+                continue
+            nodes = plan.nodes.since(now_s)
+            free = free_without(free, Steps(nodes.time, -nodes.value), plan.end_s, total)
+            if free.value.min() < 0:
+                return None
+            finish_s = finish_of(nodes, plan.end_s, jobs[row].work, jobs[row].counts, jobs[row].rates)
+            plans[row] = Plan(nodes, plan.end_s, finish_s, free)
+        return _JointPlan(plans, free)
+
+    def _why_not(
+        self, jobs: Sequence[PlannedJob], row: int, before: _JointPlan, anew: _JointPlan, now_s: float, total: float
+    ) -> str:
+        """Return why the job in ``row`` is declined."""
         job = jobs[row]
-        in_time = [other for other in taken if jobs[other].is_in_time]
-        self._plan_in_order([jobs[other] for other in [*taken, row]], now_s, total)
-        late_by_s = job.plan.finish_s - job.deadline_s
-        n_made_late = sum(not jobs[other].is_in_time for other in in_time)
-        if late_by_s <= 0 and not n_made_late:
-            return ""
-        self._plan_in_order([jobs[other] for other in taken], now_s, total)
+        late_by_s, n_made_late = anew.plans[row].finish_s - job.deadline_s, len(anew.delays(jobs, before))
         usable = job.rates[job.counts <= total]
         if not usable.size or now_s + job.work / usable.max() > job.deadline_s:
             return "its deadline cannot be met with all idle nodes"

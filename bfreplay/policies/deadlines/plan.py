@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.saved_state import restorable
 
 Floats = NDArray[np.float64]
 
@@ -23,13 +24,20 @@ NO_DEADLINE_S = float(2**63)
 NOT_FORCED = -1
 
 
+@restorable
 class Steps(NamedTuple):
     """A step function of time: ``value[i]`` from ``time[i]`` on."""
 
     time: Floats  # (k,) s
     value: Floats  # (k,)
 
+    def since(self, at: float) -> Steps:
+        """Return the steps from a time on, which is not before the first."""
+        first = int(np.searchsorted(self.time, at, side="right")) - 1
+        return Steps(np.concatenate(([at], self.time[first + 1 :])), self.value[first:])
 
+
+@restorable
 class Plan(NamedTuple):
     """Nodes of a job over time, and its finish.
 
@@ -49,6 +57,17 @@ class Plan(NamedTuple):
     end_s: float
     finish_s: float
     free: Steps
+
+
+def finish_of(nodes: Steps, end_s: float, work: float, counts: Floats, rates: Floats) -> float:
+    """Return when a job with ``nodes`` up to ``end_s`` has done its work, rounded up to a second; inf if never."""
+    for since, until, count in zip(nodes.time, [*nodes.time[1:], end_s], nodes.value, strict=True):
+        level = int(np.searchsorted(counts, count, side="right")) - 1
+        rate = float(rates[level]) if level >= 0 and counts[level] == count else 0.0
+        if rate * (until - since) >= work:
+            return float(math.ceil(since + work / rate))
+        work -= rate * (until - since)
+    return math.inf
 
 
 @compiled
@@ -206,7 +225,10 @@ def minimum_share(
         finish_s = float(math.ceil(now + work / rate))
         end_s = now + _slots_up(finish_s - now, slot_s)
         left.value[0] -= counts[forced]
-        if following >= end_s and deadline_s >= finish_s:
+        is_over = due <= now and free.time.size == 1  # it is late, and nothing changes: it goes on to its end
+        if following < end_s and work <= (following - now) * rate:  # steps of an earlier decision: other slots
+            end_s, is_over = following, True
+        if is_over or (following >= end_s and deadline_s >= finish_s):
             is_new = free.time.size == 1 or free.time[1] != end_s
             k = _put(left.time, left.value, k, end_s, free.value[0], is_new)
             return _finish_plan(plan, m, left, k, end_s, finish_s)
@@ -253,7 +275,7 @@ def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level
     last = -1
     has = -1
     is_done = False
-    end_s = finish_s = window.due
+    end_s = finish_s = until_s = window.due
     for i in range(k):
         time = left.time[i]
         if time > window.due:
@@ -268,7 +290,7 @@ def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level
                 until = window.deadline_s if time == window.due else time
                 does = (until - left.time[last]) * levels.rates[has]
                 if left.time[last] >= since and does >= work:
-                    is_done = True
+                    is_done, until_s = True, time
                     break
                 work -= does
         last = i
@@ -279,6 +301,8 @@ def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level
     if has >= 0:
         span_s = float(math.ceil(work / levels.rates[has]))
         end_s, finish_s = left.time[last] + _slots_up(span_s, window.slot_s), left.time[last] + span_s
+        if is_done:
+            end_s = min(end_s, until_s)  # plans of an earlier decision may have other slots
     was_free = total
     is_step = False
     for i in range(free.time.size):
@@ -319,7 +343,7 @@ def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_lev
             does = (left.time[i] - since) * levels.rates[has]
             if does >= work:
                 finish_s = float(math.ceil(since + work / levels.rates[has]))
-                end_s = now + _slots_up(finish_s - now, window.slot_s)
+                end_s = min(now + _slots_up(finish_s - now, window.slot_s), left.time[i])
                 was_free = _value_at(free.time, free.value, since, total)
                 left.value[last] = was_free - count
                 k = _put(left.time, left.value, k, end_s, was_free, False)

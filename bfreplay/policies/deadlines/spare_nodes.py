@@ -136,15 +136,18 @@ def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth
     added = _n_added(jobs, j)
     if added > free.value[0]:
         return -np.inf
-    if jobs.level[j] < 0:
+    is_first = jobs.level[j] < 0
+    if is_first and growth_first:
         return np.inf
     plan = _plan_with_more(jobs, j, free, slot_s, total)
+    if not growth_first and plan.finish_s > jobs.deadline_s[j] and jobs.finish_s[j] <= jobs.deadline_s[j]:
+        return -np.inf
+    if is_first:
+        return np.inf
     m = jobs.n_steps[j]
     grows = node_time(plan.nodes, plan.end_s) - node_time(Steps(jobs.time[j][:m], jobs.value[j][:m]), jobs.end_s[j])
     if growth_first:
         return grows / added
-    if plan.finish_s > jobs.deadline_s[j] and jobs.finish_s[j] <= jobs.deadline_s[j]:
-        return -np.inf
     return -grows / added
 
 

@@ -139,11 +139,12 @@ class PlanningPolicy(ElasticFlowPolicy):
         jobs, declined, free = self._plans.plan_jobs(state, admits=self.admits)
         planned = sorted((job for job in jobs if job.plan.end_s < math.inf), key=lambda job: job.deadline_s)
         self.spread(planned, free, float(state.n_idle))
+        self._plans.follow(state, jobs)
         counts = np.array([job.count for job in jobs], np.int64)
         changes = [job.plan.nodes.time[1] for job in planned if job.plan.nodes.time.size > 1]
         until_us = None
         if changes:
-            until_us = max(state.window_start_us + math.ceil(min(changes) * _US_PER_S), state.time_us + 1)
+            until_us = max(state.window_start_us + round(min(changes) * _US_PER_S), state.time_us + 1)
         return Decision(counts, round=Round(until_us, declined=declined))
 
 
@@ -176,7 +177,7 @@ class Edf(PlanningPolicy):
     def plan_job(self) -> PlanJob:
         """Return the plan with as many nodes as possible, up to the fastest number for the job."""
         slot_s = self.options.slot_s
-        return lambda job, free, total: soonest_end(free, slot_s, job.work, job.counts, job.rates, total)
+        return lambda job, free, total: soonest_end(free, slot_s, job.work, job.counts, job.rates, total, False)
 
 
 class EdfWithAdmission(Edf):

@@ -14,6 +14,7 @@ from bfreplay.policies.deadlines.admission import DeadlinePlans, Levels, fewest_
 from bfreplay.policies.policy import Round
 from bfreplay.replay import ReplaySettings
 from bfreplay.workload import JobSet
+from tests.policies.deadlines.promises import late_of_admitted
 from tests.policies.small_states import state_of
 from tests.replay.tiny import SECOND, job, log
 
@@ -163,3 +164,19 @@ def test_a_job_is_admitted_by_the_nodes_that_are_idle_when_it_comes(name):
     run = replay_log(events, jobs, policy, ReplaySettings(max_parallel=5))
     assert run.jobs.set_index("job")["status"].to_dict() == {"early": "finished", "late": "declined"}
     assert run.summary["declined"] == {"late": "its deadline cannot be met with all idle nodes"}
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in range(40, 1000, 40))])
+@pytest.mark.parametrize("policy", ["elasticflow.elasticflow", "elasticflow.edf_admission"])
+def test_no_admitted_job_is_late_where_rescaling_is_free_and_the_cluster_stays(policy, first):
+    late = {seed: late_of_admitted(policy, seed)[0] for seed in range(first, first + 40)}
+    assert {seed: jobs for seed, jobs in late.items() if jobs} == {}
+
+
+def test_a_reserve_makes_fewer_admitted_jobs_late():
+    late = []
+    for reserve in (0.0, 5.0):
+        cases = [late_of_admitted("elasticflow.elasticflow", seed, cost_s=20.0, reserve=reserve) for seed in range(30)]
+        late.append(sum(len(jobs) for jobs, _ in cases) / sum(number for _, number in cases))
+    assert late[0] > 0
+    assert late[1] < late[0] / 2

@@ -14,11 +14,13 @@ from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers
 
 
 @compiled
-def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: Floats, total: float) -> Plan:
+def soonest_end(
+    free: Steps, slot_s: float, work: float, counts: Floats, rates: Floats, total: float, overbooks: bool
+) -> Plan:
     """Plan one job with as many nodes as possible at any time.
 
-    Arguments and result are those of ``minimum_share``. Where the job ends within a slot, the nodes that were free
-    before it are free from the end of the slot on, regardless of other plans then.
+    Arguments and result are those of ``minimum_share``. With ``overbooks``, as published, where the job ends within a
+    slot the nodes that were free before it are free from the end of the slot on, regardless of other plans then.
     """
     now = free.time[0]
     top = _level_within(counts, total)
@@ -38,9 +40,9 @@ def soonest_end(free: Steps, slot_s: float, work: float, counts: Floats, rates: 
         left.value[np.searchsorted(left.time[:k], since)] = was_free - count
         finish_s = float(math.ceil(since + work / rates[has]))
         if until >= finish_s:
-            end_s = now + _slots_up(finish_s - now, slot_s)
+            end_s = min(now + _slots_up(finish_s - now, slot_s), until)  # earlier plans may have had other slots
             if until != finish_s:
-                k = _put(left.time, left.value, k, end_s, was_free, True)
+                k = _put(left.time, left.value, k, end_s, was_free, overbooks)
             return _finish_plan(plan, m, left, k, end_s, finish_s)
         work -= (until - since) * rates[has]
     last = free.time[-1]
@@ -65,7 +67,7 @@ class _EdfJob(LiveJob):
 
     def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
         """Replan it, and return the free GPUs then."""
-        plan = soonest_end(free, slot_s, self.left, self.counts, self.rates, total)
+        plan = soonest_end(free, slot_s, self.left, self.counts, self.rates, total, True)
         self.planned_s, self.planned_gpus = plan.finish_s, int(plan.nodes.value[0])
         return plan.free
 
