@@ -11,13 +11,17 @@ UNSAFE := .venv-unsafe-cbc
 
 # the lowest version that pyproject.toml allows of every direct dependency
 LOWEST := .venv-lowest
+
+# the newest version of everything
+NEWEST := .venv-newest
+replay-newest: export NUMBA_CACHE_DIR = $(CURDIR)/$(NEWEST)/compiled
 $(LOWEST)/%: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 # no golden replays, no searches, no sweeps, no browser, no documentation
 FAST   := runs systems policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
-.PHONY: demo help test test-all test-lowest replay-lowest docs lint compiled compiled-ingest unsafe-cbc clean
+.PHONY: demo help test test-all test-lowest replay-lowest replay-newest docs lint compiled compiled-ingest unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
@@ -29,6 +33,7 @@ help:
 	@echo "make test         style, types, layering, and every kind of test, in minutes"
 	@echo "make test-all     before a release: also the tests that only repeat a kind of check, twice the random examples,"
 	@echo "                  and the sample on the lowest versions of all dependencies (make replay-lowest)"
+	@echo "make replay-newest  the sample on the newest versions of all dependencies, in an environment of its own"
 	@echo "make test-lowest  the fast half of the tests on those lowest versions; of tests/:"
 	@echo "                  $(FAST)"
 	@echo "make docs         build the documentation"
@@ -45,6 +50,18 @@ test-lowest: $(LOWEST)/.installed-test
 	$(LOWEST)/bin/python -m pytest -n $(JOBS) -m "not thorough" $(addprefix tests/,$(FAST))
 
 replay-lowest: $(LOWEST)/.replayed
+
+# no constraints: what `pip install` brings a user today
+replay-newest: | $(VENV)/bin/python
+	rm -rf $(NEWEST)
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade -e .
+	$(NEWEST)/bin/bfreplay describe sample --json | $(NEWEST)/bin/python -m json.tool > /dev/null
+	for solver in exact highs cbc; do $(NEWEST)/bin/bfreplay replay sample --jobs sample --window 2024-07-01 2024-07-02 \
+	  --solver $$solver --json --quiet --out $(NEWEST)/run --force | $(NEWEST)/bin/python -m json.tool > /dev/null || exit 1; done
+	$(NEWEST)/bin/bfreplay replay --cluster v100=2,k80=2 --jobs "gavel(n=4)" --curves sample \
+	  --policy gavel.max_min_fairness_perf --json --quiet | $(NEWEST)/bin/python -m json.tool > /dev/null
+	$(NEWEST)/bin/bfreplay report $(NEWEST)/run -o $(NEWEST)/run.html --force
 
 # the tests build it too, elsewhere
 docs: $(VENV)/.installed-docs
@@ -110,4 +127,4 @@ $(LOWEST)/.replayed: $(LOWEST)/.installed $(shell find bfreplay -name '*.py')
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(UNSAFE) $(LOWEST) $(DEMO) $(DEMO).html docs/_build
+	rm -rf $(VENV) $(UNSAFE) $(LOWEST) $(NEWEST) $(DEMO) $(DEMO).html docs/_build

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.backends.backend import OR_TOOLS
-from bfreplay.milp.backends.highs import Highs, start_threads
+from bfreplay.milp.backends.highs import Highs, new_highs, start_threads
 
 
 class Entries(NamedTuple):
@@ -37,8 +37,8 @@ def dual_values(
     import highspy
 
     start_threads(1)
-    highs = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("simplex_strategy", 4 if primal_simplex else 1)):
+    highs = new_highs()
+    for option, value in (("threads", 1), ("simplex_strategy", 4 if primal_simplex else 1)):
         highs.setOptionValue(option, value)
     n, size = cost.size, right.size
     order = np.lexsort((matrix.row, matrix.column))  # not scipy.sparse, whose import takes longer than a small program

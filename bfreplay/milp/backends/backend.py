@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol, runtime_checkable
@@ -166,3 +170,25 @@ def objective_scale(model: LinearModel) -> float:
     """
     largest = float(np.abs(model.objective).max(initial=0.0))
     return largest if largest > 0.0 and math.isfinite(largest) else 1.0
+
+
+@contextmanager
+def silent_stdout() -> Iterator[None]:
+    """Send file descriptor 1 to nowhere for a while, for the whole process.
+
+    Python's own buffer is flushed before, and C's after, so that nothing said inside appears later.
+    """
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    c_library = ctypes.CDLL(None)
+    c_library.fflush(None)
+    kept = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        c_library.fflush(None)
+        os.dup2(kept, 1)
+        os.close(nowhere)
+        os.close(kept)

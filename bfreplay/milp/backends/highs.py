@@ -16,6 +16,7 @@ from bfreplay.milp.backends.backend import (
     SolveOptions,
     objective_scale,
     refuse_beside,
+    silent_stdout,
     unmet,
 )
 from bfreplay.milp.model import LinearModel, by_column
@@ -98,6 +99,16 @@ _threads: list[int] = []
 """How many threads HiGHS has started in this process."""
 
 
+def new_highs() -> Any:
+    """Return a HiGHS of its own, which says nothing: version 1.16 prints two lines when it is made."""
+    import highspy
+
+    with silent_stdout():
+        highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    return highs
+
+
 def start_threads(threads: int) -> None:
     """End HiGHS's threads before a solve with another number: it keeps them, and would refuse."""
     import highspy
@@ -111,9 +122,8 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     """Pass the whole model on as arrays."""
     import highspy
 
-    highs = highspy.Highs()
+    highs = new_highs()
     for option, value in (
-        ("output_flag", False),
         ("time_limit", float(options.time_limit_s)),
         ("mip_rel_gap", float(options.relative_gap)),
         ("mip_abs_gap", 0.0),

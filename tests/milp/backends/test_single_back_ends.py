@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -234,3 +237,22 @@ def test_a_worker_that_never_loaded_or_tools_can_still_be_asked_for_cbc():
         with IsolatedBackend(name) as isolated:
             found[name] = isolated.solve(SIMPLE, OPTIONS).answer.objective
     assert found == pytest.approx(dict.fromkeys(found, 11.0)), json.dumps(found)
+
+
+def test_what_a_library_prints_when_it_is_made_does_not_reach_our_output(tmp_path):
+    """In Python and in C, where it stays in a buffer until the end of a process whose output is no terminal."""
+    (tmp_path / "highspy.py").write_text(
+        "import ctypes\n"
+        "class Highs:\n"
+        "    def __init__(self):\n"
+        "        print('banner of python')\n"
+        "        ctypes.CDLL(None).printf(b'banner of C\\n')\n"
+        "    def setOptionValue(self, *_):\n"
+        "        pass\n"
+    )
+    script = "from bfreplay.milp.backends.highs import new_highs; print('{'); new_highs(); print('}')"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).resolve().parents[3]}"},
+    )  # fmt: skip
+    assert done.stdout == "{\n}\n"

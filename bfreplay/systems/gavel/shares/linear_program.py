@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from bfreplay.errors import BfreplayError, SolverUnavailableError
 from bfreplay.milp.backends.backend import OR_TOOLS, refuse_beside
-from bfreplay.milp.backends.highs import Highs, start_threads
+from bfreplay.milp.backends.highs import Highs, new_highs, start_threads
 
 TOLERANCE = 1e-9
 """Tolerance of rows, bounds and reduced costs. HiGHS's 1e-7 is too coarse for shares compared to 1e-7."""
@@ -188,9 +188,8 @@ def _new_highs(maximise: bool) -> Any:
     refuse_beside("highspy", OR_TOOLS)
     import highspy
 
-    highs = highspy.Highs()
+    highs = new_highs()
     for option, value in (
-        ("output_flag", False),
         ("threads", 1),
         ("random_seed", 0),
         # presolve removes little here, and the rest has another middle
