@@ -28,7 +28,7 @@ from bfreplay.commands.runs import runs
 from bfreplay.commands.solvers import solvers
 from bfreplay.commands.sweep import sweep
 from bfreplay.commands.tune import tune
-from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError
+from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError, printable
 
 _BAD_INPUT = (InputError, OutputExistsError, SolverUnavailableError)
 _STOPS = (KeyboardInterrupt, SystemExit)
@@ -42,12 +42,12 @@ class _Group(click.RichGroup):
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # as for stderr: no text may end a command
         # batch systems end a job by SIGTERM: clean up as on Ctrl-C
-        warnings.formatwarning = lambda message, *_: f"Note: {message}\n"
+        warnings.formatwarning = lambda message, *_: printable(f"Note: {message}\n")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             return super().invoke(ctx)
         except BfreplayError as error:
-            click.echo(f"Error: {error}", err=True)
+            click.echo(printable(f"Error: {error}"), err=True)
             sys.exit(2 if isinstance(error, _BAD_INPUT) else 3)
         except (KeyboardInterrupt, SystemError) as error:
             # numba wraps a signal that meets compiled code in a SystemError
@@ -62,7 +62,7 @@ class _Group(click.RichGroup):
             raise  # click leaves quietly
         except OSError as error:
             where = f"\n  file:     {error.filename}" if error.filename else ""
-            click.echo(f"Error: {error.strerror or error}{where}", err=True)
+            click.echo(printable(f"Error: {error.strerror or error}{where}"), err=True)
             sys.exit(3)
 
 

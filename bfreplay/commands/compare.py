@@ -10,7 +10,7 @@ from typing import Any
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text
+from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text, say
 from bfreplay.commands.option_flags import MILP_OPTIONS, PLACE, run_options, save_failures_option
 from bfreplay.commands.progress import lab_progress, warm_up_loops
 from bfreplay.experiments.declared_options import OPTIONS
@@ -56,7 +56,7 @@ def runs(
         *runs, **options, out=out, overwrite=force, pictures=pictures,
         session=command_line(),
     )  # fmt: skip
-    click.echo(json_text(result.record.to_json()) if as_json else render(result))
+    say(json_text(result.record.to_json()) if as_json else render(result))
 
 
 class _Compare(click.RichGroup):
@@ -154,7 +154,7 @@ def formulations(
             backends=_names(options.pop("backends")), **options, out=out, overwrite=force, pictures=pictures,
             progress=progress, session=command_line(),
         )  # fmt: skip
-    click.echo(json_text(result.record.to_json()) if as_json else render(result))
+    say(json_text(result.record.to_json()) if as_json else render(result))
     if is_strict and any(row.wrong for row in result.record.summary):
         sys.exit(1)
 

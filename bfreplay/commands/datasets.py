@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from bfreplay.commands.inputs import note
+from bfreplay.commands.inputs import note, say
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ def list_logs(as_json: bool) -> None:
     rows = [(log, fetch_state(log, folder)) for log in catalogue()]
     if as_json:
         documents = [log.to_dict() | {"bytes": log.bytes, "fetched": state} for log, state in rows]
-        click.echo(json.dumps(documents, indent=1))
+        say(json.dumps(documents, indent=1))
     else:
-        click.echo(render_list(rows, folder))
+        say(render_list(rows, folder))
 
 
 @datasets.command()
@@ -73,9 +73,9 @@ def info(name: str, as_json: bool) -> None:
     state = fetch_state(log, folder)
     if as_json:
         here = {"bytes": log.bytes, "fetched": state, "folder": str(folder), "ingest": ingest_command(log, folder)}
-        click.echo(json.dumps(log.to_dict() | here, indent=1))
+        say(json.dumps(log.to_dict() | here, indent=1))
     else:
-        click.echo(render_info(log, state, folder))
+        say(render_info(log, state, folder))
 
 
 @datasets.command()
@@ -117,7 +117,7 @@ def fetch(
         paths_of = fetch_all(chosen, folder, source=source, overwrite=force, progress=progress)
     for paths in paths_of.values():
         for path in paths:
-            click.echo(path)
+            say(path)
 
 
 def _everything(folder: Path | None, source: Path | None, *, quiet: bool) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.commands.inputs import refuse_without_matplotlib
+from bfreplay.commands.inputs import refuse_without_matplotlib, say
 from bfreplay.commands.option_flags import PLACE, run_options
 from bfreplay.options import REQUIRED
 
@@ -50,5 +50,5 @@ def describe(
     idleness = figures.describe(events, window=window, tz=time_zone)
     if pictures is not None:
         for file in draw_idleness(idleness, pictures, endings, overwrite=force):
-            click.echo(f"wrote {file}", err=True)
-    click.echo(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness), nl=as_json)
+            say(f"wrote {file}", err=True)
+    say(json.dumps(idleness.to_dict(), indent=1) if as_json else render(idleness), nl=as_json)

@@ -8,7 +8,7 @@ from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import check_picture_option, note
+from bfreplay.commands.inputs import check_picture_option, note, say
 from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.errors import InputError
@@ -92,4 +92,4 @@ def explain(
             save_picture(CAMPAIGN.draw_from(saved, answer.campaign), picture, overwrite=force)
         elif isinstance(answer, answers.JobAnswer):
             save_picture(JOB.draw_from(saved, answer.story.name, answer.story.steps), picture, overwrite=force)
-    click.echo(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))
+    say(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import rich_click as click
 
+from bfreplay.commands.inputs import say
 from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
@@ -66,4 +67,4 @@ def export_decision(
     with replay_progress(config.window_start_us, config.window_end_us, hidden=quiet) as progress:
         found = recorded_decisions(saved, wanted, **asked, progress=progress)
     for file in export_decisions(found, out, names, overwrite=force):
-        click.echo(file)
+        say(file)

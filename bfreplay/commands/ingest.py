@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import rich_click as click
 
-from bfreplay.commands.inputs import refuse_existing
+from bfreplay.commands.inputs import refuse_existing, say
 from bfreplay.commands.option_flags import PLACE, adding
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, tell_of_compiling, terminal_bar
 from bfreplay.errors import InputError
@@ -202,7 +202,7 @@ def ingest(
       bfreplay ingest auto FILES... --strict
     """
     if how:
-        click.echo(_how(reader))
+        say(_how(reader))
         return
     if not files and Path(reader).exists():
         raise InputError(
@@ -241,14 +241,14 @@ def ingest(
             outputs.append(batch_jobs)
     if quiet:
         for sentence, tally in built[0].report.warnings.items():
-            click.echo(f"Warning: {tally.count:,} x {sentence}", err=True)
+            say(f"Warning: {tally.count:,} x {sentence}", err=True)
         return
     for file in outputs:
-        click.echo(f"wrote {file}", err=True)
+        say(f"wrote {file}", err=True)
     if as_json:
-        click.echo(json.dumps(_document(built, outputs, is_spread), indent=1, sort_keys=True))
+        say(json.dumps(_document(built, outputs, is_spread), indent=1, sort_keys=True))
     else:
-        click.echo(_text(built, log.reader, outputs, is_spread))
+        say(_text(built, log.reader, outputs, is_spread))
 
 
 def _how(reader: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.errors import InputError, OutputExistsError, printable
 from bfreplay.outputs import make_folder, remove_empty
 
 
@@ -47,9 +47,17 @@ def command_line() -> dict[str, str]:
     return {"command": shlex.join(["bfreplay", *sys.argv[1:]])}
 
 
+def say(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print text, on stdout or stderr, with control characters escaped: names in it may be a stranger's.
+
+    All that commands print goes through this.
+    """
+    click.echo(printable(str(text)), err=err, nl=nl)
+
+
 def note(text: str) -> None:
     """Print a note on stderr."""
-    click.echo(f"Note: {text}", err=True)
+    say(f"Note: {text}", err=True)
 
 
 def json_text(document: object) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from bfreplay.commands.inputs import refuse_existing
+from bfreplay.commands.inputs import refuse_existing, say
 from bfreplay.commands.jobs_make import make
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
@@ -104,9 +104,9 @@ def fit(
             name: choice.to_dict() | {"warnings": [*of_outliers(choice), *warnings(choice)]}
             for name, choice in choices.items()
         }
-        click.echo(json.dumps(documents, indent=1))
+        say(json.dumps(documents, indent=1))
     else:
-        click.echo("\n".join(render(name, choice, measured_as) for name, choice in choices.items()), nl=False)
+        say("\n".join(render(name, choice, measured_as) for name, choice in choices.items()), nl=False)
 
 
 def _check_scaling(law: str, describes: Scaling, measured_as: Scaling) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.inputs import refuse_existing
+from bfreplay.commands.inputs import refuse_existing, say
 from bfreplay.commands.option_flags import PLACE, adding, run_options
 from bfreplay.errors import InputError
 from bfreplay.wording import count
@@ -287,5 +287,5 @@ def _write(out: Path, force: bool, text: str, what: str) -> None:
 
 
 def _say(out: Path, what: str, then: str | None = None) -> None:
-    click.echo(f"wrote       {out}: {what}")
-    click.echo(f"next        {then or f'bfreplay replay sample --jobs {shlex.quote(str(out))}'}")
+    say(f"wrote       {out}: {what}")
+    say(f"next        {then or f'bfreplay replay sample --jobs {shlex.quote(str(out))}'}")

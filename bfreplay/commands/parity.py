@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from bfreplay.commands.inputs import json_text
+from bfreplay.commands.inputs import json_text, say
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.commands.progress import BAR, terminal_bar, warm_up_loops
 
@@ -57,7 +57,7 @@ def parity(
     warm_up_loops(quiet=quiet)
     with _progress(hidden=quiet) as progress:
         results = parity_of(folder, systems, quick=quick, progress=progress)
-    click.echo(json_text(to_json(results)) if as_json else to_markdown(results) if markdown else render(results))
+    say(json_text(to_json(results)) if as_json else to_markdown(results) if markdown else render(results))
     if any(each.has_failed for each in results):
         sys.exit(1)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands import plot_sweep
-from bfreplay.commands.inputs import note
+from bfreplay.commands.inputs import note, say
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
@@ -35,8 +35,8 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
             title = find_figure(name).title
         except InputError as error:  # a figure of another package
             title = f"({error.problem})"
-        click.echo(f"{name:{width}}  {title}")
-    click.echo(f"{plot_sweep.NAME:{width}}  {plot_sweep.TITLE}")
+        say(f"{name:{width}}  {title}")
+    say(f"{plot_sweep.NAME:{width}}  {plot_sweep.TITLE}")
     context.exit()
 
 
@@ -158,7 +158,7 @@ def _draw(
 
     found = _data(figure, runs, window, quiet)
     save_picture(figure.draw(found), file, overwrite=force)
-    click.echo(f"wrote {file}")
+    say(f"wrote {file}")
 
 
 def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, force: bool, quiet: bool) -> None:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import rich_click as click
-
-from bfreplay.commands.inputs import note
+from bfreplay.commands.inputs import note, say
 from bfreplay.wording import count
 
 NAME = "sweep"
@@ -54,4 +52,4 @@ def draw_sweep(
     if not quiet and found.n_skipped:
         note(f"{count(found.n_skipped, 'row')} of the table without a value skipped.")
     if prints_path:
-        click.echo(f"wrote {file}")
+        say(f"wrote {file}")

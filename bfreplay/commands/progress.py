@@ -11,7 +11,7 @@ from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import rich_click as click
+from bfreplay.commands.inputs import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -49,7 +49,7 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
 
 def tell_of_compiling() -> None:
     """Print the notice of the first run on a machine."""
-    click.echo("Compiling the inner loops for this machine (first run only) ...", err=True)
+    say("Compiling the inner loops for this machine (first run only) ...", err=True)
 
 
 _LINE_S = 30.0
@@ -74,7 +74,7 @@ class _Lines:
         now = perf_counter()
         if now - self._shown >= _LINE_S and self._task.total:
             self._shown = now
-            click.echo(self._line(completed / self._task.total, now - self._begun), err=True)
+            say(self._line(completed / self._task.total, now - self._begun), err=True)
 
     def _line(self, share: float, elapsed_s: float) -> str:
         from bfreplay.wording import duration
@@ -262,7 +262,7 @@ def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
             task = bar.add_task("sweep", total=now.n_runs, state="")
             if now.left_s is not None:
                 runs = count(now.n_runs - now.n_reused, "run")
-                click.echo(f"{runs}, {now.n_workers} at a time: about {duration(now.left_s)}", err=True)
+                say(f"{runs}, {now.n_workers} at a time: about {duration(now.left_s)}", err=True)
         bar.update(
             task, total=now.n_runs, completed=now.n_reused + now.n_finished + now.n_failed, state=", ".join(parts)
         )
@@ -278,8 +278,8 @@ def sweeping(scheduler: str | None, *, quiet: bool, stopped: Callable[[], str | 
     waiting = "Waiting for the first Dask worker ..."
     try:
         with sweep_progress(hidden=quiet) as progress:
-            yield {"progress": progress, "on_wait": None if quiet else lambda: click.echo(waiting, err=True)}
+            yield {"progress": progress, "on_wait": None if quiet else lambda: say(waiting, err=True)}
     except (KeyboardInterrupt, SystemExit, SystemError):
         if not quiet and (note := stopped()) is not None:
-            click.echo(note, err=True)
+            say(note, err=True)
         raise

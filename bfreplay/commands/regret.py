@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import json_text
+from bfreplay.commands.inputs import json_text, say
 from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import BAR, SHARE, TIME_LEFT, terminal_bar, warm_up_loops
 
@@ -51,7 +51,7 @@ def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> 
     warm_up_loops(quiet=quiet)
     with _progress(hidden=quiet) as progress:
         found = regret_of(runs, **asked, progress=progress)
-    click.echo(json_text([each.to_json() for each in found]) if as_json else render(found))
+    say(json_text([each.to_json() for each in found]) if as_json else render(found))
 
 
 @terminal_bar("Bound {task.fields[number]}", BAR, SHARE, TIME_LEFT, piped=True)
@@ -70,7 +70,7 @@ def _progress(bar: Progress) -> Iterator[Callable[[int, int, int, int], None]]:
         if at == _TIMED[1]:
             left_s = (perf_counter() - begun) / (_TIMED[1] - _TIMED[0]) * (n_bounds * most - at)
             if left_s >= 1:
-                click.echo(f"{count(n_bounds, 'bound')} to find: at most about {duration(left_s)}", err=True)
+                say(f"{count(n_bounds, 'bound')} to find: at most about {duration(left_s)}", err=True)
         bar.update(task, total=n_bounds * most, completed=at, number=f"{done + 1} of {n_bounds}")
 
     yield update

@@ -13,7 +13,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from bfreplay import checks, defaults
-from bfreplay.commands.inputs import check_failures_folder, command_line, json_text, note
+from bfreplay.commands.inputs import check_failures_folder, command_line, json_text, note, say
 from bfreplay.commands.option_flags import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.errors import InputError
@@ -111,10 +111,10 @@ def replay(
         with progress_of(run, hidden=quiet) as progress, stopped_by_signals(saving):
             result = run.replay(out, overwrite=force, progress=progress, session=command_line(), saving=saving)
     except StoppedError:
-        click.echo(f"Stopped, and saved. Go on with: bfreplay replay --resume {out}", err=True)
+        say(f"Stopped, and saved. Go on with: bfreplay replay --resume {out}", err=True)
         raise SystemExit(128 + saving.signal) from None
     document = result.record.to_json() | {"session": result.session.to_json()}
-    click.echo(json_text(document) if as_json else render(result))
+    say(json_text(document) if as_json else render(result))
 
 
 _OF_RESUMED = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.commands.inputs import command_line
+from bfreplay.commands.inputs import command_line, say
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 from bfreplay.outputs import scratch_prefix
@@ -49,7 +49,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
 
         write_finish_report(runs[0], out, overwrite=force)
         if not quiet:
-            click.echo(f"wrote {out.resolve()}", err=True)
+            say(f"wrote {out.resolve()}", err=True)
         return
     loaded = [RunResult.load(run) for run in runs]
     if len(loaded) == 1:
@@ -70,4 +70,4 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
             else:
                 write_comparison_report(by_label, out, RunComparison.load(comparison), overwrite=force)
     if not quiet:
-        click.echo(f"wrote {out.resolve()}", err=True)
+        say(f"wrote {out.resolve()}", err=True)

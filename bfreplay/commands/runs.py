@@ -8,7 +8,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from bfreplay.commands.inputs import json_text
+from bfreplay.commands.inputs import json_text, say
 from bfreplay.commands.option_flags import PLACE
 
 
@@ -41,4 +41,4 @@ def runs(folder: Path, html: Path | None, force: bool, as_json: bool) -> None:
 
         write_run_list(found, html, overwrite=force)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    click.echo(json_text(found.to_json()) if as_json else render(found, width))
+    say(json_text(found.to_json()) if as_json else render(found, width))

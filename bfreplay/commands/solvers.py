@@ -6,6 +6,8 @@ import json
 
 import rich_click as click
 
+from bfreplay.commands.inputs import say
+
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -24,11 +26,11 @@ def solvers(as_json: bool) -> None:
 
     entries = solver_entries()
     if as_json:
-        click.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
+        say(json.dumps([asdict(entry) for entry in entries], indent=1))
         return
     for entry in entries:
         state = "works" if not entry.problem else f"does not work here: {entry.problem}"
-        click.echo(f"{entry.name:<10} {state}")
+        say(f"{entry.name:<10} {state}")
         details = [entry.version, f"licence: {entry.licence}" if entry.licence else ""]
         details.append("starts from the current counts" if entry.warm_start else "")
         _line("; ".join(filter(None, details)))
@@ -38,4 +40,4 @@ def solvers(as_json: bool) -> None:
 
 def _line(text: str) -> None:
     if text:
-        click.echo(f"{'':<10} {text}")
+        say(f"{'':<10} {text}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import rich_click as click
 
+from bfreplay.commands.inputs import say
 from bfreplay.commands.option_flags import PLACE, check_workers, run_options, worker_options
 from bfreplay.commands.progress import sweeping
 
@@ -50,7 +51,7 @@ def sweep(
     check_workers(processes, scheduler)
     plan = plan_of(spec, allow_code=allow_code)
     if dry_run:
-        click.echo(render_outlook(plan, outlook(plan, Store(out.absolute()))))
+        say(render_outlook(plan, outlook(plan, Store(out.absolute()))))
         return
 
     def stop_notice() -> str:
@@ -67,6 +68,6 @@ def sweep(
         shows = plan.spec.picture
         axes = SweepAxes(shows.x, shows.y, shows.by)
         draw_sweep(out, out / "picture.svg", axes, overwrite=True, quiet=True, prints_path=not as_json)
-    click.echo(json.dumps(rows, indent=1, allow_nan=False, default=datetime.isoformat) if as_json else render(result))
+    say(json.dumps(rows, indent=1, allow_nan=False, default=datetime.isoformat) if as_json else render(result))
     if result.n_failed:
         sys.exit(1)

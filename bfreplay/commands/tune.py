@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import check_picture_option, drawing, json_text
+from bfreplay.commands.inputs import check_picture_option, drawing, json_text, say
 from bfreplay.commands.option_flags import PLACE, check_workers, option_lists, run_options, worker_options
 from bfreplay.commands.progress import sweeping
 from bfreplay.options import REQUIRED
@@ -74,7 +74,7 @@ def tune(
     with sweeping(scheduler, quiet=quiet, stopped=lambda: kept) as shown:
         found = run_tune(**asked, out=out, scheduler=scheduler, **shown)
     _draw(found, out, picture, force=force, quiet=quiet)
-    click.echo(json_text(found.record.to_json()) if as_json else render(found))
+    say(json_text(found.record.to_json()) if as_json else render(found))
 
 
 def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:

@@ -21,6 +21,7 @@ from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.parquet_events import open_parquet, read_batches
+from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
@@ -135,6 +136,7 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
         Another kind of file, a damaged one, one of another log or of other rules, or an invalid row.
     """
     file = Path(path)
+    check_is_file(file)
     with open_parquet(file) as parquet:
         schema, groups = parquet.schema_arrow, parquet.metadata
     _check_kind(schema, file)

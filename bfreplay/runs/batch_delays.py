@@ -15,6 +15,7 @@ from bfreplay.datasets.arrow_columns import as_arrow
 from bfreplay.datasets.batch_delays import BatchDelays, propagated_delays
 from bfreplay.datasets.batch_jobs import BatchJobs, load_batch_jobs
 from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.errors import printable
 from bfreplay.replay.tables import TIME, Column, schema_from
 from bfreplay.runs.run_record import BatchDelayCounts
 
@@ -33,12 +34,13 @@ class BatchJobsOfRun:
     """The batch jobs of the log of a run, and the file that they are from."""
 
     jobs: BatchJobs
+    window_start_us: int
     source: SourceFile
 
     @classmethod
     def load(cls, path: str | PathLike[str], log: NodeEvents) -> BatchJobsOfRun:
         """Read the file; errors as ``load_batch_jobs``."""
-        return cls(load_batch_jobs(Path(path), log), SourceFile.of(Path(path)))
+        return cls(load_batch_jobs(Path(path), log), log.window_start_us, SourceFile.of(Path(path)))
 
     def delays(self, met: NDArray[np.void], clear_us: int, end_us: int) -> tuple[BatchDelayCounts, pa.Table]:
         """Return the figures of all delays, and the table of the jobs that are late.
@@ -50,21 +52,24 @@ class BatchJobsOfRun:
         clear_us
             Time to clear the nodes of a job.
         end_us
-            End of the run: batch jobs that start later do not count.
+            End of the run: batch jobs that start later do not count. Those that started before the window are not
+            counted either; they only hold their nodes.
         """
         jobs = self.jobs.take(self.jobs.start_us <= end_us)
         found = propagated_delays(jobs, met["time_us"], met["node"], clear_us)
-        return _counts(found), _table(found)
+        return _counts(found, self.window_start_us), _table(found)
 
 
-def _counts(found: BatchDelays) -> BatchDelayCounts:
+def _counts(found: BatchDelays, window_start_us: int) -> BatchDelayCounts:
     worst = found.worst
     return BatchDelayCounts(
-        n_jobs=len(found.jobs), n_jobs_met=found.n_jobs_held, n_jobs_delayed=found.n_jobs_delayed,
+        n_jobs=int(np.count_nonzero(found.jobs.start_us >= window_start_us)),
+        n_jobs_met=found.n_jobs_held, n_jobs_delayed=found.n_jobs_delayed,
         total_us=found.total_us, node_us=found.node_us, direct_us=found.direct_us,
         direct_node_us=found.direct_node_us,
         quantiles_s={str(percent): us / 1e6 for percent, us in found.quantiles_us.items()},
-        worst_job=None if worst is None else worst[0], worst_us=0 if worst is None else worst[1],
+        worst_job=None if worst is None else printable(worst[0]).replace("\n", "\\n"),
+        worst_us=0 if worst is None else worst[1],
         n_nodes_unmatched=found.n_unmatched,
     )  # fmt: skip
 

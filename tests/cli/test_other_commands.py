@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import bfreplay
 from bfreplay.cli import main
+from bfreplay.commands.inputs import say
 from tests.conftest import REPOSITORY
 
 
@@ -102,3 +105,11 @@ def test_text_that_the_terminal_cannot_show_ends_no_command(tmp_path, encoding, 
     assert (done.returncode, done.stderr) == (0, b"")
     assert rb"\x1b[31m\udcff" + node in done.stdout
     assert b"\x1b" not in done.stdout
+
+
+def test_all_that_commands_print_is_escaped_in_one_place(capsys):
+    say("a\x1b]0;title\x07\x9b31m\u202e\r\nb")
+    assert capsys.readouterr().out == "a\\x1b]0;title\\x07\\x9b31m\\u202e\\r\nb\n"
+    folder = Path(bfreplay.__file__).parent / "commands"
+    others = [file.name for file in folder.glob("*.py") if re.search(r"click\.s?echo\(|\bprint\(", file.read_text())]
+    assert others == ["inputs.py"]

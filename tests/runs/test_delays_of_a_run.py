@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -74,6 +76,35 @@ def test_jobs_after_the_end_of_a_run_do_not_count(files):
     part = whole.between(whole.window_start_us, whole.window_start_us + 1500 * SECOND)
     run = replay_log(part, [job()], "equal-share", batch_jobs="batch.parquet", efficiency=False, bound=False)
     assert (run.summary.batch_delays.n_jobs, run.summary.batch_delays.n_jobs_met) == (2, 1)
+
+
+def test_jobs_that_started_before_the_window_are_not_counted(files):
+    whole = load_events("events.parquet")
+    part = whole.between(whole.window_start_us + SECOND, whole.window_end_us)
+    run = replay_log(part, [job()], "equal-share", batch_jobs="batch.parquet", efficiency=False, bound=False)
+    starts = pq.read_table("batch.parquet")["start"].cast("int64").to_pylist()
+    inside = sum(start >= part.window_start_us for start in starts)
+    assert run.summary.batch_delays.n_jobs == inside < len(starts)
+
+
+def test_a_folder_is_no_file_of_batch_jobs(files):
+    with pytest.raises(InputError, match="folder"):
+        replay_log("events.parquet", [job()], "equal-share", batch_jobs=files)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m\x07", "a\nWarning: b", "\x9b31m", "\u202e"])
+def test_control_characters_of_a_batch_job_do_not_reach_the_terminal(name, files):
+    table = pq.read_table("batch.parquet")
+    names = pa.array([name] * table.num_rows, pa.string())
+    pq.write_table(table.set_column(0, "job", names), "batch.parquet", use_dictionary=False)
+    worst = _run().summary.batch_delays.worst_job
+    assert worst == name.encode("unicode_escape").decode()
+    done = CliRunner().invoke(
+        main, ["replay", "events.parquet", "--jobs", "sample", "--batch-jobs", "batch.parquet", "--quiet"]
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert worst in done.output
+    assert not {each for each in done.output if not each.isprintable()} - {"\n"}
 
 
 def test_the_run_hands_on_what_the_replay_met(files):
