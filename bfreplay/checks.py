@@ -198,13 +198,16 @@ def _without_leading_zeros(name: str) -> str:
     return re.sub(r"\d+", lambda number: str(int(number[0])), name)
 
 
-_UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 def length_of_time(column: str, value: object, least: float = 1e-6) -> float:
     """Return ``"1h"``, ``"10min"``, ``"30s"``, ``"1d"`` or a number in seconds; ``InputError`` below ``least``."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)?\s*", str(value))
-    seconds = -1.0 if found is None else float(found[1]) * _UNITS[found[2] or "s"]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    else:
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", str(value), re.ASCII)
+        seconds = -1.0 if found is None else float(found[1]) * _UNITS[found[2] or "s"]
     if not least <= seconds < 1e9:
         raise InputError(
             f"{column} is no length of time", column=column, value=value,

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
-from bfreplay.commands.option_flags import PLACE, adding
+from bfreplay.commands.option_flags import PLACE, Parsed, adding
 from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, tell_of_compiling, terminal_bar
 from bfreplay.errors import InputError
+from bfreplay.experiments.option_checks import amount
 from bfreplay.wording import paragraphs
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ def _one_of(flag: str, listed: str, text: str) -> Callable[[_Command], _Command]
     return click.option(flag, type=click.Choice(words), default=words[0], help=text)
 
 
-def _amount(flag: str, name: str, default: float, text: str) -> Callable[[_Command], _Command]:
-    return click.option(flag, name, type=float, default=default, help=text)
+def _amount(flag: str, name: str, default: float, text: str, unit_s: float = 1.0) -> Callable[[_Command], _Command]:
+    of_unit = Parsed(lambda word: amount(word, unit_s))
+    return click.option(flag, name, type=of_unit, metavar="TIME", default=default, help=text)
 
 
 reading_options = adding(
@@ -91,7 +93,9 @@ rule_options = adding(
         "--empty-machine", "auto down idle",
         "State of the nodes while the whole machine has no job; 'auto': down, unless the log records outages.",
     ),
-    _amount("--empty-after", "empty_after_min", 60.0, "Shortest time without any job for --empty-machine, in minutes."),
+    _amount(
+        "--empty-after", "empty_after_min", 60.0, "Shortest time without any job for --empty-machine, in minutes.", 60.0
+    ),
     _amount("--min-gap", "min_gap_s", 10.0, "Shortest idle interval to keep, in seconds."),
     _amount("--release-delay", "release_delay_s", 0.0, "Time from the end of a job to free nodes, in seconds."),
     click.option(
@@ -104,11 +108,12 @@ rule_options = adding(
     ),
     _amount(
         "--limit-grace", "limit_grace_min", 60.0,
-        "Time from its limit to the assumed end of a job without an end, in minutes.",
+        "Time from its limit to the assumed end of a job without an end, in minutes.", 60.0,
     ),
     _amount(
         "--absent-after", "absent_after_days", 7.0,
         "Time without use at an edge of the log from which a node counts as absent, in days; not with --inventory.",
+        86_400.0,
     ),
 )  # fmt: skip
 """Adds the options of ``OccupancyRules``."""

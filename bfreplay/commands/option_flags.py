@@ -14,7 +14,7 @@ from bfreplay import checks
 from bfreplay.commands.inputs import note
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import GROUPS, OPTIONS
-from bfreplay.experiments.option_checks import path
+from bfreplay.experiments.option_checks import amount, path
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED, Number, OneOf, Option, Whole, option_name
 
@@ -35,7 +35,7 @@ _OBJECTIVE_OF_RUN = {
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-class _Parsed(click.ParamType[Any]):
+class Parsed(click.ParamType[Any]):
     """Parameter type of a value parsed by a function."""
 
     def __init__(self, parse: Callable[[str], Any]) -> None:
@@ -108,7 +108,7 @@ def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_
         text = f"{poses}  [default: that of the run's policy]"
         options += [
             run_options("objective", objective=_OBJECTIVE_OF_RUN),
-            click.option("--t-fwd", "t_fwd_s", metavar="SECONDS", type=float, help=text),
+            click.option("--t-fwd", "t_fwd_s", metavar="TIME", type=Parsed(amount), help=text),
         ]
     return adding(*options, run_options("allow_code"))
 
@@ -172,7 +172,7 @@ def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[
 
 def _click_type(declared: Option) -> click.ParamType[Any]:
     if declared.parse is not None:
-        return _Parsed(declared.parse)
+        return Parsed(declared.parse)
     match declared.check:
         case Whole(least):
             return click.IntRange(min=least)

@@ -124,7 +124,8 @@ class DeclaredOptions:
         "ElasticFlow, such as 'gavel.max_min_fairness_perf'; or package.module:Class. Parameters follow in brackets.",
     )  # fmt: skip
     round: float | None = option(
-        None, Number(above=0), TIME, "Length of a round, for policies that decide in rounds.", metavar="SECONDS",
+        None, Number(above=0), TIME, "Length of a round, for policies that decide in rounds.", metavar="TIME",
+        parse=option_checks.amount,
         usual="the policy's own; 360 of Gavel's, 120 of Shockwave's",
     )  # fmt: skip
     objective: str | None = option(

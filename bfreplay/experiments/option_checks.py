@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 
@@ -34,10 +35,19 @@ def window(name: str, value: object) -> tuple[str, str]:
     return str(times[0]), str(times[1])
 
 
+def amount(text: str, unit_s: float = 1.0) -> float:
+    """Parse a number of a unit of time, or a length of time with its own, such as ``"2min"``; ``ValueError`` else."""
+    if re.fullmatch(r"[\d.]+\s*(s|m|min|h|d)", text.strip(), re.ASCII):
+        return parse_seconds(text) / unit_s
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"{text!r} is no number.")
+    return float(text)
+
+
 def seconds_or_auto(text: str) -> float | str:
     """Parse a forward-looking time; ``ValueError`` for anything else."""
     try:
-        return AUTO if text == AUTO else float(text)
+        return AUTO if text == AUTO else amount(text)
     except ValueError:
         raise ValueError(f"{text!r} is neither a number of seconds nor {AUTO!r}.") from None
 

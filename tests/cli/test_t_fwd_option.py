@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 import bfreplay
 from bfreplay.cli import main
 from bfreplay.datasets.times import iso_utc
+from bfreplay.experiments.option_checks import amount
 
 WINDOW = ("--window", "2024-07-01T00:00", "2024-07-01T12:00")
 
@@ -71,7 +72,7 @@ def test_an_exported_decision_has_the_time_and_the_objective_of_the_run(auto, tm
 
 
 @pytest.mark.parametrize("command", [("replay", "sample"), ("compare", "formulations", "sample")])
-@pytest.mark.parametrize("word", ["automatic", "Auto", "2 min"])
+@pytest.mark.parametrize("word", ["automatic", "Auto", "2 months"])
 def test_a_word_that_is_no_time_is_refused_with_what_is_one(command, word):
     refused = _run(*command, "--jobs", "sample", "--quiet", "--t-fwd", word)
     assert refused.exit_code == 2
@@ -93,3 +94,23 @@ def test_formulations_are_compared_on_the_decisions_of_an_auto_run():
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["config"]["t_fwd_s"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--t-fwd", "2m"], "T_fwd 120 s"), (["--t-fwd", "0.05h"], "T_fwd 180 s"), (["--t-fwd", "90"], "T_fwd 90 s"),
+        (["--policy", "gavel.fifo_perf", "--round", "2min"], "rounds of 2 min"), (["--min-age", "0.000001"], "T_fwd 120"),
+        (["--t-fwd", "\u0663"], "is neither a number of seconds"), (["--t-fwd", "1_0"], "is neither a number of seconds"),
+        (["--clear", "\u0663s"], "is no length of time"), (["--round", "\u0663"], "is no number"),
+    ],
+)  # fmt: skip
+def test_lengths_of_time_have_units_and_ascii_digits(arguments, said):
+    window = ["--window", "2024-07-01", "2024-07-01T02:00"]
+    done = CliRunner().invoke(main, ["replay", "sample", "--jobs", "sample", "--quiet", *window, *arguments])
+    assert said in " ".join(done.output.replace("│", "").split())
+
+
+@pytest.mark.parametrize(("word", "wanted"), [("0s", 0.0), ("30s", 0.5), ("2", 2.0), ("1h", 60.0)])
+def test_a_length_with_a_unit_is_turned_into_that_of_its_option(word, wanted):
+    assert amount(word, 60.0) == wanted
