@@ -100,8 +100,10 @@ def test_formulations_are_compared_on_the_decisions_of_an_auto_run():
     ("arguments", "said"),
     [
         (["--t-fwd", "2m"], "T_fwd 120 s"), (["--t-fwd", "0.05h"], "T_fwd 180 s"), (["--t-fwd", "90"], "T_fwd 90 s"),
-        (["--policy", "gavel.fifo_perf", "--round", "2min"], "rounds of 2 min"), (["--min-age", "0.000001"], "T_fwd 120"),
-        (["--t-fwd", "\u0663"], "is neither a number of seconds"), (["--t-fwd", "1_0"], "is neither a number of seconds"),
+        (["--policy", "gavel.fifo_perf", "--round", "2min"], "rounds of 2 min"),
+        (["--min-age", "0.000001"], "T_fwd 120"),
+        (["--t-fwd", "\u0663"], "is neither a number of seconds"),
+        (["--t-fwd", "1_0"], "is neither a number of seconds"),
         (["--clear", "\u0663s"], "is no length of time"), (["--round", "\u0663"], "is no number"),
     ],
 )  # fmt: skip
