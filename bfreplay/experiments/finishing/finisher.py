@@ -109,7 +109,7 @@ def finish(
         "processes": processes, "scheduler": scheduler, "progress": progress, "on_wait": on_wait, "retry_failed": True,
     }  # fmt: skip
     with resumable_folder(out, FINISH, stale=PICTURES) as folder:
-        clusters = _Clusters(base, log, folder / "dedicated", workers)
+        clusters = _Clusters(base, log, folder / "dedicated", workers, dedicated)
         most = _most_nodes(base, log, workload)
         fastest_s = clusters.times([most, *([] if dedicated is None else [dedicated])])[most]
         begins = stratified_starts(
@@ -154,9 +154,14 @@ def finish(
 
 
 class _Clusters:
-    """Runs on dedicated nodes, each made once; ``known`` has their times by number of nodes."""
+    """Runs on dedicated nodes, each made once; ``known`` has their times by number of nodes.
 
-    def __init__(self, base: RunOptions, log: NodeEvents, folder: Path, workers: dict[str, Any]) -> None:
+    ``warnings`` has those of the number that was ``asked`` for: others are tried to find an answer.
+    """
+
+    def __init__(
+        self, base: RunOptions, log: NodeEvents, folder: Path, workers: dict[str, Any], asked: int | None
+    ) -> None:
         names = log.node_types.names
         if len(names) > 1:
             raise InputError(
@@ -167,6 +172,7 @@ class _Clusters:
         self._base = base
         self._folder = folder
         self._workers = workers
+        self._asked = asked
         self.known: dict[int, float | None] = {}
         self.warnings: list[str] = []
 
@@ -179,7 +185,8 @@ class _Clusters:
         refuse_failures(swept.results)
         for n, time in zip(every, swept.results["last_finish"].to_pylist(), strict=True):
             self.known[n] = None if time is None else microseconds_of(time) / 1e6
-        self.warnings = swept.warnings
+        texts = dict(zip(every, swept.results["warnings"].to_pylist(), strict=True))
+        self.warnings = [] if self._asked is None else list(texts[self._asked] or ())
         return self.known
 
 

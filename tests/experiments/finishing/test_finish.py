@@ -46,6 +46,16 @@ def test_every_start_ends_as_the_run_of_its_window_by_itself(files):
         assert start.duration_s == (end_us - start.time_us) / 1e6
 
 
+def test_warnings_are_of_what_was_asked_for(files):
+    """On one node, which is tried for an answer, a job of two can never run."""
+    (files / "jobs.csv").write_text(JOBS.replace("large,1,4", "large,2,4"))
+    assert not [each for each in found().record.warnings if "could never run" in each]
+    asked = found(dedicated=1).record.warnings
+    assert [
+        each for each in asked if each.startswith("1 of 2 jobs could never run: large needs 2 nodes, and at most 1")
+    ]
+
+
 def test_dedicated_nodes_are_a_cluster_with_the_same_limits(files):
     record = found(dedicated=2, max_parallel=1).record
     run = RunOptions(cluster="node=2", jobs="jobs.csv", max_parallel=1).run()
