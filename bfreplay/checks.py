@@ -15,6 +15,15 @@ from bfreplay.errors import InputError
 LARGEST = 2**53
 """Largest whole number below which all are exact as floating-point numbers."""
 
+MOST_NODES = 10_000_000
+"""Most nodes of a job: tables of its values have an entry for each count."""
+
+MOST_TIME_US = 253_402_300_799_000_000
+"""Latest time, the end of the year 9999, and as long before 1970 the earliest."""
+
+MOST_EPOCHS = 1_000_000
+"""Most epochs of a job whose profile has an entry for each."""
+
 LONGEST_NAME = 255
 """Largest length of a name in characters, as for hosts."""
 
@@ -40,6 +49,16 @@ def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
         problem = f"{key} is {side} {least if number < least else most}"
         raise InputError(problem, column=key, value=value, expected=expected, fix=fix)
     return number
+
+
+def time_us(key: str, value_us: float) -> int:
+    """Return microseconds as a whole number; ``InputError`` beyond the year 9999, or for no number."""
+    if not abs(value_us) <= MOST_TIME_US:
+        raise InputError(
+            f"{key} is beyond the year 9999", column=key, value=value_us / 1e6,
+            expected=f"at most {MOST_TIME_US / 1e6:g} s", fix="check its unit, and the rates or gaps before it",
+        )  # fmt: skip
+    return round(value_us)
 
 
 def number(

@@ -113,6 +113,12 @@ class ElasticJob:
                 object.__setattr__(self, column, operator.index(value))
             except TypeError:
                 self._refuse(f"{column} is not a whole number", column, value, "a whole number")
+            if "us" in column:
+                checks.time_us(column, getattr(self, column))
+        if self.max_nodes > checks.MOST_NODES:
+            self._refuse(
+                "max_nodes is larger than any machine", "max_nodes", self.max_nodes, f"at most {checks.MOST_NODES:,}"
+            )
         if self.min_nodes < 1:
             self._refuse("min_nodes is below 1", "min_nodes", self.min_nodes, "a whole number >= 1")
         if self.min_nodes > self.max_nodes:

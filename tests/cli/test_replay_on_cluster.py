@@ -122,3 +122,19 @@ def test_progress_on_a_log_is_the_share_of_the_window(files, monkeypatch):
     with progress_of(run, hidden=False) as progress:
         assert progress is None  # no terminal
     run.policy.close()
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("gavel(n=4, jobs_per_hour=1e-300)", "submit_us is beyond the year 9999"),
+        ("elasticflow(n=4, gap_s=1e18)", "submit_us is beyond the year 9999"),
+        ("shockwave(n=3, gap_s=1e15)", "submit_us is beyond the year 9999"),
+        ("shockwave(n=3, max_hours=1e15)", "epochs is above 1000000"),
+    ],
+)
+def test_generated_workloads_beyond_the_limits_are_refused(spec, said):
+    arguments = ["--cluster", "v100=8", "--jobs", spec, "--curves", "sample", "--policy", "gavel.fifo", "--quiet"]
+    done = CliRunner().invoke(main, ["replay", *arguments])
+    assert done.exit_code == 2
+    assert said in done.output

@@ -70,3 +70,17 @@ def test_relative_times_count_from_the_window():
 def test_endless_jobs_are_the_first_ones_all_there_from_the_start():
     jobs = JobSet([replace(JOB, name=str(k), submit_us=k) for k in range(5)]).endless(3, submit_us=7)
     assert [(job.name, job.submit_us, job.work_samples) for job in jobs] == [(str(k), 7, math.inf) for k in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"max_nodes": 10**9}, "max_nodes is larger than any machine"),
+        ({"submit_us": 2**63}, "submit_us is beyond the year 9999"),
+        ({"submit_us": -(10**30)}, "submit_us is beyond the year 9999"),
+        ({"deadline_us": 10**19}, "deadline_us is beyond the year 9999"),
+    ],
+)
+def test_numbers_beyond_the_limits_are_refused(changes, named):
+    with pytest.raises(InputError, match=named):
+        replace(JOB, **changes)

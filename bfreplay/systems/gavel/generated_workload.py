@@ -98,7 +98,7 @@ def generated_jobs(
         job_type = _job_type(of_jobs, gang).name
         weight = 5.0 if priorities and of_jobs.uniform(0, 1) <= 0.2 else 1.0
         steps = (drawn_s if duration_s is None else duration_s) * curves.of(job_type, gang).rate
-        submit_us, slo = round(arrival_s * 1e6), _slo(of_slos) if slos else None
+        submit_us, slo = checks.time_us("submit_us", arrival_s * 1e6), _slo(of_slos) if slos else None
         jobs.append(curves.job(f"job{index:0{digits}}", submit_us, job_type, gang, steps, weight=weight, slo=slo))
     text = spec_text(
         n=n_jobs, jobs_per_hour=jobs_per_hour, seed=seed, multi_gpu=multi_gpu, priorities=priorities, slos=slos,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bfreplay import checks
 from bfreplay.scalability import Curve
 from bfreplay.systems.gavel.throughputs import ThroughputTable
 from bfreplay.workload import ElasticJob
@@ -91,7 +92,7 @@ class TypedCurves:
         Its deadline is ``slo`` times its duration on the reference type, from its submit time.
         """
         runs = self.of(job_type, gang)
-        deadline_us = None if slo is None else submit_us + round(slo * (steps / runs.rate) * 1e6)
+        deadline_us = None if slo is None else submit_us + checks.time_us("SLO", slo * (steps / runs.rate) * 1e6)
         return ElasticJob(
             name=name, submit_us=submit_us, min_nodes=runs.min_nodes, max_nodes=runs.max_nodes, scale_up_cost_s=0.0,
             scale_down_cost_s=0.0, work_samples=steps, throughput=runs.throughput, weight=weight,

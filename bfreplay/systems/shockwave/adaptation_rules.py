@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 
 
@@ -151,7 +152,13 @@ def batch_sizes(model: str, first_size: int, gang: int, mode: Mode, n_epochs: in
         Epochs of the job.
     rules
         Choice among the published rules.
+
+    Raises
+    ------
+    InputError
+        More epochs than ``checks.MOST_EPOCHS``.
     """
+    checks.whole("epochs", n_epochs, 0, checks.MOST_EPOCHS)
     if mode is Mode.ACCORDION:
         starts = ACCORDION_STARTS * n_epochs if rules.waits_for_30_percent else -1.0
         return [

@@ -90,11 +90,8 @@ def generated_jobs(
         if mode is Mode.ACCORDION and seconds < _LEAST_DYNAMIC_S:
             mode = Mode.STATIC
         steps = max(1, round(seconds * table.rate(job_type, gang, table.reference(job_type, gang))))
-        jobs.append(
-            makes.job(
-                f"job{index:0{digits}}", AskedJob(job_type, gang, mode, steps, round(arrival_s * 1e6))
-            )
-        )  # fmt: skip
+        submit_us = checks.time_us("submit_us", arrival_s * 1e6)
+        jobs.append(makes.job(f"job{index:0{digits}}", AskedJob(job_type, gang, mode, steps, submit_us)))
     text = spec_text(
         n=n_jobs, gap_s=gap_s, min_hours=min_hours, max_hours=max_hours, dynamic=dynamic, seed=seed,
         multi_gpu=multi_gpu, elastic=elastic,

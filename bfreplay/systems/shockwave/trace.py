@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
+from bfreplay import checks
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.scalability import TabulatedCurve
@@ -155,7 +156,7 @@ class JobMaker:
         )  # fmt: skip
         if asked.slo is None:
             return job
-        deadline_us = asked.arrival_us + round(asked.slo * job.seconds_alone(asked.gang) * 1e6)
+        deadline_us = asked.arrival_us + checks.time_us("SLO", asked.slo * job.seconds_alone(asked.gang) * 1e6)
         return replace(job, deadline_us=deadline_us)
 
     def _by_batch_size(self, model: str, gang: int) -> dict[int, TabulatedCurve]:
