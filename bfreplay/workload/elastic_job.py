@@ -117,7 +117,11 @@ class ElasticJob:
                 checks.time_us(column, getattr(self, column))
         if self.max_nodes > checks.MOST_NODES:
             self._refuse(
-                "max_nodes is larger than any machine", "max_nodes", self.max_nodes, f"at most {checks.MOST_NODES:,}"
+                "max_nodes is larger than any machine",
+                "max_nodes",
+                self.max_nodes,
+                f"at most {checks.MOST_NODES:,}",
+                "lower max_nodes to the most nodes that the job can use",
             )
         if self.min_nodes < 1:
             self._refuse("min_nodes is below 1", "min_nodes", self.min_nodes, "a whole number >= 1")
