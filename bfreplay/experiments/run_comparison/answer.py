@@ -20,6 +20,9 @@ WORDS: Mapping[str, tuple[str, str]] = {
 """Words for a positive and a negative part of the difference."""
 
 
+ONE_START = "This is one start and one seed: `bfreplay finish` with each of the two compares many starts."
+
+
 def answer_of(pair: RunDifference) -> str:
     """Return one or two sentences about a run and its baseline."""
     b, a = pair.run, pair.baseline
@@ -29,7 +32,7 @@ def answer_of(pair: RunDifference) -> str:
     if before > 0.0 and abs(difference) > _EQUAL * before:
         text += f"; its trials processed {percent(difference / before)} % "
         text += f"{'more' if difference > 0 else 'fewer'} samples"
-    return f"{text}."
+    return f"{text}. {ONE_START}"
 
 
 def percent(share: float) -> str:
