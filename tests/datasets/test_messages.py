@@ -229,7 +229,7 @@ def test_submit_times_in_milliseconds_are_recognised(tmp_path, as_parquet):
 
 
 def test_a_submit_time_that_cannot_be_read_back_is_not_written(tmp_path):
-    job = ElasticJob("j", 10**18, 1, 1, 0, 0, 1, TabulatedCurve((0, 1), (0, 1)))
+    job = ElasticJob("j", -(10**17), 1, 1, 0, 0, 1, TabulatedCurve((0, 1), (0, 1)))
     assert "cannot be written" in refused(write_jobs, JobSet([job]), tmp_path / "jobs.csv").problem
     assert list(tmp_path.iterdir()) == []
 
