@@ -3,9 +3,12 @@
 Run from the repository's root::
 
     python fuzz/replays.py --first 0 --number 20000 --processes 2
+    python fuzz/replays.py --portions --first 0 --number 5000
 
 Each seed makes a log, jobs, a policy and options (tests/replay/random_replays.py); tests/replay/second_engine.py
-computes the run again. A seed that fails is printed with what differs; to look at one again::
+computes the run again. With ``--portions`` it is the other family: policies of Gavel, Shockwave and ElasticFlow, nodes
+left alone and notice, and logs that come in portions, to sessions that are saved and restored. A seed that fails is
+printed with what differs; to look at one again::
 
     python fuzz/replays.py --first SEED --number 1
 
@@ -20,16 +23,19 @@ import tempfile
 import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CHUNK = 100
 
 
-def check_seeds(first: int, number: int) -> tuple[Counter[str], list[tuple[int, str]]]:
+def check_seeds(first: int, number: int, portions: bool = False) -> tuple[Counter[str], list[tuple[int, str]]]:
     """Replay and check ``number`` seeds; returns how many of each policy, and what failed."""
     sys.path.insert(0, str(ROOT))
-    from tests.replay.random_replays import run_and_check
+    from tests.replay import random_replays
+
+    run_and_check = random_replays.run_and_check_portions if portions else random_replays.run_and_check
 
     policies: Counter[str] = Counter()
     failed = []
@@ -47,6 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Check random replays by a second engine.")
     parser.add_argument("--first", type=int, default=0, help="first seed (default: 0)")
     parser.add_argument("--number", type=int, default=1000, help="how many seeds (default: 1000)")
+    parser.add_argument("--portions", action="store_true", help="the family with portions and published systems")
     parser.add_argument("--processes", type=int, default=2, help="worker processes (default: 2)")
     given = parser.parse_args()
     starts = range(given.first, given.first + given.number, CHUNK)
@@ -54,7 +61,7 @@ def main() -> int:
     policies: Counter[str] = Counter()
     n_failed = 0
     with ProcessPoolExecutor(given.processes) as workers:
-        for done, failed in workers.map(check_seeds, starts, sizes):
+        for done, failed in workers.map(check_seeds, starts, sizes, repeat(given.portions)):
             policies += done
             n_failed += len(failed)
             for seed, text in failed:

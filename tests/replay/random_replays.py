@@ -1,20 +1,26 @@
-"""Random replays: log, jobs, policy and options made from one seed, run by bfreplay, checked by the second engine."""
+"""Random replays: log, jobs, policy and options made from one seed, run by bfreplay, checked by the second engine.
+
+Two families: ``run_and_check`` has BFTrainer, its neighbours and rounds on logs as they are; ``run_and_check_portions``
+has the policies of published systems, nodes left alone and notice, and logs that come in portions, saved and restored.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from bfreplay import replay_log
+from bfreplay import open_session, replay_log
 from bfreplay.datasets import NodeEvents, NodeState, load_events, load_jobs, write_events
 from bfreplay.milp.named_solvers import solver_of
 from bfreplay.policies import Decision, Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.runs import RunResult
+from bfreplay.runs import ReplaySession, RunResult
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
 from tests.replay.second_engine import Job, Log, Rules, check, check_tables
@@ -32,6 +38,16 @@ IN_ROUNDS = (
     "gavel.finish_time_fairness_perf", "gavel.min_total_duration_perf", "gavel.max_sum_throughput_perf",
     "gavel.isolated", "gavel.proportional", "gavel.fifo", "gavel.fifo_perf",
 )  # fmt: skip
+ON_TYPES = (
+    *IN_ROUNDS, "gavel.max_min_fairness_water_filling", "gavel.finish_time_fairness", "gavel.min_total_duration",
+    "gavel.max_sum_throughput_normalized_by_cost_perf", "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs",
+    "gavel.max_min_fairness_strategy_proof_perf", "gavel.allox", "shockwave.shockwave", "shockwave.ossp",
+    "shockwave.themis", "shockwave.gavel", "shockwave.allox", "shockwave.mst", "shockwave.gandiva_fair",
+)  # fmt: skip
+ELASTICFLOW = tuple(
+    f"elasticflow.{name}"
+    for name in ("elasticflow", "elastic", "edf", "edf_admission", "gandiva", "tiresias", "themis", "chronus")
+)
 _NOT_IDLE = [state for state in NodeState if state != NodeState.IDLE]
 
 
@@ -66,7 +82,6 @@ class Case:
 
     seed: int
     log: Log
-    states: list[int]  # of each change of the log
     jobs: list[Job]
     deadlines: dict[str, int]
     policy: str
@@ -81,7 +96,7 @@ class Case:
     options: dict[str, float] = field(default_factory=dict)
 
 
-def _log(rng: np.random.Generator, types: list[str] | None) -> tuple[Log, list[int]]:
+def _log(rng: np.random.Generator, types: list[str] | None) -> Log:
     n_nodes = int(rng.choice([1, 2, 3, 5, 8, 13, 24]))
     start_us = int(rng.choice([0, 1_600_000_000_000_000, 1_719_800_000_123_457, -86_400_000_000]))
     unit = int(rng.choice([1, 1_000, 1_000_000]))  # whole seconds make coincidences
@@ -91,7 +106,7 @@ def _log(rng: np.random.Generator, types: list[str] | None) -> tuple[Log, list[i
     idle = {int(k) for k in np.flatnonzero(rng.random(n_nodes) < rng.choice([0.0, 0.3, 0.7, 1.0]))}
     first = set(idle)
     changes: list[tuple[int, int, bool]] = []
-    states: list[int] = []
+    states: list[str] = []
     n_instants = int(rng.choice([0, 1, 5, 20, 50]))
     times = sorted({int(t) for t in rng.integers(1, length + (rng.random() < 0.3), n_instants)})
     for step in times:
@@ -103,11 +118,11 @@ def _log(rng: np.random.Generator, types: list[str] | None) -> tuple[Log, list[i
                 state, now_idle = _NOT_IDLE[int(rng.integers(len(_NOT_IDLE)))], False
             idle = (idle | {node}) if now_idle else idle - {node}
             changes.append((start_us + step * unit, node, now_idle))
-            states.append(int(state))
+            states.append(state.name.lower())
     of_node = [types[int(rng.integers(len(types)))] for _ in nodes] if types else None
     if of_node:
         of_node[: len(types)] = types[:n_nodes]
-    return Log(nodes, start_us, start_us + length * unit, first, changes, of_node), states
+    return Log(nodes, start_us, start_us + length * unit, first, changes, of_node, states)
 
 
 def _jobs(rng: np.random.Generator, log: Log, types: list[str], *, in_rounds: bool) -> list[Job]:
@@ -147,7 +162,7 @@ def case_of(seed: int) -> Case:
     in_rounds = kind > 0.85
     is_typed = kind > 0.95 or 0.80 < kind <= 0.85
     types = ["v100", "k80"] if is_typed else ["any"]
-    log, states = _log(rng, types if is_typed else None)
+    log = _log(rng, types if is_typed else None)
     jobs = _jobs(rng, log, types if is_typed and len(log.nodes) > 1 else ["any"], in_rounds=in_rounds)
     if is_typed and len(log.nodes) == 1:
         log.types, is_typed = None, False
@@ -169,7 +184,7 @@ def case_of(seed: int) -> Case:
         if rng.random() < 0.3
     }
     return Case(
-        seed, log, states, jobs, deadlines, policy, rules,
+        seed, log, jobs, deadlines, policy, rules,
         t_fwd_s=float(rng.choice([1.0, 30.0, 120.0, 600.0])),
         objective=str(rng.choice(OBJECTIVES)) if policy == "bftrainer objective" else None,
         solver=solver,
@@ -181,14 +196,75 @@ def case_of(seed: int) -> Case:
     )  # fmt: skip
 
 
-def run(case: Case, folder: Path) -> RunResult:
+def portions_case_of(seed: int) -> Case:
+    """Return the case of one seed of the family with policies of published systems."""
+    rng = np.random.default_rng([seed, 41])
+    kind = rng.random()
+    has_types = kind < 0.6
+    by_counts = [name for name in BY_COUNTS if name != "foresight"]  # it cannot see a log that is still to come
+    policy = str(rng.choice(ON_TYPES if has_types else ELASTICFLOW if kind < 0.9 else by_counts))
+    is_typed = policy.startswith("gavel") and (rng.random() < 0.6 or "cost" in policy)
+    log = _log(rng, ["v100", "k80"] if is_typed else None)
+    jobs = _jobs(rng, log, ["v100", "k80"] if is_typed else ["any"], in_rounds=kind < 0.9)
+    span_us = log.end_us - log.start_us
+    objective, options, wakes = None, {}, {"pool", "arrival", "completion"}
+    if has_types:
+        wakes = {"round", "pool"} if rng.random() < 0.7 else {"round"}
+        gang = "min" if policy == "gavel.allox" else str(rng.choice(["min", "max", "2"]))
+        policy += f"(gang={gang},refill={'true' if 'pool' in wakes else 'false'},restart_s={rng.choice([0, 5, 20])})"
+        options = {"round_s": float(rng.choice([30.0, 120.0, 360.0]))}
+        for job in jobs:
+            if "allox" in policy:
+                job.min_nodes = 1
+    elif kind < 0.9:
+        wakes |= {"round", "batch_size"}
+        slot = f"slot_s={rng.choice([7, 60, 240])}"
+        policy += f"({slot},backend=greedy)" if policy.endswith("chronus") else f"({slot})"
+    elif policy == "bftrainer objective":
+        objective = str(rng.choice(OBJECTIVES))
+    rules = Rules(
+        int(rng.choice([1, 2, 4, 10])), solves_own_objective=policy in ("bftrainer", "bftrainer auto"),
+        wakes=frozenset(wakes), reserve=int(rng.choice([0, 0, 1, 2, 5])),
+        min_age_us=int(rng.choice([0, 0, 1_000_000, 20_000_000, 300_000_000])),
+        clear_us=int(rng.choice([0, 4_000_000, 30_000_000])),
+    )  # fmt: skip
+    if rng.random() < 0.5:
+        rules = replace(rules, notice_us=rules.clear_us)
+    likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
+    deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}
+    return Case(
+        seed, log, jobs, deadlines, policy, rules, t_fwd_s=float(rng.choice([1.0, 30.0, 120.0, 600.0])),
+        objective=objective, bound=bool(rng.random() < 0.2), random_state=int(rng.integers(1000)), options=options,
+    )  # fmt: skip
+
+
+def _events(log: Log) -> NodeEvents:
+    states = [NodeState[state.upper()] for state in log.states]
+    times, nodes = [t for t, _, _ in log.changes], [k for _, k, _ in log.changes]
+    return NodeEvents.from_arrays(
+        log.nodes, _first(log), times, nodes, states, log.start_us, log.end_us, node_types=log.types
+    )
+
+
+def _first(log: Log) -> list[NodeState]:
+    return [NodeState.IDLE if k in log.first_idle else NodeState.BUSY for k in range(len(log.nodes))]
+
+
+def _settings(case: Case) -> ReplaySettings:
+    rules = case.rules
+    return ReplaySettings(
+        rules.max_parallel,
+        Semantics.PUBLISHED if rules.is_published else Semantics.CONTINUOUS,
+        case.random_state,
+        record_nodes=True, reserve=rules.reserve, min_age_s=rules.min_age_us / 1e6, clear_s=rules.clear_us / 1e6,
+        notice=rules.notice_us > 0,
+    )  # fmt: skip
+
+
+def run(case: Case, folder: Path, policy: Policy | None = None) -> RunResult:
     """Replay a case; files, where it goes through any, are written to ``folder``."""
     log = case.log
-    first = [NodeState.IDLE if k in log.first_idle else NodeState.BUSY for k in range(len(log.nodes))]
-    events = NodeEvents.from_arrays(
-        log.nodes, first, [t for t, _, _ in log.changes], [k for _, k, _ in log.changes], case.states, log.start_us,
-        log.end_us, node_types=log.types,
-    )  # fmt: skip
+    events = _events(log)
     if case.via_files:
         path = folder / ("log.csv" if case.random_state % 2 else "log.parquet")
         write_events(events, path, overwrite=True)
@@ -198,16 +274,44 @@ def run(case: Case, folder: Path) -> RunResult:
         path = folder / "jobs.csv"
         path.write_text(_csv(case), encoding="utf-8")
         jobs = load_jobs(path)
-    settings = ReplaySettings(
-        case.rules.max_parallel,
-        Semantics.PUBLISHED if case.rules.is_published else Semantics.CONTINUOUS,
-        case.random_state,
-        record_nodes=True,
-    )
     return replay_log(
-        events, jobs, _policy(case), settings, unlimited_work=case.unlimited_work, efficiency=case.bound,
-        bound=case.bound,
+        events, jobs, policy or _policy(case), _settings(case), unlimited_work=case.unlimited_work,
+        efficiency=case.bound, bound=case.bound,
     )  # fmt: skip
+
+
+def run_in_portions(case: Case, state: Path) -> RunResult:
+    """Replay a case whose log comes in portions, in sessions that save to ``state`` and go on in others."""
+    log, rng = case.log, np.random.default_rng(case.random_state)
+    rows = [(t, log.nodes[k], word) for (t, k, _), word in zip(log.changes, log.states, strict=True)]
+    jobs = JobSet([_elastic(job, case) for job in case.jobs])
+    cuts = sorted({0, *rng.integers(0, len(rows) + 1, 4).tolist(), len(rows)})
+    whole = _events(log)
+    events = NodeEvents.to_come(
+        log.nodes, log.start_us, log.end_us, initial_state=_first(log), node_types=log.types
+    )  # fmt: skip
+    with ExitStack() as stack:
+
+        def opened() -> ReplaySession:
+            session = open_session(
+                events, jobs, _policy(case), _settings(case), efficiency=case.bound, bound=case.bound
+            )
+            return stack.enter_context(session)
+
+        session = opened()
+        n_ahead = 0
+        for first, last in pairwise(cuts):
+            ahead = [row for row in rows[last:] if rng.random() < 0.1]  # known before their turn; they come again
+            until = rows[last][0] if last < len(rows) else log.end_us
+            n_ahead += len(ahead)
+            if not n_ahead and rng.random() < 0.5:
+                until = None
+            session.advance([rows[k] for k in rng.permutation(range(first, last))] + ahead, until)
+            if rng.random() < 0.5:
+                session.save(state)
+                session = opened()
+                session.restore(state)
+        return session.finish(log=whole)
 
 
 def _policy(case: Case):
@@ -256,6 +360,26 @@ def _csv(case: Case) -> str:
 def _seconds(time_us: int) -> str:
     sign, whole = "-" if time_us < 0 else "", abs(time_us)
     return f"{sign}{whole // 1_000_000}.{whole % 1_000_000:06d}"
+
+
+def run_and_check_portions(seed: int, folder: Path) -> str:
+    """As ``run_and_check``, for the family with policies of published systems; also replays the log in portions."""
+    case = portions_case_of(seed)
+    policy, answers = _policy(case), []
+    decide = policy.decide
+
+    def recording(state) -> Decision:
+        answers.append((state.time_us, decide(state)))
+        return answers[-1][1]
+
+    policy.decide = recording
+    result = run(case, folder, policy)
+    in_portions = run_in_portions(case, folder / "state")
+    assert in_portions.record == result.record, "the run in portions is another one"
+    for name in ("decisions", "jobs", "allocations", "nodes", "pool", "idle_intervals"):
+        assert in_portions.table(name).equals(result.table(name)), f"{name} of the run in portions"
+    check(case.log, case.jobs, case.rules, result, answers)
+    return case.policy.partition("(")[0]
 
 
 def run_and_check(seed: int, folder: Path) -> str:

@@ -2,8 +2,9 @@
 
 ``check`` walks through a run's log and jobs by the rules of docs/runs.md and is told by the run only the counts of each
 decision and when each job finished; everything else (times and triggers of decisions, rates, costs, node names, node
-time by label, statuses, totals) is computed again and compared. Decisions of BFTrainer's own objective are solved again
-by a dynamic program. ``check_tables`` holds for any policy, also for those that choose nodes or limit progress.
+time by label, statuses, batch starts, totals) is computed again and compared. Of a policy that chooses nodes, decides
+in rounds, limits jobs or declines them it is also given the answers as they were recorded. Decisions of BFTrainer's own
+objective are solved again by a dynamic program. ``check_tables`` holds for any policy.
 
 Times are microseconds, node time is node-microseconds.
 """
@@ -48,19 +49,36 @@ class Job:
     slack_us: float = 1.0  # rounding of labels to whole microseconds
     open: tuple[int, int] = (0, 0)  # count and since when
     intervals: list[tuple[int, int, int]] = field(default_factory=list)
+    node_type: str = ""
+    halt: float = math.inf  # progress at which it waits for the next decision
+    not_before_us: float = -math.inf  # a job that is done leaves then
+    waits: bool = False
+    left_as: tuple[str, int] | None = None  # declined or given up, and when
 
     @property
     def count(self) -> int:
         return len(self.nodes)
 
     def rate_at(self, n: int) -> float:
-        """Samples/s on n nodes of the only type; nothing below min_nodes."""
-        (curve,) = self.rates.values()
+        """Samples/s on n nodes of its type; nothing below min_nodes."""
+        curve = self.rates[self.node_type] if self.node_type in self.rates else next(iter(self.rates.values()))
         return curve[n] if n >= self.min_nodes else 0.0
 
     @property
-    def rate(self) -> float:
+    def pace(self) -> float:
+        """Samples/s, if it does not wait."""
         return self.rate_at(self.count)
+
+    @property
+    def rate(self) -> float:
+        return 0.0 if self.waits else self.pace
+
+    @property
+    def stop(self) -> float:
+        """Progress at which it waits; infinite where it leaves instead."""
+        if self.halt < self.work:
+            return self.halt
+        return self.work if self.not_before_us > -math.inf else math.inf
 
 
 @dataclass
@@ -73,6 +91,7 @@ class Log:
     first_idle: set[int]
     changes: list[tuple[int, int, bool]]  # (time, node, idle afterwards), sorted; times above start_us
     types: list[str] | None = None
+    states: list[str] = field(default_factory=list)  # what the node is after each change: idle, busy, ...
 
     def idle_spans(self) -> dict[int, list[tuple[int, int]]]:
         """When each node was idle."""
@@ -97,6 +116,14 @@ class Rules:
     is_published: bool = False
     solves_own_objective: bool = False
     wakes: frozenset[str] = frozenset({"pool", "arrival", "completion"})
+    reserve: int = 0
+    min_age_us: int = 0
+    clear_us: int = 30_000_000
+    notice_us: int = 0
+
+    @property
+    def leaves_alone(self) -> bool:
+        return self.reserve > 0 or self.min_age_us > 0
 
 
 def rows_of(table) -> list[dict]:
@@ -137,14 +164,22 @@ def joined(intervals) -> list[tuple]:
 class SecondEngine:
     """One run, walked through again."""
 
-    def __init__(self, log: Log, jobs: list[Job], rules: Rules, result) -> None:
+    def __init__(self, log: Log, jobs: list[Job], rules: Rules, result, answers=None) -> None:
         self.log, self.jobs, self.rules, self.result = log, jobs, rules, result
+        self.answers = None if answers is None else list(answers)  # of the policy: (time, decision)
         self.rows = rows_of(result.table("decisions"))
         recorded = {row["job"]: row for row in rows_of(result.table("jobs"))}
         self.finish_us = {name: row["finished"] for name, row in recorded.items()}
         self.queue = sorted(jobs, key=lambda job: job.submit_us)  # stable: order of the file
         self.active: list[Job] = []
         self.idle: set[int] = set()
+        self.young: dict[int, int] = {}  # nodes that are idle for too short a time, and until when
+        self.reserved: set[int] = set()
+        self.round_us = math.inf
+        self.started = dict.fromkeys(
+            ("n_starts", "n_starts_met", "n_nodes_started", "n_nodes_met", "delay_node_us", "busy_node_us"), 0
+        )
+        self.busy_since = {k: log.start_us for k in range(len(log.nodes)) if k not in log.first_idle}
         self.now = log.start_us
         self.n_rows = 0
         self.unlogged = 0.0
@@ -156,15 +191,16 @@ class SecondEngine:
         self.n_pool_events = 0
         self.node_open: dict[int, tuple[str, int]] = {}
         self.node_spans: list[tuple[str, str, int, int]] = []
-        self.gross = self.trimmed = self.rescale_paid = self.preempt_paid = 0.0
+        self.gross = self.rounding = self.trimmed = self.rescale_paid = self.preempt_paid = 0.0
 
     # -- the walk -----------------------------------------------------------------------------------------
 
     def walk(self) -> None:
         """Go through the window and compare."""
-        by_time: dict[int, list[tuple[int, bool]]] = {self.log.start_us: [(k, True) for k in self.log.first_idle]}
-        for time_us, node, idle in self.log.changes:
-            by_time.setdefault(time_us, []).append((node, idle))
+        by_time: dict[int, list[tuple[int, str]]] = {self.log.start_us: [(k, "idle") for k in self.log.first_idle]}
+        for (time_us, node, idle), state in zip(self.log.changes, self.log.states, strict=True):
+            assert idle == (state == "idle")
+            by_time.setdefault(time_us, []).append((node, state))
         instants = sorted(by_time)
         position = 0
         while True:
@@ -174,6 +210,7 @@ class SecondEngine:
                 if len(self.active) < self.rules.max_parallel and self.queue:
                     arrival = max(self.queue[0].submit_us, self.now)
                     times += [arrival] if arrival < self.log.end_us else []
+                times += [self.round_us, *(until for until in self.young.values() if until < self.log.end_us)]
             if not times or min(times) > self.log.end_us:
                 break
             now = min(times)
@@ -199,6 +236,8 @@ class SecondEngine:
         for job in self.active:
             rate, held = job.rate, job.count
             made = rate * dt / US
+            if job.waits and job.progress >= job.work:
+                assert job.not_before_us >= now - 2, f"{job.name} is done, may leave at {job.not_before_us} and goes on"
             if self.rules.is_published:
                 self.gain(job, made - job.rescale_cost)
                 job.rescale_cost = 0.0
@@ -219,12 +258,20 @@ class SecondEngine:
                         self.preempt_paid += paid
                     else:
                         self.rescale_paid += paid
+            beyond = job.progress + left - job.stop
+            if job.stop < math.inf and beyond >= -1e-11 * job.stop:
+                job.waits = True
+                self.gross -= beyond
+                job.label_us["stalled"] += held * max(beyond, 0.0) / rate * US
+                left -= beyond
             job.label_us["useful"] += held * left / rate * US
             job.slack_us += held
             self.gain(job, left)
-            beyond = job.progress - job.work
-            late_us = beyond / rate * US
-            assert late_us <= 2 + RELATIVE * dt, f"{job.name} has done its work {late_us} us before {now} and goes on"
+            if job.waits:
+                job.progress = job.stop
+            if job.progress >= job.work:
+                late_us = now - max(now - max(job.progress - job.work, beyond) / rate * US, job.not_before_us)
+                assert late_us <= 2 + RELATIVE * dt, f"{job.name} was done {late_us} us before {now} and goes on"
         self.now = now
 
     def gain(self, job: Job, samples: float) -> None:
@@ -232,8 +279,9 @@ class SecondEngine:
         self.total += samples
         self.unlogged += samples
 
-    def instant(self, now: int, events: list[tuple[int, bool]] | None) -> None:
+    def instant(self, now: int, events: list[tuple[int, str]] | None) -> None:
         self.now = now
+        usable = self.usable_by_type()
         triggers = set()
         if not self.rules.is_published and self.complete(now):
             triggers.add("completion")
@@ -241,30 +289,43 @@ class SecondEngine:
         preemption_cost = 0.0
         if events is not None:
             before = len(self.idle)
-            taken = {node for node, idle in events if not idle and node in self.idle}
+            taken = {node for node, state in events if state != "idle" and node in self.idle}
             left = len(taken)
             self.idle -= taken
+            self.reserved -= taken
+            self.count_batch_starts(now, events, taken)
             for job in self.active:
-                rate = job.rate
+                cost = job.rate * max(0.0, job.down_s - self.rules.notice_us / US)
                 if taken & set(job.nodes):
                     job.nodes = [node for node in job.nodes if node not in taken]
+                    job.waits = False
                     job.preempted += 1
                     hit += 1
-                    preemption_cost += rate * job.down_s
+                    preemption_cost += cost
                     if self.rules.is_published:
-                        self.gain(job, -rate * job.down_s)
+                        self.gain(job, -cost)
                     else:
-                        job.preempt_debt += rate * job.down_s
+                        job.preempt_debt += cost
             if self.rules.is_published and self.complete_published():
                 triggers.add("completion")
-            new = {node for node, idle in events if idle} - self.idle
+            new = {node for node, state in events if state == "idle"} - self.idle
             joined = len(new)
             self.idle |= new
+            self.young = {node: until for node, until in self.young.items() if node not in taken}
+            if self.rules.min_age_us:
+                self.young |= dict.fromkeys(new, now + self.rules.min_age_us)
             if len(self.idle) != before or not self.pool:
                 self.pool.append((now, len(self.idle)))
             if joined or left:
                 triggers.add("pool")
                 self.n_pool_events += now > self.log.start_us
+        if self.rules.leaves_alone:  # only nodes that jobs may have are news
+            self.leave_alone(now)
+            triggers.discard("pool")
+            triggers |= {"pool"} if hit or self.usable_by_type() != usable else set()
+        if self.round_us <= now:
+            self.round_us = math.inf
+            triggers.add("round")
         while (
             now < self.log.end_us
             and len(self.active) < self.rules.max_parallel
@@ -279,13 +340,49 @@ class SecondEngine:
             self.row(now, triggers, joined, left, hit, preemption_cost)
         self.close_intervals(now)
 
+    def count_batch_starts(self, now: int, events: list[tuple[int, str]], taken: set[int]) -> None:
+        """Count those of an instant at which idle nodes become busy."""
+        busy = {node for node, state in events if state == "busy"}
+        for node, _ in events:
+            since = self.busy_since.pop(node, now)
+            self.started["busy_node_us"] += now - since
+        self.busy_since |= dict.fromkeys(busy, now)
+        started = busy & taken
+        met = started & {node for job in self.active for node in job.nodes}
+        self.started["n_starts"] += bool(started)
+        self.started["n_nodes_started"] += len(started)
+        self.started["n_starts_met"] += bool(met)
+        self.started["n_nodes_met"] += len(met)
+        self.started["delay_node_us"] += len(started) * self.rules.clear_us if met else 0
+
+    def held(self) -> set[int]:
+        return {node for job in self.active for node in job.nodes}
+
+    def usable_by_type(self) -> dict[str, int]:
+        """Idle nodes that jobs may have, by type."""
+        nodes = self.idle - set(self.young) - self.reserved
+        types = self.log.types or ["any"] * len(self.log.nodes)
+        return {name: sum(types[node] == name for node in nodes) for name in set(types)}
+
+    def leave_alone(self, now: int) -> None:
+        """Free the nodes that are old enough, then fill the reserve from above, or lower it from below."""
+        self.young = {node: until for node, until in self.young.items() if until > now}
+        free = sorted(self.idle - self.held() - set(self.young) - self.reserved)
+        missing = self.rules.reserve - len(self.young) - len(self.reserved)
+        if missing > 0:
+            self.reserved |= set(free[-missing:])
+        else:
+            self.reserved -= set(sorted(self.reserved)[: -missing or None] if missing else [])
+
     def complete(self, now: int) -> bool:
         leaving = [job for job in self.active if self.finish_us[job.name] == now]
         for job in leaving:
             owed = job.work - job.progress + job.preempt_debt + job.rescale_debt
-            allowed = job.rate * 2 / US + RELATIVE * job.work
+            allowed = job.pace * 2 / US + RELATIVE * job.work
+            assert job.not_before_us <= now, f"{job.name} leaves at {now}, before {job.not_before_us}"
             assert abs(owed) <= allowed, f"{job.name} finishes at {now} with {owed} samples to go at {job.rate}/s"
             self.trimmed += job.progress - job.work
+            self.rounding += job.pace * 2 / US  # its last microsecond
             self.leave(job, now)
         return bool(leaving)
 
@@ -300,9 +397,12 @@ class SecondEngine:
             self.leave(job, self.now)
         return bool(leaving)
 
-    def leave(self, job: Job, now: int) -> None:
-        self.gain(job, job.work - job.progress)
-        job.finished_us = now
+    def leave(self, job: Job, now: int, ending: str = "") -> None:
+        if ending:
+            job.left_as = (ending, now)
+        else:
+            self.gain(job, job.work - job.progress)
+            job.finished_us = now
         job.nodes = []
         self.active.remove(job)
         self.note_interval(job, now)
@@ -317,21 +417,30 @@ class SecondEngine:
         counts = row["counts"]
         same(f"jobs of decision {k}", len(counts), len(self.active))
         before = [job.count for job in self.active]
-        assert sum(counts) <= len(self.idle), f"decision {k} gives {counts} of {len(self.idle)} nodes"
+        n_usable = len(self.idle) - len(self.young) - len(self.reserved)
+        assert sum(counts) <= n_usable, f"decision {k} gives {counts} of {n_usable} nodes"
         for job, count, was in zip(self.active, counts, before, strict=True):
             assert count == was or count == 0 or job.min_nodes <= count <= job.max_nodes, (job.name, was, count)
-        is_asked = bool(triggers & self.rules.wakes) or not k
+        between_rounds = "round" in self.rules.wakes and self.round_us == math.inf
+        is_asked = bool(triggers & self.rules.wakes) or between_rounds or not k
+        answer = None
+        if self.answers is not None:
+            if is_asked and counts and n_usable:
+                assert self.answers, f"the policy was not asked for decision {k}"
+                asked_us, answer = self.answers.pop(0)
+                same(f"time of the answer for decision {k}", asked_us, now)
+            same(f"counts of decision {k}", counts, before if answer is None else answer.counts.tolist())
         if not is_asked:
             same(f"counts of decision {k}, which nobody asked for", counts, before)
-        elif self.rules.solves_own_objective and counts and self.idle and not (self.rules.is_published and not k):
+        elif self.rules.solves_own_objective and counts and n_usable and not (self.rules.is_published and not k):
             self.check_optimum(k, row, before, counts)
-        cost = self.place(counts, before, now, is_first=not k)
+        cost = self.place(counts, before, now, answer, is_first=not k)
         rate = sum(job.rate for job in self.active)
         if self.rules.is_published and not self.active and not self.queue:
             rate = self.last_rate
         self.last_rate = rate
         expected = {
-            "n_idle": len(self.idle), "n_joined": joined, "n_reclaimed": left, "n_jobs": len(counts),
+            "n_idle": n_usable, "n_joined": joined, "n_reclaimed": left, "n_jobs": len(counts),
             "n_jobs_running": sum(job.rate > 0 for job in self.active), "n_jobs_preempted": hit,
             "n_jobs_scaled_up": sum(n > m for n, m in zip(counts, before, strict=True)),
             "n_jobs_scaled_down": sum(n < m for n, m in zip(counts, before, strict=True)), "n_nodes_used": sum(counts),
@@ -346,17 +455,24 @@ class SecondEngine:
         close(f"samples before decision {k}", row["samples_since_last"], self.unlogged, scale)
         self.unlogged = 0.0
         self.n_rows += 1
+        if answer is not None and answer.round is not None:
+            failed = answer.round.failed
+            ending = {j: "failed" for j in range(len(counts)) if failed is not None and failed[j]}
+            ending = dict.fromkeys(answer.round.declined, "declined") | ending
+            for job, how in [(self.active[j], how) for j, how in ending.items()]:
+                self.leave(job, now, how)
 
-    def place(self, counts: list[int], before: list[int], now: int, *, is_first: bool) -> float:
+    def place(self, counts: list[int], before: list[int], now: int, answer, *, is_first: bool) -> float:
         was = [job.rate_at(count) if not self.rules.is_published else next(iter(job.rates.values()))[count]
                for job, count in zip(self.active, before, strict=True)]  # fmt: skip
+        if answer is not None:
+            self.follow(answer)
         seeded = is_first and self.rules.is_published
         for job, count in zip(self.active, counts, strict=True):
             if seeded:
                 continue  # random nodes: read from the run below
             del job.nodes[count:]
-        taken = {node for job in self.active for node in job.nodes}
-        free = sorted(self.idle - taken)
+        free = sorted(self.idle - self.held() - set(self.young) - self.reserved)
         for job, count in zip(self.active, counts, strict=True):
             if seeded:
                 job.nodes = self.seeded_nodes(job, now)
@@ -381,10 +497,45 @@ class SecondEngine:
                 cost = job.rate * job.up_s
             if self.rules.is_published:
                 job.rescale_cost = cost
-            else:
-                job.rescale_debt += cost
+                total += cost
+                continue
+            placement = None if answer is None else answer.placement
+            if placement is not None and not placement.charges_rescales:
+                cost = 0.0
+            job.rescale_debt += cost
+            is_done = job.progress >= job.work and job.preempt_debt + job.rescale_debt == 0
+            job.waits = (is_done and job.not_before_us > now) or (job.progress >= job.halt and job.halt < job.work)
+            if placement is not None and placement.restart_s is not None:
+                restart = job.rate * placement.restart_s[self.active.index(job)]
+                job.rescale_debt += restart
+                cost += restart
             total += cost
         return total
+
+    def follow(self, answer) -> None:
+        """Give the jobs the nodes that a policy chose, and set its limits."""
+        if answer.placement is not None:
+            free = self.idle - set(self.young) - self.reserved
+            assigned = [nodes.tolist() for nodes in answer.placement.assigned]
+            together = sorted(node for nodes in assigned for node in nodes)
+            assert together == sorted(set(together) & free), f"{together} are not all free: {sorted(free)}"
+            for job, nodes in zip(self.active, assigned, strict=True):
+                job.nodes = nodes
+                if nodes and self.log.types is not None:
+                    (job.node_type,) = {self.log.types[node] for node in nodes}
+        until = answer.round
+        if until is not None and until.until_us is not None:
+            self.round_us = int(until.until_us)
+        for j, job in enumerate(self.active):
+            job.halt, job.not_before_us = math.inf, -math.inf
+            if until is None:
+                continue
+            if until.credit is not None:
+                self.gain(job, float(until.credit[j]))
+            if until.samples is not None and until.samples[j] < job.work - job.progress:
+                job.halt = job.progress + float(until.samples[j])
+            if until.not_before_us is not None and until.not_before_us[j] > self.now:
+                job.not_before_us = int(until.not_before_us[j])
 
     def seeded_nodes(self, job: Job, now: int) -> list[int]:
         rows = rows_of(self.result.table("nodes"))
@@ -392,7 +543,7 @@ class SecondEngine:
         return sorted(self.log.nodes.index(name) for name in names)
 
     def check_optimum(self, k: int, row: dict, before: list[int], counts: list[int]) -> None:
-        t_fwd_s, capacity = row["t_fwd_s"], len(self.idle)
+        t_fwd_s, capacity = row["t_fwd_s"], row["n_idle"]
         best = [0.0] + [-math.inf] * capacity
         worth = 0.0
         size = 1.0
@@ -452,10 +603,11 @@ class SecondEngine:
         jobs = {job.name: job for job in self.jobs}
         for row in rows_of(self.result.table("jobs")):
             job = jobs[row["job"]]
-            status = "finished" if job.finished_us is not None else statuses[job.name]
+            how, ended_us = job.left_as or ("finished", job.finished_us)
+            status = how if ended_us is not None else statuses[job.name]
             expected = {
                 "status": status, "submitted": job.submit_us, "admitted": job.admitted_us,
-                "first_start": job.first_start_us, "finished": job.finished_us, "ended": job.finished_us,
+                "first_start": job.first_start_us, "finished": job.finished_us, "ended": ended_us,
                 "n_starts": job.starts, "n_scale_ups": job.grown, "n_scale_downs": job.shrunk,
                 "n_preemptions": job.preempted,
             }  # fmt: skip
@@ -485,19 +637,26 @@ class SecondEngine:
             same(key, summary[key], sum(getattr(job, name) for job in self.jobs))
         close("samples", ledger["samples"], self.total, self.total)
         if not self.rules.is_published:
-            close("gross samples", ledger["gross_samples"], self.gross, self.gross)
+            close("gross samples", ledger["gross_samples"], self.gross, self.gross + self.rounding / RELATIVE)
             for name, key in (("rescale", "rescale"), ("preempt", "preemption")):
                 value = getattr(self, f"{name}_paid")
                 close(f"{name} samples", ledger[f"{key}_samples"], value, self.gross)
+        for since in self.busy_since.values():
+            self.started["busy_node_us"] += end - since
+        same("batch starts", summary["batch_starts"].to_json(), self.started)
+        same("answers of the policy that nobody asked for", self.answers or [], [])
         finished = [job for job in self.jobs if job.finished_us is not None]
         if finished:
             jct = sum(job.finished_us - job.submit_us for job in finished) / len(finished) / US
             close("average JCT", summary["scheduling"]["average_jct_s"], jct, jct)
 
 
-def check(log: Log, jobs: list[Job], rules: Rules, result) -> None:
-    """Raise AssertionError where a run of a policy that decides on counts differs from the second engine."""
-    SecondEngine(log, jobs, rules, result).walk()
+def check(log: Log, jobs: list[Job], rules: Rules, result, answers=None) -> None:
+    """Raise AssertionError where a run differs from the second engine.
+
+    ``answers`` are what the policy said, (time, decision) each, needed if it does more than decide on counts.
+    """
+    SecondEngine(log, jobs, rules, result, answers).walk()
     check_tables(log, jobs, result)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.replay.random_replays import case_of, run, run_and_check
+from tests.replay.random_replays import case_of, run, run_and_check, run_and_check_portions
 from tests.replay.second_engine import check, check_tables
 
 SCRIPT = Path(__file__).resolve().parents[2] / "fuzz/replays.py"
@@ -18,6 +18,12 @@ SCRIPT = Path(__file__).resolve().parents[2] / "fuzz/replays.py"
 def test_the_second_engine_computes_the_same_runs(first, tmp_path):
     for seed in range(first, first + 20):
         run_and_check(seed, tmp_path)
+
+
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_the_second_engine_computes_the_same_runs_of_published_systems_and_portions(first, tmp_path):
+    for seed in range(first, first + 20):
+        run_and_check_portions(seed, tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -311,6 +311,12 @@ def test_without_the_whole_log_the_run_says_why_it_has_no_baselines():
     assert "came in portions" in run.summary.reason_without_baselines
 
 
+@pytest.mark.parametrize("options", [{"policy": "foresight"}, {"policy": "foresight", "learn_curves": "job"}])
+def test_a_policy_that_knows_the_log_cannot_know_one_that_is_still_to_come(options):
+    with pytest.raises(InputError, match="events of this log are still to come"):
+        open_session(to_come(small()), JOBS, **options)
+
+
 def test_a_saved_session_goes_on_elsewhere(tmp_path):
     whole, events = small(), rows_of(small())[1]
     with open_session(to_come(whole), JOBS, t_fwd="auto") as session:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from bfreplay import checks
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
-from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk
+from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk, RowsToCome
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
 from bfreplay.datasets.times import in_calendar, iso_utc, parse_time_us
 from bfreplay.errors import InputError
@@ -178,11 +178,19 @@ class NodeEvents:
             )  # fmt: skip
         states = np.broadcast_to(initial, (len(nodes),))
         end_us = LAST_US if end is None else bound_us("end", end)
-        return cls.from_arrays(nodes, states, [], [], [], bound_us("start", start), end_us, node_types=node_types)
+        log = cls.from_arrays(nodes, states, [], [], [], bound_us("start", start), end_us, node_types=node_types)
+        log._source = RowsToCome(log.first_states())
+        return log
 
     def __repr__(self) -> str:
         window = f"{iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}"
         return f"<NodeEvents: {len(self.nodes)} nodes, {window}>"
+
+    def first_states(self) -> NDArray[np.int8]:
+        """Return the states of the nodes at the start of the window, ``(N,)``: all that is known of a log to come."""
+        if isinstance(self._source, RowsToCome):
+            return self._source.initial_state(len(self.nodes))
+        return next(iter(self.batches())).state.copy()
 
     def batches(self, rows: int = DEFAULT_BATCH_ROWS) -> Iterator[EventBatch]:
         """Return checked events in order; memory is O(nodes + rows).

@@ -43,7 +43,7 @@ class Portions:
     def __init__(self, log: NodeEvents) -> None:
         self._log = log
         self._number = {name: k for k, name in enumerate(log.nodes)}
-        self._states: NDArray[np.int8] = next(iter(log.batches())).state.copy()
+        self._states: NDArray[np.int8] = log.first_states()
         self._waiting = _NOTHING
         self._is_begun = False
         self.until_us = log.window_start_us

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
+from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,3 +71,21 @@ class MemorySource(EventSource):
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield everything at once: it is in memory anyway."""
         yield self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class RowsToCome(EventSource):
+    """Rows that come in portions: nobody can read them before. The states at the start, shape ``(N,)``, are known."""
+
+    start: NDArray[np.int8]
+
+    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
+        """Return a copy of the states at the start, shape ``(N,)``."""
+        return self.start.copy()
+
+    def chunks(self, rows: int) -> Iterator[RowChunk]:
+        """Raise ``InputError``: a policy that knows the log, say, cannot know this one."""
+        raise InputError(
+            "the events of this log are still to come", expected="a log that is there as a whole",
+            fix="choose a policy that does not look at the log before its replay, or replay the whole log",
+        )  # fmt: skip
