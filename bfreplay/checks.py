@@ -24,6 +24,12 @@ MOST_TIME_US = 253_402_300_799_000_000
 MOST_EPOCHS = 1_000_000
 """Most epochs of a job whose profile has an entry for each."""
 
+MOST_ROUNDS = 2_000_000
+"""Most rounds of a replay: each is a decision."""
+
+MOST_JOBS = 1_000_000
+"""Most jobs that a generator makes."""
+
 LONGEST_NAME = 255
 """Largest length of a name in characters, as for hosts."""
 
@@ -84,7 +90,12 @@ def number(
     if not math.isfinite(value) or too_low or value > most:
         problem = "out of range" if math.isfinite(value) else "not finite"
         raise InputError(f"{key} is {problem}", column=key, value=value, expected=expected, fix=f"give {expected}")
-    return float(value)
+    return float(value) + 0.0  # -0.0 is 0
+
+
+def round_length(key: str, seconds: object) -> float:
+    """Return the length of a round, a slot or a lease: a millisecond to a hundred years."""
+    return number(key, seconds, least=0.001, most=36_525 * 86_400)
 
 
 def instance(key: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:

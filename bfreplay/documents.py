@@ -62,6 +62,10 @@ def parse_toml(text: str) -> dict[str, Cell]:
         tables = tomllib.loads(text)
     except RecursionError:
         raise tomllib.TOMLDecodeError(_TOO_DEEP) from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # from ``int``
+        raise tomllib.TOMLDecodeError("a whole number has thousands of digits") from None
     if is_too_deep(tables):
         raise tomllib.TOMLDecodeError(_TOO_DEEP)
     return tables

@@ -49,4 +49,4 @@ class HillClimbing:
 if __name__ == "__main__":
     campaign = bfreplay.load_campaign(Path(__file__).with_suffix(".toml"), allow_code=True)
     run = bfreplay.replay_log("sample", campaign, efficiency=False)
-    print(f"best score {run.summary['scores']['best_score']:.4f}")
+    print(f"best simulated score {run.summary['scores']['best_score']:.4f}")

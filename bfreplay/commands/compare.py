@@ -22,7 +22,9 @@ from bfreplay.options import REQUIRED
 @click.argument("runs", metavar="RUN RUN...", type=PLACE, nargs=-1, required=True)
 @click.option("--bin", metavar="LENGTH", default="1h", help="Length of the bins of time: 1h, 10min, 30s, 1d.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the bootstrap.")
-@click.option("--resamples", type=click.IntRange(min=100), default=2_000, help="Number of draws of the bootstrap.")
+@click.option(
+    "--resamples", type=click.IntRange(min=100, max=1_000_000), default=2_000, help="Number of draws of the bootstrap."
+)
 @click.option("--out", type=PLACE, help="Comparison folder to write.  [default: none]")
 @click.option("--force", is_flag=True, help="Replace the comparison folder if it exists.")
 @click.option("--no-pictures", is_flag=True, help="Do not draw pictures into the comparison folder.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--dedicated", type=click.IntRange(min=1), metavar="NODES", help="Also say how long dedicated nodes take."
 )
-@click.option("--starts", type=click.IntRange(min=1), default=48, help="Number of starts in the log.")
+@click.option("--starts", type=click.IntRange(min=1, max=10_000), default=48, help="Number of starts in the log.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random starts.")
 @run_options("policy", "objective", "t_fwd", "max_parallel", max_parallel={"usual": "10"})
 @click.option(

@@ -140,7 +140,9 @@ def hpo(
     "--curve", "names", multiple=True, metavar="NAME", help="Curve in --curves to use; repeatable.  [default: all]"
 )
 @_curves("File of curves (CSV, Parquet, TOML), one model for each.  [default: made-up models]")
-@click.option("--models", "n_models", type=click.IntRange(min=1), default=6, help="Models made up without --curves.")
+@click.option(
+    "--models", "n_models", type=click.IntRange(min=1, max=10_000), default=6, help="Models made up without --curves."
+)
 @click.option(
     "--model-choice", type=click.Choice(["in-turn", "by-seed"]), default="in-turn",
     help="Choice of the model of a trial: in turn, or drawn by the seed.",

@@ -171,6 +171,8 @@ class Policy(ABC):
     sets_batch_sizes
         It decides itself when a job changes its batch size (``Round.batch_size``); otherwise jobs do so on their own,
         at the progress that ``ElasticJob.adaptation`` names.
+    round_s
+        Length of its rounds in seconds, if it decides at the end of each.
     objective
         What it maximises, or its spec, if it maximises anything: the dedicated nodes that a run is compared with follow
         the same objective.
@@ -184,6 +186,7 @@ class Policy(ABC):
     wakes_on: Trigger = ANY_TRIGGER
     capabilities: PolicyCapabilities = PolicyCapabilities()
     sets_batch_sizes: bool = False
+    round_s: float | None = None
     objective: Objective | str | None = None
     not_saved: ClassVar[tuple[str, ...]] = ("solver", "objective")
 

@@ -311,7 +311,7 @@ METRICS: tuple[Metric, ...] = (
         "known.jct.mean_s", "submit to finish with known curves, mean", "seconds",
         "learning.known_average_jct_s", "known_average_jct_s", on_cluster="average JCT, known rates",
     ),
-    Metric("known.best_score", "best score with known curves", "number", "learning.known_best_score"),
+    Metric("known.best_score", "best simulated score with known curves", "number", "learning.known_best_score"),
     Metric("jobs", "jobs", "count", lambda run: sum(run.summary.jobs.values())),
     *map(_status, STATUSES),
     *_times("submit_to_start", "first start of jobs that started"),
@@ -387,14 +387,18 @@ METRICS: tuple[Metric, ...] = (
     Metric("leases", "times a job kept its nodes for another round", "count", _rounds("lease_extensions")),
     Metric("leases.opportunities", "times a job might have kept its nodes", "count", _rounds("lease_opportunities")),
     Metric("reports", "reports of jobs to their source", "count", "scores.n_reports"),
-    Metric("best.score", "best score", "number", "scores.best_score", "best_score", on_log="best score"),
-    Metric("best.job", "job with the best score", "text", "scores.best_job"),
+    Metric(
+        "best.score", "best simulated score", "number", "scores.best_score", "best_score", on_log="best simulated score"
+    ),
+    Metric("best.job", "job with the best simulated score", "text", "scores.best_job"),
     Metric("best.params", "its parameters", "text", _params),
-    Metric("best.after_s", "until the best score", "seconds", "scores.best_time_us"),
-    Metric("best_finished.score", "best last score of a finished job", "number", "scores.best_finished_score"),
+    Metric("best.after_s", "until the best simulated score", "seconds", "scores.best_time_us"),
+    Metric(
+        "best_finished.score", "best last simulated score of a finished job", "number", "scores.best_finished_score"
+    ),
     Metric("best_finished.job", "finished job with that score", "text", "scores.best_finished_job"),
     Metric(
-        "dedicated.best_score", "best score on as many dedicated nodes", "number",
+        "dedicated.best_score", "best simulated score on as many dedicated nodes", "number",
         "efficiency.dedicated_best_score",
     ),
     Metric(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+from bfreplay import checks
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.feed import refuse_other_types
 from bfreplay.replay.progress import Semantics
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.wording import duration
+from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 
 def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -> None:
@@ -34,6 +38,32 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
             column="semantics", value=settings.semantics.value, expected="continuous time",
             fix="remove --semantics",
         )  # fmt: skip
+
+
+def check_rounds(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource) -> None:
+    """Raise ``InputError`` for a replay of more than ``checks.MOST_ROUNDS`` rounds.
+
+    It lasts for the window of a log, and on a cluster at least as long as its longest job takes at its best rate.
+    """
+    if policy.round_s is None:
+        return
+    seconds = (events.window_end_us - events.window_start_us) / 1e6
+    if events.metadata.source_format == SOURCE_FORMAT:
+        seconds = max((_least_s(job) for job in jobs), default=0.0) if isinstance(jobs, JobSet) else 0.0
+    if seconds / policy.round_s > checks.MOST_ROUNDS:
+        raise InputError(
+            "the replay has too many rounds", column="round_s", value=policy.round_s,
+            expected=f"at most {checks.MOST_ROUNDS:,} rounds; it lasts at least {duration(seconds)}",
+            fix="make rounds longer (--round), or the longest job or the window shorter",
+        )  # fmt: skip
+
+
+def _least_s(job: ElasticJob) -> float:
+    curves = list(job.throughput_by_type.values()) or [job.throughput]
+    if job.adaptation is not None:
+        curves = list(job.adaptation.throughput.values())
+    rate = max(float(curve.table(job.max_nodes).max()) for curve in curves)
+    return job.work_samples / rate if rate > 0 and math.isfinite(job.work_samples) else 0.0
 
 
 def jobs_in_window(

@@ -121,11 +121,6 @@ class JobInputs(Part, frozen=True, kw_only=True):
         return self.source is not None
 
     @property
-    def score_words(self) -> str:
-        """``"simulated score"`` of a campaign, whose trials do not train, else ``"score"``."""
-        return "simulated score" if (self.source or {}).get("source") == "campaign" else "score"
-
-    @property
     def higher_is_better(self) -> bool:
         """True if higher scores are better."""
         return bool((self.source or {}).get("higher_is_better", True))

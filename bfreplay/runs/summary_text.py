@@ -144,16 +144,14 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
         if record.inputs.jobs.of_source:
             yield "Dedicated", _elsewhere(
                 f"on {nodes}", efficiency.dedicated_samples, efficiency.dedicated_jobs,
-                record.inputs.jobs.score_words, efficiency.dedicated_best_score,
-                record.config.after_s(efficiency.dedicated_last_finish_us),
+                efficiency.dedicated_best_score, record.config.after_s(efficiency.dedicated_last_finish_us),
             )  # fmt: skip
         else:
             yield from _efficiency(efficiency, nodes, start_us)
     if learning is not None and record.inputs.jobs.of_source:
         yield "Learning", _elsewhere(
             "with known curves", learning.known_samples, learning.known_jobs,
-            record.inputs.jobs.score_words, learning.known_best_score,
-            record.config.after_s(learning.known_last_finish_us),
+            learning.known_best_score, record.config.after_s(learning.known_last_finish_us),
         )  # fmt: skip
     elif learning is not None and record.config.decides_in_rounds:
         yield "Learning", _learning_in_rounds(summary.scheduling.average_jct_s, learning.known_average_jct_s)
@@ -164,7 +162,7 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
         yield "Baselines", f"none: {summary.reason_without_baselines}"
     yield "Jobs", _statuses(summary.jobs) or "none submitted in the window"
     yield from _job_times(summary)
-    yield from _scores(summary, start_us, record.inputs.jobs.score_words)
+    yield from _scores(summary, start_us)
     yield from scheduling_lines(record)
     rescales = (
         f"{summary.n_scale_ups:,} up, {summary.n_scale_downs:,} down, {count(summary.n_preemptions, 'preemption')}"
@@ -230,13 +228,11 @@ def _bound(bound: Bound | None, start_us: int, done_us: int | None) -> Iterator[
         yield "Bound", f"all jobs are done after {done}; no policy can finish before {earliest} (lower bound)"
 
 
-def _elsewhere(
-    where: str, samples: float, jobs: Mapping[str, int], score: str, best: float | None, over_s: float | None
-) -> str:
+def _elsewhere(where: str, samples: float, jobs: Mapping[str, int], best: float | None, over_s: float | None) -> str:
     """Text about a job source in another replay, where other jobs may be pruned: samples do not compare them."""
     parts = [f"{amount(samples)} samples", _statuses(jobs)]
     if best is not None:
-        parts.append(f"best {score} {best:.6g}")
+        parts.append(f"best simulated score {best:.6g}")
     parts.append("not finished" if over_s is None else f"finished after {duration(over_s)}")
     return f"{where}: {', '.join(filter(None, parts))}"
 
@@ -259,22 +255,20 @@ def _learning_in_rounds(jct_s: float | None, known_s: float | None) -> str:
     return f"average JCT {here}; with known rates of pairs {there}{share}"
 
 
-def _scores(summary: Summary, start_us: int, words: str) -> Iterator[_Labelled]:
+def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:
     scores = summary.scores
     if scores is None or scores.best_score is None or scores.best_time_us is None:
         return
     when = duration((scores.best_time_us - start_us) / 1e6)
     reports = count(scores.n_reports, "report")
-    said = words.removesuffix("score").strip()
-    value = f"{scores.best_score:.6g} ({said})" if said else f"{scores.best_score:.6g}"
-    yield "Best score", f"{value} by {scores.best_job}, after {when}; {reports}"
+    yield "Best score", f"{scores.best_score:.6g} (simulated) by {scores.best_job}, after {when}; {reports}"
     if scores.best_params:
         chosen = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
                   for name, value in scores.best_params.items())  # fmt: skip
         yield "", f"with {', '.join(chosen)}"
     if scores.best_finished_job is not None:
         last = f"{scores.best_finished_score:.6g} by {scores.best_finished_job}"
-        yield "", f"best final score of a finished job: {last}"
+        yield "", f"best final simulated score of a finished job: {last}"
 
 
 def _decisions(result: RunResult) -> Iterator[str]:

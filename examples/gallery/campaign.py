@@ -38,7 +38,7 @@ for status, of_status in ends.groupby("status"):
     axes.scatter(after_h[of_status.index], of_status["last_score"], s=12, label=status)
 reports = run.reports.sort_values("time")
 best_after_h = (reports["time"] - started).dt.total_seconds() / 3600
-axes.step(best_after_h, reports["score"].cummax(), where="post", color="black", label="best score so far")
-axes.set(xlabel="hours from the first trial", ylabel="score", title="60 trials on idle nodes, pruned by ASHA")
+axes.step(best_after_h, reports["score"].cummax(), where="post", color="black", label="best so far")
+axes.set(xlabel="hours from the first trial", ylabel="simulated score", title="60 trials on idle nodes, pruned by ASHA")
 axes.legend(loc="lower right")
 figure.savefig("campaign.png")

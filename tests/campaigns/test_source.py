@@ -8,7 +8,6 @@ from bfreplay.campaigns.parts import Advice, Released, TrialState
 from bfreplay.campaigns.pruners import Asha, Median, NoPruner, SuccessiveHalving
 from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.runs.run_record import JobInputs
 from bfreplay.testing.job_source import drive
 from bfreplay.workload import Ending, JobSource
 from tests.campaigns.small_campaigns import HOUR, SECOND, campaign, model, source
@@ -342,11 +341,3 @@ def test_begun_again_a_campaign_repeats(pruner):
 def test_trials_are_called_by_number_with_enough_digits():
     assert campaign(20_000).trial_name(7) == "c-00007"
     assert campaign(20).trial_name(7, 2) == "c-0007-retry-2"
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [({"source": "campaign"}, "simulated score"), ({"source": "mine"}, "score"), ({}, "score"), (None, "score")],
-)
-def test_only_scores_of_campaigns_are_called_simulated(source, words):
-    assert JobInputs(files=(), n_jobs=None, source=source).score_words == words

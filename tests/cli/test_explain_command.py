@@ -100,7 +100,7 @@ def test_a_campaign_is_told_with_its_scores_its_endings_and_its_budget(runs):
         "12 jobs of 1 model",
         "pruned",
         "Best score",
-        "(higher is better) of hpo-00",
+        "(simulated, higher is better) of hpo-00",
         "Ended early",
         "of 100 used",
     ):
@@ -130,7 +130,7 @@ def test_a_trial_is_told_with_its_reports(runs):
     told = _told(runs / "campaign")["jobs"]
     pruned = next(each for each in told if each["status"] == "pruned" and each["n_reports"])
     text = _explain(runs / "campaign", "--job", pruned["job"]).stdout
-    assert "best score" in text
+    assert "best simulated score" in text
     assert text.splitlines()[-1].split()[1] == "pruned"
 
 

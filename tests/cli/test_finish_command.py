@@ -92,7 +92,8 @@ def test_without_a_folder_only_the_picture_is_left(here):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--starts", "0"), "not in the range x>=1"),
+        (("--starts", "0"), "not in the range 1<=x<=10000"),
+        (("--starts", "10001"), "not in the range 1<=x<=10000"),
         (("--dedicated", "0"), "not in the range x>=1"),
         (("--tz", "Mars"), "time zone"),
         (("--picture", "mine.pdf"), ".png or .svg"),

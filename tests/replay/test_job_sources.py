@@ -109,7 +109,7 @@ def test_the_best_score_of_all_may_be_another_than_the_best_last_score_of_a_fini
     scores = run.summary["scores"]
     assert (scores["best_score"], scores["best_job"]) == (0.9, "a")
     assert (scores["best_finished_score"], scores["best_finished_job"]) == (0.7, "b")
-    assert "best final score of a finished job: 0.7 by b" in render(run)
+    assert "best final simulated score of a finished job: 0.7 by b" in render(run)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,9 @@ def test_a_sources_jobs_on_dedicated_nodes_are_told_and_not_divided_by():
     assert run.u is None
     assert efficiency["dedicated_jobs"] == {"finished": 1, "pruned": 1}
     assert efficiency["dedicated_best_score"] == 100.0  # a's first report scores its samples
-    told = "Dedicated   on 4 dedicated nodes: 500 samples, 1 finished, 1 pruned, best score 100, finished after"
+    told = (
+        "Dedicated   on 4 dedicated nodes: 500 samples, 1 finished, 1 pruned, best simulated score 100, finished after"
+    )
     assert told in render(run)
 
 

@@ -70,7 +70,7 @@ def listed_jobs(items: Sequence[str], known: Mapping[str, Curve], shape: JobShap
     for item in items:
         name, count = _item(item)
         chosen_curve(name, known, "--job")
-        counts[name] = counts.get(name, 0) + count
+        counts[name] = checks.whole(f"number of jobs of {name}", counts.get(name, 0) + count, 1, checks.MOST_JOBS)
     kinds = [name for name, count in counts.items() for _ in range(count)]
     after_us = arrival_of(arrival).after_us(len(kinds), seed)
     if after_us[-1] > 0:

@@ -131,6 +131,6 @@ def _campaign(b: str, a: str, campaign: CampaignDifference) -> str:
         return text
     when = _earlier(-reached.difference)
     if best.difference:
-        scores = f"its best score is {best.other:.6g}, {a}'s {best.baseline:.6g}"
+        scores = f"its best simulated score is {best.other:.6g}, {a}'s {best.baseline:.6g}"
         return f"{text}; {scores}; it reached {reached.score:.6g} {when}"
-    return f"{text}, with the same best score ({best.other:.6g}), reached {when}"
+    return f"{text}, with the same best simulated score ({best.other:.6g}), reached {when}"

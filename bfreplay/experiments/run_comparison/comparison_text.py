@@ -189,9 +189,11 @@ def _campaign(pair: RunDifference) -> list[str]:
         cells.append([f"trial {row.k:,} finished ({row.which})", *_three(row, duration, _seconds)])
     cells.append(["search finished", *_three(campaign.over, duration, _seconds)])
     if campaign.reached is not None:
-        score = f"score {campaign.reached.score:.6g} reached"
+        score = f"simulated score {campaign.reached.score:.6g} reached"
         cells.append([score, *_three(campaign.reached, duration, _seconds)])
-        cells.append(["best score", *_three(campaign.best_score, "{:.6g}".format, lambda x: f"{x:+.6g}" if x else "0")])
+        cells.append(
+            ["best simulated score", *_three(campaign.best_score, "{:.6g}".format, lambda x: f"{x:+.6g}" if x else "0")]
+        )
     return [f"{b} against {a}, the campaign", *aligned_lines(cells)]
 
 

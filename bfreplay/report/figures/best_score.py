@@ -1,4 +1,4 @@
-"""Best score of a campaign over time."""
+"""Best simulated score of a campaign over time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def draw(found: Mapping[str, BestScore]) -> Figure:
     axes = figure.subplots()
     for mark, label, each in by_run(found):
         days = each.span.days(each.best.edge_us)
-        axes.stairs(each.best.mean, days, baseline=None, label=label or "best score", **mark.paper_line)
+        axes.stairs(each.best.mean, days, baseline=None, label=label or "best simulated score", **mark.paper_line)
     draw_time_axis(axes, outer_part([each.span for each in found.values()]))
     dress(axes, y=_title(found))
     if len(found) > 1:
@@ -69,7 +69,7 @@ def draw(found: Mapping[str, BestScore]) -> Figure:
 
 def page(found: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
-    names = {label: tag(label, "best score") for label in found}
+    names = {label: tag(label, "best simulated score") for label in found}
     traces = [
         mark.steps(
             names[label], f"{names[label]}: %{{y:.6~g}}", names[label], "most" if each.higher_is_better else "least"
@@ -85,15 +85,17 @@ def _words(each: BestScore) -> str:
     """Time of the best score, number of improvements, and time left."""
     edge_us, score = each.best.edge_us, each.best.mean
     after = duration((int(edge_us[-2]) - each.span.start_us) / 1e6)
-    text = f"the best score, {value_text(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
+    text = (
+        f"the best simulated score, {value_text(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
+    )
     return f"{text}; it improved {count(len(score) - 1, 'time')} after the first report"
 
 
 def _title(found: Mapping[str, BestScore]) -> str:
     better = {"higher" if each.higher_is_better else "lower" for each in found.values()}
-    return f"best score ({' or '.join(sorted(better))} is better)"
+    return f"best simulated score ({' or '.join(sorted(better))} is better)"
 
 
 BEST_SCORE: RunFigure[BestScore] = RunFigure(
-    "best-score", "Best score over time", best_score, draw, page, of_each(_words)
+    "best-score", "Best simulated score over time", best_score, draw, page, of_each(_words)
 )

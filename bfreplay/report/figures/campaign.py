@@ -179,7 +179,7 @@ def _draw_best(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
     edges, best = best_steps(campaign, span)
     axes.stairs(best, edges, baseline=None, color=BLUE, linewidth=1.8)
     better = "higher" if campaign.higher_is_better else "lower"
-    dress(axes, y=f"best score so far\n({better} is better)")
+    dress(axes, y=f"best simulated\nscore so far\n({better} is better)")
 
 
 def _draw_stack(axes: Axes, stacked: StackedNodes, span: Part) -> list[Artist]:
@@ -200,6 +200,9 @@ def _draw_stack(axes: Axes, stacked: StackedNodes, span: Part) -> list[Artist]:
 
 
 CAMPAIGN: Figure[CampaignOverTime] = Figure(
-    "campaign", "Finished trials, the best score and the nodes held, over time", campaign_over_time, draw_campaign
+    "campaign",
+    "Finished trials, the best simulated score and the nodes held, over time",
+    campaign_over_time,
+    draw_campaign,
 )
 JOB: Figure[JobOverTime] = Figure("job", "Nodes of one job over time", job_over_time, draw_job)

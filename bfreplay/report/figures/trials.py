@@ -105,11 +105,11 @@ def trials(run: RunResult) -> Trials:
         if len({str(value) for value in values if value is not None}) > 1
     ]
     texts = [
-        f"{job}: score {value_text(best, 'number')}<br>"
+        f"{job}: simulated score {value_text(best, 'number')}<br>"
         + "<br>".join(f"{name} {_text(each.get(name))}" for name in names)
         for job, best, each in zip(known["job"].map(escape), score.tolist(), params, strict=True)
     ]
-    coordinates = (*shown, _coordinate("score", score.tolist()))
+    coordinates = (*shown, _coordinate("simulated score", score.tolist()))
     return Trials(coordinates, tuple(texts), score, len(frame))
 
 
@@ -182,7 +182,7 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
         for colour, words_, part in each.classes:
             traces.append(
                 {
-                    "type": "scatter", "mode": "lines", "name": tag(label, f"score {words_}"),
+                    "type": "scatter", "mode": "lines", "name": tag(label, f"simulated score {words_}"),
                     "xaxis": axis(k, "x"), "yaxis": axis(k), "x": x * len(part),
                     "y": [place for trial in part for place in (*heights[trial], None)],
                     "text": [each.texts[trial] for trial in part for _ in x],
@@ -213,12 +213,12 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
 def _words(each: Trials) -> str:
     """Number of trials, and meaning of their colours."""
     n = len(each.score)
-    text = f"{count(n, 'trial')} of {each.n_trials:,} as lines through hyper-parameters to the best score"
+    text = f"{count(n, 'trial')} of {each.n_trials:,} as lines through hyper-parameters to the best simulated score"
     most = " (the best are shown)" if n == _MOST_TRIALS else ""
     return f"{text}{most}, darkest for the best quarter of the scores"
 
 
 TRIALS: RunFigure[Trials] = RunFigure(
-    "trials", "Trials: hyper-parameters and scores", trials, draw, page, of_each(_words)
+    "trials", "Trials: hyper-parameters and simulated scores", trials, draw, page, of_each(_words)
 )
 """Drawn as lines, since Plotly's own parallel coordinates need WebGL and scripts that the page's policy forbids."""

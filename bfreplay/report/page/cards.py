@@ -16,7 +16,7 @@ from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
 _MOST = 4
 _COMPARED = {
     "node_hours.useful": ("Training gained, node-hours", True),
-    "best.score": ("Best score", True),
+    "best.score": ("Best simulated score", True),
     "done_s": ("All jobs done after", False),
     "u": ("Efficiency U", True),
     "samples": ("Samples processed", True),
@@ -26,7 +26,7 @@ _COMPARED = {
 }
 """Title of a card about several runs by key figure, and True if more is better."""
 _OF_SEARCHES = {
-    "done_s": ("Search finished after", False), "best.score": ("Best score", True),
+    "done_s": ("Search finished after", False), "best.score": ("Best simulated score", True),
     "node_hours.held": ("Node-hours held", False), "share.overhead": ("Rescaling and preemption", False),
 }  # fmt: skip
 """The same of several searches: more samples or node-hours are no merit there."""

@@ -44,7 +44,7 @@ def comparison_sections(comparison: RunComparison) -> list[Section]:
     ]
     campaigns = _page_tables(*(campaign_table(pair) for pair in pairs if pair.campaign is not None))
     if campaigns:
-        words = "Times at which trials finished and scores were reached."
+        words = "Times at which trials finished and simulated scores were reached."
         sections.append(Section("campaign", "The campaign", words, None, campaigns))
     return sections
 
@@ -224,9 +224,9 @@ def campaign_table(pair: RunDifference) -> ShownTable:
     rows.append(["search finished, h", *(_in_hours("_s", campaign.over[key]) for key in keys)])
     reached = campaign.reached
     if reached is not None:
-        words = f"score {reached.score:.6g} reached, h"
+        words = f"simulated score {reached.score:.6g} reached, h"
         rows.append([words, *(_in_hours("_s", reached[key]) for key in keys)])
-        rows.append(["best score", *(campaign.best_score[key] for key in keys)])
+        rows.append(["best simulated score", *(campaign.best_score[key] for key in keys)])
     return ShownTable(f"{b} against {a}, the campaign", columns, rows)
 
 

@@ -80,7 +80,10 @@ _JOBS = (
     Column("n_scale_downs", "scale-downs", "count"),
     Column("n_preemptions", "preempted", "count"),
 )
-_SCORES = (Column("best_score", "best score", "number"), Column("last_score", "last score", "number"))
+_SCORES = (
+    Column("best_score", "best simulated score", "number"),
+    Column("last_score", "last simulated score", "number"),
+)
 _DEADLINE = (Column("deadline", "deadline (UTC)", "time"), Column("deadline_met", "met"))
 _SINCE_THE_START = {
     "submitted": Column("submitted", "submitted, since the start of the window", "seconds"),

@@ -76,7 +76,7 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost} samples lost"
     if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
         scores = "" if math.isnan(of_job["best_score"]) else (
-            f": best score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}"
+            f": best simulated score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}"
         )  # fmt: skip
         yield f"  {count(int(of_job['n_reports']), 'report')}{scores}"
 

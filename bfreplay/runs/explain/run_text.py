@@ -64,7 +64,10 @@ def _scores(campaign: CampaignAnswer) -> Iterator[_Labelled]:
         return
     better = "higher" if campaign.higher_is_better else "lower"
     after = duration(float(campaign.best_s[-1]))
-    yield "Best score", f"{campaign.best_score[-1]:.6g} ({better} is better) of {campaign.best_job} after {after}"
+    yield (
+        "Best score",
+        f"{campaign.best_score[-1]:.6g} (simulated, {better} is better) of {campaign.best_job} after {after}",
+    )
     total = len(campaign.best_score)
     steps = sorted({round(k * (total - 1) / 4) for k in range(4)} - {total - 1})
     if steps:

@@ -18,7 +18,6 @@ _SCALES = ((0.83, 1), (0.86, 2), (0.89, 4), (0.99, 8), (1.0, 16))
 """GPUs that a job asks for: those of the first bound not below a number from 0 to 1."""
 
 _SHORT = 0.80  # of the jobs
-_MOST_JOBS = 1_000_000
 
 
 def generated_jobs(
@@ -59,7 +58,7 @@ def generated_jobs(
     InputError
         A parameter out of range, or throughputs without any of the models.
     """
-    checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
+    checks.whole("n_jobs", n_jobs, 1, checks.MOST_JOBS)
     checks.whole("seed", seed, 0)
     checks.number("gap_s", gap_s, least=0)
     checks.number("min_deadline", min_deadline, above=0)

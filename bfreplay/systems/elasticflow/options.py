@@ -39,7 +39,7 @@ class ElasticFlowOptions:
     gpus_each: int = 8
 
     def __post_init__(self) -> None:
-        checks.number("slot_s", self.slot_s, above=0)
+        checks.round_length("slot_s", self.slot_s)
         checks.truth("published", self.published)
         checks.whole("gpus_each", self.gpus_each, 1)
         if self.published:
@@ -105,4 +105,4 @@ class ChronusOptions(ElasticFlowOptions):
 
     def __post_init__(self) -> None:
         ElasticFlowOptions.__post_init__(self)
-        checks.number("lease_s", self.lease_s, above=0)
+        checks.round_length("lease_s", self.lease_s)

@@ -72,6 +72,11 @@ class GavelPolicy(Policy):
         self._last_us = LONG_AGO_US
         self._forget()
 
+    @property
+    def round_s(self) -> float:  # type: ignore[override]
+        """Length of a round in seconds."""
+        return self.options.round_s
+
     follows_gavel_alone: bool = True
     """Shares, rounds and jobs follow Gavel's rules, not those of another system that builds on them."""
 

@@ -21,7 +21,6 @@ from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 # offsets of the seeds of the generators; two more are the scheduler's
 _JOB_SEED, _ARRIVAL_SEED, _SLO_SEED = 2, 3, 6
-_MOST_JOBS = 1_000_000
 
 
 def generated_jobs(
@@ -77,7 +76,7 @@ def generated_jobs(
         A parameter out of range, or a job type that was not measured; a steady state without arrivals, or of more jobs
         than ``n_jobs``.
     """
-    checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
+    checks.whole("n_jobs", n_jobs, 1, checks.MOST_JOBS)
     checks.whole("seed", seed, 0)
     gap_s = 0.0 if jobs_per_hour is None else 3600.0 / checks.number("jobs_per_hour", jobs_per_hour, above=0, most=1e9)
     if duration_s is not None:

@@ -122,7 +122,7 @@ class GavelOptions:
     references: int | None = None
 
     def __post_init__(self) -> None:
-        checks.number("round_s", self.round_s, above=0)
+        checks.round_length("round_s", self.round_s)
         checks.number("least_reset_s", self.least_reset_s, least=0)
         checks.number("restart_s", self.restart_s, least=0)
         checks.whole("seed", self.seed, 0, math.inf)

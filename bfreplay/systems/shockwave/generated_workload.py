@@ -22,8 +22,6 @@ _GANGS, _GANG_PARTS = (1, 2, 4, 8), (0.6, 0.3, 0.09, 0.01)
 _LEAST_DYNAMIC_S = 1000.0
 """Shorter jobs do not change under Accordion, as in the published traces."""
 
-_MOST_JOBS = 1_000_000
-
 
 def generated_jobs(
     table: ThroughputTable,
@@ -63,9 +61,9 @@ def generated_jobs(
     InputError
         A parameter out of range, or throughputs without any of the models.
     """
-    checks.whole("n_jobs", n_jobs, 1, _MOST_JOBS)
+    checks.whole("n_jobs", n_jobs, 1, checks.MOST_JOBS)
     checks.whole("seed", seed, 0)
-    checks.number("gap_s", gap_s, least=0)
+    gap_s = checks.number("gap_s", gap_s, least=0)
     checks.number("min_hours", min_hours, above=0)
     checks.number("max_hours", max_hours, least=min_hours)
     checks.number("dynamic", dynamic, least=0, most=1)

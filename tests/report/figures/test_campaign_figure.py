@@ -100,7 +100,7 @@ def test_a_campaign_has_a_panel_of_scores_and_a_plain_set_has_none(trials, plain
             CampaignOverTime(campaign, nodes_over_time_by_model(run), SPAN, "equal-share, $x$")
         )
     assert [axes.get_ylabel().replace("\n", " ") for axes in figures["trials"].axes] == [
-        "of 4 jobs finished", "best score so far (higher is better)", "nodes held",
+        "of 4 jobs finished", "best simulated score so far (higher is better)", "nodes held",
     ]  # fmt: skip
     assert [axes.get_ylabel().replace("\n", " ") for axes in figures["plain"].axes] == [
         "of 2 jobs finished", "nodes held",

@@ -65,9 +65,9 @@ def cards_of(run):
 
 def test_cards_of_a_search_tell_gain_time_score_and_cost(search):
     cards = cards_of(search)
-    assert [*cards] == ["Training gained", "Search finished after", "Best score", "Rescaling and preemption"]
+    assert [*cards] == ["Training gained", "Search finished after", "Best simulated score", "Rescaling and preemption"]
     assert cards["Search finished after"] == ("23.8 s", "23.8 s on 4 dedicated nodes")
-    assert cards["Best score"] == ("8", "t2 after 23.8 s")
+    assert cards["Best simulated score"] == ("8", "t2 after 23.8 s")
     assert cards["Training gained"][1].startswith(
         "100 % of what was idle until all jobs were done; 7.92 % of the 0.333"
     )
@@ -94,7 +94,7 @@ def test_of_several_searches_the_one_that_finishes_first_and_holds_less_is_bette
     facts = {label: key_figures(run) for label, run in runs.items()}
     cards = {card.title: (card.value.striptags(), card.words.striptags()) for card in comparison_cards(runs, facts)}
     assert cards["Search finished after"][0] == "23.8 s A"
-    assert {*cards} <= {"Search finished after", "Best score", "Node-hours held", "Rescaling and preemption"}
+    assert {*cards} <= {"Search finished after", "Best simulated score", "Node-hours held", "Rescaling and preemption"}
 
 
 def test_pictures_show_the_search_at_first_and_the_window_when_asked(opened, search):

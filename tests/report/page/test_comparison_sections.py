@@ -237,7 +237,7 @@ def test_a_campaign_is_compared_by_its_milestones(comparison):
     assert table.rows == [
         ["trial 5 finished (half), h", 2.0, 1.0, -1.0],
         ["search finished, h", None, 10.0, None],
-        ["score 0.75 reached, h", 2.0, 1.0, -1.0],
-        ["best score", 0.75, 0.8, 0.05],
+        ["simulated score 0.75 reached, h", 2.0, 1.0, -1.0],
+        ["best simulated score", 0.75, 0.8, 0.05],
     ]
     assert "campaign" not in [each.name for each in comparison_sections(comparison)]

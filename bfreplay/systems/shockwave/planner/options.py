@@ -96,7 +96,7 @@ class PlannerOptions:
     quirks: PlannerQuirks = field(default_factory=PlannerQuirks)
 
     def __post_init__(self) -> None:
-        checks.number("round_s", self.round_s, above=0)
+        checks.round_length("round_s", self.round_s)
         checks.whole("future_rounds", self.future_rounds, 1, 1000)
         checks.number("k", self.k, least=0)
         checks.number("priority_power", self.priority_power, least=0, most=100)
