@@ -54,7 +54,7 @@ def test_an_axis_stands_for_each_parameter_that_varies_and_the_score(run):
     rate = found.coordinates[1]
     assert rate.ticks[0][1] == "0.000100"
     best = found.texts[-1]
-    assert best.startswith("t2: score 8<br>")
+    assert best.startswith("t2: simulated score 8<br>")
     assert "momentum 0.9" in best
     assert found.coordinates[-1].height.tolist() == sorted(found.coordinates[-1].height)
     assert {0.0, 1.0} <= set(found.coordinates[-1].height)
