@@ -6,6 +6,7 @@ import difflib
 import math
 import operator
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import SupportsIndex
@@ -87,8 +88,9 @@ def number(
         fix = "write it without quotes, in digits with a decimal point" if isinstance(value, str) else "give a number"
         raise InputError(f"{key} is no number", column=key, value=value, expected=expected, fix=fix)
     too_low = (least is not None and value < least) or (above is not None and value <= above)
-    if not math.isfinite(value) or too_low or value > most:
-        problem = "out of range" if math.isfinite(value) else "not finite"
+    is_finite = abs(value) <= sys.float_info.max  # whole numbers may be larger than all others
+    if not is_finite or too_low or value > most:
+        problem = "out of range" if is_finite or isinstance(value, int) else "not finite"
         raise InputError(f"{key} is {problem}", column=key, value=value, expected=expected, fix=f"give {expected}")
     return float(value) + 0.0  # -0.0 is 0
 

@@ -52,7 +52,10 @@ class InputError(BfreplayError):
         self.value = None if value is _ABSENT else value
         self.expected = expected
         self.fix = fix
-        shown = None if value is _ABSENT else repr(value)
+        try:
+            shown = None if value is _ABSENT else repr(value)
+        except ValueError:  # Python writes no whole numbers of more digits
+            shown = "a whole number of thousands of digits"
         if shown is not None and len(shown) > 200:
             shown = shown[:197] + "..."
         place = {"file": file, "row": row, _column_word(column, file, row): column}

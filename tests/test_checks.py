@@ -127,6 +127,25 @@ def test_an_error_shows_nothing_that_a_terminal_obeys():
     assert error.value == red
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), math.inf, -math.inf, math.nan])
+def test_numbers_that_no_float_holds_are_refused(value):
+    with pytest.raises(InputError, match="weight is"):
+        checks.number("weight", value)
+    assert math.copysign(1, checks.number("gap_s", -0.0, least=0)) == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-320, 0.0009, 3.2e9, 1e300, 10**400, math.nan, True, "60"])
+def test_rounds_last_between_a_millisecond_and_a_hundred_years(seconds):
+    with pytest.raises(InputError, match="round_s is"):
+        checks.round_length("round_s", seconds)
+    assert checks.round_length("round_s", 60) == 60.0
+
+
+def test_an_error_says_what_python_does_not_write():
+    error = InputError("too many", value=[16**5_000])
+    assert "  value:    a whole number of thousands of digits" in str(error)
+
+
 @pytest.mark.parametrize(
     ("place", "word"), [
         ({"file": "jobs.csv", "row": 3}, "column:"), ({"file": "search.toml"}, "key:"), ({"row": "[campaign]"}, "key:"),

@@ -101,7 +101,7 @@ def measure(name: str, value: object) -> tuple[int, int]:
     """Check a range of jobs: two whole numbers, or ``"4000:5000"``."""
     given: object = value.split(":") if isinstance(value, str) else value
     pair = list(given) if isinstance(given, Sequence) else []
-    numbers = [int(each) if isinstance(each, str) and each.strip().isdecimal() else each for each in pair]
+    numbers = [int(each.strip()[:18]) if isinstance(each, str) and each.strip().isdecimal() else each for each in pair]
     is_pair = len(numbers) == 2 and all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
     if not is_pair or not 0 <= numbers[0] < numbers[1]:
         raise InputError(

@@ -21,7 +21,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _NAME = r"[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.]*)?"
 _TOKEN = re.compile(
-    rf"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>{_NAME})"
+    rf"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>{_NAME})"
     r"|(?P<text>'[^']*'|\"[^\"]*\")|(?P<sign>\S)|(?P<end>$))"
 )
 _WORDS: dict[str, Value] = {"true": True, "false": False, "True": True, "False": False}
@@ -175,10 +175,10 @@ class _Reader:
         self._refuse(f"the value of {key!r} is missing", f"write {key}=VALUE")
 
     def _number(self) -> float | int:
-        number: float | int = int(self._token) if self._token.isdecimal() else float(self._token)
+        number = float(self._token)
         if not number <= LARGEST_RATE:
             self._refuse("a number is too large")
-        return number
+        return int(self._token) if self._token.isdecimal() else number
 
     def _next(self) -> None:
         match = _TOKEN.match(self._text, self._end)

@@ -105,7 +105,8 @@ def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -
 
 def _item(item: str) -> tuple[str, int]:
     name, colon, count = item.rpartition(":")
-    if not colon or not name or not count.strip().isdecimal() or int(count) < 1:
+    count = count.strip()[:18]
+    if not colon or not name or not count.isdecimal() or int(count) < 1:
         raise InputError(
             "this is no kind of job",
             column="--job",
