@@ -366,16 +366,22 @@ class Engine:
             progress = 0.0
             if stop.is_active:
                 row = int(self.active.row_of_job[stop.job])
-                progress = float(self.active.records[row]["progress"])
+                progress = self._progress(self.active.records[row])
                 self._leave(row, stop.ending, now_us)
                 stopped = _COMPLETION
             elif stop.record is not None:
-                progress = float(stop.record["progress"])
+                progress = self._progress(stop.record)
                 self.outcomes.leave(stop.record, stop.ending, now_us)
             else:
                 self.outcomes.never_admitted(stop.job, now_us, stop.ending)
             self._record_report(now_us, name, progress, None, stop.ending)
         return stopped
+
+    def _progress(self, record: np.void) -> float:
+        """Samples of a job; those of a report that it has passed by less than a microsecond's work."""
+        progress, step = float(record["progress"]), 1e-6 * float(record["span_rate"])
+        marks = self.feed.jobs[int(record["job"])].report_at_samples
+        return next((mark for mark in marks if -1e-9 * mark <= progress - mark <= step), progress)
 
     def _admit(self, now_us: int) -> int:
         admitted = 0

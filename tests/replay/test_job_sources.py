@@ -214,6 +214,16 @@ def test_a_source_stops_active_paused_queued_and_future_jobs():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_job_that_is_stopped_right_after_a_report_has_the_samples_of_it(pauses):
+    mark = 1_000 / 7  # reached 3.57 s after the start, up to a microsecond: 40 samples/s
+    source = Scripted(
+        [Orders((reporting("one", mark),), ask_again_us=3_571_429), Orders(stop={"one": Ending.PRUNED})],
+        {("one", mark): Verdict(pause=pauses)},
+    )
+    assert replayed(idle_for(60), source).table("reports")["samples"].to_pylist() == [mark, mark]
+
+
 def test_a_job_that_was_stopped_in_the_queue_is_passed_over_when_its_turn_comes():
     # two at a time on two nodes each, 20 s: at 20 s both places are free, and c, d and e wait in the queue
     submit = tuple(reporting(name) for name in "abcde")
