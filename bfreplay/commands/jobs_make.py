@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
-from bfreplay.commands.option_flags import PLACE, adding, run_options
+from bfreplay.commands.option_flags import PLACE, Parsed, adding, run_options
 from bfreplay.errors import InputError
+from bfreplay.experiments.option_checks import amount
 from bfreplay.wording import count
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -30,11 +32,11 @@ _job_options = adding(
     click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
     click.option("--max-nodes", type=int, default=16, help="Maximum number of nodes of a job."),
     click.option(
-        "--scale-up-cost", "scale_up_cost_s", type=float, default=20.0,
+        "--scale-up-cost", "scale_up_cost_s", type=Parsed(amount), default=20.0, metavar="TIME",
         help="Seconds lost when it gains nodes while it runs.",
     ),
     click.option(
-        "--scale-down-cost", "scale_down_cost_s", type=float, default=10.0,
+        "--scale-down-cost", "scale_down_cost_s", type=Parsed(amount), default=10.0, metavar="TIME",
         help="Seconds lost when it loses nodes, also by preemption.",
     ),
 )  # fmt: skip
@@ -46,7 +48,7 @@ _trial_options = adding(
 )
 """Adds the options of trials."""
 
-_ARRIVALS = "Arrivals: at-once, every:SECONDS, or poisson:PER_HOUR."
+_ARRIVALS = "Arrivals: at-once, every:TIME, or poisson:PER_HOUR."
 _arrival = click.option("--arrival", default="at-once", metavar="PATTERN", help=_ARRIVALS)
 
 
@@ -70,7 +72,10 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
         ),
         click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes per epoch."),
         click.option("--budget-node-hours", type=float, help="Stop the campaign after this many node-hours."),
-        click.option("--budget-hours", type=float, help="Stop the campaign after this many hours."),
+        click.option(
+            "--budget-hours", type=Parsed(partial(amount, unit_s=3_600.0)), metavar="HOURS",
+            help="Stop the campaign after this many hours.",
+        ),
         click.option("--lower-is-better", is_flag=True, help="Lower scores are better, as for losses."),
         click.option("--seed", type=int, default=0, help="Random seed."),
     )  # fmt: skip

@@ -173,7 +173,8 @@ class DeclaredOptions:
     )  # fmt: skip
     time_limit: float = option(
         defaults.TIME_LIMIT_S, Number(above=0), SOLVER, "Time limit of a MILP back end for one "
-        "decision, in seconds.", no_effect=_OF_BACKENDS, passed_as="time_limit_s",
+        "decision, in seconds.", metavar="TIME", parse=option_checks.amount, no_effect=_OF_BACKENDS,
+        passed_as="time_limit_s",
     )  # fmt: skip
     gap: float = option(
         0.0, Number(least=0, below=1), SOLVER, "Relative gap within which a MILP back end may call an answer optimal.",

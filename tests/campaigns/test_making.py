@@ -145,6 +145,7 @@ def test_values_are_written_as_toml_reads_them(value):
         ("at-once", Arrival()),
         ("every:60", Arrival("every", every_s=60)),
         ("every:0.5", Arrival("every", every_s=0.5)),
+        ("every:5min", Arrival("every", every_s=300)),
         ("poisson:12", Arrival("poisson", per_hour=12)),
     ],
 )

@@ -7,7 +7,10 @@ from click.testing import CliRunner
 
 from bfreplay.cli import main
 
-NUMBERS = ("1e300", "1" + "0" * 18, "9" * 5_000, "inf", "nan", "-1", "-0.0", "1e-320", "0x" + "f" * 5_000, "١٢", "")
+NUMBERS = (
+    "1e300", "1" + "0" * 18, str(2**63), "9" * 4_000, "9" * 5_000, "inf", "nan", "-1", "-0.0", "1e-320",
+    "0x" + "f" * 5_000, "\u0661\u0662", "",
+)  # fmt: skip
 LOG = "time,node,idle\n0,n1,true\n600,n1,false\n1200,n1,true\n1800,n1,false\n"
 JOB = {
     "submit_after_s": "0", "min_nodes": "1", "max_nodes": "1", "scale_up_cost_s": "5", "scale_down_cost_s": "5",
@@ -97,7 +100,15 @@ def test_in_parameters_of_policies(policy, files):
 
 
 @pytest.mark.parametrize(
-    "words", [("list", "--job", "image-classifier:{}"), ("nas", "--models", "{}"), ("hpo", "--arrival", "poisson:{}")]
+    "words",
+    [
+        ("list", "--job", "image-classifier:{}"),
+        ("nas", "--models", "{}"),
+        ("hpo", "--arrival", "poisson:{}"),
+        ("hpo", "--epochs", "{}"),
+        ("hpo", "--scale-up-cost", "{}"),
+        ("hpo", "--budget-hours", "{}"),
+    ],
 )
 def test_in_made_jobs(words):
     for number in NUMBERS:

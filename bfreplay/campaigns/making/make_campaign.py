@@ -14,7 +14,7 @@ from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.making.campaign_text import CampaignFile, Table
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.campaigns.rules import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
-from bfreplay.checks import near_name, nearest, whole
+from bfreplay.checks import length_of_time, near_name, nearest, whole
 from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, points_of
 from bfreplay.datasets.jobs.law_cells import law_cells
 from bfreplay.datasets.jobs.tables import read_curves_file
@@ -100,7 +100,7 @@ def chosen_curve(name: str, known: Mapping[str, Curve], option: str = "--curve")
 
 
 def arrival_of(text: str) -> Arrival:
-    """Return the arrival spelt ``at-once``, ``every:SECONDS`` or ``poisson:PER_HOUR``.
+    """Return the arrival spelt ``at-once``, ``every:TIME`` or ``poisson:PER_HOUR``.
 
     Raises
     ------
@@ -110,9 +110,9 @@ def arrival_of(text: str) -> Arrival:
     pattern, _, number = text.partition(":")
     if pattern == AT_ONCE and not number:
         return Arrival()
-    with suppress(ValueError):  # the error below has the valid forms
+    with suppress(ValueError, InputError):  # the error below has the valid forms
         if pattern == EVERY:
-            return Arrival(EVERY, every_s=plain(float(number)))
+            return Arrival(EVERY, every_s=plain(length_of_time("arrival", number, 0.0)))
         if pattern == POISSON:
             return Arrival(POISSON, per_hour=plain(float(number)))
     near = near_name(pattern, PATTERNS)
@@ -120,7 +120,7 @@ def arrival_of(text: str) -> Arrival:
         f"this is no pattern of arrival: {text!r}",
         column="--arrival",
         value=text,
-        expected="at-once, every:SECONDS or poisson:PER_HOUR",
+        expected="at-once, every:TIME or poisson:PER_HOUR",
         fix=f"write it like {'every:60' if near == EVERY else 'poisson:12' if near == POISSON else 'at-once'}",
     )
 
@@ -260,4 +260,4 @@ def _checked_text(made: CampaignFile, file: Path) -> str:
 
 def plain(number: float) -> float:
     """Return a whole number as ``int``, so that files say 20 and not 20.0."""
-    return int(number) if float(number).is_integer() else number
+    return int(number) if isinstance(number, int) or number.is_integer() else number

@@ -46,7 +46,7 @@ def listed_jobs(items: Sequence[str], known: Mapping[str, Curve], shape: JobShap
     shape
         What they have in common.
     arrival
-        ``at-once``, ``every:SECONDS`` or ``poisson:PER_HOUR``.
+        ``at-once``, ``every:TIME`` or ``poisson:PER_HOUR``.
     seed
         Of the Poisson process, and of the order in which jobs of different curves come.
 

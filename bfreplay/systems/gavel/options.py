@@ -34,7 +34,7 @@ def checked_gang(gang: str | int) -> str | int:
                 "invalid number of nodes", column="gang", value=gang, expected="min, max, or a number of nodes >= 1"
             )
         return gang
-    return checks.whole("gang", gang, 1, math.inf)
+    return checks.whole("gang", gang, 1)
 
 
 def gangs(

@@ -170,7 +170,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files, cluster):
     (files / "die-20").touch()
     process = start_sweep(files, "out", "--scheduler", cluster.address)
     _, complained = process.communicate(timeout=600)
-    assert process.returncode == 0, complained
+    assert process.returncode == 1, complained
     rows = pq.read_table(files / "out" / "results.parquet").to_pylist()
     assert [row["status"] for row in rows] == ["finished", "failed", "finished", "finished"]
     assert rows[1]["error"] == "every worker that tried it died"

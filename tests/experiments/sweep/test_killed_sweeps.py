@@ -75,7 +75,7 @@ def test_a_worker_that_is_killed_changes_nothing(files, unbroken):
 def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files):
     (files / "die-20").touch()
     done = sweep_to_the_end(files, "out", "--processes", "2")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     rows = pq.read_table(files / "out" / "results.parquet").to_pylist()
     assert [row["status"] for row in rows] == ["finished", "failed", "finished", "finished"]
     assert rows[1]["error"] == "every worker that tried it died"
