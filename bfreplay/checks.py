@@ -138,6 +138,16 @@ def name(what: str, value: object, column: str, file: Path | None = None) -> str
     return str(value)
 
 
+def no_formula(what: str, name: str, file: Path) -> None:
+    """Raise ``InputError`` for a name that a spreadsheet would run as a formula when it opens a CSV file."""
+    if name[:1] in ("=", "+", "-", "@"):
+        raise InputError(
+            f"a {what} name cannot be written as CSV: a spreadsheet would run it as a formula", file=file,
+            column=what, value=name, expected="a name that does not begin with = + - or @",
+            fix=f"rename the {what}" + (", or write Parquet" if what == "node" else ""),
+        )  # fmt: skip
+
+
 def unusable_name(
     what: str, value: object, column: str, file: Path | None = None, row: int | None = None
 ) -> InputError:

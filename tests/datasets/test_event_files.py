@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bfreplay.datasets import NodeState, load_events, write_events
+from bfreplay.datasets import NodeEvents, NodeState, load_events, write_events
 from bfreplay.errors import InputError, OutputExistsError
 from tests.datasets.small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
 from tests.examples import examples
@@ -392,3 +392,14 @@ def test_what_metadata_say_is_shown_escaped(tmp_path):
     document |= {"node_types": {red: ["n1"]}}
     path.with_name(path.name + ".meta.json").write_text(json.dumps(document))
     assert load_events(path).node_types.names == (shown,)
+
+
+@pytest.mark.parametrize("name", ['=HYPERLINK("http://x","y")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)"])
+def test_a_name_that_a_spreadsheet_would_run_is_not_written_as_csv(name, tmp_path):
+    events = NodeEvents.from_arrays([name, "n"], [1, 1], [], [], [], 0, 1_000_000)
+    with pytest.raises(InputError, match="a spreadsheet would run it as a formula") as caught:
+        write_events(events, tmp_path / "log.csv")
+    assert (caught.value.file, caught.value.value) == (str(tmp_path / "log.csv"), name)
+    assert list(tmp_path.iterdir()) == []
+    write_events(events, tmp_path / "log.parquet")
+    assert load_events(tmp_path / "log.parquet").nodes == tuple(sorted([name, "n"]))

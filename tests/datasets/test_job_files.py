@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -294,7 +295,7 @@ def test_a_curve_named_in_two_places_is_refused(tmp_path):
 
 positive = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
 text = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=";"), min_size=1).filter(
-    lambda name: name == name.strip() and name.isprintable()
+    lambda name: name == name.strip() and name.isprintable() and name[0] not in "=+-@"  # no formulas of spreadsheets
 )
 
 
@@ -446,3 +447,11 @@ def test_a_job_is_not_repeated_beyond_bounds(tmp_path, text, problem, column):
         load_jobs(file)
     assert (caught.value.file, caught.value.row, caught.value.column) == (str(file), "[[job]] 1", column)
     assert len(load_jobs(text_file(tmp_path, "jobs.toml", TOML.replace('"trial"', f'"{"x" * 250}"')))) == 4
+
+
+@pytest.mark.parametrize("field", ["name", "model"])
+def test_a_name_that_a_spreadsheet_would_run_is_not_written(field, tmp_path):
+    job = ElasticJob("a", 0, 1, 2, 1.0, 1.0, 1e6, TabulatedCurve([0, 1, 2], [0.0, 1.0, 2.0]), model="m")
+    with pytest.raises(InputError, match="a spreadsheet would run it as a formula"):
+        write_jobs(JobSet([replace(job, **{field: "=1+1"})]), tmp_path / "jobs.csv")
+    assert list(tmp_path.iterdir()) == []

@@ -170,8 +170,8 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
     OutputExistsError
         The file exists and ``overwrite`` is false.
     InputError
-        Another ending, a node type with a semicolon, a submit time outside the years 1 to 9999, or a job with several
-        throughput curves: by node type, or by batch size.
+        Another ending, a name that would be a formula in a spreadsheet, a node type with a semicolon, a submit time
+        outside the years 1 to 9999, or a job with several throughput curves: by node type, or by batch size.
     """
     checks.instance("jobs", jobs, JobSet, "a JobSet, as load_jobs returns it")
     file = Path(path)
@@ -180,6 +180,9 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
     relative = jobs.submit_is_relative
     unused: tuple[str, ...] = ("submit_time", "deadline") if relative else ("submit_after_s", "deadline_after_s")
     rows = [_cells(job, relative) for job in jobs]
+    for job in jobs:
+        for what, name in (("job", job.name), ("model", job.model or "")):
+            checks.no_formula(what, name, file)
     # optional columns are written only if a job has them: other programs may read these files
     unused += tuple(name for name in REQUEST_COLUMNS if not any(row[name] for row in rows))
     columns = [name for name in COLUMNS if name not in unused]

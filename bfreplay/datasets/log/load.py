@@ -61,7 +61,7 @@ def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool 
     OutputExistsError
         The file exists and ``overwrite`` is false.
     InputError
-        Another ending of the name, or a fault in the log.
+        Another ending, a fault in the log, or in CSV a node whose name a spreadsheet would run as a formula.
     """
     checks.instance("events", events, NodeEvents, "NodeEvents, as load_events and ingest return them")
     file = Path(path)
@@ -98,6 +98,8 @@ def _write_csv(events: NodeEvents, file: Path, overwrite: bool) -> None:
     from bfreplay.datasets.log.csv_events import write_csv, write_sidecar
     from bfreplay.datasets.log.event_tables import sidecar_path
 
+    for name in events.nodes:
+        checks.no_formula("node", name, file)
     with written_whole([sidecar_path(file), file], overwrite) as (sidecar, table):
         write_sidecar(events, sidecar)
         write_csv(events, table, gzipped=file.suffix.lower() == ".gz")
