@@ -29,7 +29,6 @@ from bfreplay.outputs import written_whole
 from bfreplay.registry import one_line
 
 _MAGIC = b"bfreplay state 2\n"
-_ALIGNMENT = 16
 _CHECKSUM_SIZE = 32
 _HEAP_TYPE = 1 << 9  # of type.__flags__: a class that was made by a class statement
 _PLAIN = (type(None), bool, int, str)
@@ -387,10 +386,9 @@ def write_state(file: Path, state: State) -> None:
     for array in state.arrays:
         order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         data = array.tobytes(order)
-        padding = -len(data) % _ALIGNMENT
         described.append([np.lib.format.dtype_to_descr(array.dtype), list(array.shape), order, offset])
-        parts += [data, bytes(padding)]
-        offset += len(data) + padding
+        parts.append(data)
+        offset += len(data)
     text = json.dumps([state.tree, described], allow_nan=False).encode()
     data = b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *parts])
     with written_whole([file], overwrite=True) as (part,):

@@ -9,6 +9,7 @@ import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,9 +126,10 @@ def test_containers_and_objects_come_back_as_they_were(tmp_path):
         counter=counter, by_default=by_default, ordered=OrderedDict([(2, 1), (1, 2)]), ring=deque([1, 2], maxlen=2),
         numbers=range(1, 9, 2), unequal=float("inf"), no_number=float("nan"), word=Colour.RED, point=Point(1.5, (1, 2)),
         frozen=Frozen((1, 2), [3]), row=np.zeros(1, ACTIVE_JOB)[0], few=frozenset({4}), exact=np.float64(0.1),
-        upright=np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        upright=np.asfortranarray(np.arange(6.0).reshape(2, 3)), fixed=np.arange(2),
     )  # fmt: skip
     thing.row["job"] = 7
+    thing.fixed.flags.writeable = False
     restored = again(thing, Holder(frozen=Frozen(None)), tmp_path)
     assert restored.counter == counter
     assert type(restored.counter) is Counter
@@ -141,6 +143,7 @@ def test_containers_and_objects_come_back_as_they_were(tmp_path):
     assert restored.row["job"] == 7
     assert type(restored.exact) is np.float64
     assert restored.upright.flags.f_contiguous
+    assert (restored.upright.flags.writeable, restored.fixed.flags.writeable) == (True, False)
 
 
 def test_what_occurs_twice_is_one_thing_again(tmp_path):
@@ -188,6 +191,15 @@ def test_an_object_with_a_state_of_its_own_is_asked_for_it(tmp_path):
     assert (into.own.count, into.own.handle) == (5, handle)
 
 
+def test_states_of_several_objects_are_not_taken_for_one(tmp_path):
+    """Each is a dictionary that is gone, and its place free, when the next one is made."""
+    thing, into = (Holder(**{f"own{k}": WithOwn() for k in range(5)}) for _ in range(2))
+    for k in range(5):
+        getattr(thing, f"own{k}").count = k
+    again(thing, into, tmp_path)
+    assert [getattr(into, f"own{k}").count for k in range(5)] == list(range(5))
+
+
 def test_attributes_that_were_not_there_go(tmp_path):
     assert not hasattr(again(Holder(), Holder(late=1), tmp_path), "late")
 
@@ -198,8 +210,19 @@ class Process(dict):
 
 @pytest.mark.parametrize(
     "value",
-    [lambda: 1, open, Holder, random, np.array([object()]), object(), Process(), defaultdict(lambda: 1), iter([])],
-    ids=["lambda", "function", "class", "module", "objects", "object", "subclass", "factory", "iterator"],
+    [
+        lambda: 1,
+        open,
+        Holder,
+        random,
+        np.array([object()]),
+        object(),
+        Process(),
+        defaultdict(lambda: 1),
+        iter([]),
+        partial(int),
+    ],
+    ids=["lambda", "function", "class", "module", "objects", "object", "subclass", "factory", "iterator", "partial"],
 )
 def test_what_is_no_data_is_refused_by_its_name(value):
     with pytest.raises(UnsavedError, match=r"Holder\.inner\.deep\[1\]") as refusal:
@@ -301,6 +324,8 @@ def test_nothing_is_made_of_a_class_that_is_not_declared(kind, place):
         {"is": "object", "no": 9, "class": f"{__name__}:Frozen", "of": {"__class__": 1}},
         {"is": "object", "no": 9, "class": f"{__name__}:Frozen", "of": {"__dict__": {}}},
         {"is": "object", "no": 9, "class": f"{__name__}:WithSolver", "of": {"solver": "mine"}},
+        {"is": "object", "no": 9, "class": f"{__name__}:WithSolver",
+         "of": {"__dict__": {"is": "dict", "no": 10, "of": [["solver", "mine"]]}}},
         {"is": "object", "no": 9, "class": f"{__name__}:WithOwn", "of": {"handle": "mine"}},
         {"is": "own", "no": 9, "class": f"{__name__}:Frozen", "of": {}},
         {"is": "defaultdict", "no": 9, "of": [], "factory": "exec"}, {"is": "array", "no": 9, "at": 7}, {"no": 77},

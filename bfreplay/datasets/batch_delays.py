@@ -164,5 +164,5 @@ def _propagate(
         delay_us[j] = late_us - now
         if end_us[j] == now:
             for n in node[first[j] : first[j + 1]]:
-                clear_from_us[n] = max(clear_from_us[n], late_us)
+                clear_from_us[n] = late_us
     return n_matched

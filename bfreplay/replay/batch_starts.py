@@ -28,13 +28,12 @@ class BatchStarts:
         Also keep every node that was met, 16 bytes each.
     """
 
-    def __init__(self, start_us: int) -> None:
+    def __init__(self) -> None:
         self.n_starts = self.n_starts_met = 0
         self.n_nodes_started = self.n_nodes_met = self.n_nodes_delayed = 0
         self.busy_node_us = 0
         self.keeps_met = False
-        self._n_busy = 0
-        self._since_us = start_us
+        self._n_busy = self._since_us = 0
         self._met: NDArray[np.void] = np.zeros(0, MET)
         self._used = 0
 

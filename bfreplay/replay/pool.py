@@ -299,7 +299,7 @@ class NodePool:
         self._window_start_us = window_start_us
         self._reserve, self._min_age_us = reserve, min_age_us
         self._met = np.zeros(n_nodes, dtype=np.int32)
-        self.batch_starts = BatchStarts(window_start_us)
+        self.batch_starts = BatchStarts()
         self.n_idle = 0
         self.n_alone = 0  # of them: left alone
         self.next_old_us = NEVER_US  # when the next of those is old enough

@@ -1,10 +1,13 @@
 """Delays of batch jobs against a second implementation, written from the rule alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay.datasets import batch_delays
 from bfreplay.datasets.batch_delays import propagated_delays
 from bfreplay.datasets.batch_jobs import BatchJobs
 from bfreplay.errors import InputError
@@ -147,6 +150,18 @@ def test_there_are_no_figures_without_jobs_or_without_delays():
     assert (none.n_unmatched, none.total_us, none.node_us, none.quantiles_us, none.worst) == (1, 0, 0, {}, None)
     idle = delays_of([(0, 3, [0])], [], 4)
     assert (idle.n_unmatched, idle.n_jobs_held, idle.quantiles_us, idle.worst) == (0, 0, {}, None)
+
+
+def test_a_node_that_was_taken_may_be_one_that_no_job_has(monkeypatch):
+    plain = getattr(batch_delays._propagate, "py_func", batch_delays._propagate)  # checks what it indexes
+    monkeypatch.setattr(batch_delays, "_propagate", plain)
+    assert delays_of([(0, 3, [0])], [(0, 7)], 4).n_unmatched == 1
+
+
+def test_quantiles_are_rounded_up_to_a_job():
+    found = delays_of([(k, k + 1, [k]) for k in range(1, 16)], [(k, k) for k in range(1, 11)], 0)
+    found = replace(found, delay_us=np.array([0] * 5 + list(range(1, 11))))
+    assert found.quantiles_us == {50: 5, 90: 9, 99: 10}
 
 
 def test_sums_are_exact_beyond_64_bits():

@@ -14,6 +14,7 @@ from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.policies.policy import ANY_TRIGGER
 from bfreplay.replay import ReplaySettings
+from bfreplay.replay.batch_starts import BatchStarts
 from bfreplay.runs import RunResult
 from tests.replay.placed import Scripted, Step, typed_job, typed_log
 from tests.replay.random_replays import RandomCounts
@@ -96,6 +97,15 @@ def test_a_held_node_that_goes_down_as_another_starts_is_not_met():
     )
     found = replay_log(events, [job(rates=(0.0, 10.0))], "equal-share", **_OF_LOOP).summary.batch_starts
     assert (found.n_starts, found.n_starts_met, found.n_nodes_started, found.n_nodes_met) == (1, 0, 1, 0)
+
+
+def test_every_node_that_was_met_is_kept_however_many_come_at_once():
+    found, n_met = BatchStarts(), [700, 700, 5000, 1]
+    found.keeps_met = True
+    for time_us, n in enumerate(n_met):
+        found.note(time_us, n, np.arange(n, dtype=np.int32), n)
+    assert found.met["time_us"].tolist() == np.repeat(range(4), n_met).tolist()
+    assert found.met["node"].tolist() == [node for n in n_met for node in range(n)]
 
 
 def test_a_cluster_has_no_batch_jobs():

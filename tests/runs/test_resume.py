@@ -253,6 +253,35 @@ def test_another_machine_or_version_is_refused_unless_it_computes_alike(name, un
         replay_log(**options, out=out, resume=True)
 
 
+def test_what_an_older_run_did_not_depend_on_is_refused(unfinished):
+    options, out = unfinished
+    file = folder_of(out) / "about.json"
+    about = unsealed(file)
+    del about["processor"]
+    file.write_text(checkpoint._sealed(about))
+    with pytest.raises(InputError, match="another one") as refusal:
+        replay_log(**options, out=out, resume=True)
+    assert (refusal.value.column, refusal.value.expected) == ("processor", "nothing")
+
+
+def test_a_run_of_another_version_of_checkpoints_is_not_read(unfinished):
+    file = folder_of(unfinished[1]) / "about.json"
+    file.write_text(checkpoint._sealed(unsealed(file) | {"schema": 1}))
+    with pytest.raises(InputError, match="not of this version"):
+        checkpoint.read_about(unfinished[1])
+
+
+def test_the_time_to_the_next_checkpoint_counts_from_the_last(tmp_path, monkeypatch):
+    times_s, saved_s = [0], []
+    monkeypatch.setattr(checkpoint, "monotonic", lambda: times_s[-1])
+    monkeypatch.setattr(checkpoint, "write_state", lambda *_: saved_s.append(times_s[-1]))
+    checkpoints = checkpoint.Checkpoints(tmp_path / "run", 12.0, {})
+    for _ in range(10):
+        times_s.append(times_s[-1] + 4)
+        checkpoints.visit(lambda: None)
+    assert saved_s == [12, 24, 36]
+
+
 def test_a_run_that_moves_to_another_folder_goes_on_there(unfinished, whole, tmp_path):
     options, out = unfinished
     moved = tmp_path / "elsewhere" / "mine"
@@ -355,7 +384,7 @@ def test_rows_that_are_not_those_of_the_state_are_refused(place, whole, tmp_path
     kept = chunks[0].read_bytes()
     chunks[0].write_bytes(flipped(kept, random.Random(place))) if place == "first" else chunks[0].unlink()
     with pytest.raises(InputError, match="rows of the unfinished run are missing") as refusal:
-        replay_log(**options, out=out, resume=True)
+        replay_log(**options, out=out, resume=True, progress=lambda *_: pytest.fail("it goes on"))
     assert chunks[0].name in str(refusal.value)
     chunks[0].write_bytes(kept)
     stale = chunks[0].with_name(chunks[0].name.replace("000000", "000099"))

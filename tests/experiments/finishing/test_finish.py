@@ -6,12 +6,15 @@ import pytest
 
 import bfreplay
 from bfreplay.datasets.log.events import with_node_types
-from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.experiments.finishing import Finish, finish
+from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import BfreplayError, InputError, OutputExistsError
+from bfreplay.experiments.finishing import Finish, finish, finisher
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep
+from bfreplay.policies import BFTrainerPolicy
 from tests.experiments.sweep.small_sweeps import Inline
 from tests.experiments.tuning.little_logs import END, write_log
+from tests.replay.tiny import SECOND
 
 JOBS = """name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve,submit_after_s
 small,1,2,10,5,5000,0:0 1:10 2:18,0
@@ -56,12 +59,18 @@ def test_warnings_are_of_what_was_asked_for(files):
     ]
 
 
+def test_warnings_of_the_starts_are_those_of_the_answer(files):
+    assert "uses deadlines, but none of 2 jobs has one" in "".join(found(objective="deadline").record.warnings)
+
+
 def test_dedicated_nodes_are_a_cluster_with_the_same_limits(files):
     record = found(dedicated=2, max_parallel=1).record
     run = RunOptions(cluster="node=2", jobs="jobs.csv", max_parallel=1).run()
     assert record.dedicated_s(2) == run.summary.last_finish_us / 1e6
     assert record.config.options["max-parallel"] == 1
     assert max(each.nodes for each in record.dedicated) == 3  # the log has no more, the jobs could use 4
+    (files / "jobs.csv").write_text(JOBS.replace("large,1,4", "large,1,2"))
+    assert max(each.nodes for each in found(max_parallel=1).record.dedicated) == 2
 
 
 def test_idle_nodes_may_be_left_alone_and_dedicated_ones_are_not(files):
@@ -77,6 +86,12 @@ def test_the_worth_is_proven_by_the_times_on_as_many_nodes_and_on_one_fewer(file
     assert record.worth.nodes > 1
     assert record.dedicated_s(record.worth.nodes) <= median_s < record.dedicated_s(record.worth.nodes - 1)
     assert record.answer.endswith(f"worth {record.worth.nodes} dedicated nodes.")
+
+
+def test_idle_nodes_may_be_worth_more_than_the_most_that_were_tried(files, monkeypatch):
+    monkeypatch.setattr(finisher, "smallest_cluster", lambda *_, **__: None)
+    record = found(dedicated=1).record
+    assert (record.worth.meaning, record.worth.nodes) == ("more than", 3)
 
 
 def test_an_unknown_median_is_more_than_the_longest_time_and_bounds_the_worth(files):
@@ -96,6 +111,21 @@ def test_starts_cover_the_log_up_to_the_latest_from_which_the_jobs_could_be_done
     times = [each.time_us for each in record.starts]
     assert first_us <= min(times) < max(times) <= latest_us
     assert max(times) - min(times) > 0.9 * (latest_us - first_us)
+
+
+def test_a_log_that_is_just_long_enough_has_one_start(files):
+    record = found().record
+    start_us, fastest_s = record.inputs.window_us[0], min(each.duration_s for each in record.dedicated)
+    window = tuple(iso_utc(start_us + us) for us in (0, round(fastest_s * SECOND)))
+    assert [each.time_us for each in found(window=window).record.starts] == [start_us]
+
+
+def test_a_run_that_failed_is_tried_again(files, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(BFTrainerPolicy, "decide", lambda *_: 1 / 0)
+        with pytest.raises(BfreplayError, match="division by zero"):
+            found(out="out")
+    assert found(out="out").record == found().record
 
 
 def test_a_folder_is_read_again_and_resumed_without_repeating_runs(files):
@@ -155,7 +185,21 @@ def test_nodes_of_several_types_are_refused_and_the_only_type_is_dedicated(files
         ({"dedicated": 0}, "dedicated is below 1"),
         ({"seed": -1}, "seed is below 0"),
         ({"measure": (0, 1)}, "measure"),
-        ({"unlimited_work": True}, "unlimited_work"),
+        *(
+            ({name: True}, name)
+            for name in (
+                "cluster",
+                "unlimited_work",
+                "until_done",
+                "semantics",
+                "efficiency",
+                "bound",
+                "fairness",
+                "ideal",
+                "batch_jobs",
+                "record_nodes",
+            )
+        ),
         ({"scheduler": "tcp://x:1"}, "add --out"),
     ],
 )

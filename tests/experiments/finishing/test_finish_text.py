@@ -61,11 +61,18 @@ def test_the_answer_is_one_sentence(given, answer):
     assert answer_of(record(**given)) == answer
 
 
+def test_one_start_has_no_spread():
+    found = record(asked=None)
+    found = msgspec.structs.replace(found, starts=found.starts[:1])
+    assert answer_of(found).startswith("The search is over after 36 h; ")
+
+
 def test_unfinished_starts_and_a_short_log_are_warned_of():
     assert [*cautions(record())] == []
     (unfinished,) = cautions(record(n_open=5))
     assert unfinished.startswith("From 5 of 48 starts not all is done when the log ends.")
     assert "the median is unknown" not in unfinished
+    assert [*cautions(record(days=7.5))] == []  # five medians
     assert "the median is unknown" in next(cautions(record((31, None, None), n_open=30)))
     (overlap,) = cautions(record(days=6))
     assert overlap.startswith("The log is only 4.0 times as long as the median")

@@ -28,6 +28,15 @@ def test_starts_are_uniform_within_their_stratum():
     assert (offsets.min(), offsets.max()) == pytest.approx((0, 999), abs=5)
 
 
+def test_the_last_start_is_not_rounded_beyond_the_end():
+    class Largest:
+        def random(self, n):
+            return np.full(n, np.nextafter(1, 0))
+
+    last_us = 1_700_000_000 * SECOND
+    assert stratified_starts(0, last_us, 1, Largest()).tolist() == [last_us]
+
+
 def test_no_start_lies_outside_and_none_is_there_twice():
     assert starts(0.5, 3.5, 48).tolist() == [1 * SECOND, 2 * SECOND, 3 * SECOND]
     assert starts(0.2, 0.7, 48).tolist() == [200_000]
