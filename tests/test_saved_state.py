@@ -211,19 +211,11 @@ class Process(dict):
 @pytest.mark.parametrize(
     "value",
     [
-        lambda: 1,
-        open,
-        Holder,
-        random,
-        np.array([object()]),
-        object(),
-        Process(),
-        defaultdict(lambda: 1),
-        iter([]),
+        lambda: 1, open, Holder, random, np.array([object()]), object(), Process(), defaultdict(lambda: 1), iter([]),
         partial(int),
     ],
     ids=["lambda", "function", "class", "module", "objects", "object", "subclass", "factory", "iterator", "partial"],
-)
+)  # fmt: skip
 def test_what_is_no_data_is_refused_by_its_name(value):
     with pytest.raises(UnsavedError, match=r"Holder\.inner\.deep\[1\]") as refusal:
         saved(Holder(inner=Holder(deep=[0, value])))

@@ -22,6 +22,13 @@ large,1,4,10,5,100000,0:0 1:20 2:38 4:60,60
 """
 
 
+REFUSED = (
+    "cluster", "unlimited_work", "until_done", "semantics", "efficiency", "bound", "fairness", "ideal", "batch_jobs",
+    "record_nodes",
+)  # fmt: skip
+"""Options of a run that are none of ``finish``."""
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -185,21 +192,7 @@ def test_nodes_of_several_types_are_refused_and_the_only_type_is_dedicated(files
         ({"dedicated": 0}, "dedicated is below 1"),
         ({"seed": -1}, "seed is below 0"),
         ({"measure": (0, 1)}, "measure"),
-        *(
-            ({name: True}, name)
-            for name in (
-                "cluster",
-                "unlimited_work",
-                "until_done",
-                "semantics",
-                "efficiency",
-                "bound",
-                "fairness",
-                "ideal",
-                "batch_jobs",
-                "record_nodes",
-            )
-        ),
+        *(({name: True}, name) for name in REFUSED),
         ({"scheduler": "tcp://x:1"}, "add --out"),
     ],
 )

@@ -178,6 +178,8 @@ def test_the_published_simulator_takes_jobs_of_a_trace_on_a_cluster_of_one_size(
     policy = shockwave_policy("ossp")(ShockwaveOptions(published=True))
     with pytest.raises(InputError, match="cannot run the job"):
         run([ElasticJob("plain", 0, 1, 2, 0, 0, 100, TabulatedCurve((0, 1, 2), (0, 1, 2)))], policy)
+    with pytest.raises(InputError, match="cannot run the job"):
+        run(generated_jobs(sample_throughputs(), 1, elastic=True), policy)
     with pytest.raises(InputError, match="no known data set"):
         run([job("unknown", 100)], policy)
     jobs = generated_jobs(sample_throughputs(), 3, seed=3, max_hours=0.6)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from bfreplay.campaigns.workloads import load_workload
@@ -70,6 +73,16 @@ def test_an_elastic_job_runs_on_every_measured_number_of_nodes(tmp_path):
     assert elastic.throughput.table(2)[2] == rigid.throughput.table(2)[2]
 
 
+def test_an_elastic_job_runs_on_no_more_nodes_than_each_of_its_batch_sizes_was_measured_on(tmp_path):
+    table = sample_throughputs()
+    left_out = {("ResNet-18 (batch size 256)", n) for n in (4, 8)}
+    table = replace(
+        table, alone={each: {key: rates[key] for key in rates.keys() - left_out} for each, rates in table.alone.items()}
+    )
+    (job,) = read_trace(trace_file(tmp_path, {}), table, elastic=True)
+    assert (job.min_nodes, job.max_nodes) == (1, 2)
+
+
 @pytest.mark.parametrize(
     ("row", "column"),
     [
@@ -110,7 +123,8 @@ def test_a_trace_needs_its_throughputs(tmp_path):
 
 def test_rules_of_profiles_and_of_the_simulator():
     # Recommendation: critical again in epochs 60 to 69 and 80 to 89, which the simulator does not know
-    assert is_critical("Recommendation", 512, 65, CONSISTENT)
+    critical = [epoch for epoch in range(100) if is_critical("Recommendation", 512, epoch, CONSISTENT)]
+    assert critical == [*range(30), *range(60, 70), *range(80, 90)]
     assert not is_critical("Recommendation", 512, 65, PUBLISHED_SIMULATOR)
     assert is_critical("Recommendation", 512, 29, PUBLISHED_SIMULATOR)
     # 30 % of the epochs come first, which the simulator does not wait for
@@ -146,6 +160,16 @@ def test_generated_jobs_are_the_same_for_a_seed_and_name_their_parameters():
     assert {job.adaptation.rule for job in jobs} <= {"static", "accordion", "gns"}
     static = generated_jobs(sample_throughputs(), 40, dynamic=0.0, multi_gpu=False)
     assert {(job.adaptation.rule, job.max_nodes) for job in static} == {("static", 1)}
+
+
+def test_half_of_the_generated_jobs_that_change_do_so_by_each_rule_and_short_ones_not_by_accordion():
+    def rules(**given):
+        return Counter(job.adaptation.rule for job in generated_jobs(sample_throughputs(), 400, **given))
+
+    long = rules(min_hours=1.0, dynamic=0.5)
+    assert (long["static"], long["accordion"], long["gns"]) == pytest.approx((200, 100, 100), abs=30)
+    short = rules(max_hours=0.25)
+    assert (short["static"], short["accordion"], short["gns"]) == pytest.approx((200, 0, 200), abs=30)
 
 
 @pytest.mark.parametrize(
