@@ -115,21 +115,21 @@ class DeadlinePlans:
         come = [row for row, job in enumerate(state.job.tolist()) if job not in self._known]
         self._known.update(state.job[come].tolist())
         known = [row for row in range(state.n_jobs) if row not in come]
-        best = self._in_order(jobs, known, now_s, total)
+        best = self._in_order(jobs, known if admits else range(state.n_jobs), now_s, total)
         followed = self._followed_on(state, jobs, known, now_s, total) if admits else None
         if followed is not None and best.delays(jobs, followed):
             best = followed
         declined: dict[int, str] = {}
-        for row in come:
+        for row in come if admits else ():
             anew = self._in_order(jobs, [*best.plans, row], now_s, total)
             beside = self._beside(jobs[row], row, best, now_s, total)
-            may_decline = admits and state.deadline_us[row] != NO_DEADLINE_US
+            may_decline = state.deadline_us[row] != NO_DEADLINE_US
             good = [
                 each for each in (anew, beside)
                 if not each.delays(jobs, best) and (each.plans[row].finish_s <= jobs[row].deadline_s or not may_decline)
             ]  # fmt: skip
-            if good or not may_decline:
-                best = good[0] if good else beside if admits else anew
+            if good:
+                best = good[0]
             else:
                 declined[row] = self._why_not(jobs, row, best, anew, now_s, total)
         for row, job in enumerate(jobs):

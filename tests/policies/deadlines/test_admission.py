@@ -56,6 +56,13 @@ def test_a_job_that_is_late_already_keeps_nobody_out():
     assert plans.plan_jobs(roomy, admits=True)[1] == {}
 
 
+def test_plans_that_no_longer_fit_the_nodes_are_not_followed():
+    plans, first = DeadlinePlans(fewest_nodes(10.0)), state_of([LINEAR], 4, work=[400.0], due_s=[100])
+    plans.follow(first, plans.plan_jobs(first, admits=True)[0])
+    later = state_of([LINEAR], 2, work=[360.0], due_s=[90], time_us=first.time_us + 10 * SECOND)
+    assert [each.count for each in plans.plan_jobs(later, admits=True)[0]] == [2]
+
+
 def test_a_job_without_a_deadline_is_never_declined_and_one_that_came_before_is_not_asked_again():
     state = state_of([LINEAR, LINEAR], 4, work=[1e6, 401.0], due_s=[None, 100])
     plans = DeadlinePlans(fewest_nodes(10.0))
@@ -74,6 +81,11 @@ def test_a_reserve_leaves_time_for_rescaling():
     state = state_of([LINEAR], 4, work=[360.0], due_s=[100], scale_up_cost_s=[6.0], scale_down_cost_s=[1.0])
     assert declined(state) == {}
     assert declined(state, reserve=2.0).keys() == {0}
+
+
+def test_what_a_job_owes_is_work_that_is_left():
+    state = state_of([LINEAR], 4, work=[400.0], due_s=[100], owed=[1.0])
+    assert declined(state).keys() == {0}
 
 
 def test_levels_are_the_counts_that_a_job_can_use_up_to_the_one_on_which_it_is_fastest():
@@ -164,6 +176,21 @@ def test_a_job_is_admitted_by_the_nodes_that_are_idle_when_it_comes(name):
     run = replay_log(events, jobs, policy, ReplaySettings(max_parallel=5))
     assert run.jobs.set_index("job")["status"].to_dict() == {"early": "finished", "late": "declined"}
     assert run.summary["declined"] == {"late": "its deadline cannot be met with all idle nodes"}
+
+
+@pytest.mark.parametrize("name", ["elasticflow.edf", "elasticflow.elastic"])
+def test_without_admission_the_job_that_is_due_first_runs_first_though_another_is_late_by_that(name):
+    # both need all 4 nodes; the second comes at 10 s
+    jobs = JobSet(
+        [
+            replace(job("long", work=4000), deadline_us=100 * SECOND),
+            replace(job("urgent", work=800, submit_s=10), deadline_us=30 * SECOND),
+        ],
+        submit_is_relative=True,
+    )  # fmt: skip
+    policy = policy_of(name, t_fwd_s=60.0, solver=ExactSolver())
+    run = replay_log(log(4, [], 300, idle_first=range(4)), jobs, policy, ReplaySettings(max_parallel=5))
+    assert run.jobs.set_index("job")["deadline_met"].to_dict() == {"long": False, "urgent": True}
 
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in range(40, 1000, 40))])

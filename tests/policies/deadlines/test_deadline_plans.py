@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, NOT_FORCED, Steps, minimum_share
+from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, NOT_FORCED, Steps, finish_of, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, free_without, node_time, share_spare
 from tests.examples import examples
 
@@ -118,6 +118,12 @@ def test_a_forced_count_holds_until_the_next_change_and_the_rest_is_planned_anew
     plan = plan_of(steps((0, 8), (20, 8)), 100, 120, forced=2)
     assert pairs(plan.nodes) == [(0, 4), (20, 1)]  # 80 by 20 s, then 40 on one node
     assert plan.finish_s == 60
+
+
+@pytest.mark.parametrize(("work", "finish_s"), [(20, 10), (21, 21), (139.5, 50), (140, 50), (140.5, math.inf)])
+def test_work_is_done_on_nodes_of_allowed_counts_up_to_the_end(work, finish_s):
+    counts, rates = (np.array(each, np.float64) for each in LINEAR)
+    assert finish_of(steps((0, 2), (10, 3), (20, 4)), 50.0, work, counts, rates) == finish_s
 
 
 def test_the_node_time_of_a_plan_is_what_it_holds_up_to_the_end_of_its_last_slot():
