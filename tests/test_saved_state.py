@@ -191,9 +191,17 @@ def test_an_object_with_a_state_of_its_own_is_asked_for_it(tmp_path):
     assert (into.own.count, into.own.handle) == (5, handle)
 
 
+class WithSet(WithOwn):
+    def save_state(self):
+        return {self.count}
+
+    def restore_state(self, state):
+        (self.count,) = state
+
+
 def test_states_of_several_objects_are_not_taken_for_one(tmp_path):
-    """Each is a dictionary that is gone, and its place free, when the next one is made."""
-    thing, into = (Holder(**{f"own{k}": WithOwn() for k in range(5)}) for _ in range(2))
+    """Each is a set that is gone, and its place free, when the next one is made."""
+    thing, into = (Holder(**{f"own{k}": WithSet() for k in range(5)}) for _ in range(2))
     for k in range(5):
         getattr(thing, f"own{k}").count = k
     again(thing, into, tmp_path)
