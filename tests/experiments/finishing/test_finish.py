@@ -192,7 +192,7 @@ def test_nodes_of_several_types_are_refused_and_the_only_type_is_dedicated(files
         ({"dedicated": 0}, "dedicated is below 1"),
         ({"seed": -1}, "seed is below 0"),
         ({"measure": (0, 1)}, "measure"),
-        *(({name: True}, name) for name in REFUSED),
+        *(({name: True}, f"finish has no option '{name}'") for name in REFUSED),
         ({"scheduler": "tcp://x:1"}, "add --out"),
     ],
 )
