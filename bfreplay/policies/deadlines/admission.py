@@ -54,11 +54,15 @@ class _JointPlan:
     plans: Mapping[int, Plan]
     free: Steps
 
-    def delays(self, jobs: Sequence[PlannedJob], before: _JointPlan) -> list[int]:
-        """Return the rows of jobs that end after their deadlines, and later than by the plans ``before``."""
+    def delays(self, jobs: Sequence[PlannedJob], before: _JointPlan, slot_s: float) -> list[int]:
+        """Return the rows of jobs that end after their deadlines, and later than by the plans ``before``.
+
+        A job that is late by these may end a slot later: slots begin anew with each decision.
+        """
         return [
             row for row, plan in before.plans.items()
-            if self.plans[row].finish_s > max(jobs[row].deadline_s, plan.finish_s)
+            if self.plans[row].finish_s > jobs[row].deadline_s
+            and self.plans[row].finish_s > plan.finish_s + (slot_s if plan.finish_s > jobs[row].deadline_s else 0.0)
         ]  # fmt: skip
 
 
@@ -75,13 +79,16 @@ class DeadlinePlans:
         Plans one job.
     reserve
         A job is planned to be done before its deadline by what so many rescales cost it.
+    slot_s
+        Length of a slot.
     """
 
     not_saved = ("_plan",)
 
-    def __init__(self, plan: PlanJob, reserve: float = 0.0) -> None:
+    def __init__(self, plan: PlanJob, reserve: float = 0.0, slot_s: float = SLOT_S) -> None:
         self._plan = plan
         self._reserve = reserve
+        self._slot_s = slot_s
         self._known: set[int] = set()
         self._followed: dict[int, Plan] = {}
 
@@ -117,7 +124,7 @@ class DeadlinePlans:
         known = [row for row in range(state.n_jobs) if row not in come]
         best = self._in_order(jobs, known if admits else range(state.n_jobs), now_s, total)
         followed = self._followed_on(state, jobs, known, now_s, total) if admits else None
-        if followed is not None and best.delays(jobs, followed):
+        if followed is not None and best.delays(jobs, followed, self._slot_s):
             best = followed
         declined: dict[int, str] = {}
         for row in come if admits else ():
@@ -126,7 +133,8 @@ class DeadlinePlans:
             may_decline = state.deadline_us[row] != NO_DEADLINE_US
             good = [
                 each for each in (anew, beside)
-                if not each.delays(jobs, best) and (each.plans[row].finish_s <= jobs[row].deadline_s or not may_decline)
+                if not each.delays(jobs, best, self._slot_s)
+                and (each.plans[row].finish_s <= jobs[row].deadline_s or not may_decline)
             ]  # fmt: skip
             if good:
                 best = good[0]
@@ -190,7 +198,7 @@ class DeadlinePlans:
     ) -> str:
         """Return why the job in ``row`` is declined."""
         job = jobs[row]
-        late_by_s, n_made_late = anew.plans[row].finish_s - job.deadline_s, len(anew.delays(jobs, before))
+        late_by_s, n_made_late = anew.plans[row].finish_s - job.deadline_s, len(anew.delays(jobs, before, self._slot_s))
         usable = job.rates[job.counts <= total]
         if not usable.size or now_s + job.work / usable.max() > job.deadline_s:
             return "its deadline cannot be met with all idle nodes"

@@ -115,7 +115,7 @@ class PlanningPolicy(ElasticFlowPolicy):
 
     def __init__(self, options: PlanningOptions | None = None) -> None:
         super().__init__(options or PlanningOptions())
-        self._plans = DeadlinePlans(self.plan_job(), self.options.reserve)
+        self._plans = DeadlinePlans(self.plan_job(), self.options.reserve, self.options.slot_s)
 
     @classmethod
     @keywords_from(PlanningOptions)
