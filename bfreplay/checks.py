@@ -100,6 +100,14 @@ def round_length(key: str, seconds: object) -> float:
     return number(key, seconds, least=0.001, most=36_525 * 86_400)
 
 
+def decimal(text: str) -> float:
+    """Return a number from text; ``ValueError`` for ``1_000``, for digits of other scripts, and beyond floats."""
+    number = float(text)
+    if "_" in text or not text.strip().isascii() or (math.isinf(number) and "n" not in text.lower()):
+        raise ValueError(f"{text!r} is no number.")
+    return number
+
+
 def instance(key: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
     """Raise ``InputError`` unless a value has this type, or one of these."""
     if not isinstance(value, kinds):

@@ -165,3 +165,10 @@ def test_lengths_of_bins_are_read_as_people_write_them():
 def test_what_is_no_length_is_refused(text):
     with pytest.raises(InputError, match="length of time"):
         checks.length_of_time("bin", text)
+
+
+@pytest.mark.parametrize("text", ["1_000", "\u0661\u0662", "1e400", "9" * 400, "", "x"])
+def test_numbers_are_written_in_plain_digits(text):
+    with pytest.raises(ValueError, match=r"no number|could not convert"):
+        checks.decimal(text)
+    assert [checks.decimal(each) for each in ("12", " 1.5 ", "-1e3", "inf")] == [12, 1.5, -1e3, math.inf]

@@ -101,8 +101,9 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
     """
     if isinstance(value, bool):
         raise ValueError("a truth value is not a number of seconds")
+    text = str(value).strip()
     try:
-        scaled = Decimal(str(value).strip()).scaleb(6)
+        scaled = Decimal(text if text.isascii() and "_" not in text else "").scaleb(6)
     except InvalidOperation:
         raise ValueError("not a time") from None
     if scaled.is_nan():

@@ -39,9 +39,7 @@ def amount(text: str, unit_s: float = 1.0) -> float:
     """Parse a number of a unit of time, or a length of time with its own, such as ``"2min"``; ``ValueError`` else."""
     if re.fullmatch(r"[\d.]+\s*(s|m|min|h|d)", text.strip(), re.ASCII):
         return parse_seconds(text) / unit_s
-    if not text.isascii() or "_" in text:
-        raise ValueError(f"{text!r} is no number.")
-    return float(text)
+    return checks.decimal(text)
 
 
 def seconds_or_auto(text: str) -> float | str:
@@ -144,6 +142,6 @@ def parse_prices(value: object, name: str = "prices") -> dict[str, float]:
 
 def _price_of(text: str) -> float | None:
     try:
-        return float(text)
+        return checks.decimal(text)
     except ValueError:
         return None

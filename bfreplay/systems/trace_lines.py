@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bfreplay import checks
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.datasets.times import seconds_to_us
 from bfreplay.documents import not_utf8
@@ -160,7 +161,7 @@ class TraceLine:
     def _number(self, column: str, expected: str) -> float:
         text = self._cells[column]
         try:
-            number = float(text)
+            number = checks.decimal(text)
         except ValueError:
             number = math.nan
         if not math.isfinite(number):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bfreplay.checks import nearest
+from bfreplay.checks import decimal, nearest
 from bfreplay.errors import InputError
 from bfreplay.scalability import Law, MeasuredLaw, find_law, name_of
 
@@ -130,7 +130,7 @@ def number_of(value: Any, column: str) -> float:
     try:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError
-        return float(value)
+        return decimal(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
         raise InputError(
             "this is not a number", column=column, value=value, expected="a number", fix=_number_fix(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bfreplay.checks import is_name, nearest
+from bfreplay.checks import is_name, nearest, time_us
 from bfreplay.datasets.hints import kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
 from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
@@ -196,6 +196,7 @@ class _Row:
             raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", "give 0 or more seconds")
         for i in range(count):
             later_us = i * every_us
+            time_us("submit_every_s", job.submit_us + later_us)
             yield replace(
                 job,
                 name=f"{job.name}-{i:04d}",
@@ -205,10 +206,7 @@ class _Row:
 
     def _submit_us(self) -> int:
         if not self.rows.submit_is_relative:
-            submit_us = self._time_us("submit_time")
-            if not in_calendar(submit_us):  # before any log: another unit is meant
-                raise time_error(self.cells["submit_time"], OUTSIDE_CALENDAR, column="submit_time")
-            return submit_us
+            return self._time_us("submit_time")
         if "submit_after_s" not in self.cells:
             return 0
         after_us = self._seconds_us("submit_after_s")
@@ -233,6 +231,7 @@ class _Row:
                 "use one clock in the file",
             )
         due_us = self._time_us(column) if column == "deadline" else submit_us + self._seconds_us(column)
+        time_us(column, due_us)
         if due_us < submit_us:
             raise self._error(
                 "the deadline is before the submit time", column, "a later time", "give a later deadline, or none"
@@ -321,14 +320,17 @@ class _Row:
     def _time_us(self, column: str) -> int:
         cell = self._cell(column)
         try:
-            return parse_time_us(cell)
+            moment_us = parse_time_us(cell)
         except ValueError as error:
             raise time_error(cell, str(error), column=column) from error
+        if not in_calendar(moment_us):  # before any log: another unit is meant
+            raise time_error(cell, OUTSIDE_CALENDAR, column=column)
+        return moment_us
 
     def _seconds_us(self, column: str) -> int:
         self._number(column)
         try:
-            return seconds_to_us(self.cells[column], exact=False)
+            return time_us(column, seconds_to_us(self.cells[column], exact=False))
         except ValueError as error:
             raise self._error(
                 f"this is not a number of seconds: {error}", column, "finite seconds", "give seconds"

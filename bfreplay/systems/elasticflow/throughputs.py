@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from bfreplay import checks
 from bfreplay.datasets.jobs.tables import read_csv_table
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled
@@ -180,7 +181,7 @@ def _whole(text: str, file: Path, row: int | str | None, column: str) -> int:
 
 def _rate(text: str, file: Path, row: int | str, column: str) -> float:
     try:
-        rate = float(text)
+        rate = checks.decimal(text)
     except ValueError:
         rate = math.inf
     if not (math.isfinite(rate) and rate >= 0):

@@ -7,6 +7,7 @@ import math
 from os import PathLike
 from pathlib import Path
 
+from bfreplay import checks
 from bfreplay.datasets.jobs.tables import JobTable, read_csv_table
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
@@ -142,7 +143,7 @@ class _Row:
         """Return a whole number of at least ``least``."""
         text = self._text(column)
         try:
-            number = float(text)
+            number = checks.decimal(text)
         except ValueError:
             number = math.nan
         if not (number.is_integer() and least <= number <= _LARGEST):
