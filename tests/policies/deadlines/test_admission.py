@@ -88,6 +88,14 @@ def test_what_a_job_owes_is_work_that_is_left():
     assert declined(state).keys() == {0}
 
 
+def test_work_without_end_and_none_at_all_can_be_planned():
+    state = state_of([LINEAR] * 2, 4, work=[np.inf, 10.0], progress=[0.0, 10.0], due_s=[None, 100])
+    endless, done = DeadlinePlans(fewest_nodes(10.0)).plan_jobs(state, admits=True)[0]
+    assert 1e12 < endless.plan.finish_s < np.inf
+    now_s = state.time_us / SECOND
+    assert now_s < done.plan.end_s <= now_s + 10
+
+
 def test_levels_are_the_counts_that_a_job_can_use_up_to_the_one_on_which_it_is_fastest():
     levels = Levels.of(np.array([0.0, 1.0, 1.8, 0.0, 3.0, 0.0, 0.0, 0.0, 2.9]), 2)
     assert levels.counts.tolist() == [2, 4]

@@ -120,6 +120,11 @@ def test_a_forced_count_holds_until_the_next_change_and_the_rest_is_planned_anew
     assert plan.finish_s == 60
 
 
+def test_a_plan_ends_with_the_nodes_that_are_free_though_its_slot_does_not():
+    plan = plan_of(steps((0, 2), (15, 0), (40, 8)), 20, 26)
+    assert (plan.finish_s, plan.end_s) == (13, 15)
+
+
 @pytest.mark.parametrize(("work", "finish_s"), [(20, 10), (21, 21), (139.5, 50), (140, 50), (140.5, math.inf)])
 def test_work_is_done_on_nodes_of_allowed_counts_up_to_the_end(work, finish_s):
     counts, rates = (np.array(each, np.float64) for each in LINEAR)
