@@ -455,3 +455,13 @@ def test_a_name_that_a_spreadsheet_would_run_is_not_written(field, tmp_path):
     with pytest.raises(InputError, match="a spreadsheet would run it as a formula"):
         write_jobs(JobSet([replace(job, **{field: "=1+1"})]), tmp_path / "jobs.csv")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_time_that_python_lacks_is_refused(tmp_path):
+    columns = {
+        "name": ["a"], "min_nodes": [1], "max_nodes": [1], "scale_up_cost_s": [1.0], "scale_down_cost_s": [1.0],
+        "work_samples": [1.0], "curve": ["0:0 1:1"], "submit_time": pa.array([2**62], pa.timestamp("us", "UTC")),
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "jobs.parquet")
+    with pytest.raises(InputError, match=r"jobs\.parquet"):
+        load_jobs(tmp_path / "jobs.parquet")

@@ -113,7 +113,7 @@ def read_parquet_table(file: Path) -> JobTable:
                 micro = pa.timestamp("us", tz=column.type.tz)
                 table = table.set_column(i, column.name, table.column(i).cast(micro))
         cells = table.to_pylist()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, OverflowError, ValueError) as error:  # the last two: times that Python lacks
         raise _unreadable(file, "Parquet", error) from error
     columns = [name for name in table.column_names if not name.startswith("__index_level_")]
     rows = tuple(

@@ -60,7 +60,7 @@ def generated_jobs(
     """
     checks.whole("n_jobs", n_jobs, 1, checks.MOST_JOBS)
     checks.whole("seed", seed, 0)
-    checks.number("gap_s", gap_s, least=0)
+    gap_s = checks.number("gap_s", gap_s, least=0)
     checks.number("min_deadline", min_deadline, above=0)
     checks.number("max_deadline", max_deadline, least=min_deadline)
     checks.number("best_effort", best_effort, least=0, most=1)
