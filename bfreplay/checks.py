@@ -31,6 +31,9 @@ MOST_ROUNDS = 2_000_000
 MOST_JOBS = 1_000_000
 """Most jobs that a generator makes."""
 
+MOST_THREADS = 1_024
+"""Most threads of a solver, and most processes of a sweep."""
+
 LONGEST_NAME = 255
 """Largest length of a name in characters, as for hosts."""
 

@@ -24,13 +24,14 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Check of a whole number, ``least`` or more."""
+    """Check of a whole number, from ``least`` to ``most``."""
 
     least: int
+    most: int = checks.LARGEST
 
     def __call__(self, name: str, value: object) -> int:
         """Return the value; ``InputError`` for anything else."""
-        return checks.whole(name, value, self.least)
+        return checks.whole(name, value, self.least, self.most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,8 +174,8 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
     if declared.parse is not None:
         return Parsed(declared.parse)
     match declared.check:
-        case Whole(least):
-            return click.IntRange(min=least)
+        case Whole(least, most):
+            return click.IntRange(min=least, max=None if most == checks.LARGEST else most)
         case Number(least=least, above=above, most=most, below=below):
             upper = most if below is None else below
             return click.FloatRange(
@@ -189,7 +189,7 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
 
 worker_options = adding(
     click.option(
-        "--processes", type=click.IntRange(min=1),
+        "--processes", type=click.IntRange(min=1, max=checks.MOST_THREADS),
         help="Number of parallel runs on this machine.  [default: the number of processors]",
     ),
     click.option(

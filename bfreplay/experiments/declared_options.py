@@ -182,7 +182,7 @@ class DeclaredOptions:
     )  # fmt: skip
     threads: int = option(
         1,
-        Whole(1),
+        Whole(1, checks.MOST_THREADS),
         SOLVER,
         "Number of threads of a MILP back end (scip: always 1).",
         no_effect=_OF_BACKENDS,

@@ -36,7 +36,7 @@ def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: 
     checks.number("time_limit_s", time_limit_s, above=0, most=MAX_TIME_LIMIT_S)
     if not 0 <= relative_gap < 1:
         raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
-    checks.whole("threads", threads, 1)
+    checks.whole("threads", threads, 1, checks.MOST_THREADS)
     checks.whole("seed", seed, 0, MAX_SEED)
 
 

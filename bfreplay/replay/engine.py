@@ -155,9 +155,10 @@ class Engine:
         """Replay the rest, up to ``end_us``, and close the ledger; raises as ``run``."""
         self._begin()
         self._go_on(self.end_us)
-        # the end of a cluster's window means nothing; jobs that wait for nodes of a log wait until the log's end
+        # the end of a cluster's window means nothing to jobs that wait; those that wait for nodes of a log wait until
+        # the log's end, and endless work goes on until the end of either
         nothing_can_happen = self._is_cluster and self.settings.until_done and self._next_instant() == NEVER_US
-        if self.is_over or nothing_can_happen:
+        if self.is_over or (nothing_can_happen and not self._works):
             self.end_us = max(self._now_us, self.events.window_start_us + 1)
         self._pass_time(self.end_us)
         if self.is_published:
@@ -268,6 +269,12 @@ class Engine:
         if self.settings.measured is not None:
             return self.outcomes.n_measured_left == 0
         return self.settings.until_done and not self._jobs_remain
+
+    @property
+    def _works(self) -> bool:
+        records = self.active.records[: self.active.n]
+        is_below = records["progress"] < np.minimum(records["work"], records["halt"])
+        return bool(np.any(is_below & (records["rate"] > 0)))
 
     @property
     def _jobs_remain(self) -> bool:

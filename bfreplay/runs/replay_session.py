@@ -48,7 +48,7 @@ from bfreplay.runs.baselines import (
 )
 from bfreplay.runs.batch_delays import BatchJobsOfRun
 from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_inputs, summary_of
-from bfreplay.runs.run_checks import check_policy, check_rounds, jobs_in_window
+from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
 from bfreplay.saved_state import (
@@ -209,7 +209,7 @@ class ReplaySession:
         events, policy, settings, asked = self.events, self.policy, self.settings, self._run_settings
         self._anchored = jobs_in_window(jobs, events, settings, unlimited_work=asked.unlimited_work)
         check_policy(policy, events, settings)
-        check_rounds(policy, events, self._anchored)
+        check_length(policy, events, self._anchored, settings)
         if isinstance(self._anchored, JobSet):
             policy.check_jobs(self._anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
         self._no_baselines = reason_without_baselines(events, self._anchored, settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from bfreplay import checks
@@ -40,17 +39,22 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
         )  # fmt: skip
 
 
-def check_rounds(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource) -> None:
-    """Raise ``InputError`` for a replay of more than ``checks.MOST_ROUNDS`` rounds.
+def check_length(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> None:
+    """Raise ``InputError`` for a job that ends on no cluster, or for more rounds than ``checks.MOST_ROUNDS``.
 
-    It lasts for the window of a log, and on a cluster at least as long as its longest job takes at its best rate.
+    A replay lasts for the window of a log, and on a cluster at least as long as its longest job at its best rate.
     """
-    if policy.round_s is None:
-        return
     seconds = (events.window_end_us - events.window_start_us) / 1e6
     if events.metadata.source_format == SOURCE_FORMAT:
-        seconds = max((_least_s(job) for job in jobs), default=0.0) if isinstance(jobs, JobSet) else 0.0
-    if seconds / policy.round_s > checks.MOST_ROUNDS:
+        lengths = [(_least_s(job), job) for job in jobs] if isinstance(jobs, JobSet) else []
+        for least_s, job in lengths:
+            if least_s > seconds and settings.until_done and settings.measured is None:
+                raise InputError(
+                    f"the job {job.name!r} cannot end on a cluster", column="work_samples", value=job.work_samples,
+                    expected=f"work that its best rate ends within {duration(seconds)}", fix="give it less work",
+                )  # fmt: skip
+        seconds = min(seconds, max((least_s for least_s, _ in lengths), default=0.0))
+    if policy.round_s is not None and seconds / policy.round_s > checks.MOST_ROUNDS:
         raise InputError(
             "the replay has too many rounds", column="round_s", value=policy.round_s,
             expected=f"at most {checks.MOST_ROUNDS:,} rounds; it lasts at least {duration(seconds)}",
@@ -63,7 +67,7 @@ def _least_s(job: ElasticJob) -> float:
     if job.adaptation is not None:
         curves = list(job.adaptation.throughput.values())
     rate = max(float(curve.table(job.max_nodes).max()) for curve in curves)
-    return job.work_samples / rate if rate > 0 and math.isfinite(job.work_samples) else 0.0
+    return job.work_samples / rate if rate > 0 else 0.0  # such a job never begins
 
 
 def jobs_in_window(

@@ -100,6 +100,22 @@ def test_in_parameters_of_policies(policy, files):
 
 
 @pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("replay log.csv --jobs jobs.csv", "--threads"), ("replay log.csv --jobs jobs.csv", "--max-parallel"),
+        ("replay log.csv --jobs jobs.csv --solver highs", "--threads"),
+        ("finish log.csv --jobs jobs.csv --starts 1", "--processes"),
+        ("finish log.csv --jobs jobs.csv --starts 1 --processes 1", "--dedicated"),
+        ("tune log.csv --jobs jobs.csv", "--processes"),
+    ],
+)  # fmt: skip
+def test_in_options_that_count(command, option, files):
+    (files / "jobs.csv").write_text(f"name,curve,{','.join(JOB)}\na,0:0 1:10,{','.join(JOB.values())}\n")
+    for number in ("1025", "100000", *NUMBERS):
+        _said_or_done(*command.split(), option, number)
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("list", "--job", "image-classifier:{}"),

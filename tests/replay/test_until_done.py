@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
@@ -52,6 +54,23 @@ def test_jobs_that_can_never_run_end_the_replay_when_nothing_can_happen_any_more
     assert result.summary["duration_s"] == 5
     assert result.summary["jobs"]["waiting"] == 1
     assert of_job(result, "too wide")["status"] == "waiting"
+
+
+@pytest.mark.parametrize("work", [1e15, 1e300, math.inf])
+def test_work_without_end_is_refused_on_a_cluster(work):
+    jobs = [job("fits", work=100), job("endless", work=work)]
+    with pytest.raises(InputError, match="the job 'endless' cannot end on a cluster"):
+        run(fixed_cluster("v100=8"), jobs, EqualSharePolicy(), until_done=True)
+    result = run(fixed_cluster("v100=8"), jobs, EqualSharePolicy(), until_done=True, measured=(0, 1))
+    assert result.summary["duration_s"] == 2.5
+
+
+def test_a_job_that_works_for_longer_than_the_window_is_seen_to_its_end():
+    slow = job(rates=(0.0, 1e-20, 1e9))
+    result = run(fixed_cluster("v100=1", end_us=9 * SECOND), [slow], EqualSharePolicy(), until_done=True)
+    assert result.summary["duration_s"] == 9
+    assert node_seconds(result, "useful") == 9
+    assert of_job(result)["status"] == "running"
 
 
 def test_jobs_that_never_start_do_not_keep_the_log_going_after_the_last_event():

@@ -102,7 +102,8 @@ class ProcessExecutor:
 
     def __init__(self, processes: int | None = None) -> None:
         leave_unguarded_script()
-        self._n = len(os.sched_getaffinity(0)) if processes is None else checks.whole("processes", processes, 1)
+        usual = len(os.sched_getaffinity(0))
+        self._n = usual if processes is None else checks.whole("processes", processes, 1, checks.MOST_THREADS)
         self._slots: list[_Slot] = []
 
     @property

@@ -16,6 +16,7 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
+from bfreplay.scalability.law import LARGEST_RATE
 from bfreplay.systems.gavel.believed_pairs import BelievedPairs
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
 from bfreplay.systems.gavel.rounds.next_round import next_round, refill
@@ -33,6 +34,9 @@ from bfreplay.systems.gavel.rounds_in_replay import (
 from bfreplay.systems.gavel.shares.allox import require_single_nodes
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
 from bfreplay.workload import ElasticJob
+
+_FARTHEST = 1e6
+"""Largest ratio of a job's rates on two types."""
 
 
 class GavelPolicy(Policy):
@@ -113,7 +117,11 @@ class GavelPolicy(Policy):
         return type(self)(replace(self.options, profiled=None, references=None))
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        """Refuse jobs without end if the policy needs the remaining work, and jobs on several nodes for AlloX."""
+        """Refuse jobs without end if the policy needs the remaining work, and jobs on several nodes for AlloX.
+
+        Also jobs that hardly go on on one of their types.
+        """
+        _refuse_standstill(jobs)
         self._refuse_endless(np.array([job.work_samples for job in jobs]))
         if self.shares.takes_single_nodes:
             least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
@@ -375,3 +383,17 @@ class GavelPolicy(Policy):
         """Forget the replay."""
         self._last_us = LONG_AGO_US
         self._forget()
+
+
+def _refuse_standstill(jobs: Sequence[ElasticJob]) -> None:
+    """Raise ``InputError`` for a job that hardly goes on on a type: as published, rounds may choose it for ever."""
+    for job in jobs:
+        curves = job.throughput_by_type or {"": job.throughput}
+        rates = {node_type: float(curve.table(job.max_nodes).max()) for node_type, curve in curves.items()}
+        least = max(max(rates.values()) / _FARTHEST, 1 / LARGEST_RATE)
+        for node_type in (each for each, rate in rates.items() if 0 < rate < least):
+            raise InputError(
+                f"job {job.name!r} hardly goes on" + f" on the node type {node_type!r}" * (node_type != ""),
+                column="throughput", value=rates[node_type], expected=f"{least:g} samples/s or more, or none",
+                fix="correct the rate, or omit the type" if node_type else "correct the rate",
+            )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -25,6 +24,7 @@ REFERENCE_TYPE = "v100"
 """Node type to which the durations of Gavel's jobs refer."""
 
 _MOST_BYTES = 1 << 26
+_LEAST_RATE, _LARGEST_RATE = 1e-9, 1e9  # steps/s: the linear programs have ratios of rates
 _ALONE = "null"
 _APART = "_unconsolidated"
 _KEY = re.compile(r"""\((['"])(?P<job_type>.+)\1, ?(?P<gang>[1-9]\d{0,5})\)""")
@@ -240,8 +240,12 @@ class _Place(NamedTuple):
 
     def rate(self, value: Json) -> float:
         """Return steps/s."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
-            expected = "steps/s: a finite number >= 0"
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not (value == 0 or _LEAST_RATE <= value <= _LARGEST_RATE)
+        ):
+            expected = f"steps/s: 0, or a number from {_LEAST_RATE:g} to {_LARGEST_RATE:g}"
             raise self.error("a throughput is not a rate", value, expected, "0 where the job cannot run")
         return float(value)
 

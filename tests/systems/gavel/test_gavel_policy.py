@@ -340,3 +340,11 @@ def test_a_job_without_end_is_refused_before_the_first_decision(monkeypatch):
     with pytest.raises(InputError, match="needs the remaining work"):
         run(idle_log([], 1, 3_600), [job("one", 4_000, FAST), job("two", math.inf, SLOW, submit_s=1_000)], policy)
     assert asked == []
+
+
+@pytest.mark.parametrize("slow", [5e-324, 1e-20, 9e-7])
+def test_a_job_that_hardly_goes_on_on_one_of_its_types_is_refused(slow):
+    with pytest.raises(InputError, match="job 'a' hardly goes on on the node type 'v100'"):
+        run(fixed_cluster("v100=1,k80=1"), [job("a", 100, {"v100": slow, "k80": 1.0})], gavel_policy("fifo_perf")())
+    fine = [job("a", 100, {"v100": 0.0, "k80": 1.0}), job("b", 100, {"v100": 1e3, "k80": 1e-3})]
+    assert finished_s(run(fixed_cluster("v100=1,k80=1"), fine, gavel_policy("fifo_perf")())) == [100.0, 0.1]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from bfreplay.errors import BfreplayError, SolverUnavailableError
+from bfreplay.errors import BfreplayError, InputError, SolverUnavailableError
 from bfreplay.milp.backends.backend import OR_TOOLS, refuse_beside
 from bfreplay.milp.backends.highs import Highs, new_highs, start_threads
 
@@ -81,6 +81,8 @@ class LinearProgram:
     ------
     SolverUnavailableError
         No version of HiGHS that is known to be sound is installed.
+    InputError
+        By this or a change: a number that HiGHS refuses, such as a coefficient that is infinite.
     """
 
     def __init__(
@@ -174,7 +176,11 @@ class LinearProgram:
 
     def _check_status(self, status: Any) -> None:
         if status.name == "kError":
-            raise ValueError(f"HiGHS refuses a change of a linear program of {self._n_rows} x {self._n_columns}")
+            raise InputError(
+                "the policy's linear program has numbers that HiGHS refuses",
+                expected="rates, work and weights of jobs within some fifteen powers of ten",
+                fix="correct those that are too small or too large to be real",
+            )
 
 
 @cache

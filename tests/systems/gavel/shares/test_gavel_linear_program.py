@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from bfreplay.errors import BfreplayError, SolverUnavailableError
+from bfreplay.errors import BfreplayError, InputError, SolverUnavailableError
 from bfreplay.systems.gavel.shares import linear_program
 from bfreplay.systems.gavel.shares.feasible_set import feasible_set, gains_by_sharing
 from bfreplay.systems.gavel.shares.linear_policies import highest_common_level
@@ -154,8 +154,9 @@ def test_without_highs_the_error_says_what_to_install(monkeypatch):
 
 def test_highs_must_take_what_it_is_given():
     program = bakery()
-    with pytest.raises(ValueError, match="refuses"):
-        program.add_rows(csr_array([[1.0, 1.0, 1.0]]), 0.0, 1.0)
+    for row in ([1.0, 1.0, 1.0], [1e300]):
+        with pytest.raises(InputError, match="refuses"):
+            program.add_rows(csr_array([row]), 0.0, 1.0)
 
 
 @settings(max_examples=examples(40))

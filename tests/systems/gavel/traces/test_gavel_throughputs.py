@@ -127,6 +127,16 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path, content, problem):
     assert caught.value.file == str(tmp_path / "t.json")
 
 
+@pytest.mark.parametrize("rate", [1e-320, 0.9e-9, 1.1e9, -1.0, True, 10**400])
+def test_a_rate_that_is_none_is_refused(tmp_path, rate):
+    key = "('ResNet-18 (batch size 16)', 1)"
+    (tmp_path / "t.json").write_text(json.dumps({"v100": {key: {"null": rate}}}))
+    with pytest.raises(InputError, match="a throughput is not a rate"):
+        read_throughputs(tmp_path / "t.json")
+    (tmp_path / "t.json").write_text(json.dumps({"v100": {key: {"null": 1e-9}}, "k80": {key: {"null": 1e9}}}))
+    assert read_throughputs(tmp_path / "t.json").rate("ResNet-18 (batch size 16)", 1, "v100") == 1e-9
+
+
 def test_the_published_table_has_the_isolated_rates(shared):
     table = read_throughputs(published(shared))
     with (shared / "data/gavel/isolated_throughputs.csv").open(newline="") as stream:
