@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NoReturn, TypeVar
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.scalability.law import LARGEST_RATE
 
@@ -251,7 +252,8 @@ def settings_of(part: TermSpec, known: dict[str, inspect.Parameter], kind: str =
     Raises
     ------
     InputError
-        ``part`` sets what there is not, or text where the default is a number, or leaves out what has no default.
+        ``part`` sets what there is not, or something else where the default is a number, true or false, or leaves out
+        what has no default.
     """
     known = {name: parameter for name, parameter in known.items() if name != T_FWD_S}
     given = dict(part.parameters)
@@ -267,6 +269,8 @@ def settings_of(part: TermSpec, known: dict[str, inspect.Parameter], kind: str =
                 fix=f"did you mean {near[0]!r}?" if near else the_policys,
             )
         default = known[key].default
+        if isinstance(default, bool):
+            checks.truth(key, value)
         if _is_number(default) and not _is_number(value):
             raise InputError(
                 f"{key!r} of the {kind} {part.name!r} is no number", column=key, value=value,

@@ -233,6 +233,8 @@ def test_a_strangers_policy_gets_its_own_parameters_and_the_run_tells_them():
         ("look-ahead(future=3)", r"no parameter 'future'\n(.*\n)*.*one of events, futures, memory\n.*'futures'"),
         ("foresight(events=ten)", r"'events' of the policy 'foresight' is no number"),
         ("foresight(events='3')", r"'events' of the policy 'foresight' is no number"),
+        ("bftrainer(admission=1e9)", "admission is neither true nor false"),
+        ("gavel.fifo(published='true')", "published is neither true nor false"),
         ("foresight(events=2.5)", r"events is no whole number"),
         ("foresight(events=-1)", r"events is below 0"),
         ("foresight(t_fwd_s=3)", r"no parameter 't_fwd_s'\n(.*\n)*.*--t-fwd"),
