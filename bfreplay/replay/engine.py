@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.datasets.log.states import EventBatch
@@ -68,7 +70,10 @@ class Engine:
         progress: ProgressCallback | None = None,
     ) -> None:
         self.events = events
-        self.feed = Feed(jobs, run_tables.job_names, events.node_types.names)
+        self._is_cluster = events.metadata.source_format == SOURCE_FORMAT
+        round_s = policy.round_s if self._is_cluster else None
+        longest_s = math.inf if round_s is None else checks.MOST_ROUNDS * round_s
+        self.feed = Feed(jobs, run_tables.job_names, events.node_types.names, longest_s)
         self.policy = policy
         self.settings = settings
         self.run_tables = run_tables
@@ -76,7 +81,6 @@ class Engine:
         self.after_instant: Callable[[Engine], None] | None = None
         self._tell_left: Callable[[int], None] | None = getattr(progress, "job_left", None)
         self.is_published = settings.semantics is Semantics.PUBLISHED
-        self._is_cluster = events.metadata.source_format == SOURCE_FORMAT
         self.timeline = Timeline()
         self.active = ActiveJobs(
             settings.max_parallel, len(events.nodes), events.node_types.names,

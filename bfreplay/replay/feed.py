@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bfreplay import checks
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.registry import one_line
 from bfreplay.replay.active import NEVER_US
 from bfreplay.saved_state import UnsavedError
+from bfreplay.wording import duration
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
 
 
@@ -41,12 +43,21 @@ class Feed:
         Filled with the name of every job, in the order of ``jobs``; tables keep it to label their rows.
     type_names
         Node types that there are.
+    longest_s
+        Longest time for which a job of a source may run at its best rate.
     """
 
-    def __init__(self, jobs: JobSet | JobSource, names: list[str], type_names: tuple[str, ...] = (ANY_TYPE,)) -> None:
+    def __init__(
+        self,
+        jobs: JobSet | JobSource,
+        names: list[str],
+        type_names: tuple[str, ...] = (ANY_TYPE,),
+        longest_s: float = math.inf,
+    ) -> None:
         self.colocation = jobs.colocation if isinstance(jobs, JobSet) else None
         self.model_names: list[str] = []
         self._type_names = type_names
+        self._longest_s = longest_s
         self.jobs: list[ElasticJob] = []
         self.names = names
         self.source = None if isinstance(jobs, JobSet) else jobs
@@ -283,6 +294,11 @@ class Feed:
                 f"submits job {job.name!r} in the past", f"a time from {iso_utc(now_us)} on", iso_utc(job.submit_us)
             )
         refuse_other_types((job,), self._type_names)
+        if job.least_s > self._longest_s:
+            raise self._bad(
+                f"submits job {job.name!r}, which takes {duration(job.least_s)} at its best rate",
+                f"{duration(self._longest_s)} at most, {checks.MOST_ROUNDS:,} rounds of the policy",
+            )
 
     def _note_call(self, method: str, now_us: int, arguments: tuple[Any, ...], answer: object) -> None:
         if self._calls is not None:

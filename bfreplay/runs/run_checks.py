@@ -13,7 +13,7 @@ from bfreplay.replay.feed import refuse_other_types
 from bfreplay.replay.progress import Semantics
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.wording import duration
-from bfreplay.workload import ElasticJob, JobSet, JobSource
+from bfreplay.workload import JobSet, JobSource
 
 
 def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -> None:
@@ -46,7 +46,7 @@ def check_length(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource, s
     """
     seconds = (events.window_end_us - events.window_start_us) / 1e6
     if events.metadata.source_format == SOURCE_FORMAT:
-        lengths = [(_least_s(job), job) for job in jobs] if isinstance(jobs, JobSet) else []
+        lengths = [(job.least_s, job) for job in jobs] if isinstance(jobs, JobSet) else []
         for least_s, job in lengths:
             if least_s > seconds and settings.until_done and settings.measured is None:
                 raise InputError(
@@ -60,14 +60,6 @@ def check_length(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource, s
             expected=f"at most {checks.MOST_ROUNDS:,} rounds; it lasts at least {duration(seconds)}",
             fix="make rounds longer (--round), or the longest job or the window shorter",
         )  # fmt: skip
-
-
-def _least_s(job: ElasticJob) -> float:
-    curves = list(job.throughput_by_type.values()) or [job.throughput]
-    if job.adaptation is not None:
-        curves = list(job.adaptation.throughput.values())
-    rate = max(float(curve.table(job.max_nodes).max()) for curve in curves)
-    return job.work_samples / rate if rate > 0 else 0.0  # such a job never begins
 
 
 def jobs_in_window(

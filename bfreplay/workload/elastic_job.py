@@ -241,6 +241,13 @@ class ElasticJob:
         rate = float(self.throughput.table(n_nodes)[n_nodes])
         return self.work_samples / rate if rate > 0 else math.inf
 
+    @property
+    def least_s(self) -> float:
+        """Seconds from start to finish at its best rate, on any type; 0 if it never makes progress."""
+        curves = list(self.throughput_by_type.values()) or [self.fastest]
+        rate = max(float(curve.table(self.max_nodes).max()) for curve in curves)
+        return self.work_samples / rate if rate > 0 else 0.0
+
     def average_throughput_on(self, node_type: str) -> Curve | None:
         """Return the curve on nodes of this type, averaged over batch sizes; ``None`` if the job cannot run there."""
         curve = self.throughput_on(node_type)

@@ -130,7 +130,8 @@ def test_progress_on_a_log_is_the_share_of_the_window(files, monkeypatch):
         ("gavel(n=4, jobs_per_hour=1e-300)", "submit_us is beyond the year 9999"),
         ("elasticflow(n=4, gap_s=1e18)", "submit_us is beyond the year 9999"),
         ("shockwave(n=3, gap_s=1e15)", "submit_us is beyond the year 9999"),
-        ("gavel(n=1, duration_s=1e12)", "the replay has too many rounds"),
+        ("gavel(n=1, duration_s=1e9)", "the replay has too many rounds"),
+        ("gavel(n=1, duration_s=1e12)", "the job 'job0000' cannot end on a cluster"),
         ("shockwave(n=3, max_hours=1e15)", "epochs is above 1000000"),
     ],
 )

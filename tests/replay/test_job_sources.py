@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,11 @@ from hypothesis import strategies as st
 
 from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
+from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import Decision, EqualSharePolicy, PolicyState
+from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.replay.feed import Feed
 from bfreplay.runs import RunResult
@@ -440,6 +444,15 @@ def test_a_job_in_the_past_is_refused():
     source = Scripted([Orders(ask_again_us=5 * SECOND), Orders(submit=(job("a", submit_s=4),))])
     with pytest.raises(InputError, match="in the past"):
         replayed(idle_for(9), source)
+
+
+def test_a_job_of_too_many_rounds_is_refused_on_a_cluster():
+    policy = policy_of("gavel.fifo(round_s=1)", t_fwd_s=60.0, solver=ExactSolver())
+    for work, said in ((2.1e7, "takes 24.3 days at its best rate"), (100.0, None)):
+        source = Scripted([Orders(submit=(job("a", work=work, rates=(0.0, 10.0)),))])
+        with pytest.raises(InputError, match=said) if said else nullcontext():
+            run = replay_log(fixed_cluster("gpu=1"), source, policy, ReplaySettings(until_done=True))
+    assert run.summary["duration_s"] == 10
 
 
 def test_a_stopped_job_cannot_be_stopped_again():
