@@ -209,9 +209,9 @@ class ReplaySession:
         events, policy, settings, asked = self.events, self.policy, self.settings, self._run_settings
         self._anchored = jobs_in_window(jobs, events, settings, unlimited_work=asked.unlimited_work)
         check_policy(policy, events, settings)
-        check_length(policy, events, self._anchored, settings)
         if isinstance(self._anchored, JobSet):
             policy.check_jobs(self._anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
+        check_length(policy, events, self._anchored, settings)
         self._no_baselines = reason_without_baselines(events, self._anchored, settings)
         if self.portions is not None and self._no_baselines is None:
             self._no_baselines = _IN_PORTIONS
