@@ -43,17 +43,30 @@ class LogWarning:
         Idle time that may be wrong because of it, in node-hours; ``None`` if not known.
     share
         The same as a share of the idle node-hours of the whole log, above 1 if there are more; ``None`` likewise.
+    is_estimate
+        True if rows that cannot be read count as the mean job of the log.
+    aside
+        Reason that it does not change how many nodes are idle: it is then no part of the sum of the amounts.
+    why_no_amount
+        Reason that the amount is not known; empty if it is, or if an earlier version made the log.
     """
 
     sentence: str
     count: int
     node_hours: float | None
     share: float | None
+    is_estimate: bool = False
+    aside: str = ""
+    why_no_amount: str = ""
 
     def __str__(self) -> str:
-        extent = "amount not known" if self.node_hours is None else f"{amount(self.node_hours)} node-hours"
+        if self.node_hours is None:
+            extent = "amount not known" + (f": {self.why_no_amount}" if self.why_no_amount else "")
+        else:
+            extent = f"{'about ' if self.is_estimate else ''}{amount(self.node_hours)} node-hours"
         share = "" if self.share is None else f", {_share_words(self.share)} the idle ones"
-        return f"{self.count:,} x {self.sentence} ({extent}{share})"
+        aside = f"; {self.aside}" if self.aside else ""
+        return f"{self.count:,} x {self.sentence} ({extent}{share}{aside})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +102,10 @@ class LogWarnings:
             hours = report.get("facts", {}).get("node_hours")
             idle = None if hours is None else _amount(hours.get("idle", 0.0))
             warnings = [
-                LogWarning(sentence, _cases(tally["count"]), *_amount_and_share(tally.get("node_hours"), idle))
+                LogWarning(
+                    sentence, _cases(tally["count"]), *_amount_and_share(tally.get("node_hours"), idle),
+                    bool(tally.get("is_estimate")), str(tally.get("aside", "")), str(tally.get("why_no_amount", "")),
+                )  # fmt: skip
                 for sentence, tally in (report.get("warnings") or report.get("doubts", {})).items()
             ]
             assignment = assignment_words(metadata.get("allocator"))
@@ -103,8 +119,13 @@ class LogWarnings:
 
     @property
     def most_node_hours(self) -> float:
-        """Sum of the known amounts: an upper limit of the node-hours concerned."""
-        return sum(each.node_hours or 0.0 for each in self.warnings)
+        """Sum of the known amounts: an upper limit of the node-hours concerned, but for estimates."""
+        return sum(each.node_hours or 0.0 for each in self._of_idle)
+
+    @property
+    def _of_idle(self) -> list[LogWarning]:
+        """Warnings that concern how many nodes are idle."""
+        return [each for each in self.warnings if not each.aside]
 
     @property
     def verdict(self) -> Verdict | None:
@@ -116,7 +137,8 @@ class LogWarnings:
         """
         if not self.warnings:
             return None
-        largest, most, idle = self.warnings[0].node_hours, self.most_node_hours, self.idle_node_hours
+        most, idle = self.most_node_hours, self.idle_node_hours
+        largest = max((each.node_hours or 0.0 for each in self._of_idle), default=0.0)
         if idle is not None and largest:
             if largest >= NOT_CREDIBLE_SHARE * idle or most >= idle:
                 return Verdict.NOT_CREDIBLE
@@ -126,19 +148,22 @@ class LogWarnings:
 
     @property
     def _n_unknown(self) -> int:
-        return sum(each.node_hours is None for each in self.warnings)
+        return sum(each.node_hours is None for each in self._of_idle)
 
     def verdict_sentence(self) -> str:
         """Return the verdict with its reason; empty without warnings."""
         most, idle = self.most_node_hours, self.idle_node_hours
         n_unknown = self._n_unknown
         known = "" if not n_unknown else " of a known amount"
-        extent = f"warnings of its import{known} concern at most {amount(most)} node-hours"
+        at_most = "about" if any(each.is_estimate for each in self._of_idle) else "at most"
+        extent = f"warnings of its import{known} concern {at_most} {amount(most)} node-hours"
         if idle:
             extent += f", {_share_words(most / idle)} the idle ones of the imported log"
         if n_unknown:
             extent = f"{extent}; " if most else ""
             extent += f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no amount"
+        elif not self._of_idle:
+            extent = "no warning of its import changes how many nodes are idle"
         limit = "" if n_unknown else f" by up to {percent(most / (idle or 1))}"
         return {
             None: "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import report_survey
-from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
+from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, ImportReport, skipped_counts
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
@@ -38,6 +38,12 @@ GAP = (
     "busy, all the time between (--window takes a part of the log)"
 )
 MOSTLY_CUT_OFF = "the estimated window leaves out most of the log (--full-window keeps the whole log)"
+CUT_OFF = "jobs outside the window, whose idle nodes are counted without them"
+TOO_MANY_NODES = "the log lists more nodes than the given size of the machine; all listed nodes count"
+RESERVED_IDLE = (
+    "reservations other than for maintenance leave their nodes idle: whether such nodes can be used depends on the "
+    "reservation (--reservations reserved takes them away)"
+)
 BEYOND = "the window reaches beyond the log: nodes look idle there"
 
 _QUANTILES = ("p25", "p50", "p75", "p95")
@@ -96,20 +102,26 @@ def build_events(
     """
     rules = OccupancyRules() if rules is None else rules
     report = record.report.copy()
+    report.read(0)
     names = machine_nodes(record)
     _check_machine(record, names, report)
     log_end_us = record.last_stamp_us if rules.log_end_us is None else rules.log_end_us
     if record.coverage is not None and rules.log_end_us is None:
         log_end_us = max(log_end_us, record.coverage.end_us)
     window = chosen_window(record, rules, log_end_us)
-    if not isinstance(rules.window, str) and not first_time_us(record) <= window.start_us < window.end_us <= log_end_us:
-        report.warn(BEYOND, value=f"{iso_utc(first_time_us(record))} to {iso_utc(log_end_us)}")
+    length_us = window.end_us - window.start_us
     if window.share_inside < MOST:
-        report.warn(MOSTLY_CUT_OFF, value=f"{percent(window.share_inside)} of the jobs' node-hours are inside")
+        shown, outside = percent(window.share_inside), 1 - window.share_inside
+        report.warn(
+            MOSTLY_CUT_OFF, value=f"{shown} of the jobs' node-hours are inside",
+            node_hours=outside * record.held_us / HOUR_US, aside=CUT_OFF,
+        )  # fmt: skip
+    surplus = 0 if record.machine_size is None else len(record.nodes) - record.machine_size
+    if surplus > 0:
+        shown = f"{len(record.nodes)} listed, {record.machine_size} given"
+        report.warn(TOO_MANY_NODES, value=shown, node_hours=surplus * length_us / HOUR_US)
     use = inventory.node_use(record, rules, log_end_us)
     inventory.check_given_inventory(record, use)
-    if not record.inventory_known:
-        inventory.warn_of_rare_names(record, use, report)
     inventory.warn_of_unused_nodes(record, use, rules, window, report)
     absent, left_out, absence = inventory.absences(record, use, len(names), rules, window, report)
     inventory.warn_of_spellings(record, absent, left_out, window, report)
@@ -138,8 +150,10 @@ def build_events(
     )
     survey = Survey(record, plan)
     report_survey(report, record, plan, survey, absence)
+    _warn_of_idle_in_doubt(record, plan, absent, survey, use, report, log_end_us)
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
         _warn_of_gap(record, window, report, survey)
+    report.settle(plan.log_end_us, record.mean_node_hours)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=None if record.cluster is None else printable(record.cluster),
@@ -156,6 +170,32 @@ def build_events(
     source = OccupancySource(record, plan, survey.start)
     events = NodeEvents(kept, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, report, window, source)
+
+
+def _warn_of_idle_in_doubt(
+    record: ScheduleRecord, plan: Plan, absent: Sequence[Outage], survey: Survey, use: inventory.NodeUse,
+    report: ImportReport, log_end_us: int,
+) -> None:  # fmt: skip
+    """Warn of idle time outside the log, on nodes that may be none, and in reservations, each by a pass without it."""
+
+    def idle_hours(less: Sequence[Outage] = (), window_us: tuple[int, int] = plan.window_us) -> float:
+        outages = _sorted_outages([*record.outages, *absent, *less], plan.position)
+        without = Survey(record, replace(plan, outages=outages, window_us=window_us))
+        return float(survey.node_us[NodeState.IDLE] - without.node_us[NodeState.IDLE]) / HOUR_US
+
+    (start_us, end_us), first_us = plan.window_us, first_time_us(record)
+    if not isinstance(plan.rules.window, str) and not first_us <= start_us < end_us <= log_end_us:
+        inside_us = max(start_us, first_us), min(end_us, log_end_us)
+        shown = f"{iso_utc(first_us)} to {iso_utc(log_end_us)}"
+        report.warn(BEYOND, value=shown, node_hours=idle_hours(window_us=inside_us))
+    for sentence, nodes in inventory.rare_names(record, use).items() if not record.inventory_known else ():
+        if nodes:
+            out = Outage(NodeState.UNKNOWN, min(start_us, first_us) - 1, OPEN_END, np.array(nodes, np.int32))
+            shown = ", ".join(record.nodes[node] for node in nodes[:MOST_EXAMPLES])
+            report.warn(sentence, value=shown, n=len(nodes), node_hours=idle_hours([out]))
+    reserved = [each for each in record.reservations if each.start_us < end_us and each.end_us > start_us]
+    if reserved and (hours := idle_hours(reserved)) > 0:
+        report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", n=len(reserved), node_hours=hours)
 
 
 def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:
@@ -186,18 +226,13 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
         )
     if record.n_counted and record.machine_size is None and not record.inventory_known:
         if record.nodes and record.n_counted <= FEW_SHARE * record.jobs.n_rows:
-            report.warn(AMONG_THE_SEEN, n=record.n_counted)
+            report.warn(AMONG_THE_SEEN, n=record.n_counted, node_hours=record.unlisted_us / HOUR_US)
             return
         raise InputError(
             f"{'the log' if record.n_counted == record.jobs.n_rows else 'the log, for some jobs,'} has only numbers of "
             "nodes, and the number of nodes of the machine is not known",
             expected="the size of the machine, which determines the idle nodes",
             fix="give --nodes N, or --inventory FILE with the names of all nodes",
-        )
-    if record.machine_size is not None and len(record.nodes) > record.machine_size:
-        report.warn(
-            "the log lists more nodes than the given size of the machine; all listed nodes count",
-            value=f"{len(record.nodes)} listed, {record.machine_size} given",
         )
     if not names:
         raise InputError(

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
+from bfreplay.datasets.times import HOUR_US
 from bfreplay.documents import Json
 from bfreplay.errors import InputError, printable
 
 MOST_EXAMPLES = 3
 UNREADABLE = "rows that cannot be read were skipped: their nodes look idle"
+WHICH_NODES = "which nodes are idle depends on it, not how many"
+WHY_NO_AMOUNT = "no other job shows how much such a row is"
 _LONGEST_VALUE = 160
 
 
@@ -34,26 +37,73 @@ class Example:
 
 @dataclass(slots=True)
 class Tally:
-    """Count of a finding, its node-hours if known, and the first few places."""
+    """Count of a finding, its amount in node-hours, and the first few places.
+
+    Attributes
+    ----------
+    node_hours, n_known
+        Node-hours of the ``n_known`` cases of a known amount; ``None`` before the first.
+    open_nodes, open_node_us
+        Nodes of cases that last to the end of the log, and their number times their start, in microseconds.
+    is_estimate
+        True if cases of an unknown amount count as the mean job of the log.
+    why
+        Reason that there is no amount; empty if there may be one.
+    aside
+        Reason that it does not change how many nodes are idle; empty if it may.
+    """
 
     count: int = 0
     examples: list[Example] = field(default_factory=list)
     node_hours: float | None = None
+    n_known: int = 0
+    open_nodes: int = 0
+    open_node_us: int = 0
+    is_estimate: bool = False
+    why: str = ""
+    aside: str = ""
 
     def add(self, example: Example | None, n: int, node_hours: float | None = None) -> None:
         """Add ``n`` cases."""
         self.count += n
         if node_hours is not None:
             self.node_hours = (self.node_hours or 0.0) + node_hours
+            self.n_known += n
         if example is not None and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(example)
+
+    def hold(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
+        """Add the amount of one case: so many nodes from start to end, or to the end of the log (``None``)."""
+        self.n_known += 1
+        closed_us = 0 if end_us is None else n_nodes * max(end_us - start_us, 0)
+        self.node_hours = (self.node_hours or 0.0) + closed_us / HOUR_US
+        if end_us is None:
+            self.open_nodes += n_nodes
+            self.open_node_us += n_nodes * start_us
+
+    def settle(self, log_end_us: int, mean_node_hours: float | None) -> None:
+        """Add the amounts that need the whole log: open cases, and unknown ones as the mean job, if there is one."""
+        if self.open_nodes:
+            self.node_hours = (self.node_hours or 0.0) + max(
+                self.open_nodes * log_end_us - self.open_node_us, 0
+            ) / HOUR_US
+            self.open_nodes = self.open_node_us = 0
+        n_unknown = self.count - self.n_known
+        if n_unknown > 0 and not self.why and mean_node_hours is not None:
+            self.node_hours = (self.node_hours or 0.0) + n_unknown * mean_node_hours
+            self.n_known, self.is_estimate = self.count, True
 
     def to_json(self) -> dict[str, Json]:
         """Return plain numbers and strings."""
         # without folders: the same log gives the same text anywhere
         examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
-        hours = {} if self.node_hours is None else {"node_hours": self.node_hours}
-        return {"count": self.count, **hours, "examples": examples}
+        found: dict[str, Json] = {"count": self.count}
+        if self.node_hours is not None and self.n_known >= self.count:
+            found["node_hours"] = self.node_hours
+        else:
+            found["why_no_amount"] = self.why or WHY_NO_AMOUNT
+        marks = {name: mark for name in ("is_estimate", "aside") if (mark := getattr(self, name))}
+        return {**found, **marks, "examples": examples}
 
 
 class ImportReport:
@@ -80,14 +130,18 @@ class ImportReport:
         self.skipped: dict[str, Tally] = {}
         self.warnings: dict[str, Tally] = {}
         self.facts: dict[str, Json] = {}
+        self._of_row: list[Tally] = []
+        self._held: tuple[int, int, int | None] | None = None
 
     def copy(self) -> ImportReport:
         """Return a copy of the report."""
         return deepcopy(self)
 
     def read(self, rows: int = 1) -> None:
-        """Count rows of the input."""
+        """Count rows of the input; the last one is the row of the following warnings, until the next is read."""
         self.rows_read += rows
+        self._of_row.clear()
+        self._held = None
 
     def keep(self, what: str, n: int = 1) -> None:
         """Count results of kept rows."""
@@ -105,20 +159,59 @@ class ImportReport:
         value: object = "",
         n: int = 1,
         node_hours: float | None = None,
+        why: str = "",
+        aside: str = "",
     ) -> None:
         """Count a case that may make the result wrong. The sentence is the same for all cases of a kind.
 
-        ``node_hours`` is the idle time that may be wrong because of it, if known: every later result shows it as a
-        share of the idle node-hours.
+        ``node_hours`` is the idle time that may be wrong because of it: every later result shows it as a share of the
+        idle node-hours. Without it, the amount is that of the row that is being read (``hold``), or, where the row has
+        none, that of the mean job; or there is none, for the reason ``why``. ``aside`` is the reason that it does not
+        change how many nodes are idle.
         """
-        _count(self.warnings, sentence, file, line, value, n, node_hours)
+        tally = _count(self.warnings, sentence, file, line, value, n, node_hours)
+        if tally is None:
+            return
+        tally.why, tally.aside = tally.why or why, aside
+        if node_hours is None and not why and n == 1:
+            if self._held is None:
+                self._of_row.append(tally)
+            else:
+                tally.hold(*self._held)
+
+    def hold(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
+        """Note which nodes, and when, the row that is being read concerns: its warnings are about as much.
+
+        ``end_us`` is ``None`` for a row that lasts to the end of the log.
+        """
+        self._held = n_nodes, start_us, end_us
+        for tally in self._of_row:
+            tally.hold(*self._held)
+        self._of_row.clear()
+
+    @property
+    def has_row_in_doubt(self) -> bool:
+        """True if the row that is being read has a warning, and its amount is not known yet."""
+        return bool(self._of_row)
+
+    def settle(self, log_end_us: int, mean_node_hours: float | None) -> None:
+        """Complete the amounts of the warnings; see ``Tally.settle``."""
+        for tally in self.warnings.values():
+            tally.settle(log_end_us, mean_node_hours)
 
     def skip_with_warning(
-        self, reason: str, file: str = "", line: int | None = None, value: object = "", *, warning: str = UNREADABLE
+        self,
+        reason: str,
+        file: str = "",
+        line: int | None = None,
+        value: object = "",
+        *,
+        warning: str = UNREADABLE,
+        why: str = "",
     ) -> None:
         """Count a skipped row, with a warning."""
         self.skip(reason, file, line, value)
-        self.warn(warning, file, line, value)
+        self.warn(warning, file, line, value, why=why)
 
     @property
     def rows_skipped(self) -> int:
@@ -184,14 +277,16 @@ def _count(
     value: object,
     n: int,
     node_hours: float | None = None,
-) -> None:
+) -> Tally | None:
     if n == 0:
-        return
+        return None
     text = printable(" ".join(str(value).split()))
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 3] + "..."
     known = bool(file) or bool(text)
-    tallies.setdefault(key, Tally()).add(Example(file, line, text) if known else None, n, node_hours)
+    tally = tallies.setdefault(key, Tally())
+    tally.add(Example(file, line, text) if known else None, n, node_hours)
+    return tally
 
 
 def skipped_counts(report: ImportReport) -> Mapping[str, int]:

@@ -62,36 +62,29 @@ def has_full_inventory(record: ScheduleRecord) -> bool:
     return record.inventory_known or record.machine_size is not None
 
 
-def warn_of_rare_names(record: ScheduleRecord, use: NodeUse, report: ImportReport) -> None:
-    """Warn of nodes named by one job only, if others are named by dozens or in another way.
+def rare_names(record: ScheduleRecord, use: NodeUse) -> dict[str, list[int]]:
+    """Return nodes named by one job only, if others are named by dozens or in another way, by warning.
 
     A misspelt name, or a cell of another column, would be a node that looks idle nearly all the time.
     """
     jobs_on = use.jobs_on
     named = jobs_on[use.is_used]
-    _warn_of_strange_names(record, use, report)
+    found = {NAMED_OTHERWISE: _strange_names(record, use)}
     if len(named) < FEW_NODES or float(np.median(named)) < OFTEN:
-        return
+        return found
     span_us = record.last_stamp_us - record.first_start_us
     until_us = np.clip(use.last_us, record.first_start_us, record.last_stamp_us)
     is_short = until_us - np.minimum(use.first_us, until_us) < SHORT_SHARE * span_us
-    once = np.flatnonzero((jobs_on == 1) & is_short)
-    names = record.nodes
-    for node in once[:MOST_EXAMPLES].tolist():
-        report.warn(NAMED_ONCE, value=names[node])
-    report.warn(NAMED_ONCE, n=max(0, len(once) - MOST_EXAMPLES))
+    return {**found, NAMED_ONCE: np.flatnonzero((jobs_on == 1) & is_short).tolist()}
 
 
-def _warn_of_strange_names(record: ScheduleRecord, use: NodeUse, report: ImportReport) -> None:
-    all_names = record.nodes
-    names = [all_names[node] for node in np.flatnonzero(use.is_used)]
-    forms = [_DIGITS.sub("0", name) for name in names]
-    many = Counter(forms)
+def _strange_names(record: ScheduleRecord, use: NodeUse) -> list[int]:
+    names, nodes = record.nodes, np.flatnonzero(use.is_used).tolist()
+    forms = {node: _DIGITS.sub("0", names[node]) for node in nodes}
+    many = Counter(forms.values())
     if not many or many.most_common(1)[0][1] < FEW_ALIKE:
-        return
-    for name, form, n_jobs in zip(names, forms, use.jobs_on[use.is_used].tolist(), strict=True):
-        if many[form] == 1 and n_jobs == 1:
-            report.warn(NAMED_OTHERWISE, value=name)
+        return []
+    return [node for node in nodes if many[forms[node]] == 1 and use.jobs_on[node] == 1]
 
 
 def warn_of_spellings(
@@ -120,9 +113,10 @@ def warn_of_spellings(
     for spelling, node in record.spellings.items() if record.node_names.startswith("short") else ():
         domain = spelling.lower().removeprefix(names[node].lower())
         domains.setdefault(node, {}).setdefault(domain, spelling)
-    for of in domains.values():
+    for node, of in domains.items():
         if len(of.keys() - {""}) > 1:
-            report.warn(MERGED, value=", ".join(of.values()))
+            hours = (len(of.keys() - {""}) - 1) * there_us[node] / HOUR_US
+            report.warn(MERGED, value=", ".join(of.values()), node_hours=hours)
     if len(record.spellings) > len(names):
         report.facts["node names"] = f"{len(record.spellings):,} spellings of {len(names):,} ({record.node_names})"
 

@@ -45,8 +45,9 @@ def render(built: BuiltLog, reader: str) -> str:
     ]
     lines += [_line("assignment", each) for each in LogWarnings(node_assignment=metadata.assignment).sentences()]
     lines += [_line(label, text) for label, text in _facts(report.facts)]
+    warnings = {each.sentence: each for each in metadata.log_warnings.warnings}
     for sentence, tally in report.warnings.items():
-        lines.append(_line("WARNING", f"{tally.count:,} x {sentence}"))
+        lines.append(_line("WARNING", str(warnings[sentence])))
         lines += [_line("", f"e.g. {example}", hanging=2) for example in tally.examples]
     if report.warnings:
         lines.append(_line("VERDICT", metadata.log_warnings.verdict_sentence()))

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
-from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, iso_utc
+from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, iso_utc
 from bfreplay.errors import InputError
 
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
@@ -72,6 +72,10 @@ class ScheduleRecord:
         Name of the machine, if the log has it.
     n_open, n_counted
         Jobs without an end, and jobs that hold more nodes than the log lists.
+    held_us, unlisted_us
+        Node-microseconds of the jobs that ended: of all nodes, and of nodes that the log does not list.
+    reservations
+        Reservations that leave their nodes idle.
     n_given, is_restricted
         Nodes of the given inventory, the first in the order of indices; 0 without one. And whether the machine has no
         others: nodes that only jobs and outages name are skipped.
@@ -98,6 +102,8 @@ class ScheduleRecord:
         self.last_start_us = self.last_end_us = self.last_stamp_us = -OPEN_END
         self.longest_us = 0
         self.n_open = self.n_counted = 0
+        self.held_us = self.unlisted_us = 0.0
+        self.reservations: list[Outage] = []
         self.node_names = node_names
         self._index: dict[str, int] = {}
         self.spellings: dict[str, int] = {}  # name as spelt in the log -> index of the node (see ``one_name``)
@@ -173,6 +179,7 @@ class ScheduleRecord:
         limit_end_us: int | None = None,
         file: str = "",
         line: int | None = None,
+        mismatch: str = MISMATCH,
     ) -> None:
         """Add the interval of a job on its nodes.
 
@@ -191,11 +198,14 @@ class ScheduleRecord:
             Start plus time limit, for jobs without an end in the log.
         file, line
             Place for the report.
+        mismatch
+            Warning if the list and the number of nodes differ.
         """
         listed = 0 if nodes is None else len(nodes)
         held = listed if count is None else max(count, listed)
         if nodes is not None and listed and count is not None and count != listed:
-            self.report.warn(MISMATCH, file, line, f"{count} nodes, {listed} listed")
+            aside = WHICH_NODES if count > listed else ""
+            self.report.warn(mismatch, file, line, f"{count} nodes, {listed} listed", aside=aside)
         if not self._is_interval("job", start_us, end_us, file, line):
             return
         if not 0 < held <= MOST_NODES:
@@ -214,6 +224,8 @@ class ScheduleRecord:
             self.n_open += 1
         else:
             self._note_end(end_us, end_us, end_us - start_us)
+            self.held_us += held * (end_us - start_us)
+            self.unlisted_us += (held - listed) * (end_us - start_us)
         self.n_counted += held > listed
         self.report.keep("job intervals")
         if nodes is not None and self.n_given and not self.is_restricted:
@@ -221,6 +233,7 @@ class ScheduleRecord:
             if strange:
                 names = self.nodes
                 self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[i] for i in strange)}")
+        self.report.hold(held, start_us, end_us)
 
     def add_counted_jobs(
         self,
@@ -239,12 +252,12 @@ class ScheduleRecord:
         limit = np.full(len(job), OPEN_END, np.int64) if limit_end_us is None else limit_end_us
         self.jobs.add_counts(start_us, end_us, limit, job, count)
         self.n_counted += len(job)
-        self._note_jobs(start_us, end_us)
+        self.unlisted_us += self._note_jobs(start_us, end_us, count)
 
     def add_listed_jobs(self, jobs: JobIntervals) -> None:
         """Add jobs that list all their nodes; the caller ensures nodes of the given inventory, and ``end > start``."""
         self.jobs.add_listed(jobs)
-        self._note_jobs(jobs.start_us, jobs.end_us)
+        self._note_jobs(jobs.start_us, jobs.end_us, jobs.count)
 
     def add_outage(
         self,
@@ -266,7 +279,24 @@ class ScheduleRecord:
         if state == NodeState.BUSY:  # from samples; the end of an outage may be planned
             self.states_seen = True
             self.stamp(start_us if end_us is None else end_us)
+        self.report.hold(self._n_nodes if nodes is None else len(nodes), start_us, end_us)
         self.report.keep("outage intervals")
+
+    def add_reservation(self, start_us: int, end_us: int | None, nodes: NDArray[np.int32] | None) -> None:
+        """Add a reservation that leaves its nodes idle (``None``: all); one of no length is ignored."""
+        end_us = OPEN_END if end_us is None else end_us
+        if FIRST_TIME_US < start_us < min(end_us, LAST_TIME_US):
+            self.reservations.append(Outage(NodeState.RESERVED, start_us, end_us, nodes))
+
+    @property
+    def mean_node_hours(self) -> float | None:
+        """Mean node-hours of the jobs that ended; ``None`` without any."""
+        n_ended = self.jobs.n_rows - self.n_open
+        return self.held_us / HOUR_US / n_ended if n_ended else None
+
+    @property
+    def _n_nodes(self) -> int:
+        return max(self.machine_size or 0, len(self._index))
 
     # ---- what the log covers -----------------------------------------------------------------------------------
 
@@ -297,14 +327,18 @@ class ScheduleRecord:
         self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
-    def _note_jobs(self, start_us: NDArray[np.int64], end_us: NDArray[np.int64]) -> None:
+    def _note_jobs(self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64]) -> float:
+        """Note jobs of a batch, and return the node-microseconds of those that ended."""
         is_known = end_us != OPEN_END
         known = end_us[is_known]
+        held_us = float((known - start_us[is_known]).astype(np.float64) @ count[is_known])
+        self.held_us += held_us
         self.n_open += len(end_us) - len(known)
         self._note_start(int(start_us.min()), int(start_us.max()))
         if len(known):
             self._note_end(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
         self.report.keep("job intervals", len(start_us))
+        return held_us
 
     def _note_start(self, first_us: int, last_us: int) -> None:
         self.first_start_us = min(self.first_start_us, first_us)
