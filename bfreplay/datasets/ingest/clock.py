@@ -28,6 +28,9 @@ Candidates = tuple[int, ...]
 At = tuple[str, int | None, str]
 """Place of a time for the report: file, line, text."""
 
+TIMES_MOVE = "by how much times are wrong is not known"
+"""Reason that a wrong zone has no amount."""
+
 _T = TypeVar("_T")
 _CHANGES = (0, 0)
 """Marks an hour in which the offset changes."""

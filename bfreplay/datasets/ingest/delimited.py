@@ -8,13 +8,15 @@ and an extra separator belongs to the column of free text.
 from __future__ import annotations
 
 import csv
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations_with_replacement
+from math import comb
 from typing import Protocol
 
-from bfreplay.datasets.ingest.log_file import JOINED_ROWS, LogFile
+from bfreplay.datasets.ingest.log_file import AS_READ, JOINED_ROWS, LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.documents import refuse_other_kind
 
@@ -23,10 +25,26 @@ OF_COMMANDS = ("|", "\t", ";", ",", "^")
 """Separators of tables that Slurm's commands print, the usual one first."""
 
 CUT_END = "the last line has no end: the file may have been cut"
-TOO_MANY_CELLS = "more cells than columns (a separator inside JobName or Comment: do not export those)"
+TOO_MANY_CELLS = "more cells than columns"
 TOO_FEW_CELLS = "fewer cells than columns"
 BEFORE_HEADER = "a line before the header"
 _AMBIGUOUS = "\0"
+_MOST_PLACEMENTS = 2_000
+_NUMBER, _TIME, _SPAN = r"\d*", r"\d{4}-\d\d-\d\dT[\d:]{8}\S*|\d{1,10}|[A-Za-z()/ ]*", r"[\d:.-]*|[A-Za-z_]*"
+_FORMS = {
+    name: re.compile(form, re.ASCII)
+    for form, names in {
+        r"\d+(_\d+|_\[.*\])?(\+\d+)?(\.\S+)?": "jobid jobidraw",
+        _NUMBER: "nnodes allocnodes ncpus alloccpus reqcpus restarts elapsedraw uid gid priority",
+        _SPAN: "elapsed suspended timelimit timelimitraw",
+        _TIME: "submit eligible start end timestart timeend",
+        r"[A-Z_]+(\+| by \d+)?": "state",
+        r"[\w.\-\[\],]*|None assigned|\(null\)": "nodelist",
+    }.items()
+    for name in names.split()
+}
+"""Forms of columns of Slurm, which tell where a surplus separator is."""
+
 _FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "reason", "extra", "stdout",
      "stdin", "stderr", "container"}
@@ -212,7 +230,7 @@ class Layout:
     is_trailing
         True if lines end with a separator (``sacct -p``).
     free
-        First and last column whose text may contain a separator.
+        Columns whose text may contain a separator.
     numbered
         Column of the job number, in which no header starts with a digit; -1 if absent.
     """
@@ -220,20 +238,20 @@ class Layout:
     names: tuple[str, ...]
     delimiter: str
     is_trailing: bool
-    free: tuple[int, int] | None
+    free: tuple[int, ...]
     numbered: int
 
     @classmethod
     def of(cls, names: Sequence[str], delimiter: str, is_trailing: bool = False) -> Layout:
         """Return the layout with these columns, named in any case."""
         lower = tuple(name.strip().lower() for name in names)
-        free = [
+        free = tuple(
             i
             for i, name in enumerate(lower)
             if name in _FREE_TEXT or (delimiter == "," and (name in _WITH_COMMAS or "tres" in name))
-        ]
+        )
         numbered = next((lower.index(name) for name in ("jobidraw", "jobid") if name in lower), -1)
-        return cls(lower, delimiter, is_trailing, (free[0], free[-1]) if free else None, numbered)
+        return cls(lower, delimiter, is_trailing, free, numbered)
 
     def index(self, *names: str) -> int:
         """Return the position of the first of these columns that exists, -1 if none does."""
@@ -242,8 +260,9 @@ class Layout:
     def cells(self, line: str) -> list[str] | None:
         """Return the cells of a line, as many as columns; ``None`` if they cannot be assigned.
 
-        An extra separator belongs to the column of free text, if there is one; with several, these and the columns
-        between them become unreadable cells, and the others are counted from both ends.
+        An extra separator belongs to a column of free text. With several, the other columns tell which: all of them
+        must look as Slurm writes them. If they leave it open, the columns from the first to the last of free text
+        become unreadable cells, and the others are counted from both ends.
         """
         found = _cells(line, self.delimiter)
         if found is None:
@@ -253,12 +272,37 @@ class Layout:
         extra = len(found) - len(self.names)
         if extra == 0:
             return found
-        if extra < 0 or self.free is None:
+        if extra < 0 or not self.free:
             return None
-        first, last = self.free
-        middle = found[first : last + 1 + extra]
-        joined = [self.delimiter.join(middle)] if first == last else [_AMBIGUOUS] * (last - first + 1)
-        return found[:first] + joined + found[last + 1 + extra :]
+        fitting: dict[tuple[str, ...], list[str]] = {}
+        if comb(len(self.free) + extra - 1, extra) <= _MOST_PLACEMENTS:
+            for columns in combinations_with_replacement(self.free, extra):
+                cells = self._joined(found, Counter(columns))
+                others = tuple(cell for i, cell in enumerate(cells) if i not in self.free)
+                if len(self.free) == 1 or self._is_plausible(cells):
+                    fitting.setdefault(others, cells)
+        if len(fitting) == 1:
+            return next(iter(fitting.values()))
+        first, last = self.free[0], self.free[-1]
+        return found[:first] + [_AMBIGUOUS] * (last - first + 1) + found[last + 1 + extra :]
+
+    def _joined(self, found: Sequence[str], extra: Mapping[int, int]) -> list[str]:
+        """Return the cells if so many extra separators are in each column."""
+        cells, at = [], 0
+        for column in range(len(self.names)):
+            after = at + 1 + extra.get(column, 0)
+            cells.append(self.delimiter.join(found[at:after]))
+            at = after
+        return cells
+
+    def _is_plausible(self, cells: Sequence[str]) -> bool:
+        """Return whether the numbers, times, states and lists of nodes look as Slurm writes them."""
+        return all(_FORMS[name].fullmatch(cell) for name, cell in zip(self.names, cells, strict=True) if name in _FORMS)
+
+    def too_many(self) -> str:
+        """Return the reason to skip a row with more cells than columns, with the columns to leave out."""
+        free = ", ".join(self.names[i] for i in self.free)
+        return f"{TOO_MANY_CELLS}: a separator inside {free or 'a cell'} (do not export it)"
 
     def joined_rows(self, line: str) -> tuple[int, list[str]]:
         """Return the number of rows on a line, and these rows, if it is more than one and shows where each ends.
@@ -391,7 +435,8 @@ def rows_below_headers(
         number, line = following
         n_rows, rows = (1, []) if layout is None else layout.joined_rows(line)
         if n_rows > 1:
-            report.warn(JOINED_ROWS, file.name, number, line)
+            report.read(0)
+            report.warn(JOINED_ROWS, file.name, number, line, aside=AS_READ if rows else "")
             ahead.extend((number, row) for row in rows)
             if not rows:
                 report.read(n_rows)
@@ -411,6 +456,8 @@ def rows_below_headers(
             report.skip(BEFORE_HEADER, file.name, number, line)
         elif cells is None:
             many = line.count(layout.delimiter) >= len(layout.names)
-            report.skip_with_warning(TOO_MANY_CELLS if many else TOO_FEW_CELLS, file.name, number, line)
+            report.skip_with_warning(layout.too_many() if many else TOO_FEW_CELLS, file.name, number, line)
+        elif any(cells[i] == _AMBIGUOUS for name in used if (i := layout.index(name)) >= 0):
+            report.skip_with_warning(layout.too_many(), file.name, number, line)
         else:
             yield number, line, cells, layout

@@ -27,6 +27,8 @@ from bfreplay.outputs import WRITE_ERRORS, naming, scratch_prefix
 HEAD_BYTES = 65_536
 JOINED_ROWS = "several rows on one line: a file without a line end at its end was joined to another"
 BARE_RETURNS = "lines end in a carriage return alone, or a cell has one: each was taken as the end of a line"
+AS_READ = "all rows of such lines were read as others are"
+"""Reason that neither changes the idle nodes."""
 _BUFFER = 1 << 20
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _TAR_MAGIC_AT = 257

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bfreplay.datasets.ingest.catalogue import AUTO, find_reader, readable_by, recognise_files, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
-from bfreplay.datasets.ingest.log_file import BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
+from bfreplay.datasets.ingest.log_file import AS_READ, BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.job_names import JobNames
@@ -137,8 +137,9 @@ def read_log(
             files = readable_by(chosen, opened.files)
         for file in opened.files:
             if file not in files:
-                record.report.warn(NO_LOG_FILE, file.name)
+                record.report.warn(NO_LOG_FILE, file.name, why="nothing shows what the file holds")
         chosen.read(files, record, options)
+        record.report.read(0)
         if outage_files:
             from bfreplay.datasets.ingest.table.outages import read_outages  # imports csv or pyarrow if needed
 
@@ -149,9 +150,9 @@ def read_log(
             record.report.facts["--tz"] = "has no effect on this log, which has no local times"
         for file in (*opened.files, *outage_files):
             if file.has_bare_returns:
-                record.report.warn(BARE_RETURNS, file.name)
+                record.report.warn(BARE_RETURNS, file.name, aside=AS_READ)
             for number in file.joined_at:
-                record.report.warn(JOINED_ROWS, file.name, number)
+                record.report.warn(JOINED_ROWS, file.name, number, aside=AS_READ)
         sources = opened.sources
     beside = outage_paths + ([] if inventory is None else [Path(inventory)])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))

@@ -42,9 +42,10 @@ class LogWarning:
     node_hours
         Idle time that may be wrong because of it, in node-hours; ``None`` if not known.
     share
-        The same as a share of the idle node-hours of the whole log, above 1 if there are more; ``None`` likewise.
+        The same as a share of the idle node-hours of the whole log, above 1 if there are more; ``None`` likewise, and
+        for one that is ``aside``.
     is_estimate
-        True if rows that cannot be read count as the mean job of the log.
+        True if the amount is estimated from other jobs of the log.
     aside
         Reason that it does not change how many nodes are idle: it is then no part of the sum of the amounts.
     why_no_amount
@@ -102,10 +103,7 @@ class LogWarnings:
             hours = report.get("facts", {}).get("node_hours")
             idle = None if hours is None else _amount(hours.get("idle", 0.0))
             warnings = [
-                LogWarning(
-                    sentence, _cases(tally["count"]), *_amount_and_share(tally.get("node_hours"), idle),
-                    bool(tally.get("is_estimate")), str(tally.get("aside", "")), str(tally.get("why_no_amount", "")),
-                )  # fmt: skip
+                _warning_of(sentence, tally, idle)
                 for sentence, tally in (report.get("warnings") or report.get("doubts", {})).items()
             ]
             assignment = assignment_words(metadata.get("allocator"))
@@ -164,7 +162,8 @@ class LogWarnings:
             extent += f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no amount"
         elif not self._of_idle:
             extent = "no warning of its import changes how many nodes are idle"
-        limit = "" if n_unknown else f" by up to {percent(most / (idle or 1))}"
+        up_to = "about" if at_most == "about" else "up to"
+        limit = "" if n_unknown else f" by {up_to} {percent(most / (idle or 1))}"
         return {
             None: "",
             Verdict.NOT_CREDIBLE: f"The idle nodes of this log cannot be believed: {extent}.",
@@ -210,10 +209,11 @@ def _amount(value: Any) -> float:
     return node_hours
 
 
-def _amount_and_share(value: Any, idle: float | None) -> tuple[float | None, float | None]:
-    if value is None:
-        return None, None
-    return _amount(value), _amount(value) / idle if idle else None
+def _warning_of(sentence: str, tally: Mapping[str, Any], idle: float | None) -> LogWarning:
+    node_hours = None if tally.get("node_hours") is None else _amount(tally["node_hours"])
+    share = node_hours / idle if node_hours is not None and idle and not tally.get("aside") else None
+    aside, why = (str(tally.get(name, "")) for name in ("aside", "why_no_amount"))
+    return LogWarning(sentence, _cases(tally["count"]), node_hours, share, tally.get("is_estimate") is True, aside, why)
 
 
 def assignment_words(allocator: Mapping[str, Json] | None) -> str | None:

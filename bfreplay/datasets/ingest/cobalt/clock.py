@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from bfreplay.datasets.ingest.clock import LocalClock
+from bfreplay.datasets.ingest.clock import TIMES_MOVE, LocalClock
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import is_missing
@@ -77,7 +77,7 @@ class CobaltClock(TableClock):
         ]
         best = max(share for _, share in hours.values())
         if best > _CLEARER * hours[zone][1]:
-            self._report.warn(ZONE_UNLIKELY, value="; ".join(readings))
+            self._report.warn(ZONE_UNLIKELY, value="; ".join(readings), why=TIMES_MOVE)
         return "; ".join([zone_text, *readings])
 
     def _hour_of_most(self, zone: str) -> tuple[int, int]:

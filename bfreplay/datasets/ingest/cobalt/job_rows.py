@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
-from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, WHICH_NODES
+from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH, ScheduleRecord
 from bfreplay.datasets.ingest.table.cells import count_in, is_missing, limit_us, span_us
 from bfreplay.datasets.ingest.table.clock import SKIPPED, is_interval
 from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, Identities
+from bfreplay.datasets.times import HOUR_US
 
 CUT = "lists of nodes are cut: the listed nodes are known, the others are assigned by rule"
 LOCATION_UNREADABLE = "locations cannot be read: their nodes are assigned by rule"
 BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is used"
+NOT_OURS = "idle nodes of the machine that is read do not depend on it"
 OTHER_MACHINE = "jobs of another machine are in the log; only one machine is read"
 NO_LOCATION = "the table names no nodes of jobs: they are assigned by rule"
 WHERE_MISSING = "jobs lack the location that others have: their nodes are assigned by rule"
@@ -60,13 +62,14 @@ class CobaltJobs:
         self.next_start: list[int | None] = [None] * len(open_outages)
         self._has_locations = False
         self._nowhere: list[Place] = []
-        self._n_nowhere = 0
+        self._n_nowhere = self._nowhere_us = 0
 
     def add(self, cells: Mapping[str, str], at: Place) -> None:
         """Add the interval of a row, or count the reason to skip it."""
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
-            return self._report.skip_with_warning("a job of another machine", *at, machine, warning=OTHER_MACHINE)
+            self._report.skip("a job of another machine", *at, machine)
+            return self._report.warn(OTHER_MACHINE, *at, machine, aside=NOT_OURS)
         shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
             start, end = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
@@ -97,23 +100,25 @@ class CobaltJobs:
     def finish(self) -> None:
         """Warn of jobs without a location, if others have one."""
         if self._has_locations and self._nowhere:
+            hours = self._nowhere_us / HOUR_US
             for at in self._nowhere:
-                self._report.warn(WHERE_MISSING, *at)
-            self._report.warn(WHERE_MISSING, n=self._n_nowhere - len(self._nowhere))
+                self._report.warn(WHERE_MISSING, *at, node_hours=hours / len(self._nowhere), aside=WHICH_NODES)
+            n_others = self._n_nowhere - len(self._nowhere)
+            self._report.warn(WHERE_MISSING, n=n_others, node_hours=0.0, aside=WHICH_NODES)
 
     def _keep(
         self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, at: Place
     ) -> None:
         where = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
         names: tuple[str, ...] = ()
+        mismatch = MISMATCH
         try:
             location = location_of(where, count)
         except ValueError:
-            self._report.warn(LOCATION_UNREADABLE, *at, where)
+            self._report.warn(LOCATION_UNREADABLE, *at, where, aside=WHICH_NODES)
         else:
             names = location.nodes
-            if location.is_cut:
-                self._report.warn(CUT, *at, f"{count} nodes, {len(names)} listed")
+            mismatch = CUT if location.is_cut else MISMATCH
             if location.block_size is not None:
                 if count is not None and count != location.block_size:
                     self._report.warn(BLOCK_DIFFERS, *at, f"{count} nodes in {where}")
@@ -121,20 +126,20 @@ class CobaltJobs:
             self._has_locations |= bool(names) or location.block_size is not None
             if not names and location.block_size is None:
                 self._n_nowhere += 1
+                self._nowhere_us += (count or 0) * max((end_us or start_us) - start_us, 0)
                 if len(self._nowhere) < MOST_EXAMPLES:
                     self._nowhere.append(at)
         held = max(count or 0, len(names))
         if not held:
             return self._report.skip("a job without nodes", *at, job)
         if self._size is not None and held > self._size:
-            return self._report.skip_with_warning(
-                "more nodes than the machine has", *at, f"{held} nodes", warning=TOO_LARGE
-            )
+            self._report.skip_with_warning("more nodes than the machine has", *at, f"{held} nodes", warning=TOO_LARGE)
+            return self._report.hold(held, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job, start_us, where if names else "", *at)
         nodes = self._record.node_ids(names) if names else None
-        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
+        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at, mismatch=mismatch)
         before = bisect_left(self._open, start_us) - 1
         for i in range(before, -1, -1):
             known = self.next_start[i]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
-from bfreplay.datasets.ingest.cobalt.job_rows import location_of
+from bfreplay.datasets.ingest.cobalt.job_rows import NOT_OURS, location_of
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.table.cells import count_in
 from bfreplay.datasets.ingest.table.clock import SKIPPED
-from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
+from bfreplay.datasets.ingest.table.outages import OUTAGE_UNKNOWN, OUTAGES_UNREADABLE
 from bfreplay.datasets.log.states import NodeState
 
 PART_UNKNOWN = "reservations for repairs on blocks of unknown nodes were skipped: those nodes look idle"
@@ -55,7 +55,8 @@ class CobaltOutages:
             return
         if word in _NO:
             start = cells["START_TIMESTAMP"]
-            self._report.skip_with_warning("an outage of a part of the machine", *at, start, warning=PART_DOWN)
+            why = "the log does not tell how many nodes were down"
+            self._report.skip_with_warning("an outage of a part of the machine", *at, start, warning=PART_DOWN, why=why)
         else:
             self._add_down(times, at)
 
@@ -80,8 +81,9 @@ class CobaltOutages:
         if cells["STATUS"].lower() not in _USED:
             return self._report.skip("a reservation that was not used", *at, cells["STATUS"])
         is_repair = name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
-        if not is_repair and self._policy != "reserved":
-            return self._report.skip("a reservation that is not for repairs", *at, cells["RESERVATION"])
+        is_kept_idle = not is_repair and self._policy != "reserved"
+        if is_kept_idle:
+            self._report.skip("a reservation that is not for repairs", *at, cells["RESERVATION"])
         times = self._times(cells["START"], cells["END"], at)
         if times is None:
             return
@@ -91,18 +93,24 @@ class CobaltOutages:
         except ValueError as error:
             return self._unreadable(str(error), at)
         if self._size is not None and max(count, *blocks) >= self._size:
+            if is_kept_idle:
+                return self._record.add_reservation(*times, None)
             state = NodeState.DOWN if is_repair else NodeState.RESERVED
             self._record.add_outage(state, *times, None, *at)
+            return
+        if is_kept_idle:
             return
         self._report.skip("a reservation on unknown nodes", *at, cells["BLOCKS"])
         if is_repair:
             self._report.warn(PART_UNKNOWN, *at, f"{count} nodes: {cells['BLOCKS']}")
+            self._report.hold(count, *times)
         if times[1] is not None and times[1] > times[0]:
             self.left_out_us += count * (times[1] - times[0])
 
     def close(self, next_start: list[int | None]) -> None:
         """End the outages without an end where the next job starts (``next_start``, in order of their starts)."""
         for (start_us, at), end_us in zip(sorted(self.open_ended), next_start, strict=True):
+            self._report.read(0)
             self._report.warn(END_UNKNOWN, *at)
             self._record.add_outage(NodeState.DOWN, start_us, end_us, None, *at)
 
@@ -126,8 +134,11 @@ class CobaltOutages:
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is None or not machine or machine == self._machine:
             return False
-        self._report.skip_with_warning("an outage of another machine", *at, machine, warning=OTHER_MACHINE)
+        self._report.skip("an outage of another machine", *at, machine)
+        self._report.warn(OTHER_MACHINE, *at, machine, aside=NOT_OURS)
         return True
 
     def _unreadable(self, value: str, at: Place) -> None:
-        self._report.skip_with_warning("an outage that cannot be read", *at, value, warning=OUTAGES_UNREADABLE)
+        self._report.skip_with_warning(
+            "an outage that cannot be read", *at, value, warning=OUTAGES_UNREADABLE, why=OUTAGE_UNKNOWN
+        )

@@ -19,7 +19,7 @@ from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.table.job_rows import Identities
-from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
+from bfreplay.datasets.ingest.table.outages import OUTAGE_UNKNOWN, OUTAGES_UNREADABLE
 from bfreplay.errors import InputError
 
 _ADDRESS = "https://reports.alcf.anl.gov/data/"
@@ -186,7 +186,12 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
         report.read()
         if row.cells is None:
             report.skip_with_warning(
-                "a row with another number of columns", file.name, row.line, row.text, warning=warning
+                "a row with another number of columns",
+                file.name,
+                row.line,
+                row.text,
+                warning=warning,
+                why=OUTAGE_UNKNOWN if warning == OUTAGES_UNREADABLE else "",
             )
         elif layout.has_header and row.text == header:
             report.skip("the header again", file.name, row.line, row.text)

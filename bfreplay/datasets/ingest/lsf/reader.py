@@ -145,7 +145,7 @@ class _Reading:
         elif kind == "EVENT_ADRSV_FINISH":
             self._report.skip("advance reservation", file.name, number)
             if self._wants_reservations:
-                self._report.warn(_RESERVED_WARNING, file.name, number)
+                self._report.warn(_RESERVED_WARNING, file.name, number, why="reservations are not read from LSF")
         else:
             self._report.skip(_OTHER_TYPE, file.name, number, kind)
             if kind not in records.KNOWN_TYPES:
@@ -156,6 +156,7 @@ class _Reading:
 
         Returns whether there was any host control.
         """
+        self._report.read(0)  # outages from several rows each
         closed: dict[str, tuple[int, str, int]] = {}
         done: set[records.HostControl] = set()
         for control, file, number in sorted(self._controls, key=lambda one: one[0].time_s):
@@ -186,7 +187,9 @@ class _Reading:
         try:
             nodes = self._record.node_ids(each_a_name((host,), "host"))
         except ValueError as error:
-            return self._report.skip_with_warning("fields that cannot be read", file, number, f"HOST_CTRL: {error}")
+            return self._report.skip_with_warning(
+                "fields that cannot be read", file, number, f"HOST_CTRL: {error}", why="its host cannot be read"
+            )
         end_us = None if until_s is None else until_s * US
         self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
 

@@ -109,7 +109,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
     end_s, job, start_s = (
         _whole(fields, 2, "event time"),
         _whole(fields, _JOB, "job id"),
-        _whole(fields, _START, "start"),
+        _whole(fields, _START, "start", has_unknown=True),
     )
     if not fields[_START + 1].startswith('"'):
         raise ValueError("the user is not a string: a field is missing before")
@@ -126,7 +126,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
     _whole(fields, status, "job status")
     if not _DECIMAL.fullmatch(fields[status + 1]):
         raise ValueError("the host factor is not a number: a number of hosts is wrong")
-    index = _whole(fields, status + _AFTER_STATUS_TO_INDEX, "array index")
+    index = _whole(fields, status + _AFTER_STATUS_TO_INDEX, "array index", has_unknown=True)
     hosts = tuple(dict.fromkeys(_host(field) for field in fields[at + 1 : status]))
     return Finish(f"{job}[{index}]" if index else str(job), submit_s, start_s, end_s, hosts)
 
@@ -160,9 +160,12 @@ def unquote(field: str) -> str:
     return field[1:-1].replace('""', '"')
 
 
-def _whole(fields: Sequence[str], at: int, what: str) -> int:
+def _whole(fields: Sequence[str], at: int, what: str, *, has_unknown: bool = False) -> int:
+    """Return a whole number; with ``has_unknown``, LSF's -1 for none counts as 0."""
     if at >= len(fields):
         raise ValueError("the record is cut, or a number of hosts is wrong")
+    if has_unknown and fields[at] == "-1":
+        return 0
     if not _WHOLE.fullmatch(fields[at]):
         raise ValueError(f"the {what} is not a whole number")
     return int(fields[at])

@@ -161,6 +161,7 @@ class ImportReport:
         node_hours: float | None = None,
         why: str = "",
         aside: str = "",
+        is_estimate: bool = False,
     ) -> None:
         """Count a case that may make the result wrong. The sentence is the same for all cases of a kind.
 
@@ -173,6 +174,7 @@ class ImportReport:
         if tally is None:
             return
         tally.why, tally.aside = tally.why or why, aside
+        tally.is_estimate |= is_estimate
         if node_hours is None and not why and n == 1:
             if self._held is None:
                 self._of_row.append(tally)

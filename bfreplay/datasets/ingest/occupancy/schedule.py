@@ -136,6 +136,10 @@ class ScheduleRecord:
             found[i] = None
         return np.fromiter(found, dtype=np.int32, count=len(found))
 
+    def known_nodes(self, names: Iterable[str]) -> NDArray[np.int32]:
+        """Return indices of the nodes that are known so far, without the other names."""
+        return self.node_ids(name for name in names if name in self.spellings)
+
     def add_inventory(self, names: Iterable[str]) -> None:
         """Add the known nodes, used or not: the list of nodes is then complete."""
         self.node_ids(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bfreplay.datasets.ingest.clock import Clock
+from bfreplay.datasets.ingest.clock import TIMES_MOVE, Clock
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.pbs.records import Line
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -89,7 +89,7 @@ class StampClock(Clock):
         """Resolve the remaining stamps, and report the offsets."""
         self._settle(None, None)
         if self._disagreed > self._agreed:
-            self._report.warn(_OTHER_ZONE_WARNING, value=f"{self.zone}; {self._offsets_text()}")
+            self._report.warn(_OTHER_ZONE_WARNING, value=f"{self.zone}; {self._offsets_text()}", why=TIMES_MOVE)
         self._report.facts["time zone"] = self._sentence()
 
     def moment(self, stamp_us: int) -> int | None:

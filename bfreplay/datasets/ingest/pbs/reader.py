@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
@@ -94,7 +91,8 @@ class PbsReader:
         clock.finish()
         runs.finish()
         reserved.finish()
-        days.finish(report)
+        report.read(0)
+        days.finish(report, len(record.nodes))
         if last_us is not None:
             moment, latest = clock.moment(last_us), clock.latest_us
             if moment is not None and latest is not None and moment < latest + _QUIET_US:
@@ -204,7 +202,7 @@ def _first_stamp(file: LogFile) -> int:
 class _Reservation:
     start_us: int
     end_us: int
-    nodes: NDArray[np.int32]
+    names: tuple[str, ...]
     line: Line
 
 
@@ -219,7 +217,7 @@ class Reservations:
 
     def take(self, line: Line) -> None:
         """Read a record of ``RESERVATION_KINDS``."""
-        if self._are_kept and line.kind == "B":
+        if line.kind == "B":
             return self._begin(line)
         self._record.report.skip(_REASON, line.file, line.number, line.job)
         reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
@@ -239,18 +237,29 @@ class Reservations:
             start, end = records.epoch_us(found, "start"), records.epoch_us(found, "end")
             if start is None or end is None or abs(start - line.stamp_us) > FARTHEST_US:
                 raise ValueError("no start and end")
-            nodes = self._record.node_ids(records.vnode_hosts(found.get("nodes", "").strip("\"'")))
+            names = records.vnode_hosts(found.get("nodes", "").strip("\"'"))
         except ValueError as error:
+            if not self._are_kept:
+                return report.skip(_REASON, line.file, line.number, line.job)
             return report.skip_with_warning(
-                _UNREADABLE, line.file, line.number, f"{line.job}: {error}", warning=_UNREADABLE_WARNING
+                _UNREADABLE,
+                line.file,
+                line.number,
+                f"{line.job}: {error}",
+                warning=_UNREADABLE_WARNING,
+                why="when it was, or of which nodes, cannot be read",
             )
         known = self._open.get(line.job)
         if known is not None and known.start_us == start:
             report.skip(_REASON, known.line.file, known.line.number, line.job)
         elif known is not None:
             self._add(known, known.end_us)
-        self._open[line.job] = _Reservation(start, end, nodes, line)
+        self._open[line.job] = _Reservation(start, end, names, line)
 
     def _add(self, one: _Reservation, end_us: int) -> None:
         end_us = min(end_us, one.end_us)
-        self._record.add_outage(NodeState.RESERVED, one.start_us, end_us, one.nodes, one.line.file, one.line.number)
+        if not self._are_kept:
+            self._record.report.skip(_REASON, one.line.file, one.line.number, one.line.job)
+            return self._record.add_reservation(one.start_us, end_us, self._record.known_nodes(one.names))
+        nodes = self._record.node_ids(one.names)
+        self._record.add_outage(NodeState.RESERVED, one.start_us, end_us, nodes, one.line.file, one.line.number)

@@ -204,8 +204,8 @@ class FileDays:
         if last - first <= _LONGEST_FILE:  # a wrong stamp far away is no evidence for the days between
             self._covered.update(range(first, last + 1))
 
-    def finish(self, report: ImportReport) -> None:
-        """Warn of missing days, if the log has one file per day."""
+    def finish(self, report: ImportReport, n_nodes: int) -> None:
+        """Warn of missing days of a machine of so many nodes, if the log has one file per day."""
         if self._n_files < _LEAST_FILES or 2 * self._n_daily <= self._n_files:
             return
         days = sorted(self._covered)
@@ -213,7 +213,7 @@ class FileDays:
         n_missing = sum(after - first for first, after in gaps)
         shown = ", ".join(_words(first, after - 1) for first, after in gaps[:_MOST_SHOWN])
         more = ", ..." if len(gaps) > _MOST_SHOWN else ""
-        report.warn(MISSING_DAYS_WARNING, value=shown + more, n=n_missing)
+        report.warn(MISSING_DAYS_WARNING, value=shown + more, n=n_missing, node_hours=24.0 * n_missing * n_nodes)
 
 
 def _words(first: int, last: int) -> str:

@@ -168,6 +168,7 @@ class Runs:
         """Add the jobs that are running at the end of the log."""
         latest = self._clock.latest_us
         for job, run in self._open.items():
+            self._report.read(0)
             if run.is_deleted:
                 self._report.warn(_DELETED_WARNING, run.line.file, run.line.number, job)
             elif run.limit_us is not None and latest is not None and latest > run.limit_us + _GRACE_US:
@@ -175,6 +176,7 @@ class Runs:
             self._add(job, run, None)
         self._open.clear()
         # virtual nodes may have other names than their hosts
+        self._report.read(0)
         if len(self._differing) < self._n_agreeing:
             for line in self._differing:
                 self._report.warn(_VNODES_WARNING, line.file, line.number, line.job)

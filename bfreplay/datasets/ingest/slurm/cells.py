@@ -113,11 +113,11 @@ _WORDS: dict[NodeState, str] = {  # the weakest state first
     NodeState.IDLE: "idle planned plnd cloud dynamic_norm dynamic_future external undrain resume net reboot_canceled",
     NodeState.BUSY: "allocated alloc mixed mix completing comp",
     NodeState.UNKNOWN: "unknown unk",
-    NodeState.RESERVED: "reserved resv maint perfctrs npc blocked block",
+    NodeState.RESERVED: "reserved resv maint maintenance perfctrs npc blocked block",
     NodeState.DRAIN: "drain drained draining drng reboot_requested",
     NodeState.OFF: "powered_down power_down powering_down pow_dn powering_up power_up pow_up power_drain",
     NodeState.DOWN: "down fail failed failing failg error err not_responding no_respond reboot reboot_issued boot "
-    "inval invalid_reg future futr",
+    "inval invalid invalid_reg future futr",
 }
 _STATE_OF_WORD = {word: state for state, words in _WORDS.items() for word in words.split()}
 # "planned by the backfill scheduler" (-) and "jobs are completing" (+) leave a node's state as it is

@@ -20,6 +20,9 @@ SKIPPED = "a local time that the zone skips"
 ZONE_WARNING = "local times that do not exist in the given zone: the zone is wrong"
 FOLD_WARNING = "local times in the hour that occurs twice were resolved by --dst-fold"
 RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative), without a known day"
+OWN_FORMAT = "a time in another form than Slurm's own (SLURM_TIME_FORMAT was set)"
+UNSET = "unset SLURM_TIME_FORMAT, which changes how Slurm writes times, and run the command again"
+"""Fix for logs written under it."""
 
 _EPOCH_DIGITS = re.compile(r"[1-9]\d{8,10}", re.ASCII)
 _ZONED = re.compile(r"(.{19})(Z|[+-]\d\d:?\d\d)", re.ASCII)
@@ -27,11 +30,13 @@ _RELATIVE = re.compile(
     r"\d\d:\d\d(:\d\d)?|(Ystday|Tomorr|Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d\d:\d\d|\d{1,2} [A-Z][a-z]{2} [\d:]{4,5}",
     re.ASCII,
 )
+_CLOCK_TIME = re.compile(r"\b\d{1,2}:\d\d")
+_DATE = re.compile(r"\b\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b|\b[A-Z][a-z]{2}[a-z]*\b.*\d", re.ASCII)
 _MOST_CACHED = 65_536
 
 
-class RelativeTimeError(ValueError):
-    """``SLURM_TIME_FORMAT=relative`` was set when the log was written."""
+class TimeFormatError(ValueError):
+    """``SLURM_TIME_FORMAT`` was set when the log was written; the text is ``RELATIVE`` or ``OWN_FORMAT``."""
 
 
 class ZoneEvidence:
@@ -93,7 +98,7 @@ class SlurmClock(IntervalClock):
         Raises
         ------
         ValueError
-            Unreadable (``RelativeTimeError``: relative).
+            Unreadable (``TimeFormatError``: a time in another form).
         InputError
             A local time of unknown zone.
         """
@@ -115,7 +120,9 @@ class SlurmClock(IntervalClock):
             self.counts["zoned"] += 1
             return (time_us,)
         if _RELATIVE.fullmatch(text):
-            raise RelativeTimeError(text)
+            raise TimeFormatError(RELATIVE)
+        if _CLOCK_TIME.search(text) and _DATE.search(text):
+            raise TimeFormatError(OWN_FORMAT)
         raise ValueError("no time")
 
     def plain_us(self, wall_us: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -45,6 +46,8 @@ TOO_SHORT = (
 CUT_STARTS = "many jobs start at the very first second: their starts are cut at the window's edge (sacct -T?)"
 CUT_ENDS = "many jobs end at the very last second: their ends are cut at the window's edge (sacct -T?)"
 RUNNING_WITH_END = "jobs that are still running have an end: it is cut at the window's edge (sacct -T?)"
+OUTSIDE = "what is missing lies outside the log"
+OTHERS_MISSING = "the log does not tell how many jobs ended otherwise"
 RUNS_MISSING = "requeued jobs lack their earlier runs (sacct without -D?): their nodes look idle then"
 CLUSTERS = "jobs of several clusters are in this log: their nodes count as one machine (export one: sacct -M NAME)"
 DUMP_TIMES = (
@@ -130,6 +133,24 @@ class JobRows:
 
     def add(self, row: JobRow, clock: SlurmClock) -> None:
         """Count ``row``, and keep or skip it with its reason."""
+        self._add(row, clock)
+        if self._report.has_row_in_doubt:
+            self._hold(row)
+
+    def _hold(self, row: JobRow) -> None:
+        """Note how much a skipped row concerns, as far as it tells: without an end it may last as long as the log."""
+        n_nodes, span_us = row.count, row.elapsed_us
+        if n_nodes is None:
+            nodes = self._listed_nodes(row)
+            n_nodes = None if nodes is None else len(nodes)
+        if not span_us and row.start and row.end:
+            span_us = max(row.end[-1] - row.start[0], 0)
+        if n_nodes and span_us:
+            self._report.hold(n_nodes, 0, span_us)
+        elif n_nodes and row.start and not row.end:
+            self._report.hold(n_nodes, row.start[0], row.start[0] + row.limit_us if row.limit_us else None)
+
+    def _add(self, row: JobRow, clock: SlurmClock) -> None:
         report = self._report
         is_waiting = row.state in WAITING_STATES
         nodes_text = row.nodes
@@ -171,7 +192,7 @@ class JobRows:
         start_us, end_us = settled
         if nodes is None:
             sentence = NO_LISTS if row.nodes is None else LIST_UNREADABLE if row.nodes else LIST_MISSING
-            report.warn(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes)
+            report.warn(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes, aside=WHICH_NODES)
         elif row.has_count and row.count is None:
             report.warn(COUNT_UNREADABLE, *row.at)
         if not is_known_state(row.state):
@@ -211,12 +232,13 @@ class JobRows:
     def finish(self, file: LogFile) -> None:
         """Add warnings about all rows; ``file`` is their place in the report."""
         report = self._report
+        report.read(0)  # the warnings below are of no single row
         if self._first.is_cut:
-            report.warn(CUT_STARTS, file.name, None, self._first.time_text, self._first.count)
+            report.warn(CUT_STARTS, file.name, None, self._first.time_text, self._first.count, aside=OUTSIDE)
         if self._last.is_cut:
-            report.warn(CUT_ENDS, file.name, None, self._last.time_text, self._last.count)
+            report.warn(CUT_ENDS, file.name, None, self._last.time_text, self._last.count, aside=OUTSIDE)
         if self._n_completed >= _MANY_COMPLETED and not self._n_others:
-            report.warn(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows")
+            report.warn(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows", why=OTHERS_MISSING)
         if self._n_computed_ends:
             report.facts["ends"] = f"{COMPUTED_ENDS}: {self._n_computed_ends:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
@@ -235,6 +257,7 @@ class JobRows:
         middle = int(np.sort(times)[len(times) // 2])
         self._record.stamp(middle)
         off = int((np.abs(times - middle) > _DUMP_TAKES_US).sum())
+        self._report.read(0)  # of no single row
         self._report.warn(DUMP_TIMES, file.name, None, f"most of them: {iso_utc(middle)}", off)
         self._dump_times = array("q")
 

@@ -12,9 +12,9 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.cells import duration_us, has_strange_word, node_state
-from bfreplay.datasets.ingest.slurm.clock import RELATIVE, SKIPPED, RelativeTimeError, SlurmClock, ZoneEvidence
+from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock, TimeFormatError, ZoneEvidence
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import DAY_US
+from bfreplay.datasets.times import DAY_US, HOUR_US
 
 EVENT_COMMAND = (
     "TZ=UTC sacctmgr -P show event All_Time Start=2024-01-01 "
@@ -38,6 +38,8 @@ OTHER_NODES = (
 BLANK_END = "outages have neither an end nor the word Unknown in its place: they count as open"
 SPOILT_CLUSTER = "an event of a cluster whose name cannot be read"
 STRANGE_WORD = "states of nodes have an unknown word beside a known one: only the known one counts"
+UNKNOWN_TIMES, UNKNOWN_NODES = "when it was cannot be read", "its nodes cannot be read"
+EARLIER = "outages that ended before are not in the log"
 UNKNOWN_STATE = "unknown states of nodes were skipped: such nodes look idle"
 
 _NODE, _NODES = ("nodename",), ("nodename", "nodenames", "nodelist", "nodes")  # reservations have the first up to 22.05
@@ -68,6 +70,7 @@ class NodeEvents:
         self._where: str | None = None
         self._n_known = len(record.nodes)  # nodes of the jobs, which are read before
         self._nodes: set[int] = set()
+        self._held_us = 0
 
     def read(self, file: LogFile) -> None:
         """Read one file.
@@ -89,7 +92,7 @@ class NodeEvents:
                 state = self._state_of_reservation(layout, cells, at)
             else:
                 state = self._state_of_event(layout, cells, clock, at)
-            if state is not None:
+            if state is not None and (state != NodeState.IDLE or is_reservations or report.has_row_in_doubt):
                 self._add(state, layout, cells, clock, at)
 
     def finish(self) -> None:
@@ -99,17 +102,18 @@ class NodeEvents:
             return
         if self._n_known and self._nodes and min(self._nodes) >= self._n_known:
             shown = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
-            record.report.warn(OTHER_NODES, self._where, None, shown)
+            record.report.warn(OTHER_NODES, self._where, None, shown, node_hours=self._held_us / HOUR_US)
         recent_us = record.last_stamp_us - 2 * DAY_US
         if record.last_stamp_us - record.first_start_us <= 7 * DAY_US or self._earliest_end_us <= recent_us:
             return
         if self._earliest_start_us > recent_us:
-            record.report.warn(RECENT_ONLY, self._where)
+            record.report.warn(RECENT_ONLY, self._where, why=EARLIER)
         elif self._earliest_end_us != OPEN_END:
             # open events are shown without All_Time too: weak evidence, but a complete export may have no more
             record.report.facts["node events"] = OPEN_ONLY
 
     def _state_of_event(self, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> NodeState | None:
+        """Return the state of a node in an event, IDLE if the node is usable or looks so; ``None``: of no node."""
         report = self._record.report
         if not cells[layout.index(*_NODE)]:
             report.skip("cluster event", *at)
@@ -118,7 +122,7 @@ class NodeEvents:
         cluster = layout.index("cluster")
         if cluster >= 0 and not cells[cluster].isprintable():  # never a node name: columns may have moved
             report.skip_with_warning(SPOILT_CLUSTER, *at)
-            return None
+            return NodeState.IDLE
         words = cells[layout.index(*_STATES)]
         state = node_state(words)
         if state is None:
@@ -128,8 +132,8 @@ class NodeEvents:
             report.warn(STRANGE_WORD, *at[:2], words)
         if state in (NodeState.IDLE, NodeState.BUSY):
             report.skip("an event that leaves its node usable", *at)
-            return None
-        return state
+            return NodeState.IDLE
+        return NodeState.IDLE if state is None else state
 
     def _note_cluster(self, cells: list[str], layout: Layout, clock: SlurmClock, file: str) -> None:
         try:
@@ -145,6 +149,7 @@ class NodeEvents:
         self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
 
     def _state_of_reservation(self, layout: Layout, cells: list[str], at: At) -> NodeState | None:
+        """Return the state of reserved nodes; ``None`` without nodes."""
         report = self._record.report
         if not cells[layout.index(*_NODES)]:
             report.skip("reservation without nodes", *at)
@@ -154,7 +159,7 @@ class NodeEvents:
         if self._options.reservations == "reserved":
             return NodeState.RESERVED
         report.skip("reservation, kept idle", *at)
-        return None
+        return NodeState.IDLE
 
     def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> None:
         record, report = self._record, self._record.report
@@ -163,15 +168,14 @@ class NodeEvents:
         except ValueError:
             names = ()
         if not names:
-            return report.skip_with_warning("unreadable names of nodes", *at)
+            return report.skip_with_warning("unreadable names of nodes", *at, why=UNKNOWN_NODES)
         try:
             start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
-        except RelativeTimeError:
-            return report.skip_with_warning(RELATIVE, *at)
-        except ValueError:
-            return report.skip_with_warning("unreadable time", *at)
+        except ValueError as error:
+            reason = str(error) if isinstance(error, TimeFormatError) else "unreadable time"
+            return report.skip_with_warning(reason, *at, why=UNKNOWN_TIMES)
         if start is None:
-            return report.skip_with_warning("an outage without a start", *at)
+            return report.skip_with_warning("an outage without a start", *at, why=UNKNOWN_TIMES)
         if end is None and cells[layout.index(*_ENDS)].lower() != "unknown":
             report.warn(BLANK_END, *at)
         duration = layout.index("duration")
@@ -180,9 +184,15 @@ class NodeEvents:
         if settled is None:
             return report.skip(SKIPPED, *at)
         start_us, end_us = settled
+        if state == NodeState.IDLE:
+            report.hold(len(names), start_us, end_us)
+            if is_reservation_header(layout):  # of nodes that are known: it says nothing about the machine
+                record.add_reservation(start_us, end_us, record.known_nodes(names))
+            return None
         if not is_reservation_header(layout):
             self._note(start_us, end_us, at[0])
         nodes = record.node_ids(names)
         if not is_reservation_header(layout):
             self._nodes.update(nodes.tolist())
+            self._held_us += len(nodes) * max((record.last_stamp_us if end_us is None else end_us) - start_us, 0)
         record.add_outage(state, start_us, end_us, nodes, *at[:2])

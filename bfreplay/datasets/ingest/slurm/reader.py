@@ -10,7 +10,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.slurm import node_events, sacct, sacct_json, sinfo
 from bfreplay.datasets.ingest.slurm.cells import HOW, short
-from bfreplay.datasets.ingest.slurm.clock import ZoneEvidence
+from bfreplay.datasets.ingest.slurm.clock import OWN_FORMAT, RELATIVE, UNSET, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import NO_LISTS, JobRows
 from bfreplay.errors import InputError
 from bfreplay.wording import count
@@ -175,6 +175,8 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         )
     command = next(text for kind, text in commands.items() if kinds[kind])
     fix = f"check the period and the columns; run this on your cluster: {command}"
+    if any(reason in (RELATIVE, OWN_FORMAT) for reason in record.report.skipped):
+        fix = f"{UNSET}: unset SLURM_TIME_FORMAT; {command}"
     if n_rows == 0:
         return file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
     largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]

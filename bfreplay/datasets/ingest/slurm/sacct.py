@@ -15,7 +15,7 @@ from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import cells as fields
-from bfreplay.datasets.ingest.slurm.clock import RELATIVE, RelativeTimeError, SlurmClock, ZoneEvidence
+from bfreplay.datasets.ingest.slurm.clock import SlurmClock, TimeFormatError, ZoneEvidence
 from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRows
 from bfreplay.datasets.times import US
@@ -262,13 +262,15 @@ def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, report: ImportRepo
         return None
     except ValueError:
         report.skip_with_warning("unreadable JobID", *at)
+        _hold(cells, report)
         return None
     times = []
     for name, reason in (("start", "unreadable Start"), ("end", "unreadable End")):
         try:
             times.append(_of_cell(cells, name, clock.read))
         except ValueError as error:
-            report.skip_with_warning(RELATIVE if isinstance(error, RelativeTimeError) else reason, *at)
+            report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else reason, *at)
+            _hold(cells, report)
             return None
     if times[0] is None and fields.is_pending_array(job_id):
         report.skip("pending array", *at)
@@ -294,6 +296,14 @@ def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, report: ImportRepo
         count in cells,
         "end" in cells,
     )
+
+
+def _hold(cells: Mapping[str, str], report: ImportReport) -> None:
+    """Note how much a row concerns that cannot be read otherwise, if it has a number of nodes and a running time."""
+    n_nodes = _of_cell(cells, "nnodes" if "nnodes" in cells else "allocnodes", fields.whole)
+    span_us = _span_us(cells, "elapsedraw", US, "elapsed")
+    if n_nodes is not None and span_us is not None:
+        report.hold(n_nodes, 0, span_us)
 
 
 def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | None]) -> _T | None:

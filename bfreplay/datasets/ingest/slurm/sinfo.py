@@ -20,7 +20,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.slurm.cells import node_state, stronger
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import US
+from bfreplay.datasets.times import HOUR_US, US
 
 COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
 """Command to run on the cluster for the length of the log."""
@@ -56,7 +56,7 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
     files = sorted(files, key=_first_time_us)
     period_us = _median_period_us(files)
     timeline = _Timeline(record, GAP_PERIODS * period_us, period_us)
-    for sample in _samples(files, record):
+    for sample in _samples(files, record, period_us):
         timeline.add(sample)
     timeline.finish(is_alone)
 
@@ -103,7 +103,7 @@ class _Sample:
             self.states[name] = stronger(state, self.states.get(name, NodeState.IDLE))
 
 
-def _samples(files: Sequence[LogFile], record: ScheduleRecord) -> Iterator[_Sample]:
+def _samples(files: Sequence[LogFile], record: ScheduleRecord, period_us: int) -> Iterator[_Sample]:
     """Yield all samples in order of time; rows out of order are skipped.
 
     A sample is yielded when the next but one begins: if time runs backwards after a single row, that row was wrong and
@@ -123,12 +123,14 @@ def _samples(files: Sequence[LogFile], record: ScheduleRecord) -> Iterator[_Samp
                 names = ()
             if match is None or state is None or not names:
                 report.skip_with_warning("unreadable sample", file.name, number, text)
+                report.hold(1, 0, period_us)
                 continue
             time_us = _time_us(match)
             if now is not None and time_us < now.time_us:
                 is_single = now.n_rows == 1 and (before is None or time_us >= before.time_us)
                 wrong, line = (now.file, now.line) if is_single else (file, number)
                 report.skip_with_warning("a sample out of the order of time", wrong.name, line, text, warning=BACKWARDS)
+                report.hold(1, 0, period_us)
                 if not is_single:
                     continue
                 now, before = before, None
@@ -152,6 +154,7 @@ class _Timeline:
         self._state: dict[str, NodeState] = {}
         self._since_us: dict[str, int] = {}
         self._ids: dict[str, NDArray[np.int32]] = {}
+        self._missing: set[str] = set()
         self._first_us: int | None = None
         self._last_us = 0
         self._file, self._line = "", 0
@@ -167,7 +170,8 @@ class _Timeline:
             self._end_all(known_to_us)
             record.add_outage(NodeState.UNKNOWN, known_to_us, time_us, None, file.name, line)
             gap = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
-            record.report.warn(GAPS, file.name, line, gap)
+            hours = len(self._ids) * (time_us - known_to_us) / HOUR_US
+            record.report.warn(GAPS, file.name, line, gap, node_hours=hours)
             self._since_us = dict.fromkeys(self._state, time_us)
         new = [name for name in states if name not in self._ids]
         if new:
@@ -175,15 +179,16 @@ class _Timeline:
             for name in new:
                 self._ids[name] = record.node_ids([name])
                 if time_us > self._first_us:
-                    record.report.warn(MISSING, file.name, line, name)
                     self._state[name], self._since_us[name] = NodeState.UNKNOWN, self._first_us
+                    self._missing.add(name)
         for name, state in states.items():
             self._turn(name, state, time_us)
         if len(states) < len(self._ids):
             for name in [name for name in self._ids if name not in states]:
-                if self._state[name] != NodeState.UNKNOWN:
-                    record.report.warn(MISSING, file.name, line, name)
+                is_new = self._state[name] != NodeState.UNKNOWN
                 self._turn(name, NodeState.UNKNOWN, time_us)
+                if is_new:
+                    self._missing.add(name)
         self._last_us = time_us
 
     def finish(self, is_alone: bool) -> None:
@@ -208,6 +213,10 @@ class _Timeline:
 
     def _end(self, name: str, state: NodeState, time_us: int) -> None:
         since_us = self._since_us[name]
+        if name in self._missing:
+            self._missing.remove(name)
+            hours = (time_us - since_us) / HOUR_US
+            self._record.report.warn(MISSING, self._file, self._line, name, node_hours=hours)
         # an idle node is not an outage; a node first seen in this sample had no state before
         if state != NodeState.IDLE and time_us > since_us:
             self._record.add_outage(state, since_us, time_us, self._ids[name], self._file, self._line)

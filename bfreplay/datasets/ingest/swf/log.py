@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.clock import named_zone
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobSpool
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -30,7 +30,7 @@ from bfreplay.datasets.ingest.swf.machine import (
     most_at_once,
 )
 from bfreplay.datasets.ingest.swf.rows import MOST_PROCESSORS, UNKNOWN, Block, Rows
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, US
+from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, US
 from bfreplay.errors import InputError
 
 NO_START = "jobs that ran have no submit or no waiting time: they were skipped and their nodes look idle"
@@ -157,12 +157,12 @@ class SwfLog:
         self.statuses.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
         processors, wait_us = self._processors(rows), rows.wait_us
         is_without_wait = wait_us < 0
-        if self.options.missing_wait_is_zero:
+        if self.options.missing_wait_is_zero or self.header.submit_is_start:
             wait_us = np.maximum(wait_us, 0)
         start_us = rows.submit_us + wait_us + (self.start_us or 0)
         end_us = start_us + rows.run_us
         is_piece = np.isin(rows.status, _PIECES)
-        left = np.ones(len(rows), np.bool_)
+        left, doubts = np.ones(len(rows), np.bool_), []
         for reason, is_out, warning in (
             ("a piece of a job that was stopped and continued", is_piece, IN_PIECES),
             ("run time is missing", rows.run_us < 0, None),
@@ -175,12 +175,20 @@ class SwfLog:
         ):
             self._count(self.report.skip, block, rows.line[left & is_out], reason)
             if warning is not None:
-                self._count(self.report.warn, block, rows.line[left & is_out], warning)
+                doubts.append((warning, left & is_out))
             left &= ~is_out
         kept = np.flatnonzero(left)
+        if not self.header.submit_is_start:
+            doubts.append((WAIT_IS_ZERO, left & is_without_wait))
+        machine = None if rows.node_lists or not len(kept) else self._known_machine()
+        held_us = None
+        if len(kept):
+            held = processors if machine is None else machine.nodes_of(np.clip(processors, 0, MOST_PROCESSORS))
+            held_us = held.astype(np.float64) * np.maximum(rows.run_us, 0)
+        for warning, is_one in doubts:
+            self._warn(block, rows, is_one, warning, held_us)
         if not len(kept):
             return
-        self._count(self.report.warn, block, rows.line[left & is_without_wait], WAIT_IS_ZERO)
         self.n_requested += (
             int((left & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
         )
@@ -197,9 +205,10 @@ class SwfLog:
             if n_nodes:
                 self._set_machine_size(n_nodes)
             return
-        machine = self._known_machine()
+        assert machine is not None and held_us is not None
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        self._count(self.report.warn, block, rows.line[left & machine.has_partial_node(processors)], sentence)
+        surplus_us = held_us - machine.shares_of(processors) * rows.run_us
+        self._warn(block, rows, left & machine.has_partial_node(processors), sentence, surplus_us)
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
@@ -208,6 +217,7 @@ class SwfLog:
         record, listed, file = self.record, list_lengths(rows), self.file.name
         for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
             line, processors = int(rows.line[i]), int(rows.processors[i])
+            record.report.read(0)
             if processors != listed[i]:
                 record.report.warn(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
             nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
@@ -221,9 +231,22 @@ class SwfLog:
         return np.where(is_guess, rows.requested, rows.processors)
 
     def _count(self, count: Callable[..., None], block: Block, lines: _Ints, reason: str) -> None:
-        for line in lines[:3].tolist():
+        for line in lines[:MOST_EXAMPLES].tolist():
             count(reason, self.file.name, line, block.text(line))
-        count(reason, n=len(lines[3:]))
+        count(reason, n=len(lines[MOST_EXAMPLES:]))
+
+    def _warn(
+        self, block: Block, rows: Rows, is_one: NDArray[np.bool_], sentence: str, held_us: NDArray[np.float64] | None
+    ) -> None:
+        """Warn of the rows of a mask, ``(R,)``, with their node-microseconds; as the mean job if these are unknown."""
+        found = np.flatnonzero(is_one)
+        hours = None if held_us is None else float(held_us[found].sum()) / HOUR_US
+        for row in found[:MOST_EXAMPLES].tolist():
+            line = int(rows.line[row])
+            part = None if hours is None else hours / min(len(found), MOST_EXAMPLES)
+            self.report.warn(sentence, self.file.name, line, block.text(line), node_hours=part)
+        n_others = max(len(found) - MOST_EXAMPLES, 0)
+        self.report.warn(sentence, n=n_others, node_hours=None if hours is None else 0.0)
 
     def _known_machine(self) -> Machine:
         if self.machine is None:

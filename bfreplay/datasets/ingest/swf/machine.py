@@ -37,6 +37,10 @@ _DECIDING = (START, NODES, PROCESSORS)
 _PAIR = re.compile(r"\s*;\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
 _NUMBER = re.compile(r"(-?\d{1,12})(?:[ \t(][ -~]*)?", re.ASCII)
 _CLEANED = re.compile(r"\bcleaned version", re.IGNORECASE)
+_SUBMIT_IS_START = re.compile(
+    r"\bsubmi(t|ssion)( times?| field| column)? (is|are|equals?|holds?|contains?)( (?!not\b)\w+){0,4}? start(ing)?\b",
+    re.IGNORECASE,
+)
 _REMOVED = re.compile(r"\((\d{1,12}) jobs? removed\)", re.ASCII)
 
 
@@ -59,6 +63,10 @@ class Machine:
         """Return the nodes of jobs with these positive numbers of processors, ``(J,)``."""
         held: NDArray[np.int64] = -(-processors * self.nodes // self.processors)
         return held
+
+    def shares_of(self, processors: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the nodes that these processors are, not rounded up, ``(J,)``."""
+        return processors.astype(np.float64) * self.nodes / self.processors
 
     def has_partial_node(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for jobs that do not fill whole nodes, ``(J,)``."""
@@ -164,6 +172,8 @@ class Header:
     ----------
     values
         Texts by key; the first of several.
+    submit_is_start
+        Note that submit times are times of start, empty without one.
     is_cleaned, removed_jobs
         True for a cleaned version according to the comments, and the number of removed jobs.
     """
@@ -174,6 +184,7 @@ class Header:
         self.values: dict[str, str] = {}
         self.is_cleaned = False
         self.removed_jobs = 0
+        self.submit_is_start = self._note = ""
 
     def add(self, line: int, comment: bytes, after_jobs: bool) -> None:
         """Add a comment.
@@ -188,6 +199,10 @@ class Header:
             self.removed_jobs += int(removed)
         self.is_cleaned |= _CLEANED.search(text) is not None
         pair = key_and_value(text)
+        words = text.partition(":" if pair else ";")[2].split()
+        self._note = " ".join(words if pair else [self._note, *words])  # a note may be over several lines
+        if not self.submit_is_start and not after_jobs and _SUBMIT_IS_START.search(self._note):
+            self.submit_is_start = self._note.strip()
         if pair is None:
             return
         key, value = pair

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.swf.log import SwfLog, not_swf
 from bfreplay.datasets.ingest.swf.machine import SHOWN, key_and_value
 from bfreplay.datasets.ingest.swf.rows import read_line
+from bfreplay.datasets.times import HOUR_US
+from bfreplay.wording import amount
 
 CLEANED = "jobs were removed from this log (a cleaned version): their nodes look idle while they ran"
+SUBMIT_IS_START = "start times: the submit times, by a note of the log"
 _LINES_TO_RECOGNISE = 50
+_MOST_IN_MEDIAN = 1_000_000
 
 
 class SwfReader:
@@ -95,7 +101,9 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
             continue
         if not log.n_rows:
             raise not_swf(log)
-        if not log.n_with_wait and not log.options.missing_wait_is_zero:
+        if log.header.submit_is_start:
+            report.facts[SUBMIT_IS_START] = log.header.submit_is_start
+        elif not log.n_with_wait and not log.options.missing_wait_is_zero:
             raise log.file.error(
                 f"no job in this log has a waiting time (column 3 is -1 in all {log.n_rows:,} rows), so nobody can "
                 "tell when they started",
@@ -121,8 +129,23 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
     requested = sum(log.n_requested for log in logs)
     if requested:
         report.facts["jobs whose processors are those requested, as those in use are unknown"] = requested
+    report.read(0)
     if removed or any(log.header.is_cleaned for log in logs):
-        report.warn(CLEANED, logs[0].file.name, None, f"{removed:,} jobs", n=max(1, removed))
+        removed_hours, why, text = None, "the log does not tell how many", f"{removed:,} jobs"
+        if removed and record.jobs.n_rows:
+            removed_hours, why = removed * _median_node_hours(record), ""
+            at_mean = removed * (record.mean_node_hours or 0.0)
+            text += f": {amount(removed_hours)} node-hours at the median of the others, {amount(at_mean)} at their mean"
+        report.warn(
+            CLEANED, logs[0].file.name, None, text, max(1, removed), removed_hours, why, is_estimate=bool(removed_hours)
+        )
+
+
+def _median_node_hours(record: ScheduleRecord) -> float:
+    """Return the median node-hours of the jobs that stayed, of at most a million of them."""
+    step = 1 + record.jobs.n_rows // _MOST_IN_MEDIAN
+    held = [(jobs.count * (jobs.end_us - jobs.start_us))[::step] for jobs, _ in record.jobs.slices()]
+    return float(np.median(np.concatenate(held))) / HOUR_US
 
 
 def _is_numeric(line: bytes) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
-from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table import cells as values
@@ -71,11 +71,13 @@ class JobRows:
         Column by role.
     units
         Unit of numbers by role, where given.
+    is_only
+        False if there are other tables, which may have processors.
 
     Raises
     ------
     InputError
-        The table has only processors, and their number per node is not known.
+        The table has only processors, and their number per node is not known; or it has none, and that is given.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class JobRows:
         file: str,
         columns: Mapping[str, str],
         units: Mapping[str, str],
+        is_only: bool = True,
     ) -> None:
         self._record, self._report, self._options, self._clock = record, record.report, options, clock
         self._identities, self._file, self._has, self._columns = identities, file, set(columns), columns
@@ -101,9 +104,35 @@ class JobRows:
                 expected="the number of processors of one node",
                 fix="give it: --procs-per-node 48",
             )
+        if options.procs_per_node and "processors" not in columns and is_only:
+            column = columns.get("node_count", columns.get("nodes"))
+            raise InputError(
+                f"the number of processors of a node is given, and the column {column!r} is read as "
+                + ("a number of nodes" if "node_count" in columns else "a list of nodes"),
+                file=file,
+                column="--procs-per-node",
+                value=options.procs_per_node,
+                expected="a column of processors, to be divided by it",
+                fix=f"if the column holds processors: --map processors={column!r}; otherwise omit --procs-per-node",
+            )
 
     def add(self, cells: Mapping[str, Cell], line: int) -> None:
         """Add the interval of a row, or count the reason to skip it."""
+        self._add(cells, line)
+        if self._report.has_row_in_doubt:
+            self._hold(cells)
+
+    def _hold(self, cells: Mapping[str, Cell]) -> None:
+        """Note how much a skipped row concerns, if its nodes and its running time can be read."""
+        try:
+            n_nodes = self._count(cells) or len(node_indices(cells["nodes"], self._lists)[0])
+            span_us = values.span_us(cells["elapsed"], self._units.get("elapsed", "s"))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return  # it counts as the mean job
+        if span_us is not None:
+            self._report.hold(n_nodes, 0, span_us)
+
+    def _add(self, cells: Mapping[str, Cell], line: int) -> None:
         at = self._file, line
         state = values.first_word(cells.get("state"))
         job = self._job(cells.get("job"))
@@ -166,7 +195,7 @@ class JobRows:
                     return self._report.skip_with_warning(
                         "a list of nodes that cannot be read", *at, f"{value}: {error}"
                     )
-                self._report.warn(LISTS_UNREADABLE, *at, value)
+                self._report.warn(LISTS_UNREADABLE, *at, value, aside=WHICH_NODES)
         if not count and not text:
             self._report.warn(NO_NODES, *at, job)
             return self._report.skip("a job without nodes", *at, job)
@@ -210,6 +239,7 @@ class JobRows:
         """Warn of running jobs whose start plus running time differs from the most frequent one."""
         times = sorted(time for time, _ in self._written)
         middle = times[len(times) // 2] if times else 0
+        self._report.read(0)  # of rows before
         off = [line for time, line in self._written if abs(time - middle) > _WRITING_TAKES_US]
         if 2 * len(off) < len(times):
             for line in off:

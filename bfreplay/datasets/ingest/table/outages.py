@@ -28,6 +28,7 @@ from bfreplay.errors import InputError
 
 OUTAGES_UNREADABLE = "outages that cannot be read were skipped: their nodes look idle"
 OUTAGES_BACKWARDS = "outages that end before they start were skipped: their nodes look idle"
+OUTAGE_UNKNOWN = "when it was, or of which nodes, cannot be read"
 IN_USE = "rows of a table of outages say that nodes are in use: they were skipped, and their nodes look idle"
 
 STATE_COLUMNS = ("state", "node_state", "status", "event", "event_type", "event_state")
@@ -119,14 +120,14 @@ class OutageRows:
             if not text:  # the whole machine would be "all"
                 return self._skip("an outage without nodes", at, cells["nodes"], is_warning=True)
         if interval[1] is not None and interval[1] < interval[0]:
-            self._report.warn(OUTAGES_BACKWARDS, *at, cell_texts(cells, "start", "end"))
+            self._report.warn(OUTAGES_BACKWARDS, *at, cell_texts(cells, "start", "end"), why=OUTAGE_UNKNOWN)
         self._clock.count(start, is_number(cells["start"]))
         self._record.add_outage(state, *interval, nodes, *at)
 
     def _skip(self, reason: str, at: Place, value: object, *, is_warning: bool) -> None:
         self._report.skip(reason, *at, value)
         if is_warning:
-            self._report.warn(OUTAGES_UNREADABLE, *at, value)
+            self._report.warn(OUTAGES_UNREADABLE, *at, value, why=OUTAGE_UNKNOWN)
 
 
 def _word(value: Any) -> str:

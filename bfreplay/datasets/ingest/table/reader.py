@@ -117,7 +117,7 @@ class TableReader:
                 if role == "outage_state" or name in table.names or name not in everywhere
             }
             units_here = {role: unit for role, unit in units.items() if role in mapped}
-            self._read_one(table, mapped, units_here, record, options, clock, identities)
+            self._read_one(table, mapped, units_here, record, options, clock, identities, len(tables) == 1)
         if sum(record.report.kept.values()) == intervals:
             raise _nothing(files, record, clock, is_parquet=has_parquet)
         counts = clock.counts
@@ -140,6 +140,7 @@ class TableReader:
         options: ReadOptions,
         clock: TableClock,
         identities: Identities,
+        is_only: bool,
     ) -> None:
         file, are_counts = table.file, open_tables.looks_like_count(table)
         columns = Columns(table.names, mapping, are_counts)
@@ -168,7 +169,7 @@ class TableReader:
         else:
             clock.use_format()
             by_role = {role: columns.by_role[role] for role in roles}
-            rows = JobRows(record, options, clock, identities, file.name, by_role, units)
+            rows = JobRows(record, options, clock, identities, file.name, by_role, units, is_only)
         unreadable = outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
         for line, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
             rows.add(cells, line)
