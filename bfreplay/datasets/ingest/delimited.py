@@ -16,6 +16,7 @@ from itertools import chain, combinations_with_replacement
 from math import comb
 from typing import Protocol
 
+from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import AS_READ, JOINED_ROWS, LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.documents import refuse_other_kind
@@ -30,7 +31,7 @@ TOO_FEW_CELLS = "fewer cells than columns"
 BEFORE_HEADER = "a line before the header"
 _AMBIGUOUS = "\0"
 _MOST_PLACEMENTS = 2_000
-_NUMBER, _TIME, _SPAN = r"\d*", r"\d{4}-\d\d-\d\dT[\d:]{8}\S*|\d{1,10}|[A-Za-z()/ ]*", r"[\d:.-]*|[A-Za-z_]*"
+_NUMBER, _TIME, _SPAN = r"\d*", r"\d{4}-\d\d-\d\dT[\d:]{8}\S*|\d{1,10}|Unknown|None|N/A|\(null\)|", r"[\d:.-]*|[A-Za-z_]*"
 _FORMS = {
     name: re.compile(form, re.ASCII)
     for form, names in {
@@ -274,15 +275,16 @@ class Layout:
             return found
         if extra < 0 or not self.free:
             return None
-        fitting: dict[tuple[str, ...], list[str]] = {}
+        fitting: dict[tuple[str, ...], list[str]] = {}  # by the cells without free text
         if comb(len(self.free) + extra - 1, extra) <= _MOST_PLACEMENTS:
             for columns in combinations_with_replacement(self.free, extra):
                 cells = self._joined(found, Counter(columns))
                 others = tuple(cell for i, cell in enumerate(cells) if i not in self.free)
                 if len(self.free) == 1 or self._is_plausible(cells):
                     fitting.setdefault(others, cells)
-        if len(fitting) == 1:
-            return next(iter(fitting.values()))
+        full = sorted(fitting, key=lambda others: others.count(""))  # a separator at an end may leave a cell empty
+        if len(full) == 1 or (full and full[0].count("") < full[1].count("")):
+            return fitting[full[0]]
         first, last = self.free[0], self.free[-1]
         return found[:first] + [_AMBIGUOUS] * (last - first + 1) + found[last + 1 + extra :]
 
@@ -296,8 +298,17 @@ class Layout:
         return cells
 
     def _is_plausible(self, cells: Sequence[str]) -> bool:
-        """Return whether the numbers, times, states and lists of nodes look as Slurm writes them."""
-        return all(_FORMS[name].fullmatch(cell) for name, cell in zip(self.names, cells, strict=True) if name in _FORMS)
+        """Return whether the numbers, times, states and lists of nodes look as Slurm writes them, and fit together."""
+        found = dict(zip(self.names, cells, strict=True))
+        if not all(_FORMS[name].fullmatch(cell) for name, cell in found.items() if name in _FORMS):
+            return False
+        listed, count = found.get("nodelist", ""), found.get("nnodes", found.get("allocnodes"))
+        if not listed or not count or not listed[-1:].strip("d)"):  # none, None assigned, (null)
+            return True
+        try:
+            return len(set(expand_nodes(listed))) == int(count)
+        except ValueError:
+            return False
 
     def too_many(self) -> str:
         """Return the reason to skip a row with more cells than columns, with the columns to leave out."""
@@ -457,7 +468,7 @@ def rows_below_headers(
         elif cells is None:
             many = line.count(layout.delimiter) >= len(layout.names)
             report.skip_with_warning(layout.too_many() if many else TOO_FEW_CELLS, file.name, number, line)
-        elif any(cells[i] == _AMBIGUOUS for name in used if (i := layout.index(name)) >= 0):
+        elif any(cells[i] == _AMBIGUOUS for name in used if (i := layout.index(name)) >= 0 and name != "nodelist"):
             report.skip_with_warning(layout.too_many(), file.name, number, line)
         else:
             yield number, line, cells, layout

@@ -106,7 +106,7 @@ def _expand(part: str) -> list[str]:
     # adjacent brackets multiply, which NodeSet refuses: put a separator between them that no name has
     try:
         names = [str(name).replace(_SEPARATOR, "") for name in NodeSet(part.replace("][", f"]{_SEPARATOR}["))]
-    except NodeSetException as error:
+    except (NodeSetException, AssertionError) as error:  # the library asserts that a range is not too large
         raise ValueError(f"{_excerpt(part)} is not a list of nodes: {' '.join(str(error).split())}") from None
     if not _NAME.fullmatch(names[0]):
         raise ValueError(f"{names[0]!r} is not the name of a node")

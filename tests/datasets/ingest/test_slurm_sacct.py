@@ -195,14 +195,41 @@ def test_separators_in_free_text_before_other_columns_shift_nothing(tmp_path):
 def test_a_separator_too_many_that_no_free_text_explains_makes_the_row_unreadable(tmp_path):
     record = utc(tmp_path, GOOD, GOOD.replace("7|7", "8|8|x"))
     assert jobs(record) == [GOOD_JOB]
-    assert skipped(record) == {TOO_MANY_CELLS: 1}
-    assert "do not export those" in TOO_MANY_CELLS
+    assert skipped(record) == {f"{TOO_MANY_CELLS}: a separator inside a cell (do not export it)": 1}
 
 
-def test_between_two_columns_of_free_text_nothing_is_guessed(tmp_path):
+FREE = "JobName|JobIDRaw|NNodes|NodeList|Start|State|SubmitLine|End|WorkDir"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "a|b|7|2|n[1-2]|2024-03-01T12:00:00|COMPLETED|x|2024-03-01T13:00:00|/h",
+        "a|7|2|n[1-2]|2024-03-01T12:00:00|COMPLETED|env | sort | head|2024-03-01T13:00:00|/h",
+        "a|7|2|n[1-2]|2024-03-01T12:00:00|COMPLETED|x|2024-03-01T13:00:00|/h|i||",
+        "7|7|2|n1|7|2|n[1-2]|2024-03-01T12:00:00|COMPLETED|skl|icx|2024-03-01T13:00:00|/|h",
+    ],
+)
+def test_surplus_separators_are_in_the_text_that_leaves_ids_times_and_nodes_valid(tmp_path, row):
+    record = utc(tmp_path, row, header=FREE)
+    assert jobs(record) == [GOOD_JOB]
+    assert (warnings(record), skipped(record)) == ({}, {})
+
+
+def test_a_surplus_separator_that_may_be_in_several_places_names_the_columns(tmp_path):
+    header = "JobName|JobIDRaw|Comment|State|Start|End|NodeList"
+    good = "a|7|x|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|n[1-2]"
+    record = utc(tmp_path, good, "1|2|3|4|COMPLETED|2024-03-01T14:00:00|2024-03-01T15:00:00|n1", header=header)
+    assert jobs(record) == [GOOD_JOB]
+    assert skipped(record) == {f"{TOO_MANY_CELLS}: a separator inside jobname, comment (do not export it)": 1}
+
+
+def test_between_two_columns_of_free_text_the_number_of_nodes_tells_which_is_the_list(tmp_path):
     header = "JobID|JobName|NodeList|Comment|State|Start|End|NNodes"
     rows = ("7|a|b|n[1-2]|c|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|2",)
-    record = utc(tmp_path, *rows, header=header)
+    assert jobs(utc(tmp_path, *rows, header=header)) == [GOOD_JOB]
+    cut = ("7|a|b|n[1-|c|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|2",)
+    record = utc(tmp_path, *cut, header=header)
     assert jobs(record) == [(NOON, NOON + 3600, 2, ())]
     assert warnings(record) == {sentences.LIST_UNREADABLE: 1}
 

@@ -285,6 +285,9 @@ def test_rows_are_the_same_however_the_file_is_cut_into_blocks(tmp_path, monkeyp
     monkeypatch.setattr(LogFile, "blocks", lambda self: blocks(self, 100))
     cut = read(tmp_path, text)
     assert jobs_of(cut) == jobs_of(whole)
+    for record in (cut, whole):
+        for tally in record.report.warnings.values():  # a sum of other parts
+            tally.node_hours = None if tally.node_hours is None else round(tally.node_hours, 9)
     assert cut.report.to_json() == whole.report.to_json()
 
 

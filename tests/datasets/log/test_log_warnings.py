@@ -59,7 +59,36 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
         "2 x small (2 node-hours, 5 % of the idle ones)",
         "1 x rare (amount not known)",
     ]
-    assert found.to_json()["warnings"][0] == {"sentence": "large", "count": 3, "node_hours": 30.0, "share": 0.75}
+    assert found.to_json()["warnings"][0] == {
+        "sentence": "large", "count": 3, "node_hours": 30.0, "share": 0.75, "is_estimate": False, "aside": "",
+        "why_no_amount": "",
+    }  # fmt: skip
+
+
+def test_what_does_not_change_how_many_nodes_are_idle_is_no_part_of_the_verdict_and_estimates_say_so():
+    document = metadata({"which": 30.0, "rows": 4.0, "zone": None}, 40.0)
+    tallies = document["notes"]["ingest"]["warnings"]
+    tallies["which"]["aside"] = "only which"
+    only = LogWarnings.of_metadata(
+        {"notes": {"ingest": {**document["notes"]["ingest"], "warnings": {"which": tallies["which"]}}}}
+    )
+    assert (only.verdict, only.most_node_hours) == (Verdict.SMALL, 0.0)
+    assert only.sentences() == [
+        "What may be wrong with the idle nodes of this log has a small effect: no warning of its import changes how "
+        "many nodes are idle.",
+        "1 x which (30 node-hours; only which)",
+    ]
+    tallies["rows"]["is_estimate"] = True
+    tallies["zone"]["why_no_amount"] = "nobody knows"
+    found = LogWarnings.of_metadata(document)
+    assert (found.verdict, found.most_node_hours) == (Verdict.UNCERTAIN, 4.0)
+    assert found.sentences() == [
+        "The idle nodes of this log may be wrong: warnings of its import of a known amount concern about 4 node-hours, "
+        "10 % of the idle ones of the imported log; 1 warning of its import has no amount.",
+        "1 x which (30 node-hours; only which)",
+        "2 x rows (about 4 node-hours, 10 % of the idle ones)",
+        "3 x zone (amount not known: nobody knows)",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import report_survey
-from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, ImportReport, skipped_counts
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
@@ -191,8 +191,9 @@ def _warn_of_idle_in_doubt(
     for sentence, nodes in inventory.rare_names(record, use).items() if not record.inventory_known else ():
         if nodes:
             out = Outage(NodeState.UNKNOWN, min(start_us, first_us) - 1, OPEN_END, np.array(nodes, np.int32))
-            shown = ", ".join(record.nodes[node] for node in nodes[:MOST_EXAMPLES])
-            report.warn(sentence, value=shown, n=len(nodes), node_hours=idle_hours([out]))
+            each_hours = idle_hours([out]) / len(nodes)
+            for node in nodes:
+                report.warn(sentence, value=record.nodes[node], node_hours=each_hours)
     reserved = [each for each in record.reservations if each.start_us < end_us and each.end_us > start_us]
     if reserved and (hours := idle_hours(reserved)) > 0:
         report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", n=len(reserved), node_hours=hours)

@@ -93,11 +93,13 @@ class Tally:
             self.node_hours = (self.node_hours or 0.0) + n_unknown * mean_node_hours
             self.n_known, self.is_estimate = self.count, True
 
-    def to_json(self) -> dict[str, Json]:
-        """Return plain numbers and strings."""
+    def to_json(self, *, has_amount: bool) -> dict[str, Json]:
+        """Return plain numbers and strings, with the amount or the reason that there is none."""
         # without folders: the same log gives the same text anywhere
         examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
         found: dict[str, Json] = {"count": self.count}
+        if not has_amount:
+            return {**found, "examples": examples}
         if self.node_hours is not None and self.n_known >= self.count:
             found["node_hours"] = self.node_hours
         else:
@@ -265,8 +267,8 @@ class ImportReport:
             "rows_read": self.rows_read,
             "kept": dict(self.kept),
             "rows_skipped": self.rows_skipped,
-            "skipped": {reason: tally.to_json() for reason, tally in self.skipped.items()},
-            "warnings": {sentence: tally.to_json() for sentence, tally in self.warnings.items()},
+            "skipped": {reason: tally.to_json(has_amount=False) for reason, tally in self.skipped.items()},
+            "warnings": {sentence: tally.to_json(has_amount=True) for sentence, tally in self.warnings.items()},
             "facts": dict(self.facts),
         }
 

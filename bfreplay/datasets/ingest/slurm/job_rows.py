@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -140,9 +141,9 @@ class JobRows:
     def _hold(self, row: JobRow) -> None:
         """Note how much a skipped row concerns, as far as it tells: without an end it may last as long as the log."""
         n_nodes, span_us = row.count, row.elapsed_us
-        if n_nodes is None:
-            nodes = self._listed_nodes(row)
-            n_nodes = None if nodes is None else len(nodes)
+        if n_nodes is None and row.nodes:
+            with suppress(ValueError):
+                n_nodes = len(expand_nodes(row.nodes))
         if not span_us and row.start and row.end:
             span_us = max(row.end[-1] - row.start[0], 0)
         if n_nodes and span_us:

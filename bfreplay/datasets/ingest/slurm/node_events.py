@@ -92,7 +92,9 @@ class NodeEvents:
                 state = self._state_of_reservation(layout, cells, at)
             else:
                 state = self._state_of_event(layout, cells, clock, at)
-            if state is not None and (state != NodeState.IDLE or is_reservations or report.has_row_in_doubt):
+            if state == NodeState.IDLE:
+                self._leave_idle(layout, cells, clock)
+            elif state is not None:
                 self._add(state, layout, cells, clock, at)
 
     def finish(self) -> None:
@@ -161,6 +163,20 @@ class NodeEvents:
         report.skip("reservation, kept idle", *at)
         return NodeState.IDLE
 
+    def _leave_idle(self, layout: Layout, cells: list[str], clock: SlurmClock) -> None:
+        """Note how much a row in doubt, or a reservation, leaves idle; one that cannot be read has no effect."""
+        try:
+            names = expand_nodes(cells[layout.index(*_NODES)])
+            start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+        except ValueError:
+            return
+        if not start:
+            return
+        end_us = end[-1] if end else None
+        self._record.report.hold(len(names), start[0], end_us)
+        if is_reservation_header(layout):
+            self._record.add_reservation(start[0], end_us, self._record.known_nodes(names))
+
     def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> None:
         record, report = self._record, self._record.report
         try:
@@ -184,11 +200,6 @@ class NodeEvents:
         if settled is None:
             return report.skip(SKIPPED, *at)
         start_us, end_us = settled
-        if state == NodeState.IDLE:
-            report.hold(len(names), start_us, end_us)
-            if is_reservation_header(layout):  # of nodes that are known: it says nothing about the machine
-                record.add_reservation(start_us, end_us, record.known_nodes(names))
-            return None
         if not is_reservation_header(layout):
             self._note(start_us, end_us, at[0])
         nodes = record.node_ids(names)

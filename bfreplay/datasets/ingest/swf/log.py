@@ -21,6 +21,7 @@ from bfreplay.datasets.ingest.swf.machine import (
     NODES,
     NOT_WHOLE,
     PARTLY_FILLED,
+    PROCESSORS,
     START,
     ZONE,
     Header,
@@ -180,9 +181,9 @@ class SwfLog:
         kept = np.flatnonzero(left)
         if not self.header.submit_is_start:
             doubts.append((WAIT_IS_ZERO, left & is_without_wait))
-        machine = None if rows.node_lists or not len(kept) else self._known_machine()
+        machine = None if rows.node_lists or not (len(kept) or self._is_sized) else self._known_machine()
         held_us = None
-        if len(kept):
+        if machine is not None or rows.node_lists:
             held = processors if machine is None else machine.nodes_of(np.clip(processors, 0, MOST_PROCESSORS))
             held_us = held.astype(np.float64) * np.maximum(rows.run_us, 0)
         for warning, is_one in doubts:
@@ -205,7 +206,8 @@ class SwfLog:
             if n_nodes:
                 self._set_machine_size(n_nodes)
             return
-        assert machine is not None and held_us is not None
+        assert machine is not None
+        assert held_us is not None
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
         surplus_us = held_us - machine.shares_of(processors) * rows.run_us
         self._warn(block, rows, left & machine.has_partial_node(processors), sentence, surplus_us)
@@ -247,6 +249,14 @@ class SwfLog:
             self.report.warn(sentence, self.file.name, line, block.text(line), node_hours=part)
         n_others = max(len(found) - MOST_EXAMPLES, 0)
         self.report.warn(sentence, n=n_others, node_hours=None if hours is None else 0.0)
+
+    @property
+    def _is_sized(self) -> bool:
+        """True if the number and the size of the nodes are known."""
+        header, options = self.header.values, self.options
+        return (options.n_nodes is not None or NODES in header) and (
+            options.procs_per_node is not None or PROCESSORS in header
+        )
 
     def _known_machine(self) -> Machine:
         if self.machine is None:

@@ -125,7 +125,7 @@ class JobRows:
     def _hold(self, cells: Mapping[str, Cell]) -> None:
         """Note how much a skipped row concerns, if its nodes and its running time can be read."""
         try:
-            n_nodes = self._count(cells) or len(node_indices(cells["nodes"], self._lists)[0])
+            n_nodes = self._count(cells) or len(values.nodes_in(cells["nodes"]))
             span_us = values.span_us(cells["elapsed"], self._units.get("elapsed", "s"))
         except (KeyError, TypeError, ValueError, OverflowError):
             return  # it counts as the mean job

@@ -2,7 +2,15 @@ import json
 
 import pytest
 
-from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, Example, ImportReport, skipped_counts
+from bfreplay.datasets.ingest.occupancy.import_report import (
+    MOST_EXAMPLES,
+    WHICH_NODES,
+    WHY_NO_AMOUNT,
+    Example,
+    ImportReport,
+    skipped_counts,
+)
+from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError
 
 
@@ -87,9 +95,61 @@ def test_a_report_is_plain_json_without_folders():
         "kept": {"job intervals": 2},
         "rows_skipped": 1,
         "skipped": {"never started": {"count": 1, "examples": ["jobs.psv:3: in a/folder"]}},
-        "warnings": {"times are ambiguous": {"count": 1, "examples": ["c.log:4"]}},
+        "warnings": {"times are ambiguous": {"count": 1, "why_no_amount": WHY_NO_AMOUNT, "examples": ["c.log:4"]}},
         "facts": {"time zone": "given as UTC"},
     }
+
+
+def amounts(report: ImportReport, log_end_us: int = 100 * HOUR_US, mean: float | None = 5.0) -> dict[str, float | None]:
+    report.settle(log_end_us, mean)
+    document = report.to_json()["warnings"]
+    return {sentence: tally.get("node_hours") for sentence, tally in document.items()}
+
+
+def test_a_warning_of_a_row_has_the_amount_of_that_row_only():
+    report = ImportReport()
+    for hours, is_in_doubt in ((2, True), (4, False), (8, True)):
+        report.read()
+        if is_in_doubt:
+            report.warn("before", "jobs.psv", 1)
+        report.hold(3, 10 * HOUR_US, (10 + hours) * HOUR_US)
+        if is_in_doubt:
+            report.warn("after", "jobs.psv", 1)
+    assert amounts(report) == {"before": 3 * (2 + 8), "after": 3 * (2 + 8)}
+
+
+def test_a_row_without_an_end_counts_to_the_end_of_the_log():
+    report = ImportReport()
+    report.read()
+    report.warn("open")
+    report.hold(2, 90 * HOUR_US, None)
+    assert amounts(report) == {"open": 20.0}
+
+
+def test_rows_of_an_unknown_amount_count_as_the_mean_job_and_say_so():
+    report = ImportReport()
+    for _ in range(2):
+        report.read()
+        report.warn("unreadable")
+    report.read()
+    report.warn("unreadable")
+    report.hold(1, 0, HOUR_US)
+    without = report.copy()
+    assert amounts(report) == {"unreadable": 1 + 2 * 5.0}
+    assert report.to_json()["warnings"]["unreadable"]["is_estimate"] is True
+    assert amounts(without, mean=None) == {"unreadable": None}
+    assert without.to_json()["warnings"]["unreadable"]["why_no_amount"] == WHY_NO_AMOUNT
+
+
+def test_a_warning_with_a_reason_has_no_amount_and_one_that_is_aside_says_so():
+    report = ImportReport()
+    report.read()
+    report.warn("no amount", why="nobody knows")
+    report.warn("which", aside=WHICH_NODES)
+    report.hold(1, 0, HOUR_US)
+    assert amounts(report) == {"no amount": None, "which": 1.0}
+    document = report.to_json()["warnings"]
+    assert (document["no amount"]["why_no_amount"], document["which"]["aside"]) == ("nobody knows", WHICH_NODES)
 
 
 def test_a_copy_goes_its_own_way():

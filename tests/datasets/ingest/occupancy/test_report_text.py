@@ -112,7 +112,7 @@ def test_warnings_come_last_with_their_places():
         record.report.warn("two stories of one job", "jobs.psv", line, f"job {line}", n=600)
     record.add_job(3, T, None, record.node_ids("a"), limit_end_us=T + HOUR)
     lines = rendered(record).splitlines()
-    at = lines.index("WARNING     1,200 x two stories of one job")
+    at = next(k for k, line in enumerate(lines) if line.startswith("WARNING     1,200 x two stories of one job (about"))
     assert lines[at + 1 : at + 3] == [
         "            e.g. jobs.psv:4: job 4",
         "            e.g. jobs.psv:5: job 5",
