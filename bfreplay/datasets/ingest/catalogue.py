@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bfreplay.datasets.ingest.command_outputs import BY_TABLE, command_output
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import LogReader
 from bfreplay.documents import refuse_other_kind
@@ -93,12 +94,13 @@ def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
     Raises
     ------
     InputError
-        A file is not a log, for example a spreadsheet or text in UTF-16.
+        A file is not a log, for example a spreadsheet, or the output of a command about this moment.
     """
     is_known = {file: reader.recognise(file) is not None for file in files}
     kept = [file for file in files if file.is_named or is_known[file]] or list(files)
     for file in kept:
         if not is_known[file]:
+            _refuse_command_output(file, reader)
             refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
     return kept
 
@@ -140,6 +142,22 @@ def _columns(file: LogFile) -> set[str]:
     return {name.strip() for name in (file.head_lines() or [""])[0].split(",")}
 
 
+def _refuse_command_output(file: LogFile, reader: LogReader | None = None) -> None:
+    """Raise ``InputError`` for the output of a known command, unless ``reader`` may read it as a table."""
+    found = command_output(file)
+    if found is None or (reader is not None and reader.name == "table" and found.scheduler in BY_TABLE):
+        return
+    if found.scheduler in BY_TABLE:
+        fix = BY_TABLE[found.scheduler]
+    else:
+        export = find_reader(found.scheduler).exports[found.export]
+        fix = f"run this on your cluster: {export.command} (it gives {export.gives}; all commands: bfreplay ingest "
+        fix += f"{found.scheduler} --how)"
+    raise file.wrong_start(
+        f"this is the output of {found.name}: {found.why}", expected="a log of jobs, or of nodes, over time", fix=fix
+    )
+
+
 def _reader_of(file: LogFile) -> tuple[LogReader, str]:
     for name in READERS.names():
         reader = find_reader(name)
@@ -147,6 +165,7 @@ def _reader_of(file: LogFile) -> tuple[LogReader, str]:
         if reason is not None:
             return reader, reason
     refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
+    _refuse_command_output(file)
     raise file.wrong_start(
         "no reader knows this kind of log",
         value=(file.head_lines() or [""])[0][:120],

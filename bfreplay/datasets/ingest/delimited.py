@@ -31,7 +31,11 @@ TOO_FEW_CELLS = "fewer cells than columns"
 BEFORE_HEADER = "a line before the header"
 _AMBIGUOUS = "\0"
 _MOST_PLACEMENTS = 2_000
-_NUMBER, _TIME, _SPAN = r"\d*", r"\d{4}-\d\d-\d\dT[\d:]{8}\S*|\d{1,10}|Unknown|None|N/A|\(null\)|", r"[\d:.-]*|[A-Za-z_]*"
+_NUMBER, _TIME, _SPAN = (
+    r"\d*",
+    r"\d{4}-\d\d-\d\dT[\d:]{8}\S*|\d{1,10}|Unknown|None|N/A|\(null\)|",
+    r"[\d:.-]*|[A-Za-z_]*",
+)
 _FORMS = {
     name: re.compile(form, re.ASCII)
     for form, names in {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from bfreplay.datasets.ingest.catalogue import AUTO, find_reader, readable_by, recognise_files, refuse_events
+from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader, readable_by, recognise_files, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import AS_READ, BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
@@ -15,10 +15,11 @@ from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.reader import FLAGS, OF_ALL_LOGS, LogReader, ReadOptions
 from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.errors import InputError
 
@@ -135,19 +136,21 @@ def read_log(
         else:
             chosen, why = find_reader(reader), []
             files = readable_by(chosen, opened.files)
+        _refuse_options_without_use(chosen, options, record.report, has_outages=bool(outages))
         for file in opened.files:
             if file not in files:
                 record.report.warn(NO_LOG_FILE, file.name, why="nothing shows what the file holds")
         chosen.read(files, record, options)
         record.report.read(0)
+        is_reserved = any(outage.state == NodeState.RESERVED for outage in record.outages)
+        if options.reservations == "reserved" and not is_reserved:
+            record.report.facts["--reservations"] = "has no effect: no reservation was read other than for maintenance"
         if outage_files:
             from bfreplay.datasets.ingest.table.outages import read_outages  # imports csv or pyarrow if needed
 
             for file in outage_files:
                 read_outages(file, record, options)
             record.report.facts.pop("outages", None)  # set by readers of logs without local times
-        elif options.timezone is not None and not getattr(chosen, "reads_local_times", True):
-            record.report.facts["--tz"] = "has no effect on this log, which has no local times"
         for file in (*opened.files, *outage_files):
             if file.has_bare_returns:
                 record.report.warn(BARE_RETURNS, file.name, aside=AS_READ)
@@ -157,6 +160,32 @@ def read_log(
     beside = outage_paths + ([] if inventory is None else [Path(inventory)])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
     return ReadLog(record, chosen.name, sources, tuple(why))
+
+
+def _refuse_options_without_use(
+    reader: LogReader, options: ReadOptions, report: ImportReport, *, has_outages: bool
+) -> None:
+    """Raise ``InputError`` for an option that the reader has no use for; note those of clocks that the log lacks."""
+    used = {*getattr(reader, "options", (each.name for each in fields(ReadOptions))), *OF_ALL_LOGS}
+    if has_outages:
+        used.update(("timezone", "dst_fold", "time_unit", "time_format"))
+    default = ReadOptions()
+    for name in (each.name for each in fields(ReadOptions) if each.name not in used):
+        value = getattr(options, name)
+        if value == getattr(default, name):
+            continue
+        flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+        if name in ("timezone", "dst_fold"):
+            report.facts[flag] = "has no effect on this log, which has no local times"
+            continue
+        of_others = [other for other in READERS.names() if name in getattr(find_reader(other), "options", ())]
+        raise InputError(
+            f"{flag} does not apply to a log read as {reader.name}",
+            column=flag,
+            value=value if isinstance(value, str | int) else str(value),
+            expected=f"an option of this format; {flag} is for {', '.join(of_others)}",
+            fix=f"omit {flag}, or name another format: bfreplay ingest {of_others[-1]} ...",
+        )
 
 
 def ingest(

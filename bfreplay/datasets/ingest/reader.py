@@ -57,6 +57,13 @@ class ReadOptions:
     reservations: str = "idle"
 
 
+OF_ALL_LOGS = ("n_nodes", "node_names")
+"""Options that every log has a use for."""
+
+FLAGS = {"timezone": "--tz", "n_nodes": "--nodes", "mapping": "--map"}
+"""Names of options on the command line, where they differ."""
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """Export of a scheduler's log: a shell command for the cluster, and its output."""
@@ -77,8 +84,8 @@ class LogReader(Protocol):
     exports
         Exact commands to run on the cluster, best first.
 
-    A reader of a format without local times may have ``reads_local_times = False``: the report then notes that ``--tz``
-    has no effect.
+    A reader may have ``options``, the names of the ``ReadOptions`` that it uses: others are then refused, or, for times
+    on a local clock that the log does not have, noted.
     """
 
     name: str

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
@@ -188,8 +189,9 @@ def test_a_document_without_rows_is_refused(tmp_path):
 
 def test_json_of_squeue_is_refused_by_name(tmp_path):
     queue = {"jobs": [{"job_id": 7, "job_state": ["RUNNING"], "start_time": number(NOON), "nodes": "n1"}]}
+    (tmp_path / "queue.json").write_text(json.dumps(queue))
     with pytest.raises(InputError, match="squeue"):
-        read(tmp_path, json.dumps(queue))
+        ingest(tmp_path / "queue.json", "slurm")
 
 
 def test_json_of_sacct_is_recognised_and_other_json_is_not(tmp_path):

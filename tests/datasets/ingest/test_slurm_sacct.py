@@ -264,8 +264,9 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path):
 
 def test_the_table_for_people_is_refused_with_the_command(tmp_path):
     text = "JobID           State    Start      End NodeList\n------- --------- -------- -------- --------\n"
+    (tmp_path / "jobs.txt").write_text(text)
     with pytest.raises(InputError, match="sacct -a -X -D -P"):
-        read(tmp_path, text)
+        ingest(tmp_path / "jobs.txt", "slurm")
 
 
 def test_columns_of_another_table_are_named(tmp_path):

@@ -57,7 +57,7 @@ class BatsimReader:
 
     name = "batsim"
     title = "Batsim: out_jobs.csv, with out_machine_states.csv, out_schedule.csv and the workload JSON if at hand"
-    reads_local_times = False
+    options = ()
     exports: Sequence[Export] = EXPORTS
 
     def recognise(self, file: LogFile) -> str | None:

@@ -74,6 +74,7 @@ class CobaltReader:
 
     name = "cobalt"
     title = "Cobalt and ALCF's public tables: jobs, machine status, maintenance periods, reservations"
+    options = ("timezone", "dst_fold", "columns", "reservations")
     exports: Sequence[Export] = (
         Export(f"{_ADDRESS}: ANL-ALCF-DJC-<MACHINE>_<from>_<to>.csv.gz", "jobs of one machine and period"),
         Export(f"{_ADDRESS}: ANL-ALCF-MACHINESTATUS-<MACHINE>_<from>_<to>.csv.gz", "when the whole machine was down"),
@@ -96,6 +97,8 @@ class CobaltReader:
                 expected="a table of jobs, beside machine status, maintenance periods and reservations",
                 fix=f"give the jobs of the same machine and time too: {_HOW}",
             )
+        if options.columns is not None and all(layout_of(file) for file in files):
+            record.report.facts["--columns"] = "has no effect: the files are known by their columns"
         machine = _machine(layouts)
         size = options.n_nodes or MACHINE_SIZES.get(machine or "")
         if size is not None:

@@ -45,7 +45,7 @@ class FluxReader:
 
     name = "flux"
     title = "Flux: flux jobs --json, flux resource eventlog -f json"
-    reads_local_times = False
+    options = ()
     exports: Sequence[Export] = (
         Export(JOBS_COMMAND, "all jobs that the instance still knows, with their nodes; -c 0 lifts the limit of 1,000"),
         Export(EVENTS_COMMAND, "when nodes were drained, offline or back; give it with the jobs"),

@@ -37,7 +37,7 @@ class LsfReader:
 
     name = "lsf"
     title = "IBM Spectrum LSF: lsb.acct, HOST_CTRL of lsb.events"
-    reads_local_times = False
+    options = ("reservations",)
     exports: Sequence[Export] = (
         Export(EXPORT, "all of lsb.acct and lsb.events (as the LSF administrator, with LSF's profile loaded)"),
     )

@@ -153,6 +153,7 @@ def build_events(
     _warn_of_idle_in_doubt(record, plan, absent, survey, use, report, log_end_us)
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
         _warn_of_gap(record, window, report, survey)
+    _note_rules_without_effect(record, rules, report)
     report.settle(plan.log_end_us, record.mean_node_hours)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
@@ -197,6 +198,22 @@ def _warn_of_idle_in_doubt(
     reserved = [each for each in record.reservations if each.start_us < end_us and each.end_us > start_us]
     if reserved and (hours := idle_hours(reserved)) > 0:
         report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", n=len(reserved), node_hours=hours)
+
+
+def _note_rules_without_effect(record: ScheduleRecord, rules: OccupancyRules, report: ImportReport) -> None:
+    default = OccupancyRules()
+    named = "" if record.n_counted else "the log names the nodes of every job"
+    is_random = rules.assignment == "random"
+    for names, reason in (
+        (("assignment", "oversubscription"), named),
+        (("seed",), named or ("" if is_random else "only --assignment random draws by it")),
+        (("empty_machine", "empty_after_s"), "the log has samples of node states" if record.states_seen else ""),
+        (("empty_after_s",), "" if _empty_is_down(record, rules) else "an empty machine counts as idle"),
+        (("absent_after_s",), "" if record.machine_size is None else "the size of the machine is known"),
+    ):
+        for name in names if reason else ():
+            if getattr(rules, name) != getattr(default, name):
+                report.facts[f"--{name.removesuffix('_s').replace('_', '-')}"] = f"has no effect: {reason}"
 
 
 def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:

@@ -21,7 +21,7 @@ ZONE_WARNING = "local times that do not exist in the given zone: the zone is wro
 FOLD_WARNING = "local times in the hour that occurs twice were resolved by --dst-fold"
 RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative), without a known day"
 OWN_FORMAT = "a time in another form than Slurm's own (SLURM_TIME_FORMAT was set)"
-UNSET = "unset SLURM_TIME_FORMAT, which changes how Slurm writes times, and run the command again"
+UNSET = "SLURM_TIME_FORMAT changes how Slurm writes times: unset it where the log is written, and run the command again"
 """Fix for logs written under it."""
 
 _EPOCH_DIGITS = re.compile(r"[1-9]\d{8,10}", re.ASCII)

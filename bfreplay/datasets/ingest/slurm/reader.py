@@ -27,6 +27,7 @@ class SlurmReader:
 
     name = "slurm"
     title = "Slurm: sacct -P, sacct --json, sacctmgr show event, sacctmgr show reservation, samples of sinfo"
+    options = ("timezone", "dst_fold", "columns", "delimiter", "reservations")
     exports: Sequence[Export] = (
         Export(sacct.COMMAND, "who held which nodes when, one row a run of a job, in UTC"),
         Export(sacct_json.COMMAND, "the same as JSON (much larger)"),
@@ -72,6 +73,8 @@ class SlurmReader:
         for file in kinds["events"]:
             events.read(file)
         events.finish()
+        if options.delimiter is not None and not kinds["sacct"] and not kinds["events"]:
+            record.report.facts["--delimiter"] = "has no effect: no file is a table"
         if kinds["sinfo"]:
             sinfo.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
         is_sized = record.machine_size is not None or record.inventory_known or record.nodes
@@ -123,20 +126,10 @@ def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
         raise file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
     first = lines[0]
     if first.lstrip()[:1] in ("{", "["):
-        head = file.head().decode("utf-8", "replace")
-        if any(member in head for member in _QUEUE_MEMBERS):
-            problem = "this JSON is of squeue or scontrol, which show only current jobs"
-        elif '"jobs"' in head:
+        if b'"jobs"' in file.head():
             return "json"  # an empty or cut list of jobs: reading it tells which
-        else:
-            problem = "this JSON has no jobs"
-        raise file.error(problem, expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}")
-    if len(lines) > 1 and set(lines[1].replace(" ", "")) == {"-"}:
-        raise file.wrong_start(
-            "this is the table that sacct prints for people: its columns are cut",
-            value=short(first),
-            expected="columns separated by |, as sacct -P writes them",
-            fix=f"run this on your cluster: {sacct.COMMAND}",
+        raise file.error(
+            "this JSON has no jobs", expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}"
         )
     if sinfo.share_of_samples(file) >= _LEAST_SHARE_WHEN_ASKED:
         return "sinfo"

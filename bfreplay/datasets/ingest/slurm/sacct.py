@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from bfreplay._compiled import IS_COMPILED
@@ -246,6 +247,8 @@ def read_sacct(
         if row is not None:
             rows.add(row, clock)
     rows.finish_file(file)
+    if options.columns is not None and layout is None:
+        record.report.facts["--columns"] = f"has no effect on {Path(file.name).name}, which has a header line"
     header = layout or find_header(file, options.delimiter, is_header)
     absent = [name for name in SACCT_COLUMNS if header is not None and name.lower() not in header.names]
     if absent:

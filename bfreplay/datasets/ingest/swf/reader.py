@@ -37,7 +37,7 @@ class SwfReader:
 
     name = "swf"
     title = "Standard Workload Format: logs of the Parallel Workloads Archive (.swf), Alea's form with node ids"
-    reads_local_times = False
+    options = ("procs_per_node", "missing_wait_is_zero")
     exports: Sequence[Export] = (
         Export(
             "bfreplay datasets fetch kth-sp2-1996",
@@ -97,13 +97,18 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
     statuses = sum((log.statuses for log in logs), Counter[int]())
     removed = sum(log.header.removed_jobs for log in logs)
     for log in logs:
+        if log.header.submit_is_start:
+            report.facts[SUBMIT_IS_START] = log.header.submit_is_start
+    if logs[0].options.missing_wait_is_zero and all(log.n_with_wait == log.n_rows for log in logs):
+        report.facts["--missing-wait-is-zero"] = "has no effect: every job has a waiting time"
+    if logs[0].options.procs_per_node and all(log.machine is None for log in logs):
+        report.facts["--procs-per-node"] = "has no effect: the log names the nodes of jobs"
+    for log in logs:
         if log.n_kept:
             continue
         if not log.n_rows:
             raise not_swf(log)
-        if log.header.submit_is_start:
-            report.facts[SUBMIT_IS_START] = log.header.submit_is_start
-        elif not log.n_with_wait and not log.options.missing_wait_is_zero:
+        if not log.n_with_wait and not log.options.missing_wait_is_zero:
             raise log.file.error(
                 f"no job in this log has a waiting time (column 3 is -1 in all {log.n_rows:,} rows), so nobody can "
                 "tell when they started",

@@ -148,8 +148,13 @@ def limit_us(value: Any, unit: str = "s") -> int | None:
         return None
 
 
+_CONDOR_SLOT = re.compile(r"\bslot\w*@(?:[\w.-]+@)?", re.ASCII)
+
+
 def nodes_in(value: Any) -> tuple[str, ...]:
     """Return the names in a list of nodes, each once.
+
+    Slots of HTCondor (``slot1_2@host``) are their hosts.
 
     Hostlists (``n[1-3],gpu1``), names separated by commas, spaces or plus signs, ``n1/0*4+n2/0`` as PBS writes it,
     lists as Python and JSON print them (``['a', 'b']``, ``[1, 2]``), and sequences of names or numbers.
@@ -175,6 +180,7 @@ def nodes_in(value: Any) -> tuple[str, ...]:
 
 
 def _nodes_in_text(text: str) -> tuple[str, ...]:
+    text = _CONDOR_SLOT.sub("", text)
     if text.lower() in _STATES:
         raise ValueError("a state of jobs is not a list of nodes")
     if text[:1] + text[-1:] in ("[]", "{}"):

@@ -159,6 +159,7 @@ class TableClock(IntervalClock):
 
     def _of_format(self, text: str, form: str) -> int | Wall:
         found = formatted_us(text, form)
+        self.counts["formatted"] += 1
         if found is None:
             self._note_unread(text)
             raise ValueError("no time in the format given")

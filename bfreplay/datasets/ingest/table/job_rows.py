@@ -251,6 +251,7 @@ class JobRows:
         elif is_missing(cells.get("processors")) or not self._options.procs_per_node:
             return None
         else:
+            self._clock.counts["by processors"] = 1
             count = -(-values.count_in(cells["processors"]) // self._options.procs_per_node)
         if count > MOST_NODES:
             raise ValueError("more nodes than any machine has")

@@ -70,6 +70,7 @@ class TableReader:
 
     name = "table"
     title = "Tables of jobs: CSV, TSV or Parquet, with --map role=column"
+    options = ("timezone", "dst_fold", "procs_per_node", "columns", "delimiter", "mapping", "time_unit", "time_format")
     exports: Sequence[Export] = EXPORTS
 
     def recognise(self, file: LogFile) -> str | None:
@@ -130,6 +131,14 @@ class TableReader:
                 "all times lie within ten years of zero: they count from the log's start"
             )
         record.report.facts["time zone"] = clock.evidence()
+        if options.time_unit != "s" and not counts["numbers"]:
+            record.report.facts["--time-unit"] = "has no effect: no start or end is a number"
+        if options.time_format and not counts["formatted"]:
+            record.report.facts["--time-format"] = "has no effect: no start or end is text"
+        if has_parquet and (options.delimiter or options.columns) and all(map(open_tables.is_parquet, files)):
+            record.report.facts["--delimiter, --columns"] = "have no effect: Parquet files have columns with names"
+        if options.procs_per_node and not counts["by processors"]:
+            record.report.facts["--procs-per-node"] = "has no effect: no table gives the processors of jobs"
 
     def _read_one(
         self,
