@@ -41,13 +41,15 @@ def seeds_of(reader: str) -> list[bytes]:
 
 def target_of(reader: str, folder: Path) -> Callable[[bytes], None]:
     """Return what takes the bytes of a file of ``reader``, and lets nothing but a ``BfreplayError`` pass silently."""
+    from bfreplay.datasets.ingest.catalogue import find_reader
     from bfreplay.datasets.ingest.read_log import read_log
     from bfreplay.datasets.ingest.reader import ReadOptions
     from bfreplay.errors import BfreplayError
     from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS
 
     log = next(log for log in SMALL_LOGS.values() if log.reader == reader)
-    options = ReadOptions(timezone="Europe/Paris", dst_fold="earlier", n_nodes=6, reservations="reserved")
+    reservations = "reserved" if "reservations" in find_reader(reader).options else "idle"
+    options = ReadOptions(timezone="Europe/Paris", dst_fold="earlier", n_nodes=6, reservations=reservations)
     path = folder / "log"
 
     def target(data: bytes) -> None:

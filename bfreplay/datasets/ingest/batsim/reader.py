@@ -14,7 +14,7 @@ from bfreplay.datasets.ingest.json_stream import top_level_number
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
+from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, seconds_to_us
 from bfreplay.errors import InputError
 
 SWITCHED_OFF = (
@@ -22,6 +22,7 @@ SWITCHED_OFF = (
 )
 CONTRADICTING = "start, end, running, waiting and turnaround time of a job do not match: its start and end are used"
 OTHER_COUNT = "a job got another number of resources than requested: the allocated resources are used"
+MACHINES_CHANGE = "the number of machines in out_machine_states.csv changes"
 OTHER_NODE_TIME = "the node time of the jobs differs from time_computing in out_schedule.csv"
 
 JOBS, STATES, SCHEDULE, WORKLOAD = "out_jobs.csv", "out_machine_states.csv", "out_schedule.csv", "workload JSON"
@@ -203,6 +204,7 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
     """Return the number of machines by the counts of states, if they agree."""
     totals: set[int] = set()
     for file in files:
+        since: tuple[int, int, At] | None = None  # time, machines that are off, and place of the row before
         for at, row in _rows(file, record):
             counts = [row[column] for column in _STATE_COLUMNS]
             if not all(map(_WHOLE.fullmatch, counts)):
@@ -210,12 +212,17 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
                 continue
             record.report.skip("machine states: counts without names", *at)
             totals.add(sum(map(int, counts)))
-            if any(int(count) for count in counts[:3]):
-                record.report.warn(SWITCHED_OFF, *at)
+            time_us, n_off = _seconds_us(row["time"]), sum(map(int, counts[:3]))
+            if since is not None and since[1] and time_us is not None:
+                hours = since[1] * max(time_us - since[0], 0) / HOUR_US
+                record.report.warn(SWITCHED_OFF, *since[2], node_hours=hours)
+            since = None if time_us is None else (time_us, n_off, at)
+        if since is not None and since[1]:
+            record.report.warn(SWITCHED_OFF, *since[2])
         record.report.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
             record.report.warn(
-                "the number of machines in out_machine_states.csv changes", file.name, None, sorted(totals)
+                MACHINES_CHANGE, file.name, None, sorted(totals), why="which machines were there is not known"
             )
     total = max(totals, default=0)
     return total if 0 < total <= MOST_NODES else None
@@ -296,4 +303,5 @@ def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: Schedul
             }
             if abs(computing - node_time_us) > _NODE_TIME_SLACK * max(computing, node_time_us):
                 shown = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
-                record.report.warn(OTHER_NODE_TIME, *at[:2], shown)
+                hours = abs(computing - node_time_us) / HOUR_US
+                record.report.warn(OTHER_NODE_TIME, *at[:2], shown, node_hours=hours)

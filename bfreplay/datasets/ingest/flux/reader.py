@@ -100,7 +100,7 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
     record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
-        record.report.warn(PERHAPS_CUT, file.name, None, f"{n_jobs:,} jobs")
+        record.report.warn(PERHAPS_CUT, file.name, None, f"{n_jobs:,} jobs", why="the list does not tell what it lacks")
     if record.jobs.n_rows == before:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
         raise file.error(

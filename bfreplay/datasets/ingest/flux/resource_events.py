@@ -12,6 +12,7 @@ from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json, parse_json
 
 UNREADABLE = "events of nodes that cannot be read were skipped: unusable nodes may look idle"
+WHICH_IS_UNKNOWN = "which nodes it means is not known"
 NO_NAMES = (
     "events give ranks, and no event before them says which nodes those are: they were skipped, and nodes may look "
     "idle that were not usable (the whole journal has the names: flux resource eventlog -f json)"
@@ -55,15 +56,19 @@ def read_events(file: LogFile, record: ScheduleRecord) -> None:
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
             reason = "an event that is not a JSON object with timestamp, name and context"
-            record.report.skip_with_warning(reason, *at, warning=UNREADABLE)
+            record.report.skip_with_warning(reason, *at, warning=UNREADABLE, why=WHICH_IS_UNKNOWN)
             continue
         record.stamp(time_us)
         try:
             state.take(name, time_us, context, number, text)
         except _NamelessError:
-            record.report.skip_with_warning("an event of ranks without names", *at, warning=NO_NAMES)
+            record.report.skip_with_warning(
+                "an event of ranks without names", *at, warning=NO_NAMES, why=WHICH_IS_UNKNOWN
+            )
         except ValueError:
-            record.report.skip_with_warning("an event whose nodes or ranks cannot be read", *at, warning=UNREADABLE)
+            record.report.skip_with_warning(
+                "an event whose nodes or ranks cannot be read", *at, warning=UNREADABLE, why=WHICH_IS_UNKNOWN
+            )
     state.finish()
 
 
