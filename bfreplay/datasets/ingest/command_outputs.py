@@ -7,17 +7,22 @@ from dataclasses import dataclass
 
 from bfreplay.datasets.ingest.log_file import LogFile
 
-NOW = "it shows one moment, not who held which nodes when"
-PEOPLE = "it is printed for people, with columns that are cut"
+GRID_ENGINE, CONDOR = "Grid Engine", "HTCondor"
 BY_TABLE = {
-    "Grid Engine": "this version has no reader of Grid Engine: write a table of jobs with all hosts of each (columns "
+    GRID_ENGINE: "this version has no reader of Grid Engine: write a table of jobs with all hosts of each (columns "
     "job, start, end, nodes; times in seconds) from $SGE_ROOT/$SGE_CELL/common/accounting, and run: "
     "bfreplay ingest table jobs.csv",
-    "HTCondor": "bfreplay ingest table FILE --map job=ClusterId --map start=JobStartDate --map end=CompletionDate "
+    CONDOR: "bfreplay ingest table FILE --map job=ClusterId --map start=JobStartDate --map end=CompletionDate "
     "--map elapsed=RemoteWallClockTime --map state=JobStatus --map nodes=LastRemoteHost, with the output of "
     "condor_history -af:ht and the names of these columns",
 }
-"""Schedulers without a reader of their own: the commands that make a table."""
+"""Schedulers without a reader of their own: how to get a table of jobs from each."""
+
+_NOW = "it shows one moment, not who held which nodes when"
+_PEOPLE = "it is printed for people, with columns that are cut"
+_MASTER = "it names one host of each job"
+_RESERVED = "it has only the reservations that are not over"
+_OTHER = "its columns need names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,66 +38,54 @@ class CommandOutput:
     export: int = 0
 
 
-_KNOWN: dict[str, CommandOutput] = {
-    # tables for people end their header with a line of dashes
-    r"^.*\bJobID(Raw)?\b.*\n[- ]*-{3}[- ]*$": CommandOutput("sacct without -P", PEOPLE, "slurm"),
-    r"^.*\bNodeName\b.*\b(Time)?Start\b.*\n[- ]*-{3}[- ]*$": CommandOutput(
-        "sacctmgr show event without -P", PEOPLE, "slurm", 2
-    ),
-    r"^.*\b(Time)?Start\b.*\n[- ]*-{3}[- ]*$": CommandOutput(
-        "sacctmgr show reservation without -P", PEOPLE, "slurm", 3
-    ),
-    r"^NodeName=\S": CommandOutput("scontrol show node", NOW, "slurm", 4),
-    r"^ReservationName=\S": CommandOutput(
-        "scontrol show reservation", "it has only the reservations that are not over", "slurm", 3
-    ),
-    r"^JobId=\d": CommandOutput("scontrol show job", NOW, "slurm"),
-    r"^PartitionName=\S": CommandOutput("scontrol show partition", NOW, "slurm"),
-    r"NODELIST\(REASON\)|^\s*JOBID[ |]+PARTITION\b": CommandOutput("squeue", NOW, "slurm"),
-    r"^\s*(PARTITION[ |]+AVAIL|(NODELIST|HOSTNAMES|NODE)[ |].*\bSTATE|REASON[ |]+USER[ |]+TIMESTAMP)\b": CommandOutput(
-        "sinfo", NOW, "slurm", 4
-    ),
-    r"^([^:\n]*:){40}": CommandOutput("Grid Engine's accounting", "it names one host of each job", "Grid Engine"),
-    r"^={20,}\n(qname|hostname)\s": CommandOutput("qacct -j", "it names one host of each job", "Grid Engine"),
-    r"^HOSTNAME\s+ARCH\s+NCPU\b|<qhost\b": CommandOutput("qhost", NOW, "Grid Engine"),
-    r"^job-ID\s+prior\b|<job_info\b": CommandOutput("qstat of Grid Engine", NOW, "Grid Engine"),
-    r"^[\w.-]+\n\s+(Mom|ntype|state|power_state|np|pcpus) = |^vnode\s+state\b|<Data><Node>": CommandOutput(
-        "pbsnodes", NOW, "pbs"
-    ),
-    r"^Job id\s+Name\s+User\b|^Job Id: \S|^\s*Req'd\s+Req'd\b": CommandOutput("qstat of PBS", NOW, "pbs"),
-    r"^Summary of time in seconds spent|^Job <\d+[^>]*>, ": CommandOutput(
-        "bhist or bjobs -l", "it is printed for people, in lines that are broken", "lsf"
-    ),
-    r"^JOBID\s+USER\s+STAT\b": CommandOutput("bjobs", NOW, "lsf"),
-    r"^(HOST_NAME|HOST)\s+(STATUS|type)\b": CommandOutput("bhosts or lshosts", NOW, "lsf"),
-    r"^Accounting information about jobs": CommandOutput("bacct", "it is a summary printed for people", "lsf"),
-    r"^\s*JOBID\s+(QUEUE\s+)?USER\s+NAME\s+ST\b": CommandOutput("flux jobs without --json", PEOPLE, "flux"),
-    r"^\s*STATE\s+.*\bNNODES\b": CommandOutput("flux resource list", NOW, "flux", 1),
-    r"^\s*(ClusterId|GlobalJobId)\b|^.*\bLastRemoteHost\b|\"ClusterId\"": CommandOutput(
-        "condor_history", "HTCondor has no reader of its own", "HTCondor"
-    ),
-    r"^\s*ID\s+OWNER\s+SUBMITTED\b|^OWNER\s+BATCH_NAME\b": CommandOutput("condor_q", NOW, "HTCondor"),
-    r"^Name\s+OpSys\s+Arch\b": CommandOutput("condor_status", NOW, "HTCondor"),
-}
-_KNOWN_JSON: dict[str, CommandOutput] = {
-    r'"pbs_version".*"Jobs"\s*:|"Job_Name"\s*:': CommandOutput("qstat -F json", NOW, "pbs"),
-    r'"pbs_version"|"ntype"\s*:|"Mom"\s*:': CommandOutput("pbsnodes -F json", NOW, "pbs"),
-    r'"COMMAND"\s*:\s*"(bjobs|bhist|bacct)"': CommandOutput("bjobs -json", NOW, "lsf"),
-    r'"COMMAND"\s*:\s*"(bhosts|lshosts|lsload)"': CommandOutput("bhosts -json", NOW, "lsf"),
-    r'"ClusterId"\s*:': CommandOutput("condor_history -json", "HTCondor has no reader of its own", "HTCondor"),
-    r'"reservations"\s*:\s*\[': CommandOutput(
-        "scontrol show reservation --json", "it has only the reservations that are not over", "slurm", 3
-    ),
-    r'"job_state"\s*:|"start_time"\s*:': CommandOutput("squeue --json or scontrol show job --json", NOW, "slurm"),
-    r'"sinfo"\s*:\s*\[': CommandOutput("sinfo --json", NOW, "slurm", 4),
-    r'"nodes"\s*:\s*\[.*"state"\s*:': CommandOutput("sinfo --json or scontrol show node --json", NOW, "slurm", 4),
-}
+_MOST_LOOKED_AT = 16_384
+_DASHES = r"\b.*\n[- ]*-{3}[- ]*$"  # below the header of a table for people
+_Forms = tuple[tuple[str, tuple[str, str, str, int]], ...]
+_TEXTS: _Forms = (
+    (rf"^.*\bNodeName\b.*\bTimeStart{_DASHES}", ("sacctmgr show event without -P", _PEOPLE, "slurm", 2)),
+    (rf"^.*\bTimeStart{_DASHES}", ("sacctmgr show reservation without -P", _PEOPLE, "slurm", 3)),
+    (rf"^.*\b(JobID(Raw)?|Elapsed|NodeList){_DASHES}", ("sacct without -P", _PEOPLE, "slurm", 0)),
+    (r"^NodeName=\S", ("scontrol show node", _NOW, "slurm", 4)),
+    (r"^ReservationName=\S", ("scontrol show reservation", _RESERVED, "slurm", 3)),
+    (r"^JobId=\d", ("scontrol show job", _NOW, "slurm", 0)),
+    (r"^PartitionName=\S", ("scontrol show partition", _NOW, "slurm", 0)),
+    (r"NODELIST\(REASON\)|^\s*JOBID[ |]+PARTITION\b", ("squeue", _NOW, "slurm", 0)),
+    (r"^\s*PARTITION[ |]+AVAIL\b|^\s*(NODELIST|HOSTNAMES|NODE)[ |].*\bSTATE\b", ("sinfo", _NOW, "slurm", 4)),
+    (r"^REASON[ |]+USER[ |]+TIMESTAMP\b", ("sinfo -R", _NOW, "slurm", 2)),
+    (r"^([^:\n]*:){40}", ("Grid Engine's accounting", _MASTER, GRID_ENGINE, 0)),
+    (r"^={20,}\n(qname|hostname)\s|^Total System Usage", ("qacct", _MASTER, GRID_ENGINE, 0)),
+    (r"^HOSTNAME\s+ARCH\s+NCPU\b|<qhost\b", ("qhost", _NOW, GRID_ENGINE, 0)),
+    (r"^job-ID\s+prior\b|<job_info\b", ("qstat of Grid Engine", _NOW, GRID_ENGINE, 0)),
+    (r"^\S+\n\s+(Mom|ntype|state|power_state|np|pcpus) = |^vnode\s+state\b|<Data><Node>", ("pbsnodes", _NOW, "pbs", 0)),
+    (r"^Job id\s+Name\s+User\b|^Job Id: \S|^\s*Req'd\s+Req'd\b", ("qstat of PBS", _NOW, "pbs", 0)),
+    (r"^Summary of time in seconds spent|^Job <\d+[^>]*>, ", ("bhist or bjobs -l", _PEOPLE, "lsf", 0)),
+    (r"^Accounting information about jobs", ("bacct", _PEOPLE, "lsf", 0)),
+    (r"^JOBID\s+USER\s+STAT\b", ("bjobs", _NOW, "lsf", 0)),
+    (r"^HOST_NAME\s+(STATUS|type)\b", ("bhosts or lshosts", _NOW, "lsf", 0)),
+    (r"^\s*JOBID\s+(QUEUE\s+)?USER\s+NAME\s+ST\b", ("flux jobs without --json", _PEOPLE, "flux", 0)),
+    (r"^\s*STATE\s.*\bNNODES\b", ("flux resource list", _NOW, "flux", 1)),
+    (r"^\s*(ClusterId|GlobalJobId)\b|^.*\bLastRemoteHost\b", ("condor_history", _OTHER, CONDOR, 0)),
+    (r"^\s*ID\s+OWNER\s+SUBMITTED\b|^OWNER\s+BATCH_NAME\b|^Name\s+OpSys\s", ("condor_q or _status", _NOW, CONDOR, 0)),
+)
+_JSON: _Forms = (
+    (r'"pbs_version".*"Jobs"\s*:|"Job_Name"\s*:', ("qstat -F json", _NOW, "pbs", 0)),
+    (r'"pbs_version"|"ntype"\s*:|"Mom"\s*:', ("pbsnodes -F json", _NOW, "pbs", 0)),
+    (r'"COMMAND"\s*:\s*"(bjobs|bhist|bacct)"', ("bjobs -json", _NOW, "lsf", 0)),
+    (r'"COMMAND"\s*:\s*"\w+"', ("bhosts -json", _NOW, "lsf", 0)),
+    (r'"qname"\s*:', ("Grid Engine's accounting", _MASTER, GRID_ENGINE, 0)),
+    (r'"ClusterId"\s*:', ("condor_history -json", _OTHER, CONDOR, 0)),
+    (r'"reservations"\s*:\s*\[', ("scontrol show reservation --json", _RESERVED, "slurm", 3)),
+    (r'"job_state"\s*:|"start_time"\s*:', ("squeue --json or scontrol show job --json", _NOW, "slurm", 0)),
+    (r'"sinfo"\s*:\s*\[', ("sinfo --json", _NOW, "slurm", 4)),
+    (r'"nodes"\s*:\s*\[.*"state"\s*:', ("sinfo --json or scontrol show node --json", _NOW, "slurm", 4)),
+)
 
 
 def command_output(file: LogFile) -> CommandOutput | None:
     """Return the command whose output a file begins like, ``None`` if it is none of these."""
-    head = file.head().decode("utf-8", "replace").lstrip("\ufeff\r\n").replace("\r", "")
-    if head.lstrip()[:1] in ("{", "["):
-        return next((found for form, found in _KNOWN_JSON.items() if re.search(form, head, re.DOTALL)), None)
-    text = "\n".join([line for line in head.split("\n") if line.strip() and not line.startswith("#")][:20])
-    return next((found for form, found in _KNOWN.items() if re.search(form, text, re.MULTILINE)), None)
+    head = file.head().decode("utf-8", "replace").lstrip("\ufeff").replace("\r", "")
+    forms, text, flag = _JSON, head[:_MOST_LOOKED_AT], re.DOTALL
+    if head.lstrip()[:1] not in ("{", "["):
+        lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
+        forms, text, flag = _TEXTS, "\n".join(line[:500] for line in lines[:20]), re.MULTILINE
+    return next((CommandOutput(*output) for form, output in forms if re.search(form, text, flag)), None)

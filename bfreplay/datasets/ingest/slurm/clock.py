@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm.cells import ABSENT_TIMES, HOW, short
+from bfreplay.datasets.ingest.slurm.cells import ABSENT_TIMES, HOW, duration_us, short
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
@@ -30,8 +30,10 @@ _RELATIVE = re.compile(
     r"\d\d:\d\d(:\d\d)?|(Ystday|Tomorr|Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d\d:\d\d|\d{1,2} [A-Z][a-z]{2} [\d:]{4,5}",
     re.ASCII,
 )
-_CLOCK_TIME = re.compile(r"\b\d{1,2}:\d\d")
-_DATE = re.compile(r"\b\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b|\b[A-Z][a-z]{2}[a-z]*\b.*\d", re.ASCII)
+_OF_ANOTHER_FORM = re.compile(
+    r"(?!\d{4}-\d\d-\d\dT)(?=.*\d.*\d:\d\d)(?=(.*\b\d+){3}).*|\d{4}[-/.]?\d\d[-/.]?\d\d(T\d{4,6})?", re.ASCII
+)
+_LONGEST_TIME = 64
 _MOST_CACHED = 65_536
 
 
@@ -121,7 +123,8 @@ class SlurmClock(IntervalClock):
             return (time_us,)
         if _RELATIVE.fullmatch(text):
             raise TimeFormatError(RELATIVE)
-        if _CLOCK_TIME.search(text) and _DATE.search(text):
+        # a running time from another column is none
+        if len(text) <= _LONGEST_TIME and _OF_ANOTHER_FORM.fullmatch(text) and duration_us(text) is None:
             raise TimeFormatError(OWN_FORMAT)
         raise ValueError("no time")
 
