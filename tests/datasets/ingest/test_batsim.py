@@ -275,3 +275,9 @@ def test_the_busy_nodes_of_the_real_simulation_are_those_it_counted(shared):
 def test_only_batsim_files_are_recognised_among_the_real_ones(shared):
     found = [p.name for p in sorted((shared / "data" / "logs").iterdir()) if BatsimReader().recognise(LogFile(p))]
     assert found == [file.path.name for file in real_files(shared)]
+
+
+def test_machines_that_slept_have_their_node_hours(tmp_path):
+    states = ["0,0,0,0,2,1", "3600,1,0,0,2,0", "10800,0,2,1,0,0", "14400,0,0,0,2,1"]
+    found = read(tmp_path, ["1,w,60,0,2,1,"], states=states).report.warnings[SWITCHED_OFF]
+    assert (found.count, found.node_hours) == (2, 1 * 2 + 3 * 1)

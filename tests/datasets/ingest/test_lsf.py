@@ -320,3 +320,11 @@ def test_damaged_bytes_never_end_in_another_error(tmp_path, data):
     for _ in range(data.draw(st.integers(1, 20))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     check_damaged(LsfReader(), content, tmp_path / "log")
+
+
+@pytest.mark.parametrize("start", [0, -1])
+@pytest.mark.parametrize("index", [-1, 0, 108])
+def test_an_element_killed_while_pending_never_started(tmp_path, start, index):
+    record = read(tmp_path, [finished(T + 9, T), finished(T, start, hosts=(), job=51, index=index, status=32)])
+    assert (skipped(record), record.report.warnings) == ({"never started": 1}, {})
+    assert len(runs(record)) == 1

@@ -259,3 +259,12 @@ def test_the_sample_of_casper_gives_its_five_runs(shared):
     assert record.report.kept == {"job intervals": 5}
     assert not record.report.warnings
     assert "text stamps are -06:00 of UTC" in record.report.facts["time zone"]
+
+
+def test_a_reservation_that_leaves_nodes_idle_keeps_what_it_would_take(tmp_path):
+    lines = [begun(T, T + 600), ended(T + 700, T + 760)]  # its nodes are known only after it began
+    record = read(tmp_path, lines)
+    (kept,) = record.reservations
+    assert (kept.start_us, kept.end_us) == (T * US, (T + 600) * US)
+    assert [record.nodes[i] for i in kept.nodes] == ["n1"]  # no job used n3
+    assert skipped(record)["reservation"] == 1

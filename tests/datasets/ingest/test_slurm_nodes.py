@@ -2,10 +2,14 @@
 
 import pytest
 
+from bfreplay.datasets.ingest.occupancy.build import RESERVED_IDLE
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
+from bfreplay.datasets.ingest.read_log import ingest
+from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import node_events, sinfo
 from bfreplay.datasets.ingest.slurm.cells import node_state, stronger
-from bfreplay.datasets.ingest.slurm.clock import FOLD_WARNING, RELATIVE, ZONE_WARNING
+from bfreplay.datasets.ingest.slurm.clock import FOLD_WARNING, OWN_FORMAT, RELATIVE, ZONE_WARNING
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
@@ -400,3 +404,84 @@ def test_an_event_of_a_cluster_with_an_unreadable_name_is_left_out_with_a_warnin
     assert outages(record) == []
     assert skipped(record) == {node_events.SPOILT_CLUSTER: 1}
     assert UNREADABLE in record.report.warnings
+
+
+# ---- amounts of warnings --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"), [("IDLE+FROBNICATED", node_events.STRANGE_WORD), ("ASLEEP", node_events.UNKNOWN_STATE)]
+)
+def test_a_word_that_nobody_knows_concerns_its_node_for_as_long_as_the_event(tmp_path, words, sentence):
+    record = events(tmp_path, f"hill|n[1-3]|2024-03-01T12:00:00|2024-03-01T14:30:00|{words}|x|root")
+    assert record.report.warnings[sentence].node_hours == 3 * 2.5
+    assert record.nodes == ("n1",)  # the others are not of the machine for that
+
+
+def test_outages_of_no_known_node_say_how_much_they_take(tmp_path):
+    record = events(tmp_path, "hill|m[1-2]|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root")
+    assert record.report.warnings[node_events.OTHER_NODES].node_hours == 2.0
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        ("IDLE+MAINTENANCE", NodeState.RESERVED),
+        ("MAINTENANCE", NodeState.RESERVED),
+        ("IDLE+MAINTENANCE+RESERVED", NodeState.RESERVED),
+        ("DOWN+MAINTENANCE", NodeState.DOWN),
+        ("IDLE+INVALID", NodeState.DOWN),
+    ],
+)
+def test_a_node_in_maintenance_is_not_idle(tmp_path, words, state):
+    assert node_state(words) is state
+    row = f"hill|n1|2024-03-01T14:00:00|2024-03-01T15:00:00|{words}|x|root"
+    record = events(tmp_path, row)
+    assert warnings(record) == {}
+    assert [outage.state for outage in record.outages] == [state]
+
+
+RESERVED = "Cluster|Name|TimeStart|TimeEnd|NodeNames|Flags"
+JOBS = (
+    "1|1|COMPLETED|2024-03-01T00:00:00|2024-03-01T06:00:00|21600|400|4|r[1-4]",
+    "2|2|COMPLETED|2024-03-01T08:00:00|2024-03-01T09:00:00|3600|60|2|r[1-2]",
+    "3|3|COMPLETED|2024-03-01T20:00:00|2024-03-02T00:00:00|14400|400|4|r[1-4]",
+)
+RESERVATIONS_OF_ALL_KINDS = (
+    "c|course|2024-03-01T07:00:00|2024-03-01T12:00:00|r[1-2]|SPEC_NODES",
+    "c|pm|2024-03-01T12:00:00|2024-03-01T16:00:00|r[1-4]|MAINT,SPEC_NODES",
+    "c|daily|2024-03-01T17:00:00|2024-03-01T18:00:00|r3|DAILY,SPEC_NODES",
+    "c|early|2024-02-01T17:00:00|2024-02-02T18:00:00|r3|SPEC_NODES",
+    "c|others|2024-03-01T17:00:00|2024-03-01T18:00:00|q[1-90]|SPEC_NODES",
+)
+
+
+def test_what_depends_on_reservations_is_the_idle_time_that_the_other_choice_takes_away(tmp_path):
+    (tmp_path / "jobs.psv").write_text(sacct(*JOBS))
+    (tmp_path / "resv.psv").write_text("\n".join((RESERVED, *RESERVATIONS_OF_ALL_KINDS)) + "\n")
+    rules = OccupancyRules(window="full")
+
+    def built(reservations):
+        options = ReadOptions(timezone="UTC", reservations=reservations)
+        files = [tmp_path / "jobs.psv", tmp_path / "resv.psv"]
+        return ingest(files, options=options, rules=rules)[1]
+
+    idle, reserved = (built(choice) for choice in ("idle", "reserved"))
+    assert idle.facts["node_hours"]["idle"] == 38.0
+    assert (idle.warnings[RESERVED_IDLE].count, idle.warnings[RESERVED_IDLE].node_hours) == (3, 9.0)
+    assert reserved.facts["node_hours"]["idle"] == 38.0 - 9.0
+    assert RESERVED_IDLE not in reserved.warnings
+
+
+def test_samples_that_lack_a_node_concern_it_until_it_is_back(tmp_path):
+    lines = [f"{NOON + 60 * k}|n{i}|idle" for k in range(6) for i in (1, 2) if i == 1 or k in (0, 1, 4, 5)]
+    record = read(tmp_path, "\n".join([*lines[:4], "nonsense", *lines[4:]]) + "\n")
+    found = record.report.warnings
+    assert (found[sinfo.MISSING].count, found[sinfo.MISSING].node_hours) == (1, 2 / 60)
+    assert found[UNREADABLE].node_hours == 1 / 60  # one node for one sample
+
+
+def test_a_time_in_a_form_of_its_own_names_the_variable(tmp_path):
+    record = events(tmp_path, "hill|n1|01.03.2024 12:00:00|01.03.2024 13:00:00|DOWN|x|root")
+    assert skipped(record) == {OWN_FORMAT: 1}
+    assert record.report.warnings[UNREADABLE].why == node_events.UNKNOWN_TIMES

@@ -13,6 +13,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
+from bfreplay.datasets.ingest.slurm.clock import OWN_FORMAT
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.ingest.slurm.sacct import COMMAND, SACCT_COLUMNS, XDMOD_COLUMNS
 from bfreplay.errors import InputError
@@ -460,3 +461,49 @@ def test_columns_that_are_not_there_are_named(tmp_path):
     )
     _, report = ingest(tmp_path / "jobs.psv", "slurm", ReadOptions(timezone="UTC"))
     assert report.facts["columns of sacct that are not there"] == "Restarts: what they tell is not checked"
+
+
+ROWS_IN_DOUBT = {  # a row, and its node-hours
+    "x|7|COMPLETED|2024-03-01T12:00:00|2024-03-01T15:00:00|10800|120|2|n[1-2]": 2 * 3.0,  # unreadable JobID
+    "7|7|COMPLETED|soon|2024-03-01T15:00:00|10800|120|2|n[1-2]": 2 * 3.0,
+    "7|7|COMPLETED|Unknown|2024-03-01T15:00:00|10800|120|2|n[1-2]": 2 * 3.0,  # nodes, but no start
+    "7|7|COMPLETED|2024-03-01T12:00:00|2024-03-01T14:00:00|7200|120|2|None assigned": 2 * 2.0,
+    "7|7|FAILED|2024-03-01T12:00:00|Unknown|0|90|2|n[1-2]": 2 * 1.5,  # no end: up to its time limit
+    "7|7|COMPLETED|2024-03-01T12:00:00|2024-03-01T10:00:00|3600|120||n[1-3]": 3 * 1.0,  # backwards
+    "7|7|COMPLETED|2024-03-01T12:00:00|2024-03-01T14:00:00|3600|120|2|n[1-2]": 2 * 2.0,  # too short a running time
+    "7|7|COMPLETED|2024-03-01T12:00:00|2024-03-01T14:00:00|7200|120|2|n[1-": 2 * 2.0,  # a list that is cut
+}
+
+
+@pytest.mark.parametrize(("row", "node_hours"), ROWS_IN_DOUBT.items())
+def test_a_warning_of_a_row_has_its_node_hours(tmp_path, row, node_hours):
+    good = GOOD.replace("7|7", "8|8")
+    report = utc(tmp_path, good, row, good.replace("8|8", "9|9")).report
+    assert report.warnings
+    assert [tally.node_hours for tally in report.warnings.values()] == pytest.approx(
+        [node_hours] * len(report.warnings)
+    )
+
+
+def test_an_unreadable_row_adds_no_node_to_the_machine(tmp_path):
+    record = utc(tmp_path, GOOD, "x|7|COMPLETED|2024-03-01T12:00:00|2024-03-01T15:00:00|10800|120||q[1-50]")
+    assert record.nodes == ("n1", "n2")
+
+
+@pytest.mark.parametrize(
+    "time", ["01.03.2024 {}:00:00", "03/01/24 {}:00", "Fri Mar  1 {}:00:00 2024", "ven. 01 mars 2024 {}:00:00"]
+)
+def test_times_in_a_form_of_their_own_name_the_variable_that_makes_them(tmp_path, time):
+    row = f"7|7|COMPLETED|{time.format(12)}|{time.format(13)}|3600|120|2|n[1-2]"
+    with pytest.raises(InputError) as error:
+        utc(tmp_path, row)
+    assert "SLURM_TIME_FORMAT was set" in error.value.problem
+    assert "unset SLURM_TIME_FORMAT; TZ=UTC sacct" in error.value.fix
+    record = utc(tmp_path, GOOD, row)
+    assert skipped(record) == {OWN_FORMAT: 1}
+
+
+@pytest.mark.parametrize("cell", ["1-00:00:00", "2024-13-01T12:00:00", "9" * 70 + ":00 1 2", "COMPLETED"])
+def test_a_cell_of_another_column_and_a_damaged_time_do_not(tmp_path, cell):
+    record = utc(tmp_path, GOOD, f"8|8|COMPLETED|{cell}|2024-03-01T13:00:00|3600|120|2|n[1-2]")
+    assert skipped(record) == {"unreadable Start": 1}

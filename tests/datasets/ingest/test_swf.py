@@ -11,7 +11,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.swf.log import IN_PIECES, NO_START, WAIT_IS_ZERO
 from bfreplay.datasets.ingest.swf.machine import NOT_WHOLE, PARTLY_FILLED, most_at_once
-from bfreplay.datasets.ingest.swf.reader import CLEANED, SwfReader
+from bfreplay.datasets.ingest.swf.reader import CLEANED, SUBMIT_IS_START, SwfReader
 from bfreplay.errors import InputError
 
 HEADER = "; Version: 2.2\n; UnixStartTime: 1000\n; MaxNodes: 4\n; MaxProcs: 8\n"
@@ -458,3 +458,57 @@ def test_starts_of_a_real_log_are_those_of_a_plain_reading(shared):
     expected = 843_480_031 + fields[:, 1] + fields[:, 2]
     found = np.concatenate([part.start_us for part, _ in real(shared, path.name).jobs.slices()])
     assert np.array_equal(np.sort(expected) * 1_000_000, found)
+
+
+NOTES = [
+    "; Note: There is no information on wait times - the given submit\n;       times are actually start times\n",
+    "; Note: submit times are start times\n",
+    "; Note: the submit field is in fact the start time of the job\n; Note: something else\n",
+    "; Information: Submission times are really the starting times.\n",
+]
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_a_note_that_submit_times_are_start_times_is_taken_and_quoted(tmp_path, note):
+    record = read(tmp_path, HEADER + note + row(submit=50, wait=-1) + row(2, submit=60, wait=-1))
+    assert [start for start, *_ in jobs_of(record)] == [1050, 1060]
+    assert warnings(record) == {}
+    assert "start" in record.report.facts[SUBMIT_IS_START].lower()
+    assert "Version" not in record.report.facts[SUBMIT_IS_START]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "",
+        "; Note: submit times are not start times\n",
+        "; Note: submit times are missing\n; Note: start times are as given\n",
+        "; Note: the submit time is before the queue was open\n",
+    ],
+)
+def test_without_such_a_note_waiting_times_are_needed(tmp_path, note):
+    with pytest.raises(InputError, match="no job in this log has a waiting time"):
+        read(tmp_path, HEADER + note + row(submit=50, wait=-1))
+
+
+def test_amounts_are_the_node_hours_of_the_rows(tmp_path):
+    hour = 3_600
+    text = HEADER + row(1, run=2 * hour, procs=3) + row(2, wait=-1, run=3 * hour, procs=4)
+    text += row(3, run=hour, procs=2, status=2) + row(4, run=hour, procs=8, status=3)
+    found = read(tmp_path, text).report.warnings
+    assert found[NO_START].node_hours == pytest.approx(2 * 3)
+    assert found[IN_PIECES].node_hours == pytest.approx(1 + 4)
+    assert found[PARTLY_FILLED].node_hours == pytest.approx(0.5 * 2)  # three processors are one and a half nodes
+    found = read(tmp_path, text, missing_wait_is_zero=True).report.warnings
+    assert found[WAIT_IS_ZERO].node_hours == pytest.approx(2 * 3)
+
+
+def test_removed_jobs_count_as_the_median_of_those_that_stayed_and_the_mean_is_told(tmp_path):
+    note = "; Note: THIS IS A CLEANED VERSION OF THE LOG!\n;   user=1 (30 jobs removed)\n"
+    hour = 3_600
+    rows = [row(k, submit=k, run=run * hour, procs=2) for k, run in enumerate((1, 1, 1, 2, 95))]
+    found = read(tmp_path, HEADER + note + "".join(rows)).report.warnings[CLEANED]
+    assert (found.node_hours, found.is_estimate) == (30.0, True)
+    assert "30 node-hours at the median of the others, 600 at their mean" in found.examples[0].value
+    unknown = read(tmp_path, HEADER + note.split("\n")[0] + "\n" + row()).report.warnings[CLEANED]
+    assert (unknown.node_hours, unknown.why) == (None, "the log does not tell how many")

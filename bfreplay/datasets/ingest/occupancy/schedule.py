@@ -74,8 +74,6 @@ class ScheduleRecord:
         Jobs without an end, and jobs that hold more nodes than the log lists.
     held_us, unlisted_us
         Node-microseconds of the jobs that ended: of all nodes, and of nodes that the log does not list.
-    reservations
-        Reservations that leave their nodes idle.
     n_given, is_restricted
         Nodes of the given inventory, the first in the order of indices; 0 without one. And whether the machine has no
         others: nodes that only jobs and outages name are skipped.
@@ -103,7 +101,7 @@ class ScheduleRecord:
         self.longest_us = 0
         self.n_open = self.n_counted = 0
         self.held_us = self.unlisted_us = 0.0
-        self.reservations: list[Outage] = []
+        self._reservations: list[tuple[int, int, Sequence[str] | None]] = []
         self.node_names = node_names
         self._index: dict[str, int] = {}
         self.spellings: dict[str, int] = {}  # name as spelt in the log -> index of the node (see ``one_name``)
@@ -135,10 +133,6 @@ class ScheduleRecord:
                 i = index[name] = self._index.setdefault(one_name(name, self.node_names), len(self._index))
             found[i] = None
         return np.fromiter(found, dtype=np.int32, count=len(found))
-
-    def known_nodes(self, names: Iterable[str]) -> NDArray[np.int32]:
-        """Return indices of the nodes that are known so far, without the other names."""
-        return self.node_ids(name for name in names if name in self.spellings)
 
     def add_inventory(self, names: Iterable[str]) -> None:
         """Add the known nodes, used or not: the list of nodes is then complete."""
@@ -286,11 +280,22 @@ class ScheduleRecord:
         self.report.hold(self._n_nodes if nodes is None else len(nodes), start_us, end_us)
         self.report.keep("outage intervals")
 
-    def add_reservation(self, start_us: int, end_us: int | None, nodes: NDArray[np.int32] | None) -> None:
+    def add_reservation(self, start_us: int, end_us: int | None, names: Sequence[str] | None) -> None:
         """Add a reservation that leaves its nodes idle (``None``: all); one of no length is ignored."""
         end_us = OPEN_END if end_us is None else end_us
         if FIRST_TIME_US < start_us < min(end_us, LAST_TIME_US):
-            self.reservations.append(Outage(NodeState.RESERVED, start_us, end_us, nodes))
+            self._reservations.append((start_us, end_us, names))
+
+    @property
+    def reservations(self) -> list[Outage]:
+        """Reservations that leave their nodes idle, as outages of the nodes that the log has."""
+        return [
+            Outage(NodeState.RESERVED, start_us, end_us, None if names is None else self._known_nodes(names))
+            for start_us, end_us, names in self._reservations
+        ]
+
+    def _known_nodes(self, names: Iterable[str]) -> NDArray[np.int32]:
+        return self.node_ids(name for name in names if name in self.spellings)
 
     @property
     def mean_node_hours(self) -> float | None:

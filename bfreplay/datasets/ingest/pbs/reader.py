@@ -261,6 +261,6 @@ class Reservations:
         end_us = min(end_us, one.end_us)
         if not self._are_kept:
             self._record.report.skip(_REASON, one.line.file, one.line.number, one.line.job)
-            return self._record.add_reservation(one.start_us, end_us, self._record.known_nodes(one.names))
+            return self._record.add_reservation(one.start_us, end_us, one.names)
         nodes = self._record.node_ids(one.names)
         self._record.add_outage(NodeState.RESERVED, one.start_us, end_us, nodes, one.line.file, one.line.number)

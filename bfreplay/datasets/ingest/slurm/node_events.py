@@ -175,7 +175,7 @@ class NodeEvents:
         end_us = end[-1] if end else None
         self._record.report.hold(len(names), start[0], end_us)
         if is_reservation_header(layout):
-            self._record.add_reservation(start[0], end_us, self._record.known_nodes(names))
+            self._record.add_reservation(start[0], end_us, names)
 
     def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> None:
         record, report = self._record, self._record.report
