@@ -441,6 +441,7 @@ def test_a_job_whose_list_is_lost_gets_nodes_among_those_that_are_listed():
     record.add_job(99, 60 * S, 70 * S, None, 2)
     built = build_events(record, EVERYTHING)
     assert built.report.warnings[AMONG_THE_SEEN].count == 1
+    assert built.report.warnings[AMONG_THE_SEEN].node_hours == 2 * 10 / 3_600
     found = events_by_the_second(built.events)
     assert [node for node, line in found.items() if line[65] == NodeState.BUSY] == ["n0", "n1"]
 

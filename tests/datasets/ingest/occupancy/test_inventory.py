@@ -7,10 +7,12 @@ from bfreplay.datasets.ingest.occupancy.inventory import (
     ABSENT_WARNING,
     LONG_UNUSED,
     MERGED,
+    NAMED_OTHERWISE,
     NEVER_USED,
     SKIPPED_NODES,
     TWO_SPELLINGS,
 )
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import NODE_NAMES, NOT_IN_INVENTORY, ScheduleRecord, one_name
 from bfreplay.datasets.log.states import NodeState
 from tests.datasets.ingest.occupancy.by_the_second import events_by_the_second
@@ -180,3 +182,21 @@ def test_nodes_never_or_long_not_used_are_warned_of_with_their_node_hours():
     record = listed([(0, 50 * DAY, "a"), (8 * DAY, 42 * DAY, "b")], inventory="abc")
     warnings = build_events(record, plain()).report.warnings
     assert (warnings[NEVER_USED].node_hours, warnings[LONG_UNUSED].node_hours) == (50 * 24.0, 16 * 24.0)
+
+
+def test_nodes_that_may_be_none_have_the_idle_hours_of_these_nodes_alone():
+    record = ScheduleRecord()
+    for i in range(4):
+        record.add_job(i, i * 24 * HOUR, (i * 24 + 20) * HOUR, record.node_ids([f"cn{i % 2}", "cn8", "cn9"]))
+    record.add_job(8, 24 * HOUR, 34 * HOUR, record.node_ids(["login"]))
+    record.add_outage(NodeState.DOWN, 40 * HOUR, 50 * HOUR, record.node_ids(["login"]))
+    built = build_events(record, OccupancyRules(window="full", empty_machine="idle"))
+    assert built.report.warnings[NAMED_OTHERWISE].node_hours == 92 - 10 - 10
+
+
+def test_names_of_several_domains_made_one_node_concern_the_others_for_all_the_window():
+    record = ScheduleRecord(node_names="short")
+    record.add_job(1, 0, 10 * HOUR, record.node_ids(["n1.a", "n2.a"]))
+    record.add_job(2, 0, 10 * HOUR, record.node_ids(["n1.b", "n1.c"]))
+    warning = build_events(record, OccupancyRules(window="full")).report.warnings[MERGED]
+    assert (warning.count, warning.node_hours) == (1, 2 * 10.0)

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from bfreplay.datasets.ingest.occupancy.build import GAP, build_events
+from bfreplay.datasets.ingest.occupancy.build import (
+    BEYOND,
+    CUT_OFF,
+    GAP,
+    MOSTLY_CUT_OFF,
+    TOO_MANY_NODES,
+    build_events,
+)
 from bfreplay.datasets.ingest.occupancy.findings import OVER_LIMIT
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Window
@@ -286,3 +293,30 @@ def test_a_job_far_beyond_its_time_limit_is_a_warning(hours, limit_h, over_h):
     record.add_job("long", T, T + round(hours * HOUR), None, 2, limit_end_us=limit_us)
     warning = build_events(record, plain()).report.warnings.get(OVER_LIMIT)
     assert (warning.node_hours if warning else 0) == pytest.approx(2 * over_h)
+
+
+@pytest.mark.parametrize(("before_h", "behind_h"), [(2, 0), (0, 3), (5, 1), (0, 0)])
+def test_a_window_beyond_the_log_has_the_idle_hours_there(before_h, behind_h):
+    record = counted([(T, T + 10 * HOUR, 1), (T + 5 * HOUR, T + 10 * HOUR, 2)])
+    window = T - before_h * HOUR, T + (10 + behind_h) * HOUR
+    warning = build_events(record, plain(window=window, empty_machine="idle")).report.warnings.get(BEYOND)
+    assert (warning.node_hours if warning else 0) == 4 * (before_h + behind_h)
+
+
+def test_more_listed_nodes_than_the_given_size_are_in_doubt_for_all_the_window():
+    record = ScheduleRecord()
+    record.set_machine_size(2)
+    record.add_job(1, T, T + 10 * HOUR, record.node_ids(["a", "b", "c", "d", "e"]))
+    assert build_events(record, plain()).report.warnings[TOO_MANY_NODES].node_hours == 3 * 10
+
+
+def test_what_an_estimated_window_leaves_out_is_told_and_makes_no_idle_node_wrong():
+    jobs = [(T + k * HOUR, T + (k + 2) * HOUR, 2) for k in range(40)]
+    built = build_events(counted([*jobs, (T, T + 60 * DAY, 1)]), plain(window="estimate"))
+    warning = built.report.warnings[MOSTLY_CUT_OFF]
+    share = built.window.share_inside
+    assert share < 0.5
+    assert warning.node_hours == pytest.approx((1 - share) * (40 * 4 + 60 * 24))
+    assert warning.aside == CUT_OFF
+    found = built.events.metadata.log_warnings
+    assert found.most_node_hours < warning.node_hours
