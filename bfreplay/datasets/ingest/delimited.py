@@ -381,6 +381,7 @@ def find_header(file: LogFile, delimiter: str | None, is_header: Callable[[Layou
 def text_lines(file: LogFile, report: ImportReport) -> Iterator[tuple[int, str]]:
     """Yield number (from 1) and text of each line that is not blank; warn of a last line without its end."""
     for number, text, is_whole in file.lines_with_ends():
+        report.read(0)  # no warning of the row before is meant
         if text and not text.isspace():
             yield number, text
         if not is_whole:
@@ -412,6 +413,7 @@ def _lines_not_taken(file: LogFile, report: ImportReport, taker: RowTaker) -> It
                 yield line, text
         number += block.count(b"\n")
         if end < len(block):
+            report.read(0)
             text = block[end:].rstrip(b"\r").decode("utf-8", "surrogateescape")
             if text and not text.isspace():
                 yield number, text

@@ -9,7 +9,6 @@ import pytest
 from bfreplay.datasets.ingest.cobalt.clock import ZONE_UNLIKELY
 from bfreplay.datasets.ingest.cobalt.job_rows import (
     BLOCK_DIFFERS,
-    CUT,
     LOCATION_UNREADABLE,
     OTHER_MACHINE,
     TOO_LARGE,
@@ -19,7 +18,7 @@ from bfreplay.datasets.ingest.cobalt.outages import END_UNKNOWN, PART_DOWN, PART
 from bfreplay.datasets.ingest.cobalt.reader import RAW_JOB_COLUMNS, CobaltReader
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE, WHICH_NODES
-from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH
+from bfreplay.datasets.ingest.occupancy.schedule import CUT, MISMATCH
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, SEVERAL_TASKS
 from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE

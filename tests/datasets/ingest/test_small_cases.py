@@ -2,11 +2,11 @@
 
 import pytest
 
-from bfreplay.datasets.ingest.cobalt.job_rows import CUT
 from bfreplay.datasets.ingest.occupancy.build import MOSTLY_CUT_OFF, RESERVED_IDLE
 from bfreplay.datasets.ingest.occupancy.findings import LEFT_IDLE, NO_RUNNING_JOBS
 from bfreplay.datasets.ingest.occupancy.inventory import NAMED_OTHERWISE
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
+from bfreplay.datasets.ingest.occupancy.schedule import CUT
 from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.log.log_warnings import Verdict

@@ -11,13 +11,12 @@ from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, WHICH_NODES
-from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.table.cells import count_in, is_missing, limit_us, span_us
 from bfreplay.datasets.ingest.table.clock import SKIPPED, is_interval
 from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, Identities
 from bfreplay.datasets.times import HOUR_US
 
-CUT = "lists of nodes are cut: the listed nodes are known, the others are assigned by rule"
 LOCATION_UNREADABLE = "locations cannot be read: their nodes are assigned by rule"
 BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is used"
 NOT_OURS = "idle nodes of the machine that is read do not depend on it"
@@ -111,14 +110,14 @@ class CobaltJobs:
     ) -> None:
         where = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
         names: tuple[str, ...] = ()
-        mismatch = MISMATCH
+        is_cut = False
         try:
             location = location_of(where, count)
         except ValueError:
             self._report.warn(LOCATION_UNREADABLE, *at, where, aside=WHICH_NODES)
         else:
             names = location.nodes
-            mismatch = CUT if location.is_cut else MISMATCH
+            is_cut = location.is_cut
             if location.block_size is not None:
                 if count is not None and count != location.block_size:
                     self._report.warn(BLOCK_DIFFERS, *at, f"{count} nodes in {where}")
@@ -139,7 +138,7 @@ class CobaltJobs:
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job, start_us, where if names else "", *at)
         nodes = self._record.node_ids(names) if names else None
-        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at, mismatch=mismatch)
+        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at, is_cut=is_cut)
         before = bisect_left(self._open, start_us) - 1
         for i in range(before, -1, -1):
             known = self.next_start[i]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
-from bfreplay.datasets.ingest.occupancy.findings import report_survey
+from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
@@ -105,9 +105,7 @@ def build_events(
     report.read(0)
     names = machine_nodes(record)
     _check_machine(record, names, report)
-    log_end_us = record.last_stamp_us if rules.log_end_us is None else rules.log_end_us
-    if record.coverage is not None and rules.log_end_us is None:
-        log_end_us = max(log_end_us, record.coverage.end_us)
+    log_end_us = _log_end_us(record, rules)
     window = chosen_window(record, rules, log_end_us)
     length_us = window.end_us - window.start_us
     if window.share_inside < MOST:
@@ -150,10 +148,10 @@ def build_events(
     )
     survey = Survey(record, plan)
     report_survey(report, record, plan, survey, absence)
-    _warn_of_idle_in_doubt(record, plan, absent, survey, use, report, log_end_us)
+    _warn_of_idle_in_doubt(record, plan, absent, survey, use, report)
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
         _warn_of_gap(record, window, report, survey)
-    _note_rules_without_effect(record, rules, report)
+    note_rules_without_effect(record, plan, report)
     report.settle(plan.log_end_us, record.mean_node_hours)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
@@ -173,9 +171,15 @@ def build_events(
     return BuiltLog(events, report, window, source)
 
 
+def _log_end_us(record: ScheduleRecord, rules: OccupancyRules) -> int:
+    if rules.log_end_us is not None:
+        return rules.log_end_us
+    return record.last_stamp_us if record.coverage is None else max(record.last_stamp_us, record.coverage.end_us)
+
+
 def _warn_of_idle_in_doubt(
     record: ScheduleRecord, plan: Plan, absent: Sequence[Outage], survey: Survey, use: inventory.NodeUse,
-    report: ImportReport, log_end_us: int,
+    report: ImportReport,
 ) -> None:  # fmt: skip
     """Warn of idle time outside the log, on nodes that may be none, and in reservations, each by a pass without it."""
 
@@ -184,7 +188,7 @@ def _warn_of_idle_in_doubt(
         without = Survey(record, replace(plan, outages=outages, window_us=window_us))
         return float(survey.node_us[NodeState.IDLE] - without.node_us[NodeState.IDLE]) / HOUR_US
 
-    (start_us, end_us), first_us = plan.window_us, first_time_us(record)
+    (start_us, end_us), first_us, log_end_us = plan.window_us, first_time_us(record), _log_end_us(record, plan.rules)
     if not isinstance(plan.rules.window, str) and not first_us <= start_us < end_us <= log_end_us:
         inside_us = max(start_us, first_us), min(end_us, log_end_us)
         shown = f"{iso_utc(first_us)} to {iso_utc(log_end_us)}"
@@ -198,22 +202,6 @@ def _warn_of_idle_in_doubt(
     reserved = [each for each in record.reservations if each.start_us < end_us and each.end_us > start_us]
     if reserved and (hours := idle_hours(reserved)) > 0:
         report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", n=len(reserved), node_hours=hours)
-
-
-def _note_rules_without_effect(record: ScheduleRecord, rules: OccupancyRules, report: ImportReport) -> None:
-    default = OccupancyRules()
-    named = "" if record.n_counted else "the log names the nodes of every job"
-    is_random = rules.assignment == "random"
-    for names, reason in (
-        (("assignment", "oversubscription"), named),
-        (("seed",), named or ("" if is_random else "only --assignment random draws by it")),
-        (("empty_machine", "empty_after_s"), "the log has samples of node states" if record.states_seen else ""),
-        (("empty_after_s",), "" if _empty_is_down(record, rules) else "an empty machine counts as idle"),
-        (("absent_after_s",), "" if record.machine_size is None else "the size of the machine is known"),
-    ):
-        for name in names if reason else ():
-            if getattr(rules, name) != getattr(default, name):
-                report.facts[f"--{name.removesuffix('_s').replace('_', '-')}"] = f"has no effect: {reason}"
 
 
 def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:

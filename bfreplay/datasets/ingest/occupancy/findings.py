@@ -7,7 +7,7 @@ import numpy as np
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_WARNING, Absence
 from bfreplay.datasets.ingest.occupancy.oversubscription import idle_hours_by_rule
-from bfreplay.datasets.ingest.occupancy.rules import DAY_S, IDLE_BY_RULE
+from bfreplay.datasets.ingest.occupancy.rules import DAY_S, IDLE_BY_RULE, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.source import Survey
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan
@@ -111,6 +111,23 @@ def report_survey(
     if sweep.never_began or tallies.clipped or tallies.left_out or tallies.delayed:
         by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
         facts.update({} if by_rule is None else {IDLE_BY_RULE: by_rule})
+
+
+def note_rules_without_effect(record: ScheduleRecord, plan: Plan, report: ImportReport) -> None:
+    """Note each rule other than the default that this log has no use for."""
+    rules, default = plan.rules, OccupancyRules()
+    named = "" if record.n_counted else "the log names the nodes of every job"
+    unused = {
+        "assignment": named,
+        "oversubscription": named,
+        "seed": named or ("" if rules.assignment == "random" else "only --assignment random draws by it"),
+        "empty_machine": "the log has samples of node states" if record.states_seen else "",
+        "empty_after_s": "" if plan.empty_is_down else "an empty machine counts as idle",
+        "absent_after_s": "" if record.machine_size is None else "the size of the machine is known",
+    }
+    for name, reason in unused.items():
+        if reason and getattr(rules, name) != getattr(default, name):
+            report.facts[f"--{name.removesuffix('_s').replace('_', '-')}"] = f"has no effect: {reason}"
 
 
 def _warning_hours(report: ImportReport, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:

@@ -84,9 +84,8 @@ class Tally:
     def settle(self, log_end_us: int, mean_node_hours: float | None) -> None:
         """Add the amounts that need the whole log: open cases, and unknown ones as the mean job, if there is one."""
         if self.open_nodes:
-            self.node_hours = (self.node_hours or 0.0) + max(
-                self.open_nodes * log_end_us - self.open_node_us, 0
-            ) / HOUR_US
+            open_us = max(self.open_nodes * log_end_us - self.open_node_us, 0)
+            self.node_hours = (self.node_hours or 0.0) + open_us / HOUR_US
             self.open_nodes = self.open_node_us = 0
         n_unknown = self.count - self.n_known
         if n_unknown > 0 and not self.why and mean_node_hours is not None:
@@ -97,15 +96,14 @@ class Tally:
         """Return plain numbers and strings, with the amount or the reason that there is none."""
         # without folders: the same log gives the same text anywhere
         examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
-        found: dict[str, Json] = {"count": self.count}
+        found: dict[str, Json] = {"count": self.count, "examples": examples}
         if not has_amount:
-            return {**found, "examples": examples}
+            return found
         if self.node_hours is not None and self.n_known >= self.count:
             found["node_hours"] = self.node_hours
         else:
             found["why_no_amount"] = self.why or WHY_NO_AMOUNT
-        marks = {name: mark for name in ("is_estimate", "aside") if (mark := getattr(self, name))}
-        return {**found, **marks, "examples": examples}
+        return found | {name: mark for name in ("is_estimate", "aside") if (mark := getattr(self, name))}
 
 
 class ImportReport:
@@ -175,7 +173,8 @@ class ImportReport:
         tally = _count(self.warnings, sentence, file, line, value, n, node_hours)
         if tally is None:
             return
-        tally.why, tally.aside = tally.why or why, aside
+        tally.why = tally.why or why
+        tally.aside = aside if tally.count == n or tally.aside == aside else ""
         tally.is_estimate |= is_estimate
         if node_hours is None and not why and n == 1:
             if self._held is None:

@@ -20,6 +20,7 @@ from bfreplay.errors import InputError
 
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes and the greater number are used"
+CUT = "lists of nodes are cut: the listed nodes are known, the others are assigned by rule"
 NOT_IN_INVENTORY = "jobs name nodes that are not in the inventory that was given; they count as nodes of the machine"
 TOO_WIDE = "a job on more nodes than any machine has"
 MOST_NODES = 10_000_000
@@ -177,7 +178,7 @@ class ScheduleRecord:
         limit_end_us: int | None = None,
         file: str = "",
         line: int | None = None,
-        mismatch: str = MISMATCH,
+        is_cut: bool = False,
     ) -> None:
         """Add the interval of a job on its nodes.
 
@@ -196,14 +197,14 @@ class ScheduleRecord:
             Start plus time limit, for jobs without an end in the log.
         file, line
             Place for the report.
-        mismatch
-            Warning if the list and the number of nodes differ.
+        is_cut
+            True if it is known that the list of nodes is cut, so that the number is right.
         """
         listed = 0 if nodes is None else len(nodes)
         held = listed if count is None else max(count, listed)
         if nodes is not None and listed and count is not None and count != listed:
-            aside = WHICH_NODES if count > listed else ""
-            self.report.warn(mismatch, file, line, f"{count} nodes, {listed} listed", aside=aside)
+            sentence, aside = (CUT, WHICH_NODES) if is_cut else (MISMATCH, "")
+            self.report.warn(sentence, file, line, f"{count} nodes, {listed} listed", aside=aside)
         if not self._is_interval("job", start_us, end_us, file, line):
             return
         if not 0 < held <= MOST_NODES:

@@ -48,6 +48,7 @@ EPOCHS_FROM_S = 500_000_000
 _OUTSIDE = "a time outside the calendar"
 _TOO_MANY = "more processors than a machine has"
 _Ints = NDArray[np.int64]
+_Floats = NDArray[np.float64]
 _PIECES, _CANCELLED = (2, 3, 4), 5
 _FILE_SHIFT, _NO_NUMBER = 48, 1 << 47
 _ENOUGH_UNREADABLE = 1_000
@@ -187,7 +188,8 @@ class SwfLog:
             held = processors if machine is None else machine.nodes_of(np.clip(processors, 0, MOST_PROCESSORS))
             held_us = held.astype(np.float64) * np.maximum(rows.run_us, 0)
         for warning, is_one in doubts:
-            self._warn(block, rows, is_one, warning, held_us)
+            part_us = None if held_us is None else held_us[is_one]
+            self._count(self.report.warn, block, rows.line[is_one], warning, part_us)
         if not len(kept):
             return
         self.n_requested += (
@@ -210,7 +212,8 @@ class SwfLog:
         assert held_us is not None
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
         surplus_us = held_us - machine.shares_of(processors) * rows.run_us
-        self._warn(block, rows, left & machine.has_partial_node(processors), sentence, surplus_us)
+        is_partial = left & machine.has_partial_node(processors)
+        self._count(self.report.warn, block, rows.line[is_partial], sentence, surplus_us[is_partial])
         self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
         self.record.add_format("swf")
 
@@ -232,23 +235,15 @@ class SwfLog:
         is_guess = (rows.processors == UNKNOWN) & (rows.requested > 0) & (rows.status != _CANCELLED)
         return np.where(is_guess, rows.requested, rows.processors)
 
-    def _count(self, count: Callable[..., None], block: Block, lines: _Ints, reason: str) -> None:
-        for line in lines[:MOST_EXAMPLES].tolist():
-            count(reason, self.file.name, line, block.text(line))
-        count(reason, n=len(lines[MOST_EXAMPLES:]))
-
-    def _warn(
-        self, block: Block, rows: Rows, is_one: NDArray[np.bool_], sentence: str, held_us: NDArray[np.float64] | None
+    def _count(
+        self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, held_us: _Floats | None = None
     ) -> None:
-        """Warn of the rows of a mask, ``(R,)``, with their node-microseconds; as the mean job if these are unknown."""
-        found = np.flatnonzero(is_one)
-        hours = None if held_us is None else float(held_us[found].sum()) / HOUR_US
-        for row in found[:MOST_EXAMPLES].tolist():
-            line = int(rows.line[row])
-            part = None if hours is None else hours / min(len(found), MOST_EXAMPLES)
-            self.report.warn(sentence, self.file.name, line, block.text(line), node_hours=part)
-        n_others = max(len(found) - MOST_EXAMPLES, 0)
-        self.report.warn(sentence, n=n_others, node_hours=None if hours is None else 0.0)
+        """Count these lines, and of warnings the node-microseconds of each, if they are known."""
+        for k, line in enumerate(lines[:MOST_EXAMPLES].tolist()):
+            amount = {} if held_us is None else {"node_hours": float(held_us[k]) / HOUR_US}
+            count(reason, self.file.name, line, block.text(line), **amount)
+        amount = {} if held_us is None else {"node_hours": float(held_us[MOST_EXAMPLES:].sum()) / HOUR_US}
+        count(reason, n=len(lines[MOST_EXAMPLES:]), **amount)
 
     @property
     def _is_sized(self) -> bool:
