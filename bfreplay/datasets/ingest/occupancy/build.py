@@ -38,7 +38,7 @@ GAP = (
     "busy, all the time between (--window takes a part of the log)"
 )
 MOSTLY_CUT_OFF = "the estimated window leaves out most of the log (--full-window keeps the whole log)"
-CUT_OFF = "jobs outside the window, whose idle nodes are counted without them"
+CUT_OFF = "of jobs outside the window, on which the idle nodes inside do not depend"
 TOO_MANY_NODES = "the log lists more nodes than the given size of the machine; all listed nodes count"
 RESERVED_IDLE = (
     "reservations other than for maintenance leave their nodes idle: whether such nodes can be used depends on the "
