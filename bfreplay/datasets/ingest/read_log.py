@@ -153,7 +153,7 @@ def read_log(
             record.report.facts.pop("outages", None)  # set by readers of logs without local times
         for file in (*opened.files, *outage_files):
             if file.has_bare_returns:
-                record.report.warn(BARE_RETURNS, file.name, aside=AS_READ)
+                record.report.warn(BARE_RETURNS, file.name, why="it is about all of the file", aside=AS_READ)
             for number in file.joined_at:
                 record.report.warn(JOINED_ROWS, file.name, number, aside=AS_READ)
         sources = opened.sources

@@ -10,7 +10,13 @@ from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.job_rows import NODE_STATES
 from bfreplay.datasets.ingest.table.open_tables import CUT_END
-from bfreplay.datasets.ingest.table.outages import IN_USE, OUTAGES_BACKWARDS, OUTAGES_UNREADABLE, read_outages
+from bfreplay.datasets.ingest.table.outages import (
+    IN_USE,
+    OUTAGE_UNKNOWN,
+    OUTAGES_BACKWARDS,
+    OUTAGES_UNREADABLE,
+    read_outages,
+)
 from bfreplay.datasets.ingest.table.reader import TableReader
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
@@ -261,3 +267,21 @@ def test_rows_that_cannot_be_read_are_warnings(add):
     assert record.report.warnings[OUTAGES_UNREADABLE].count == 5
     assert CUT_END in record.report.warnings
     assert balances(record)
+
+
+@pytest.mark.parametrize(
+    ("row", "node_hours"),
+    [
+        ("n[1-3],2024-10-01T01:00:00Z,2024-10-01T03:00:00Z,asleep", 3 * 2.0),
+        ("n[1-3],soon,2024-10-01T03:00:00Z,asleep", None),
+        ("n[1-3],soon,2024-10-01T03:00:00Z,down", None),
+    ],
+)
+def test_an_outage_of_an_unknown_state_concerns_its_nodes_as_long_as_it_lasts(tmp_path, row, node_hours):
+    path = tmp_path / "outages.csv"
+    path.write_text(f"node,start,end,state\nn1,2024-10-01T00:00:00Z,2024-10-01T01:00:00Z,down\n{row}\n")
+    record = ScheduleRecord()
+    read_outages(LogFile(path), record, ReadOptions())
+    found = record.report.warnings[OUTAGES_UNREADABLE]
+    assert (found.node_hours, found.why) == (node_hours, OUTAGE_UNKNOWN if node_hours is None else "")
+    assert record.nodes == ("n1",)

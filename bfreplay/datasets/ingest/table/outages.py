@@ -17,6 +17,7 @@ from bfreplay.datasets.ingest.table.clock import (
     READABLE_TIMES,
     SKIPPED,
     TableClock,
+    Wall,
     is_interval,
     is_number,
 )
@@ -94,9 +95,10 @@ class OutageRows:
         word = _word(cells.get("outage_state")) if self._constant is None else self._constant
         state = outage_state(word)
         if state is None:
-            return self._skip("an outage with a state that is not known", at, word, is_warning=True)
+            self._report.skip("an outage with a state that is not known", *at, word)
+            return self._warn(OUTAGES_UNREADABLE, at, word, cells)
         if state == NodeState.BUSY and not self._is_named:
-            self._report.warn(IN_USE, *at, word)
+            self._warn(IN_USE, at, word, cells)
         if state in (NodeState.IDLE, NodeState.BUSY):
             return self._skip("a state that is not an outage", at, word, is_warning=False)
         try:
@@ -128,6 +130,18 @@ class OutageRows:
         self._report.skip(reason, *at, value)
         if is_warning:
             self._report.warn(OUTAGES_UNREADABLE, *at, value, why=OUTAGE_UNKNOWN)
+
+    def _warn(self, sentence: str, at: Place, value: object, cells: Mapping[str, Cell]) -> None:
+        """Warn of a row that is skipped, with its nodes and times if they can be read."""
+        try:
+            start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
+            n_nodes = len(nodes_in(cells.get("nodes")))
+        except (ValueError, OverflowError):
+            start, end, n_nodes = None, None, 0
+        start_us, end_us = (time.us if isinstance(time, Wall) else time for time in (start, end))
+        self._report.warn(sentence, *at, value, why=OUTAGE_UNKNOWN if start_us is None else "")
+        if start_us is not None:
+            self._report.hold(n_nodes, start_us, end_us)
 
 
 def _word(value: Any) -> str:
