@@ -100,7 +100,8 @@ def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
     kept = [file for file in files if file.is_named or is_known[file]] or list(files)
     for file in kept:
         if not is_known[file]:
-            _refuse_command_output(file, reader)
+            if reader.name in READERS.built_in and reader.name != "table":  # others read whatever they are given
+                _refuse_command_output(file)
             refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
     return kept
 
@@ -142,10 +143,10 @@ def _columns(file: LogFile) -> set[str]:
     return {name.strip() for name in (file.head_lines() or [""])[0].split(",")}
 
 
-def _refuse_command_output(file: LogFile, reader: LogReader | None = None) -> None:
-    """Raise ``InputError`` for the output of a known command, unless ``reader`` may read it as a table."""
+def _refuse_command_output(file: LogFile) -> None:
+    """Raise ``InputError`` for the output of a known command."""
     found = command_output(file)
-    if found is None or (reader is not None and reader.name == "table" and found.scheduler in BY_TABLE):
+    if found is None:
         return
     if found.scheduler in BY_TABLE:
         fix = BY_TABLE[found.scheduler]
@@ -154,7 +155,10 @@ def _refuse_command_output(file: LogFile, reader: LogReader | None = None) -> No
         fix = f"run this on your cluster: {export.command} (it gives {export.gives}; all commands: bfreplay ingest "
         fix += f"{found.scheduler} --how)"
     raise file.wrong_start(
-        f"this is the output of {found.name}: {found.why}", expected="a log of jobs, or of nodes, over time", fix=fix
+        f"this is the output of {found.name}: {found.why}",
+        value=next((line for line in file.head_lines() if line.strip()), "")[:120],
+        expected="a log of jobs, or of nodes, over time",
+        fix=fix,
     )
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations_with_replacement
-from math import comb
+from itertools import chain, islice
 from typing import Protocol
 
 from bfreplay.datasets.ingest.hostlists import expand_nodes
@@ -30,22 +29,21 @@ TOO_MANY_CELLS = "more cells than columns"
 TOO_FEW_CELLS = "fewer cells than columns"
 BEFORE_HEADER = "a line before the header"
 _AMBIGUOUS = "\0"
-_MOST_PLACEMENTS = 2_000
-_NUMBER, _TIME, _SPAN = (
-    r"\d*",
-    r"\d{4}-\d\d-\d\dT[\d:]{8}\S*|\d{1,10}|Unknown|None|N/A|\(null\)|",
-    r"[\d:.-]*|[A-Za-z_]*",
-)
+_MOST_SURPLUS, _MOST_FITS = 200, 100
 _FORMS = {
     name: re.compile(form, re.ASCII)
-    for form, names in {
-        r"\d+(_\d+|_\[.*\])?(\+\d+)?(\.\S+)?": "jobid jobidraw",
-        _NUMBER: "nnodes allocnodes ncpus alloccpus reqcpus restarts elapsedraw uid gid priority",
-        _SPAN: "elapsed suspended timelimit timelimitraw",
-        _TIME: "submit eligible start end timestart timeend",
-        r"[A-Z_]+(\+| by \d+)?": "state",
-        r"[\w.\-\[\],]*|None assigned|\(null\)": "nodelist",
-    }.items()
+    for form, names in (
+        (r"\d+(_\d+|_\[.*\])?(\+\d+)?(\.\S+)?", "jobid jobidraw"),
+        (r"\d*", "nnodes allocnodes ncpus alloccpus reqcpus restarts elapsedraw uid gid priority"),
+        (r"[\d:.-]*|[A-Za-z_]*", "elapsed suspended timelimit timelimitraw"),
+        (
+            r"\d{4}-\d\d-\d\dT[\d:]{8}\S*|\d{1,10}|Unknown|None|N/A|\(null\)|",
+            "submit eligible start end timestart timeend",
+        ),
+        (r"[\w+*~#$@!%^-]+( by \d+)?", "state"),
+        (r"[\w.\-\[\],]*|None assigned|\(null\)", "nodelist nodename nodenames"),
+        (r"[\w.-]*", "cluster"),
+    )
     for name in names.split()
 }
 """Forms of columns of Slurm, which tell where a surplus separator is."""
@@ -279,35 +277,46 @@ class Layout:
             return found
         if extra < 0 or not self.free:
             return None
-        fitting: dict[tuple[str, ...], list[str]] = {}  # by the cells without free text
-        if comb(len(self.free) + extra - 1, extra) <= _MOST_PLACEMENTS:
-            for columns in combinations_with_replacement(self.free, extra):
-                cells = self._joined(found, Counter(columns))
-                others = tuple(cell for i, cell in enumerate(cells) if i not in self.free)
-                if len(self.free) == 1 or self._is_plausible(cells):
-                    fitting.setdefault(others, cells)
-        full = sorted(fitting, key=lambda others: others.count(""))  # a separator at an end may leave a cell empty
-        if len(full) == 1 or (full and full[0].count("") < full[1].count("")):
-            return fitting[full[0]]
         first, last = self.free[0], self.free[-1]
+        if first == last:
+            return [*found[:first], self.delimiter.join(found[first : first + 1 + extra]), *found[first + 1 + extra :]]
+        fits = list(islice(self._fits(found, 0, 0, set()), _MOST_FITS)) if extra <= _MOST_SURPLUS else []
+        fits = sorted(filter(self._lists_as_many_as_it_says, fits), key=self._n_empty)  # by an end, a cell may be empty
+        if len(fits) == 1 or (1 < len(fits) < _MOST_FITS and self._n_empty(fits[0]) < self._n_empty(fits[1])):
+            return fits[0]
         return found[:first] + [_AMBIGUOUS] * (last - first + 1) + found[last + 1 + extra :]
 
-    def _joined(self, found: Sequence[str], extra: Mapping[int, int]) -> list[str]:
-        """Return the cells if so many extra separators are in each column."""
-        cells, at = [], 0
-        for column in range(len(self.names)):
-            after = at + 1 + extra.get(column, 0)
-            cells.append(self.delimiter.join(found[at:after]))
-            at = after
-        return cells
+    def _fits(self, found: Sequence[str], column: int, at: int, dead: set[tuple[int, int]]) -> Iterator[list[str]]:
+        """Yield the cells from a column on, made of what was found from ``at`` on, in all ways that Slurm may write.
 
-    def _is_plausible(self, cells: Sequence[str]) -> bool:
-        """Return whether the numbers, times, states and lists of nodes look as Slurm writes them, and fit together."""
+        Of columns without a form side by side, the first of free text gets all, for it makes no difference which does.
+        ``dead`` has the places from which there is none.
+        """
+        if column == len(self.names):
+            if at == len(found):
+                yield []
+            return
+        is_any, form = False, _FORMS.get(self.names[column])
+        before = next((i for i in range(column - 1, -1, -1) if self.names[i] in _FORMS), -1)
+        is_open = column in self.free and not any(i in self.free for i in range(before + 1, column))
+        n_surplus = len(found) - at - (len(self.names) - column) if is_open and (column, at) not in dead else 0
+        for more in range(n_surplus + 1 if (column, at) not in dead else 0):
+            cell = self.delimiter.join(found[at : at + 1 + more])
+            if form is None or form.fullmatch(cell):
+                for rest in self._fits(found, column + 1, at + 1 + more, dead):
+                    is_any = True
+                    yield [cell, *rest]
+        if not is_any:
+            dead.add((column, at))
+
+    def _n_empty(self, cells: Sequence[str]) -> int:
+        return sum(not cell and name in _FORMS for name, cell in zip(self.names, cells, strict=True))
+
+    def _lists_as_many_as_it_says(self, cells: Sequence[str]) -> bool:
+        """Return whether the number of nodes is that of the list, where there are both."""
         found = dict(zip(self.names, cells, strict=True))
-        if not all(_FORMS[name].fullmatch(cell) for name, cell in found.items() if name in _FORMS):
-            return False
         listed, count = found.get("nodelist", ""), found.get("nnodes", found.get("allocnodes"))
-        if not listed or not count or not listed[-1:].strip("d)"):  # none, None assigned, (null)
+        if not count or listed.lower() in ("", "none assigned", "(null)"):
             return True
         try:
             return len(set(expand_nodes(listed))) == int(count)

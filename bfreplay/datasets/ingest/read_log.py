@@ -142,6 +142,8 @@ def read_log(
                 record.report.warn(NO_LOG_FILE, file.name, why="nothing shows what the file holds")
         chosen.read(files, record, options)
         record.report.read(0)
+        if options.dst_fold != "reject" and not any("--dst-fold" in each for each in record.report.warnings):
+            record.report.facts["--dst-fold"] = "has no effect: no local time was left ambiguous"
         is_reserved = any(outage.state == NodeState.RESERVED for outage in record.outages)
         if options.reservations == "reserved" and not is_reserved:
             record.report.facts["--reservations"] = "has no effect: no reservation was read other than for maintenance"
@@ -175,7 +177,9 @@ def _refuse_options_without_use(
         if value == getattr(default, name):
             continue
         flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
-        if name in ("timezone", "dst_fold"):
+        if name == "dst_fold":
+            continue  # noted after the log is read
+        if name == "timezone":
             report.facts[flag] = "has no effect on this log, which has no local times"
             continue
         of_others = [other for other in READERS.names() if name in getattr(find_reader(other), "options", ())]

@@ -49,7 +49,8 @@ class LogWarning:
     aside
         Reason that it does not change how many nodes are idle: it is then no part of the sum of the amounts.
     why_no_amount
-        Reason that the amount is not known; empty if it is, or if an earlier version made the log.
+        Reason that the amount of some cases, or of all, is not known; empty if it is, or if an earlier version made the
+        log.
     """
 
     sentence: str
@@ -61,13 +62,15 @@ class LogWarning:
     why_no_amount: str = ""
 
     def __str__(self) -> str:
+        why = f": {self.why_no_amount}" if self.why_no_amount else ""
         if self.node_hours is None:
-            extent = "amount not known" + (f": {self.why_no_amount}" if self.why_no_amount else "")
+            extent = f"amount not known{why}"
         else:
-            extent = f"{'about ' if self.is_estimate else ''}{amount(self.node_hours)} node-hours"
-        share = "" if self.share is None else f", {_share_words(self.share)} the idle ones"
+            share = "" if self.share is None else f", {_share_words(self.share)} the idle ones"
+            extent = f"{'about ' if self.is_estimate else ''}{amount(self.node_hours)} node-hours{share}"
+            extent += f"; more of an unknown amount{why}" if why else ""
         aside = f"; {self.aside}" if self.aside else ""
-        return f"{self.count:,} x {self.sentence} ({extent}{share}{aside})"
+        return f"{self.count:,} x {self.sentence} ({extent}{aside})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,7 @@ class LogWarnings:
 
     @property
     def _n_unknown(self) -> int:
-        return sum(each.node_hours is None for each in self._of_idle)
+        return sum(each.node_hours is None or bool(each.why_no_amount) for each in self._of_idle)
 
     def verdict_sentence(self) -> str:
         """Return the verdict with its reason; empty without warnings."""
@@ -159,7 +162,10 @@ class LogWarnings:
             extent += f", {_share_words(most / idle)} the idle ones of the imported log"
         if n_unknown:
             extent = f"{extent}; " if most else ""
-            extent += f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no amount"
+            part = "full " if any(each.node_hours and each.why_no_amount for each in self._of_idle) else ""
+            extent += (
+                f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no {part}amount"
+            )
         elif not self._of_idle:
             extent = "no warning of its import changes how many nodes are idle"
         up_to = "about" if at_most == "about" else "up to"

@@ -12,6 +12,7 @@ from bfreplay.datasets.ingest.cobalt.job_rows import (
     LOCATION_UNREADABLE,
     OTHER_MACHINE,
     TOO_LARGE,
+    WHERE_MISSING,
     location_of,
 )
 from bfreplay.datasets.ingest.cobalt.outages import END_UNKNOWN, PART_DOWN, PART_UNKNOWN
@@ -423,3 +424,19 @@ def test_only_alcf_files_among_the_public_logs_are_recognised(shared: Path):
         "alcf-mira-cobalt-reservations-2013-2018.csv.gz",
         "alcf-mira-maintenance-periods.csv",
     ]
+
+
+def test_amounts_of_rows_of_another_machine_of_skipped_ones_and_of_running_ones_are_plain(read):
+    rows = [
+        job(1, nodes="2", where=",".join(X[:2])),
+        job(2, "10:00:00", "13:00:00", nodes="4", machine="theta"),
+        job(3, "10:00:00", "12:00:00", nodes="9000"),
+        job(4, "09:00:00", "", nodes="3", where=""),
+        job(5, "09:00:00", "10:30:00", nodes="2", where=""),
+        job(6, "09:00:00", "13:00:00", nodes="1", where=X[5]),
+    ]
+    found = read(HEADER + "".join(rows)).report.warnings
+    assert {sentence: tally.node_hours for sentence, tally in found.items()} == {
+        OTHER_MACHINE: 4 * 3.0, TOO_LARGE: 9000 * 2.0, WHERE_MISSING: 3 * 4.0 + 2 * 1.5,
+    }  # fmt: skip
+    assert found[OTHER_MACHINE].aside

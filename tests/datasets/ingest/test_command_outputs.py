@@ -9,6 +9,7 @@ from bfreplay.datasets.ingest.catalogue import READERS, find_reader
 from bfreplay.datasets.ingest.command_outputs import _JSON, _TEXTS, BY_TABLE, command_output
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.read_log import ingest, read_log
+from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.errors import InputError
 
 DASHES = "------------ -------- --------------- ----------"
@@ -24,7 +25,10 @@ OUTPUTS = {  # text -> part of its name, part of the fix
     "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nall*  up  infinite  2 idle n[1-2]": ("sinfo", "while sleep"),
     "Fri Nov 27 09:00:00 2026\nNODELIST   NODES PARTITION       STATE CPUS\nn1 1 all idle 4": ("sinfo", "while sleep"),
     "REASON               USER      TIMESTAMP           NODELIST\nbad root x n1": ("sinfo -R", "show event"),
-    "# Version: 8.1.9\n" + ":".join(["all.q", "n1", *"x" * 42]): ("Grid Engine", "bfreplay ingest table"),
+    "# Version: 8.1.9\n" + ":".join(["all.q", "n1", *"xxxxxx", *["1700000000"] * 3, *"0" * 33]): (
+        "Grid Engine",
+        "bfreplay ingest table",
+    ),
     "=" * 62 + "\nqname        all.q\nhostname     n1\n": ("qacct", "bfreplay ingest table"),
     "HOSTNAME                ARCH         NCPU NSOC NCOR NTHR  LOAD\n" + "-" * 60: ("qhost", "bfreplay ingest table"),
     "job-ID  prior   name       user         state\n" + "-" * 60: ("qstat of Grid Engine", "bfreplay ingest table"),
@@ -99,18 +103,41 @@ def test_the_command_for_htcondor_reads_its_hosts_without_their_slots(tmp_path):
     path.write_text("\n".join(rows) + "\n")
     with pytest.raises(InputError) as error:
         read_log(path)
-    words = shlex.split(error.value.fix.split(", with")[0])
+    words = shlex.split(error.value.fix.split(" (FILE")[0])
     mapping = dict(word.split("=") for word in words if "=" in word)
-    log = read_log(path, "table", options_with(mapping))
+    log = read_log(path, "table", ReadOptions(mapping=mapping))
     assert log.record.nodes == ("gp1.ex.org", "gp2.ex.org")
     assert log.record.report.kept == {"job intervals": 3}
     assert log.record.last_end_us == 1_705_313_430_000_000
 
 
-def options_with(mapping):
-    from bfreplay.datasets.ingest.reader import ReadOptions
+@pytest.mark.parametrize("header", ["JOBID|PARTITION|begin|finish|hosts", "NODE|JOB|STATE|begin|finish"])
+def test_a_table_with_columns_like_those_of_a_command_is_read_if_it_is_given_as_one(tmp_path, header):
+    path = tmp_path / "jobs.psv"
+    path.write_text(f"{header}\n1|b|1717200000|1717203600|n1\n2|b|1717203600|1717207200|n2\n")
+    names = dict(zip(("start", "end"), ("begin", "finish"), strict=True))
+    if "hosts" in header:
+        mapping = {**names, "nodes": "hosts"}
+    else:
+        path.write_text(f"{header}\nn1|1|x|1717200000|1717203600\nn2|2|x|1717203600|1717207200\n")
+        mapping = {**names, "nodes": "NODE", "job": "JOB"}
+    log = read_log(path, "table", ReadOptions(mapping=mapping, delimiter="|"))
+    assert log.record.nodes == ("n1", "n2")
 
-    return ReadOptions(mapping=mapping)
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([{"id": 1, "start_time": 1, "end_time": 2, "hosts": ["n1"]}]),
+        ",".join(["2024-06-01T00:00:00"] * 30),
+        "JOBID PARTITION   PRIORITY       SITE",
+        "NodeName=n[1-4] CPUs=16 State=UNKNOWN",
+    ],
+)
+def test_what_is_no_output_of_a_known_command_is_not_called_one(tmp_path, text):
+    path = tmp_path / "seen.txt"
+    path.write_text(text + "\n")
+    assert command_output(LogFile(path)) is None
 
 
 def test_a_long_line_takes_no_long_time_and_a_log_of_jobs_is_no_output_of_a_command(tmp_path):

@@ -328,3 +328,14 @@ def test_an_element_killed_while_pending_never_started(tmp_path, start, index):
     record = read(tmp_path, [finished(T + 9, T), finished(T, start, hosts=(), job=51, index=index, status=32)])
     assert (skipped(record), record.report.warnings) == ({"never started": 1}, {})
     assert len(runs(record)) == 1
+
+
+def test_a_start_of_minus_one_with_hosts_is_no_job_that_never_started(tmp_path):
+    record = read(tmp_path, [finished(T + 9, T), finished(T, -1, hosts=("h3",), job=51)])
+    assert skipped(record) == {"fields that cannot be read": 1}
+
+
+def test_hosts_of_another_cluster_do_not_change_how_many_are_idle(tmp_path):
+    record = read(tmp_path, [finished(T + 9, T), finished(T + 7_200, T, hosts=("h3@c2", "h4@c2"), job=51)])
+    (found,) = record.report.warnings.values()
+    assert (found.node_hours, bool(found.aside)) == (2 * 2.0, True)

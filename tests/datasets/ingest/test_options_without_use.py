@@ -50,6 +50,14 @@ def test_processors_per_node_may_be_for_another_of_several_tables(tmp_path):
     ]
 
 
+def test_processors_beside_a_number_of_nodes_are_not_needed(tmp_path):
+    built = log_of(
+        tmp_path, "job,start,end,num_nodes,cpus\n1,0,7200,2,32\n2,0,3600,1,16\n", n_nodes=4, procs_per_node=16
+    )
+    assert built.report.facts["--procs-per-node"].startswith("has no effect")
+    assert built.report.facts["node_hours"]["busy"] == 5.0
+
+
 NO_USE = [
     (SACCT, "slurm", {"procs_per_node": 4}, "--procs-per-node"),
     (SACCT, "slurm", {"mapping": {"start": "Start"}}, "--map"),
@@ -74,8 +82,17 @@ def test_an_option_of_other_formats_is_refused(tmp_path, text, reader, options, 
 
 NOTED = [
     (SWF, {"timezone": "UTC"}, {}, "--tz", "has no effect on this log, which has no local times"),
-    (SWF, {"dst_fold": "later"}, {}, "--dst-fold", "has no effect on this log, which has no local times"),
+    (SWF, {"dst_fold": "later"}, {}, "--dst-fold", "has no effect: no local time was left ambiguous"),
     (SWF, {"missing_wait_is_zero": True}, {}, "--missing-wait-is-zero", "has no effect: every job has a waiting time"),
+    (TIMES, {"timezone": "UTC"}, {}, "--tz", "has no effect: no time is local"),
+    (
+        SACCT.replace("2024-06-01T0", "17172").replace(":00:00", "0000"),
+        {"timezone": "UTC"},
+        {},
+        "--tz",
+        "has no effect: no",
+    ),
+    (SACCT, {"dst_fold": "earlier"}, {}, "--dst-fold", "has no effect: no local time was left ambiguous"),
     (TIMES, {"time_unit": "ms"}, {}, "--time-unit", "has no effect: no start or end is a number"),
     (SACCT, {"columns": ("a", "b")}, {}, "--columns", "has no effect on log.txt, which has a header line"),
     (SACCT, {"reservations": "reserved"}, {}, "--reservations", "has no effect: no reservation was read"),

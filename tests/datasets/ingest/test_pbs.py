@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from bfreplay.datasets.ingest.log_file import LogFile, OpenedLog
-from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH, ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import MISMATCH, NOT_IN_INVENTORY, ScheduleRecord
 from bfreplay.datasets.ingest.pbs.reader import PbsReader
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.log.states import NodeState
@@ -268,3 +268,31 @@ def test_a_reservation_that_leaves_nodes_idle_keeps_what_it_would_take(tmp_path)
     assert (kept.start_us, kept.end_us) == (T * US, (T + 600) * US)
     assert [record.nodes[i] for i in kept.nodes] == ["n1"]  # no job used n3
     assert skipped(record)["reservation"] == 1
+
+
+# ---- amounts of warnings --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [started(T), line(T + 600, "C", "7.srv"), ended(T, T + 7_200)],
+        [started(T), line(T + 600, "c", "7.srv"), ended(T, T + 7_200)],
+        [line(T, "S", "7.srv", f"start={T} exec_host=n1/0+n2/0"), ended(T, T + 7_200)],
+        [started(T, stamp=T + 300), ended(T, T + 7_200)],
+        [ended(T, T + 7_200, stamp=T + 7_500)],
+    ],
+)
+def test_whatever_is_wrong_with_a_run_concerns_its_nodes_and_times(tmp_path, lines):
+    others = [ended(T + 9_000, T + 9_000 + 36_000, "9.srv"), ended(T + 50_000, T + 90_000, "10.srv")]
+    report = read(tmp_path, [*lines, *others]).report
+    assert [tally.node_hours for tally in report.warnings.values()] == [2 * 2.0]
+
+
+def test_a_run_does_not_get_the_amount_of_an_earlier_run_in_the_same_record(tmp_path):
+    lines = [started(T, hosts="n1/0"), ended(T + 3_600, T + 9_000, hosts="m8/0+m9/0")]
+    record = ScheduleRecord()
+    record.give_inventory(["n1", "n2"])
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    PbsReader().read([LogFile(tmp_path / "log")], record, ReadOptions())
+    assert record.report.warnings[NOT_IN_INVENTORY].node_hours == 2 * 1.5

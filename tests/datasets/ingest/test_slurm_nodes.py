@@ -485,3 +485,28 @@ def test_a_time_in_a_form_of_its_own_names_the_variable(tmp_path):
     record = events(tmp_path, "hill|n1|01.03.2024 12:00:00|01.03.2024 13:00:00|DOWN|x|root")
     assert skipped(record) == {OWN_FORMAT: 1}
     assert record.report.warnings[UNREADABLE].why == node_events.UNKNOWN_TIMES
+
+
+def test_a_reservation_is_of_a_node_however_it_is_spelt(tmp_path):
+    jobs_file, reservations = tmp_path / "jobs.psv", tmp_path / "resv.psv"
+    jobs_file.write_text(sacct(*JOBS))
+    reservations.write_text(f"{RESERVED}\nc|x|2024-03-01T06:00:00|2024-03-01T08:00:00|R3.hpc|SPEC_NODES\n")
+    options = ReadOptions(timezone="UTC", node_names="short-lower")
+    report = ingest(
+        [jobs_file, reservations], options=options, rules=OccupancyRules(window="full", empty_machine="idle")
+    )[1]
+    assert report.warnings[RESERVED_IDLE].node_hours == 2.0
+
+
+def test_reservations_are_no_record_of_outages_by_which_an_empty_machine_would_be_idle(tmp_path):
+    jobs_file, reservations = tmp_path / "jobs.psv", tmp_path / "resv.psv"
+    jobs_file.write_text(sacct(*JOBS))
+    reservations.write_text(f"{RESERVED}\nc|x|2024-03-01T08:00:00|2024-03-01T12:00:00|r[3-4]|SPEC_NODES\n")
+
+    def report_of(choice):
+        options = ReadOptions(timezone="UTC", reservations=choice)
+        return ingest([jobs_file, reservations], options=options, rules=OccupancyRules(window="full"))[1]
+
+    idle, reserved = report_of("idle"), report_of("reserved")
+    taken = idle.facts["node_hours"]["idle"] - reserved.facts["node_hours"].get("idle", 0.0)
+    assert idle.warnings[RESERVED_IDLE].node_hours == taken == 2.0  # from 9:00 on the machine is empty, and down

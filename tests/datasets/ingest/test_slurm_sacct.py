@@ -507,3 +507,25 @@ def test_times_in_a_form_of_their_own_name_the_variable_that_makes_them(tmp_path
 def test_a_cell_of_another_column_and_a_damaged_time_do_not(tmp_path, cell):
     record = utc(tmp_path, GOOD, f"8|8|COMPLETED|{cell}|2024-03-01T13:00:00|3600|120|2|n[1-2]")
     assert skipped(record) == {"unreadable Start": 1}
+
+
+def test_running_jobs_that_disagree_on_when_the_file_was_written_have_their_node_hours(tmp_path):
+    rows = [f"{k}|{k}|RUNNING|2024-03-01T1{k}:00:00|Unknown|{(9 - k) * 3600}|900|2|n[1-2]" for k in range(3)]
+    record = utc(tmp_path, *rows, "9|9|RUNNING|2024-03-01T12:00:00|Unknown|60|900|3|n[1-3]")
+    found = record.report.warnings[sentences.DUMP_TIMES]
+    assert (found.count, found.node_hours) == (1, 3 * 7.0)
+
+
+def test_cells_that_are_not_read_may_be_anywhere_but_the_others_keep_their_places(tmp_path):
+    header = "JobIDRaw|JobName|Account|Comment|State|Start|End|NNodes|NodeList|SubmitLine"
+    record = utc(tmp_path, "7|a|b|acc||COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|2|n[1-2]|x", header=header)
+    assert (jobs(record), warnings(record)) == ([GOOD_JOB], {})
+
+
+def test_a_line_of_a_thousand_separators_takes_no_time(tmp_path):
+    header = "JobIDRaw|JobName|State|Start|End|NNodes|NodeList|SubmitLine"
+    lines = ["8|a|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|1|n2|x" + "|1" * n for n in (190, 1_900, 60_000)]
+    good = "7|a|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|2|n[1-2]|x"
+    record = utc(tmp_path, good, *lines, header=header)
+    assert jobs(record) == [GOOD_JOB]
+    assert skipped(record) == {f"{TOO_MANY_CELLS}: a separator inside jobname, submitline (do not export it)": 3}

@@ -11,7 +11,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.swf.log import IN_PIECES, NO_START, WAIT_IS_ZERO
 from bfreplay.datasets.ingest.swf.machine import NOT_WHOLE, PARTLY_FILLED, most_at_once
-from bfreplay.datasets.ingest.swf.reader import CLEANED, SUBMIT_IS_START, SwfReader
+from bfreplay.datasets.ingest.swf.reader import CLEANED, SUBMIT_IS_START, WAIT_BESIDE_NOTE, SwfReader
 from bfreplay.errors import InputError
 
 HEADER = "; Version: 2.2\n; UnixStartTime: 1000\n; MaxNodes: 4\n; MaxProcs: 8\n"
@@ -465,6 +465,9 @@ NOTES = [
     "; Note: submit times are start times\n",
     "; Note: the submit field is in fact the start time of the job\n; Note: something else\n",
     "; Information: Submission times are really the starting times.\n",
+    "; Note: the submit time was set to the start time\n",
+    "; Note: start times are used as submit times\n",
+    "; Note: no waits (submit=start)\n",
 ]
 
 
@@ -484,6 +487,10 @@ def test_a_note_that_submit_times_are_start_times_is_taken_and_quoted(tmp_path, 
         "; Note: submit times are not start times\n",
         "; Note: submit times are missing\n; Note: start times are as given\n",
         "; Note: the submit time is before the queue was open\n",
+        "; Note: submit times are missing for jobs that start before 1996\n",
+        "; Note: Submit time is known only since start of accounting\n",
+        "; Note: Submit time is always before the start time\n",
+        "; Note: submit times are the start times of the script\n",
     ],
 )
 def test_without_such_a_note_waiting_times_are_needed(tmp_path, note):
@@ -512,3 +519,12 @@ def test_removed_jobs_count_as_the_median_of_those_that_stayed_and_the_mean_is_t
     assert "30 node-hours at the median of the others, 600 at their mean" in found.examples[0].value
     unknown = read(tmp_path, HEADER + note.split("\n")[0] + "\n" + row()).report.warnings[CLEANED]
     assert (unknown.node_hours, unknown.why) == (None, "the log does not tell how many")
+
+
+def test_a_waiting_time_beside_such_a_note_is_a_warning(tmp_path):
+    record = read(
+        tmp_path, HEADER + NOTES[1] + row(submit=50, wait=30) + row(2, submit=60, wait=-1), missing_wait_is_zero=True
+    )
+    assert [start for start, *_ in jobs_of(record)] == [1060, 1080]
+    assert warnings(record) == {WAIT_BESIDE_NOTE: 1}
+    assert record.report.facts["--missing-wait-is-zero"].startswith("has no effect: the note")

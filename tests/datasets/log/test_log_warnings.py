@@ -172,3 +172,17 @@ def test_damage_is_refused_when_the_log_is_opened(damaged, tmp_path):
     with pytest.raises(InputError, match="cannot be understood") as caught:
         EventsMetadata.from_json({"schema_version": 1, **damaged}, tmp_path / "log.parquet")
     assert caught.value.file == str(tmp_path / "log.parquet")
+
+
+def test_a_part_of_an_unknown_amount_keeps_the_known_part_and_its_verdict():
+    document = metadata({"rows": 30.0}, 40.0)
+    document["notes"]["ingest"]["warnings"]["rows"]["why_no_amount"] = "one cannot be read"
+    found = LogWarnings.of_metadata(document)
+    assert found.verdict is Verdict.NOT_CREDIBLE
+    assert found.sentences() == [
+        "The idle nodes of this log cannot be believed: warnings of its import of a known amount concern at most 30 "
+        "node-hours, 75 % of the idle ones of the imported log; 1 warning of its import has no full amount.",
+        "1 x rows (30 node-hours, 75 % of the idle ones; more of an unknown amount: one cannot be read)",
+    ]
+    document["notes"]["ingest"]["warnings"]["rows"]["node_hours"] = 1.0
+    assert LogWarnings.of_metadata(document).verdict is Verdict.UNKNOWN

@@ -218,7 +218,9 @@ def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None
                 record.report.warn(SWITCHED_OFF, *since[2], node_hours=hours)
             since = None if time_us is None else (time_us, n_off, at)
         if since is not None and since[1]:
+            record.report.read(0)
             record.report.warn(SWITCHED_OFF, *since[2])
+            record.report.hold(since[1], since[0], None)
         record.report.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
             record.report.warn(

@@ -62,9 +62,28 @@ class CobaltJobs:
         self._has_locations = False
         self._nowhere: list[Place] = []
         self._n_nowhere = self._nowhere_us = 0
+        self._nowhere_open: list[tuple[int, int]] = []
 
     def add(self, cells: Mapping[str, str], at: Place) -> None:
         """Add the interval of a row, or count the reason to skip it."""
+        self._add(cells, at)
+        if self._report.has_row_in_doubt:
+            self._hold(cells)
+
+    def _hold(self, cells: Mapping[str, str]) -> None:
+        """Note how much a skipped row concerns, if its nodes and its running time can be read."""
+        span_us = _elapsed_us(cells)
+        try:
+            count = _count(cells)
+            start, end = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
+        except ValueError:
+            return  # it counts as the mean job
+        if start is not None and end is not None:
+            span_us = end.us - start.us
+        if count is not None and span_us is not None:
+            self._report.hold(count, 0, span_us)
+
+    def _add(self, cells: Mapping[str, str], at: Place) -> None:
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
             self._report.skip("a job of another machine", *at, machine)
@@ -99,18 +118,29 @@ class CobaltJobs:
     def finish(self) -> None:
         """Warn of jobs without a location, if others have one."""
         if self._has_locations and self._nowhere:
-            hours = self._nowhere_us / HOUR_US
+            last_us = self._record.last_stamp_us
+            open_us = sum(count * max(last_us - start_us, 0) for count, start_us in self._nowhere_open)
+            hours = (self._nowhere_us + open_us) / HOUR_US
             for at in self._nowhere:
                 self._report.warn(WHERE_MISSING, *at, node_hours=hours / len(self._nowhere), aside=WHICH_NODES)
             n_others = self._n_nowhere - len(self._nowhere)
             self._report.warn(WHERE_MISSING, n=n_others, node_hours=0.0, aside=WHICH_NODES)
+
+    def _note_nowhere(self, held: int, start_us: int, end_us: int | None, at: Place) -> None:
+        self._n_nowhere += 1
+        if len(self._nowhere) < MOST_EXAMPLES:
+            self._nowhere.append(at)
+        if end_us is None:
+            self._nowhere_open.append((held, start_us))
+        else:
+            self._nowhere_us += held * max(end_us - start_us, 0)
 
     def _keep(
         self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, at: Place
     ) -> None:
         where = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
         names: tuple[str, ...] = ()
-        is_cut = False
+        is_cut = is_nowhere = False
         try:
             location = location_of(where, count)
         except ValueError:
@@ -123,17 +153,15 @@ class CobaltJobs:
                     self._report.warn(BLOCK_DIFFERS, *at, f"{count} nodes in {where}")
                 count = max(count or 0, location.block_size)
             self._has_locations |= bool(names) or location.block_size is not None
-            if not names and location.block_size is None:
-                self._n_nowhere += 1
-                self._nowhere_us += (count or 0) * max((end_us or start_us) - start_us, 0)
-                if len(self._nowhere) < MOST_EXAMPLES:
-                    self._nowhere.append(at)
+            is_nowhere = not names and location.block_size is None
         held = max(count or 0, len(names))
         if not held:
             return self._report.skip("a job without nodes", *at, job)
         if self._size is not None and held > self._size:
             self._report.skip_with_warning("more nodes than the machine has", *at, f"{held} nodes", warning=TOO_LARGE)
             return self._report.hold(held, start_us, end_us)
+        if is_nowhere:
+            self._note_nowhere(held, start_us, end_us, at)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job, start_us, where if names else "", *at)

@@ -137,6 +137,8 @@ def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecor
     held = _nodes(job.get("nodelist"), record)
     if held is None:
         record.report.skip_with_warning("the nodelist of a job cannot be read", *at)
+        if count is not None:
+            record.report.hold(count, start, inactive if inactive is not None else cleanup)
         return True
     if not len(held) and count is None:
         record.report.skip_with_warning("a job that ran has neither nodelist nor nnodes", *at)

@@ -25,6 +25,7 @@ _UNKNOWN_WARNING = "records of unknown types were skipped: they may be damaged, 
 _RESIZE_WARNING = "jobs were resized while they ran: they count with their final nodes from the start"
 _ORDER_WARNING = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
 _EARLY_WARNING = "jobs start before they were submitted: one of the times is wrong"
+_NOT_OURS = "hosts of this cluster do not depend on it"
 _ELSEWHERE_WARNING = "hosts of another cluster, host@cluster, were skipped"
 _RESERVED_WARNING = "advance reservations are not read from LSF: hosts that were reserved and not used look idle"
 _RUNNING = "lsb.acct has finished jobs only: hosts look idle where jobs were still running when it was copied"
@@ -113,7 +114,8 @@ class _Reading:
                 continue
             kind, time_s = match[1], int(match[3])
             if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
-                self._report.warn(_ORDER_WARNING, file.name, one.number, time_s)
+                why = "" if kind == "JOB_FINISH" else "which outages it moves is not known"
+                self._report.warn(_ORDER_WARNING, file.name, one.number, time_s, why=why)
             last_s = time_s
             try:
                 if kind == "JOB_FINISH":
@@ -128,11 +130,13 @@ class _Reading:
     def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
         job = records.finish_of(fields)
         if job.start_s == 0:
+            self._report.hold(0, 0, 0)
             return self._report.skip("never started", file.name, number, job.job)
         hosts = tuple(host for host in job.hosts if "@" not in host)
         if len(hosts) < len(job.hosts):
-            self._report.warn(_ELSEWHERE_WARNING, file.name, number, job.job)
+            self._report.warn(_ELSEWHERE_WARNING, file.name, number, job.job, aside=_NOT_OURS)
             if not hosts:
+                self._report.hold(len(job.hosts), job.start_s * US, job.end_s * US)
                 return self._report.skip("ran in another cluster", file.name, number, job.job)
         nodes = self._lists.ids("\0".join(hosts), lambda: each_a_name(hosts, "host"))
         if job.start_s < job.submit_s:

@@ -126,6 +126,8 @@ def finish_of(fields: Sequence[str]) -> Finish:
     _whole(fields, status, "job status")
     if not _DECIMAL.fullmatch(fields[status + 1]):
         raise ValueError("the host factor is not a number: a number of hosts is wrong")
+    if count and fields[_START] == "-1":
+        raise ValueError("the job has hosts and no start")
     index = _whole(fields, status + _AFTER_STATUS_TO_INDEX, "array index", has_unknown=True)
     hosts = tuple(dict.fromkeys(_host(field) for field in fields[at + 1 : status]))
     return Finish(f"{job}[{index}]" if index else str(job), submit_s, start_s, end_s, hosts)

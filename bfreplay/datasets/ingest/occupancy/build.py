@@ -250,8 +250,12 @@ def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
     if record.states_seen:  # node states need not be assumed
         return False
     return rules.empty_machine == "down" or (
-        rules.empty_machine == "auto" and not record.outages and not record.outages_known
+        rules.empty_machine == "auto" and not record.outages_known and not any(map(_is_recorded_outage, record.outages))
     )
+
+
+def _is_recorded_outage(outage: Outage) -> bool:
+    return outage.state != NodeState.RESERVED  # a list of reservations is no record of outages
 
 
 def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:

@@ -123,6 +123,7 @@ def note_rules_without_effect(record: ScheduleRecord, plan: Plan, report: Import
         "seed": named or ("" if rules.assignment == "random" else "only --assignment random draws by it"),
         "empty_machine": "the log has samples of node states" if record.states_seen else "",
         "empty_after_s": "" if plan.empty_is_down else "an empty machine counts as idle",
+        "release_delay_s": "" if record.jobs.n_rows else "the log has no jobs",
         "absent_after_s": "" if record.machine_size is None else "the size of the machine is known",
     }
     for name, reason in unused.items():

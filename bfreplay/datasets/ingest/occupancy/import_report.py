@@ -47,8 +47,8 @@ class Tally:
         Nodes of cases that last to the end of the log, and their number times their start, in microseconds.
     is_estimate
         True if cases of an unknown amount count as the mean job of the log.
-    why
-        Reason that there is no amount; empty if there may be one.
+    why, n_without
+        Reason that ``n_without`` of the cases have no amount.
     aside
         Reason that it does not change how many nodes are idle; empty if it may.
     """
@@ -61,6 +61,7 @@ class Tally:
     open_node_us: int = 0
     is_estimate: bool = False
     why: str = ""
+    n_without: int = 0
     aside: str = ""
 
     def add(self, example: Example | None, n: int, node_hours: float | None = None) -> None:
@@ -87,10 +88,10 @@ class Tally:
             open_us = max(self.open_nodes * log_end_us - self.open_node_us, 0)
             self.node_hours = (self.node_hours or 0.0) + open_us / HOUR_US
             self.open_nodes = self.open_node_us = 0
-        n_unknown = self.count - self.n_known
-        if n_unknown > 0 and not self.why and mean_node_hours is not None:
+        n_unknown = self.count - self.n_known - self.n_without
+        if n_unknown > 0 and mean_node_hours is not None:
             self.node_hours = (self.node_hours or 0.0) + n_unknown * mean_node_hours
-            self.n_known, self.is_estimate = self.count, True
+            self.n_known, self.is_estimate = self.n_known + n_unknown, True
 
     def to_json(self, *, has_amount: bool) -> dict[str, Json]:
         """Return plain numbers and strings, with the amount or the reason that there is none."""
@@ -99,9 +100,9 @@ class Tally:
         found: dict[str, Json] = {"count": self.count, "examples": examples}
         if not has_amount:
             return found
-        if self.node_hours is not None and self.n_known >= self.count:
+        if self.node_hours is not None:
             found["node_hours"] = self.node_hours
-        else:
+        if self.n_known < self.count:
             found["why_no_amount"] = self.why or WHY_NO_AMOUNT
         return found | {name: mark for name in ("is_estimate", "aside") if (mark := getattr(self, name))}
 
@@ -174,6 +175,7 @@ class ImportReport:
         if tally is None:
             return
         tally.why = tally.why or why
+        tally.n_without += n if why else 0
         tally.aside = aside if tally.count == n or tally.aside == aside else ""
         tally.is_estimate |= is_estimate
         if node_hours is None and not why and n == 1:

@@ -69,13 +69,14 @@ def rare_names(record: ScheduleRecord, use: NodeUse) -> dict[str, list[int]]:
     """
     jobs_on = use.jobs_on
     named = jobs_on[use.is_used]
-    found = {NAMED_OTHERWISE: _strange_names(record, use)}
+    strange = _strange_names(record, use)
     if len(named) < FEW_NODES or float(np.median(named)) < OFTEN:
-        return found
+        return {NAMED_OTHERWISE: strange}
     span_us = record.last_stamp_us - record.first_start_us
     until_us = np.clip(use.last_us, record.first_start_us, record.last_stamp_us)
     is_short = until_us - np.minimum(use.first_us, until_us) < SHORT_SHARE * span_us
-    return {**found, NAMED_ONCE: np.flatnonzero((jobs_on == 1) & is_short).tolist()}
+    once = np.flatnonzero((jobs_on == 1) & is_short).tolist()
+    return {NAMED_ONCE: once, NAMED_OTHERWISE: [node for node in strange if node not in once]}
 
 
 def _strange_names(record: ScheduleRecord, use: NodeUse) -> list[int]:

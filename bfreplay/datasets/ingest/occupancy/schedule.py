@@ -296,7 +296,8 @@ class ScheduleRecord:
         ]
 
     def _known_nodes(self, names: Iterable[str]) -> NDArray[np.int32]:
-        return self.node_ids(name for name in names if name in self.spellings)
+        known = (self._index.get(one_name(name, self.node_names)) for name in names)
+        return np.array([node for node in known if node is not None], np.int32)
 
     @property
     def mean_node_hours(self) -> float | None:

@@ -126,7 +126,7 @@ def _read_file(
             report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
-            report.warn(ORDER_WARNING, file.name, number, text[:19])
+            report.warn(ORDER_WARNING, file.name, number, text[:19], why="which runs it moves is not known")
         last_us = line.stamp_us
         _take(line, report, runs, reserved)
     return last_us

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -54,7 +54,7 @@ Nodes = NDArray[np.int32]
 
 @dataclass(slots=True)
 class _Run:
-    """Run without an end so far; ``listed`` is its raw node list."""
+    """Run without an end so far; ``listed`` is its raw node list, ``doubts`` are warnings with their lines."""
 
     start_us: int
     nodes: Nodes | None
@@ -63,6 +63,7 @@ class _Run:
     limit_us: int | None
     line: Line
     is_deleted: bool = False
+    doubts: list[tuple[str, Line]] = field(default_factory=list)
 
 
 class Runs:
@@ -90,11 +91,12 @@ class Runs:
             return self._unreadable(BAD_ATTRIBUTES, line)
         if not self._is_consistent(line, found[0], start, start, earliest_us=line.stamp_us - FARTHEST_US):
             return
-        nodes = self._nodes(line, found[0], are_needed=True)
+        doubts: list[tuple[str, Line]] = []
+        nodes = self._nodes(line, found[0], doubts, are_needed=True)
         if nodes is _NONE:
             return
         if not self._clock.witness(line.stamp_us, start):
-            self._report.warn(_OTHER_START_WARNING, line.file, line.number, line.job)
+            doubts.append((_OTHER_START_WARNING, line))
         known = self._open.get(line.job)
         if known is not None:
             if start < known.start_us:
@@ -102,7 +104,7 @@ class Runs:
             if start == known.start_us:
                 self._report.skip(_TWICE, known.line.file, known.line.number, line.job)
             else:
-                self._report.warn(_OVERLAP_WARNING, known.line.file, known.line.number, line.job)
+                known.doubts.append((_OVERLAP_WARNING, known.line))
                 self._add(line.job, known, start)
         limit = records.walltime_us(found[0])
         self._open[line.job] = _Run(
@@ -112,6 +114,7 @@ class Runs:
             records.count_of(found[0]),
             None if limit is None else start + limit,
             line,
+            doubts=doubts,
         )
 
     def end(self, line: Line) -> None:
@@ -128,21 +131,22 @@ class Runs:
             start = known.start_us
         if not self._is_consistent(line, values, start, end):
             return
-        nodes = self._nodes(line, values, are_needed=known is None)
+        doubts: list[tuple[str, Line]] = []
+        nodes = self._nodes(line, values, doubts, are_needed=known is None)
         if nodes is _NONE:
             return
         if end is not None and not self._clock.witness(line.stamp_us, end):
             if end <= start:  # without length by one of two different times: not a run to skip
                 return self._unreadable(CONTRADICTION, line)
-            self._report.warn(_OTHER_END_WARNING, line.file, line.number, line.job)
-        run = _Run(start, nodes, _node_lists(values), records.count_of(values), None, line)
+            doubts.append((_OTHER_END_WARNING, line))
+        if end is None and line.kind == "E":
+            doubts.append((_NO_END_WARNING, line))
+        run = _Run(start, nodes, _node_lists(values), records.count_of(values), None, line, doubts=doubts)
         if known is not None:
             self._meet(line, run, known, line.stamp_us + FARTHEST_US if end is None else end)
         if end is not None:
             self._add(line.job, run, end)
             return
-        if line.kind == "E":
-            self._report.warn(_NO_END_WARNING, line.file, line.number, line.job)
         self._clock.resolve(line, run.start_us, partial(self._add, line.job, run))
 
     def delete(self, line: Line) -> None:
@@ -155,24 +159,26 @@ class Runs:
     def give_back(self, line: Line) -> None:
         """Process c, s, u, e: a job with phases, which released nodes."""
         self._report.skip("update of a running job", line.file, line.number, line.job)
-        if line.kind in "cs":
+        run = self._open.get(line.job)
+        if line.kind in "cs" and run is not None:
+            run.doubts.append((_PHASES_WARNING, line))
+        elif line.kind in "cs":
             self._report.warn(_PHASES_WARNING, line.file, line.number, line.job)
 
     def checkpoint(self, line: Line) -> None:
         """Process C, T: checkpointed and held, restarted from there."""
         self._report.skip("checkpoint record", line.file, line.number, line.job)
         if line.job in self._open:
-            self._report.warn(_CHECKPOINT_WARNING, line.file, line.number, line.job)
+            self._open[line.job].doubts.append((_CHECKPOINT_WARNING, line))
 
     def finish(self) -> None:
         """Add the jobs that are running at the end of the log."""
         latest = self._clock.latest_us
         for job, run in self._open.items():
-            self._report.read(0)
             if run.is_deleted:
-                self._report.warn(_DELETED_WARNING, run.line.file, run.line.number, job)
+                run.doubts.append((_DELETED_WARNING, run.line))
             elif run.limit_us is not None and latest is not None and latest > run.limit_us + _GRACE_US:
-                self._report.warn(_PAST_LIMIT_WARNING, run.line.file, run.line.number, job)
+                run.doubts.append((_PAST_LIMIT_WARNING, run.line))
             self._add(job, run, None)
         self._open.clear()
         # virtual nodes may have other names than their hosts
@@ -186,26 +192,33 @@ class Runs:
     def _meet(self, line: Line, run: _Run, known: _Run, end_us: int) -> None:
         """Combine an end record with the run opened by its job's last start record."""
         if run.start_us > known.start_us:
-            self._report.warn(_OVERLAP_WARNING, known.line.file, known.line.number, line.job)
+            known.doubts.append((_OVERLAP_WARNING, known.line))
             self._add(line.job, known, run.start_us)
         elif end_us < known.start_us:
             return  # the end of an earlier run: the open one goes on
         else:
             if run.start_us < known.start_us:
-                self._report.warn(_STARTS_WARNING, line.file, line.number, line.job)
+                run.doubts.append((_STARTS_WARNING, line))
                 run.start_us = known.start_us
             if run.nodes is None:
                 run.nodes, run.count = known.nodes, known.count
             elif known.nodes is not None and run.listed != known.listed and not _same(run.nodes, known.nodes):
-                self._report.warn(_HOSTS_WARNING, line.file, line.number, line.job)
+                run.doubts.append((_HOSTS_WARNING, line))
+            run.doubts[:0] = known.doubts
             self._report.skip(_PAIRED, known.line.file, known.line.number, line.job)
         del self._open[line.job]
 
     def _add(self, job: str, run: _Run, end_us: int | None) -> None:
         line = run.line
+        self._report.read(0)  # only what is wrong with this run is about its nodes and times
+        self._tell(run.doubts, job)
         self._record.add_job(
             job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
         )
+
+    def _tell(self, doubts: Sequence[tuple[str, Line]], job: str) -> None:
+        for sentence, line in doubts:
+            self._report.warn(sentence, line.file, line.number, job)
 
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
         try:
@@ -231,7 +244,9 @@ class Runs:
             self._unreadable(CONTRADICTION, line)
         return fine
 
-    def _nodes(self, line: Line, found: Mapping[str, str], are_needed: bool) -> Nodes | None:
+    def _nodes(
+        self, line: Line, found: Mapping[str, str], doubts: list[tuple[str, Line]], *, are_needed: bool
+    ) -> Nodes | None:
         """Return the indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is skipped."""
         listed = _node_lists(found)
         try:
@@ -240,9 +255,10 @@ class Runs:
             if listed is None:
                 return None
             if not records.is_followed(line.text, found):
-                self._report.warn(_CUT_WARNING, line.file, line.number, line.job)
+                doubts.append((_CUT_WARNING, line))
             nodes = self._lists.ids(listed, partial(self._names, line, found))
         except ValueError as error:
+            self._tell(doubts, line.job)
             self._unreadable(BAD_NODES, line, str(error))
             return _NONE
         return nodes if len(nodes) else None

@@ -20,7 +20,7 @@ SKIPPED = "a local time that the zone skips"
 ZONE_WARNING = "local times that do not exist in the given zone: the zone is wrong"
 FOLD_WARNING = "local times in the hour that occurs twice were resolved by --dst-fold"
 RELATIVE = "a relative time (SLURM_TIME_FORMAT=relative), without a known day"
-OWN_FORMAT = "a time in another form than Slurm's own (SLURM_TIME_FORMAT was set)"
+OWN_FORMAT = "a time in another form than Slurm's own (SLURM_TIME_FORMAT was set: unset it and export again)"
 UNSET = "SLURM_TIME_FORMAT changes how Slurm writes times: unset it where the log is written, and run the command again"
 """Fix for logs written under it."""
 
@@ -31,7 +31,9 @@ _RELATIVE = re.compile(
     re.ASCII,
 )
 _OF_ANOTHER_FORM = re.compile(
-    r"(?!\d{4}-\d\d-\d\dT)(?=.*\d.*\d:\d\d)(?=(.*\b\d+){3}).*|\d{4}[-/.]?\d\d[-/.]?\d\d(T\d{4,6})?", re.ASCII
+    r"(?!\d{4}-\d\d-\d\dT)(?=.*\d.*\d:\d\d)(?=(.*\b\d+){3}).*|\d{4}[-/.]?\d\d[-/.]?\d\d(T\d\d:?\d\d(\d\d)?)?"
+    r"|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}",
+    re.ASCII,
 )
 _LONGEST_TIME = 64
 _MOST_CACHED = 65_536

@@ -204,8 +204,10 @@ class JobRows:
             self._n_computed_ends += not row.has_end
             report.warn(END_TOLD, *row.at, n=row.has_end)
         elif end_us is None:
-            if span_us is not None and row.state != "SUSPENDED" and len(self._dump_times) < _MOST_DUMP_TIMES:
-                self._dump_times.append(start_us + span_us)
+            if span_us is not None and row.state != "SUSPENDED" and len(self._dump_times) < 3 * _MOST_DUMP_TIMES:
+                self._dump_times.extend(
+                    (start_us + span_us, start_us, row.count or (0 if nodes is None else len(nodes)))
+                )
         else:
             self._check_span(row, end_us - start_us, span_us)
             self._last.add(end_us, start_us)
@@ -253,13 +255,14 @@ class JobRows:
         """Determine from the running jobs of ``file`` when it was written."""
         if not self._dump_times:
             return
-        times = np.frombuffer(self._dump_times, dtype=np.int64)
+        times, start_us, count = np.frombuffer(self._dump_times, dtype=np.int64).reshape(-1, 3).T
         # one wrong row must not move the end of the log
         middle = int(np.sort(times)[len(times) // 2])
         self._record.stamp(middle)
-        off = int((np.abs(times - middle) > _DUMP_TAKES_US).sum())
-        self._report.read(0)  # of no single row
-        self._report.warn(DUMP_TIMES, file.name, None, f"most of them: {iso_utc(middle)}", off)
+        is_off = np.abs(times - middle) > _DUMP_TAKES_US
+        hours = float((count * np.maximum(middle - start_us, 0))[is_off].sum(dtype=float)) / HOUR_US
+        off, shown = int(is_off.sum()), f"most of them: {iso_utc(middle)}"
+        self._report.warn(DUMP_TIMES, file.name, None, shown, off, node_hours=hours)
         self._dump_times = array("q")
 
     def _listed_nodes(self, row: JobRow) -> NDArray[np.int32] | None:

@@ -73,8 +73,11 @@ class SlurmReader:
         for file in kinds["events"]:
             events.read(file)
         events.finish()
-        if options.delimiter is not None and not kinds["sacct"] and not kinds["events"]:
-            record.report.facts["--delimiter"] = "has no effect: no file is a table"
+        if not kinds["sacct"] and not kinds["events"]:
+            for flag in (f"--{name}" for name in ("delimiter", "columns") if getattr(options, name) is not None):
+                record.report.facts[flag] = "has no effect: no file is a table"
+        if options.timezone is not None and not evidence.counts["local"]:
+            record.report.facts["--tz"] = "has no effect: no time is local"
         if kinds["sinfo"]:
             sinfo.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
         is_sized = record.machine_size is not None or record.inventory_known or record.nodes

@@ -63,8 +63,9 @@ class SwfLog:
     ----------
     header
         Its comments.
-    n_rows, n_unreadable, n_with_wait, n_kept
-        Rows; lines that are neither rows nor comments; rows with a waiting time; rows kept as job intervals.
+    n_rows, n_unreadable, n_with_wait, n_waited, n_kept
+        Rows; lines that are neither rows nor comments; rows with a waiting time, and with one above 0; rows kept as job
+        intervals.
     n_requested
         Kept rows with requested in place of used processors.
     statuses
@@ -77,7 +78,7 @@ class SwfLog:
         self.header = Header(file.name)
         self.start_us: int | None = None
         self.machine: Machine | None = None
-        self.n_rows = self.n_unreadable = self.n_kept = self.n_with_wait = self.n_requested = 0
+        self.n_rows = self.n_unreadable = self.n_kept = self.n_with_wait = self.n_waited = self.n_requested = 0
         self.statuses: Counter[int] = Counter()
 
     def read(self, alone: bool) -> None:
@@ -155,6 +156,7 @@ class SwfLog:
         self.report.read(len(rows))
         self.n_rows += len(rows)
         self.n_with_wait += int((rows.wait_us >= 0).sum())
+        self.n_waited += int((rows.wait_us > 0).sum())
         codes, times = np.unique(rows.status, return_counts=True)
         self.statuses.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
         processors, wait_us = self._processors(rows), rows.wait_us

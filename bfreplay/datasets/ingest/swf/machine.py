@@ -38,7 +38,10 @@ _PAIR = re.compile(r"\s*;\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
 _NUMBER = re.compile(r"(-?\d{1,12})(?:[ \t(][ -~]*)?", re.ASCII)
 _CLEANED = re.compile(r"\bcleaned version", re.IGNORECASE)
 _SUBMIT_IS_START = re.compile(
-    r"\bsubmi(t|ssion)( times?| field| column)? (is|are|equals?|holds?|contains?)( (?!not\b)\w+){0,4}? start(ing)?\b",
+    r"\bsubmi(t|ttal|ssion)( times?| field| column)?( (is|are|was|were|equals?|holds?|contains?)"
+    r"( (actually|really|in fact|in reality|simply|all|the|same as|equal to|identical to|set to|taken as))*| ?=)"
+    r" ?start(ing)?( times?)?(?= of (the |each |every )?jobs?\b| ?[.,;:()]|$)"
+    r"|\bstart(ing)? times? (is|are|was|were) (used|given|taken) (as|for|instead of) (the )?submi",
     re.IGNORECASE,
 )
 _REMOVED = re.compile(r"\((\d{1,12}) jobs? removed\)", re.ASCII)
@@ -172,8 +175,6 @@ class Header:
     ----------
     values
         Texts by key; the first of several.
-    submit_is_start
-        Note that submit times are times of start, empty without one.
     is_cleaned, removed_jobs
         True for a cleaned version according to the comments, and the number of removed jobs.
     """
@@ -184,7 +185,7 @@ class Header:
         self.values: dict[str, str] = {}
         self.is_cleaned = False
         self.removed_jobs = 0
-        self.submit_is_start = self._note = ""
+        self._notes: list[str] = []
 
     def add(self, line: int, comment: bytes, after_jobs: bool) -> None:
         """Add a comment.
@@ -199,10 +200,11 @@ class Header:
             self.removed_jobs += int(removed)
         self.is_cleaned |= _CLEANED.search(text) is not None
         pair = key_and_value(text)
-        words = text.partition(":" if pair else ";")[2].split()
-        self._note = " ".join(words if pair else [self._note, *words])  # a note may be over several lines
-        if not self.submit_is_start and not after_jobs and _SUBMIT_IS_START.search(self._note):
-            self.submit_is_start = self._note.strip()
+        words = " ".join(text.partition(":" if pair else ";")[2].split())
+        if not after_jobs and (pair or not self._notes):
+            self._notes.append(words)
+        elif not after_jobs:  # a note may be over several lines
+            self._notes[-1] += f" {words}"
         if pair is None:
             return
         key, value = pair
@@ -219,6 +221,11 @@ class Header:
             )
         if key not in self.values:
             self.values[key], self._lines[key] = value, line
+
+    @property
+    def submit_is_start(self) -> str:
+        """Note that submit times are times of start; empty without one."""
+        return next((note.strip() for note in self._notes if _SUBMIT_IS_START.search(note)), "")
 
     def number(self, key: str) -> int | None:
         """Return the number at the start of a value (``338 (batch partition; 512 total)``), ``None`` without the key.

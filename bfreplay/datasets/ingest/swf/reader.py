@@ -18,6 +18,7 @@ from bfreplay.wording import amount
 
 CLEANED = "jobs were removed from this log (a cleaned version): their nodes look idle while they ran"
 SUBMIT_IS_START = "start times: the submit times, by a note of the log"
+WAIT_BESIDE_NOTE = "jobs have a waiting time, though a note says that submit times are start times: they start after it"
 _LINES_TO_RECOGNISE = 50
 _MOST_IN_MEDIAN = 1_000_000
 
@@ -99,8 +100,12 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
     for log in logs:
         if log.header.submit_is_start:
             report.facts[SUBMIT_IS_START] = log.header.submit_is_start
-    if logs[0].options.missing_wait_is_zero and all(log.n_with_wait == log.n_rows for log in logs):
-        report.facts["--missing-wait-is-zero"] = "has no effect: every job has a waiting time"
+            report.warn(WAIT_BESIDE_NOTE, log.file.name, n=log.n_waited, why="which of the two holds is not known")
+    if logs[0].options.missing_wait_is_zero:
+        if all(log.header.submit_is_start for log in logs):
+            report.facts["--missing-wait-is-zero"] = "has no effect: the note of the log says so already"
+        elif all(log.n_with_wait == log.n_rows for log in logs):
+            report.facts["--missing-wait-is-zero"] = "has no effect: every job has a waiting time"
     if logs[0].options.procs_per_node and all(log.machine is None for log in logs):
         report.facts["--procs-per-node"] = "has no effect: the log names the nodes of jobs"
     for log in logs:

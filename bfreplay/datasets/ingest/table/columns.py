@@ -172,8 +172,9 @@ class Columns:
         is_requested = plain(self.by_role.get("node_count", "")) in _REQUESTED
         if "nodes" in self.by_role and "node_count" not in mapping and is_requested:
             del self.by_role["node_count"]
+        self.unread_processors = None
         if "node_count" in self.by_role and "processors" not in mapping:
-            self.by_role.pop("processors", None)
+            self.unread_processors = self.by_role.pop("processors", None)
 
     def _candidates(self) -> dict[str, tuple[str, ...]]:
         """Return the known column names by role."""

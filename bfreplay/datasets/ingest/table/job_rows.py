@@ -71,8 +71,8 @@ class JobRows:
         Column by role.
     units
         Unit of numbers by role, where given.
-    is_only
-        False if there are other tables, which may have processors.
+    has_processors
+        True if a column that is not read, or another table, has processors.
 
     Raises
     ------
@@ -89,14 +89,14 @@ class JobRows:
         file: str,
         columns: Mapping[str, str],
         units: Mapping[str, str],
-        is_only: bool = True,
+        has_processors: bool = False,
     ) -> None:
         self._record, self._report, self._options, self._clock = record, record.report, options, clock
         self._identities, self._file, self._has, self._columns = identities, file, set(columns), columns
         self._units, self._named_units = units, _named_units(columns, units, options.time_unit)
         self._lists = NodeLists(record)
         self._parent = ""
-        self._written: list[tuple[int, int]] = []
+        self._written: list[tuple[int, int, int, int]] = []  # when, line, start, nodes
         if "node_count" not in columns and "nodes" not in columns and not options.procs_per_node:
             raise InputError(
                 "the table has processors of jobs, and the processors of a node are not known",
@@ -104,7 +104,7 @@ class JobRows:
                 expected="the number of processors of one node",
                 fix="give it: --procs-per-node 48",
             )
-        if options.procs_per_node and "processors" not in columns and is_only:
+        if options.procs_per_node and "processors" not in columns and not has_processors:
             column = columns.get("node_count", columns.get("nodes"))
             raise InputError(
                 f"the number of processors of a node is given, and the column {column!r} is read as "
@@ -208,6 +208,8 @@ class JobRows:
         limit = values.limit_us(cells.get("limit"), self._units.get("limit", "s"))
         limit_end = None if limit is None else start_us + limit
         self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
+        if end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
+            self._written.append((start_us + elapsed, line, start_us, count or (0 if nodes is None else len(nodes))))
 
     def _end(
         self, cells: Mapping[str, Cell], state: str, interval: tuple[int, int | None], elapsed: int | None, at: Place
@@ -221,8 +223,6 @@ class JobRows:
                 return start_us + elapsed
             if state:
                 self._report.warn(OVER_WITHOUT_END, *at, f"{cell_texts(cells, 'job')} {state}")
-        elif end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
-            self._written.append((start_us + elapsed, at[1]))
         return end_us
 
     def _check_elapsed(
@@ -237,13 +237,13 @@ class JobRows:
 
     def finish(self) -> None:
         """Warn of running jobs whose start plus running time differs from the most frequent one."""
-        times = sorted(time for time, _ in self._written)
+        times = sorted(time for time, *_ in self._written)
         middle = times[len(times) // 2] if times else 0
-        self._report.read(0)  # of rows before
-        off = [line for time, line in self._written if abs(time - middle) > _WRITING_TAKES_US]
+        off = [row for time, *row in self._written if abs(time - middle) > _WRITING_TAKES_US]
         if 2 * len(off) < len(times):
-            for line in off:
-                self._report.warn(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}")
+            for line, start_us, n_nodes in off:
+                hours = n_nodes * max(middle - start_us, 0) / HOUR_US
+                self._report.warn(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}", node_hours=hours)
 
     def _count(self, cells: Mapping[str, Cell]) -> int | None:
         if not is_missing(cells.get("node_count")):

@@ -131,6 +131,8 @@ class TableReader:
                 "all times lie within ten years of zero: they count from the log's start"
             )
         record.report.facts["time zone"] = clock.evidence()
+        if options.timezone is not None and not counts["local"]:
+            record.report.facts["--tz"] = "has no effect: no time is local"
         if options.time_unit != "s" and not counts["numbers"]:
             record.report.facts["--time-unit"] = "has no effect: no start or end is a number"
         if options.time_format and not counts["formatted"]:
@@ -178,7 +180,8 @@ class TableReader:
         else:
             clock.use_format()
             by_role = {role: columns.by_role[role] for role in roles}
-            rows = JobRows(record, options, clock, identities, file.name, by_role, units, is_only)
+            has_processors = not is_only or columns.unread_processors is not None
+            rows = JobRows(record, options, clock, identities, file.name, by_role, units, has_processors)
         unreadable = outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
         for line, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
             rows.add(cells, line)

@@ -137,8 +137,21 @@ def test_rows_of_an_unknown_amount_count_as_the_mean_job_and_say_so():
     without = report.copy()
     assert amounts(report) == {"unreadable": 1 + 2 * 5.0}
     assert report.to_json()["warnings"]["unreadable"]["is_estimate"] is True
-    assert amounts(without, mean=None) == {"unreadable": None}
+    assert amounts(without, mean=None) == {"unreadable": 1.0}  # and two more
     assert without.to_json()["warnings"]["unreadable"]["why_no_amount"] == WHY_NO_AMOUNT
+
+
+def test_rows_with_a_reason_hide_no_amount_of_others():
+    report = ImportReport()
+    report.read()
+    report.warn("unreadable")
+    report.hold(4, 0, HOUR_US)
+    report.read()
+    report.warn("unreadable", why="its nodes cannot be read")
+    report.read()
+    report.warn("unreadable")
+    assert amounts(report) == {"unreadable": 4.0 + 5.0}
+    assert report.to_json()["warnings"]["unreadable"]["why_no_amount"] == "its nodes cannot be read"
 
 
 def test_a_warning_with_a_reason_has_no_amount_and_one_that_is_aside_says_so():

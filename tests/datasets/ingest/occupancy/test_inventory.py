@@ -7,6 +7,7 @@ from bfreplay.datasets.ingest.occupancy.inventory import (
     ABSENT_WARNING,
     LONG_UNUSED,
     MERGED,
+    NAMED_ONCE,
     NAMED_OTHERWISE,
     NEVER_USED,
     SKIPPED_NODES,
@@ -200,3 +201,13 @@ def test_names_of_several_domains_made_one_node_concern_the_others_for_all_the_w
     record.add_job(2, 0, 10 * HOUR, record.node_ids(["n1.b", "n1.c"]))
     warning = build_events(record, OccupancyRules(window="full")).report.warnings[MERGED]
     assert (warning.count, warning.node_hours) == (1, 2 * 10.0)
+
+
+def test_a_node_that_may_be_misspelt_is_in_one_warning_only():
+    record = ScheduleRecord()
+    for i in range(60):
+        record.add_job(i, i * 2 * HOUR, (i * 2 + 1) * HOUR, record.node_ids([f"cn{k:02d}" for k in range(12)]))
+    record.add_job(99, 24 * HOUR, 25 * HOUR, record.node_ids(["bigmem"]))
+    built = build_events(record, OccupancyRules(window="full", empty_machine="idle"))
+    found = [tally.node_hours for s, tally in built.report.warnings.items() if s in (NAMED_ONCE, NAMED_OTHERWISE)]
+    assert found == [119 - 1]
