@@ -435,7 +435,9 @@ def test_amounts_of_rows_of_another_machine_of_skipped_ones_and_of_running_ones_
         job(5, "09:00:00", "10:30:00", nodes="2", where=""),
         job(6, "09:00:00", "13:00:00", nodes="1", where=X[5]),
     ]
-    found = read(HEADER + "".join(rows)).report.warnings
+    record = read(HEADER + "".join(rows))
+    record.report.settle(record.last_stamp_us, None)
+    found = record.report.warnings
     assert {sentence: tally.node_hours for sentence, tally in found.items()} == {
         OTHER_MACHINE: 4 * 3.0, TOO_LARGE: 9000 * 2.0, WHERE_MISSING: 3 * 4.0 + 2 * 1.5,
     }  # fmt: skip

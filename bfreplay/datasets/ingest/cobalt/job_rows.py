@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from bfreplay.datasets.ingest.cobalt.clock import CobaltClock
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
-from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, WHICH_NODES
+from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, Example, Tally
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.table.cells import count_in, is_missing, limit_us, span_us
 from bfreplay.datasets.ingest.table.clock import SKIPPED, is_interval
 from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, Identities
-from bfreplay.datasets.times import HOUR_US
 
 LOCATION_UNREADABLE = "locations cannot be read: their nodes are assigned by rule"
 BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is used"
@@ -60,9 +59,7 @@ class CobaltJobs:
         self._open = open_outages
         self.next_start: list[int | None] = [None] * len(open_outages)
         self._has_locations = False
-        self._nowhere: list[Place] = []
-        self._n_nowhere = self._nowhere_us = 0
-        self._nowhere_open: list[tuple[int, int]] = []
+        self._nowhere = Tally(aside=WHICH_NODES)
 
     def add(self, cells: Mapping[str, str], at: Place) -> None:
         """Add the interval of a row, or count the reason to skip it."""
@@ -117,23 +114,8 @@ class CobaltJobs:
 
     def finish(self) -> None:
         """Warn of jobs without a location, if others have one."""
-        if self._has_locations and self._nowhere:
-            last_us = self._record.last_stamp_us
-            open_us = sum(count * max(last_us - start_us, 0) for count, start_us in self._nowhere_open)
-            hours = (self._nowhere_us + open_us) / HOUR_US
-            for at in self._nowhere:
-                self._report.warn(WHERE_MISSING, *at, node_hours=hours / len(self._nowhere), aside=WHICH_NODES)
-            n_others = self._n_nowhere - len(self._nowhere)
-            self._report.warn(WHERE_MISSING, n=n_others, node_hours=0.0, aside=WHICH_NODES)
-
-    def _note_nowhere(self, held: int, start_us: int, end_us: int | None, at: Place) -> None:
-        self._n_nowhere += 1
-        if len(self._nowhere) < MOST_EXAMPLES:
-            self._nowhere.append(at)
-        if end_us is None:
-            self._nowhere_open.append((held, start_us))
-        else:
-            self._nowhere_us += held * max(end_us - start_us, 0)
+        if self._has_locations and self._nowhere.count:
+            self._report.warnings[WHERE_MISSING] = self._nowhere
 
     def _keep(
         self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, at: Place
@@ -161,7 +143,8 @@ class CobaltJobs:
             self._report.skip_with_warning("more nodes than the machine has", *at, f"{held} nodes", warning=TOO_LARGE)
             return self._report.hold(held, start_us, end_us)
         if is_nowhere:
-            self._note_nowhere(held, start_us, end_us, at)
+            self._nowhere.add(Example(*at, ""), 1)
+            self._nowhere.hold(held, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job, start_us, where if names else "", *at)
