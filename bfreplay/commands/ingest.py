@@ -245,8 +245,8 @@ def ingest(
             built[0].write_batch_jobs(batch_jobs, overwrite=force)
             outputs.append(batch_jobs)
     if quiet:
-        for sentence, tally in built[0].report.warnings.items():
-            say(f"Warning: {tally.count:,} x {sentence}", err=True)
+        for warning in built[0].events.metadata.log_warnings.warnings:
+            say(f"Warning: {warning}", err=True)
         return
     for file in outputs:
         say(f"wrote {file}", err=True)
