@@ -165,6 +165,17 @@ def test_a_warning_with_a_reason_has_no_amount_and_one_that_is_aside_says_so():
     assert (document["no amount"]["why_no_amount"], document["which"]["aside"]) == ("nobody knows", WHICH_NODES)
 
 
+@pytest.mark.parametrize(
+    ("asides", "found"),
+    [((WHICH_NODES, WHICH_NODES), WHICH_NODES), (("", WHICH_NODES), None), ((WHICH_NODES, ""), None)],
+)
+def test_a_warning_is_aside_only_if_all_its_cases_are(asides, found):
+    report = ImportReport()
+    for aside in asides:
+        report.warn("which", node_hours=1.0, aside=aside)
+    assert report.to_json()["warnings"]["which"].get("aside") == found
+
+
 def test_a_copy_goes_its_own_way():
     report = ImportReport()
     report.skip("never started", "jobs.psv", 1)
