@@ -26,9 +26,15 @@ GANG = 8
 
 AT_ONCE = 70
 FAIR = (
-    "max_min_fairness", "max_min_fairness_perf", "max_min_fairness_water_filling_perf", "finish_time_fairness_perf",
-    "min_total_duration_perf", "max_sum_throughput_perf", "fifo_perf", "isolated",
-)  # fmt: skip
+    "max_min_fairness",
+    "max_min_fairness_perf",
+    "max_min_fairness_water_filling_perf",
+    "finish_time_fairness_perf",
+    "min_total_duration_perf",
+    "max_sum_throughput_perf",
+    "fifo_perf",
+    "isolated",
+)
 ELASTIC = ("bftrainer", "bftrainer, speed-up", "bftrainer, max-min", "equal-share")
 
 
@@ -42,17 +48,31 @@ def _row(name: str, run: RunResult, started: float) -> None:
     rho = found["finish_time_fairness"]
     makespan = "not all" if found["makespan_s"] is None else f"{found['makespan_s'] / 3600:.1f}"
     table_row(
-        name, f"{found['n_completed']:,}", f"{found['average_jct_s'] / 3600:.2f}", makespan,
-        f"{found['utilisation']:.1%}", f"{ledger['rescaling']:,.0f}", f"{ledger['preempted']:,.0f}",
-        "" if rho is None else f"{rho['average_rho']:.2f}", "" if rho is None else f"{rho['largest_rho']:.2f}",
+        name,
+        f"{found['n_completed']:,}",
+        f"{found['average_jct_s'] / 3600:.2f}",
+        makespan,
+        f"{found['utilisation']:.1%}",
+        f"{ledger['rescaling']:,.0f}",
+        f"{ledger['preempted']:,.0f}",
+        "" if rho is None else f"{rho['average_rho']:.2f}",
+        "" if rho is None else f"{rho['largest_rho']:.2f}",
         f"{time.perf_counter() - started:.0f}",
-    )  # fmt: skip
+    )
 
 
 _COLUMNS = (
-    "policy", "jobs done", "average JCT, h", "makespan, h", "utilisation", "rescaling, node-h", "lost, node-h",
-    "rho, mean", "rho, largest", "seconds",
-)  # fmt: skip
+    "policy",
+    "jobs done",
+    "average JCT, h",
+    "makespan, h",
+    "utilisation",
+    "rescaling, node-h",
+    "lost, node-h",
+    "rho, mean",
+    "rho, largest",
+    "seconds",
+)
 
 
 def summit() -> None:
@@ -83,9 +103,14 @@ def cluster() -> None:
         for name in (*ELASTIC[:2], *(f"gavel.{each}" for each in FAIR if not elastic)):
             started = time.perf_counter()
             run = replay_log(
-                fixed_cluster(PHYSICAL), jobs, _policy(name), ReplaySettings(max_parallel=len(jobs), until_done=True),
-                efficiency=False, bound=False, fairness=not elastic,
-            )  # fmt: skip
+                fixed_cluster(PHYSICAL),
+                jobs,
+                _policy(name),
+                ReplaySettings(max_parallel=len(jobs), until_done=True),
+                efficiency=False,
+                bound=False,
+                fairness=not elastic,
+            )
             _row(name, run, started)
         print()
 

@@ -48,14 +48,22 @@ def speed() -> None:
     for jobs, gpus, slot_s, original in ((fig9, 64, 240, "117"), (trace("cluster01"), 512, 60, "> 480")):
         for rules in ("published=true", "published=false"):
             run, cpu_s = replayed(
-                fixed_cluster(f"a100={gpus}"), jobs, f"elasticflow.elasticflow({rules}, slot_s={slot_s})",
+                fixed_cluster(f"a100={gpus}"),
+                jobs,
+                f"elasticflow.elasticflow({rules}, slot_s={slot_s})",
                 until_done=True,
-            )  # fmt: skip
+            )
             deadlines = run.summary["deadlines"]
             table_row(
-                f"{len(jobs):,}", str(gpus), rules, f"{run.summary['n_decisions']:,}", f"{deadlines['met']:,}",
-                f"{deadlines['declined']:,}", f"{cpu_s:.1f}", original,
-            )  # fmt: skip
+                f"{len(jobs):,}",
+                str(gpus),
+                rules,
+                f"{run.summary['n_decisions']:,}",
+                f"{deadlines['met']:,}",
+                f"{deadlines['declined']:,}",
+                f"{cpu_s:.1f}",
+                original,
+            )
 
 
 def orders() -> None:
@@ -63,27 +71,37 @@ def orders() -> None:
     print(heading("ElasticFlow: who gets spare nodes first, and a reserve for rescaling"))
     table_head("trace", "GPUs", "order", "reserve", "met", "missed", "declined", "mean JCT, s", "rescales")
     cases = (
-        ("195job_first25", "A100", 32, 240), ("195job", "A100", 128, 240), ("elasticVpollux_e", "T4", 64, 60),
+        ("195job_first25", "A100", 32, 240),
+        ("195job", "A100", 128, 240),
+        ("elasticVpollux_e", "T4", 64, 60),
         ("fig9_1000job_1500lam_seed0_ddlseed12345", "A100", 64, 240),
-    )  # fmt: skip
+    )
     for name, gpu_type, gpus, slot_s in cases:
         for order, reserve in (("paper", 0), ("artifact", 0), ("paper", 1), ("paper", 2), ("paper", 4)):
             spec = f"elasticflow.elasticflow(slot_s={slot_s}, order={order}, reserve={reserve})"
             run, _ = replayed(fixed_cluster(f"gpu={gpus}"), trace(name, gpu_type), spec, until_done=True)
             found, summary = run.summary["deadlines"], run.summary
             table_row(
-                name.partition("_1500")[0], str(gpus), order, str(reserve),
+                name.partition("_1500")[0],
+                str(gpus),
+                order,
+                str(reserve),
                 *(f"{found[each]:,}" for each in ("met", "missed", "declined")),
                 f"{summary['scheduling']['average_jct_s']:,.0f}",
                 f"{summary['n_scale_ups'] + summary['n_scale_downs']:,}",
-            )  # fmt: skip
+            )
 
 
 CROSSING = (
-    ("bftrainer", "throughput"), ("bftrainer", "deadline"), ("bftrainer(admission=true)", "deadline"),
-    ("elasticflow.elasticflow", None), ("elasticflow.edf", None),
-    ("elasticflow.edf_admission", None), ("elasticflow.tiresias", None), ("elasticflow.gandiva", None),
-)  # fmt: skip
+    ("bftrainer", "throughput"),
+    ("bftrainer", "deadline"),
+    ("bftrainer(admission=true)", "deadline"),
+    ("elasticflow.elasticflow", None),
+    ("elasticflow.edf", None),
+    ("elasticflow.edf_admission", None),
+    ("elasticflow.tiresias", None),
+    ("elasticflow.gandiva", None),
+)
 
 
 def crossing() -> None:
@@ -91,9 +109,10 @@ def crossing() -> None:
     jobs = generated_jobs(read_throughputs(DATA / "throughputs_A100"), 2000, gap_s=500.0, deadline_seed=12345)
     summit = load_events(SUMMIT / "summit-2021-02-node-events.parquet")
     for title, events in (
-        ("on the idle nodes of Summit", summit), ("on 391 nodes of their own", fixed_cluster("node=391")),
+        ("on the idle nodes of Summit", summit),
+        ("on 391 nodes of their own", fixed_cluster("node=391")),
         ("on 128 nodes of their own", fixed_cluster("node=128")),
-    ):  # fmt: skip
+    ):
         print(heading(f"The crossing: 2,000 jobs with deadlines {title}"))
         table_head("policy", "objective", "met", "missed", "declined", "open", "useful", "lost", "CPU s")
         for spec, objective in CROSSING:
@@ -102,10 +121,16 @@ def crossing() -> None:
             found, hours = run.summary["deadlines"], run.summary["ledger"]["node_hours"]
             held = hours["idle"] - hours["unallocated"]
             table_row(
-                spec, objective or "-", f"{found['met']:,}", f"{found['missed']:,}", f"{found['declined']:,}",
-                f"{found['open']:,}", f"{hours['useful'] / held:.1%}",
-                f"{(hours['rescaling'] + hours['preempted']) / held:.1%}", f"{cpu_s:.0f}",
-            )  # fmt: skip
+                spec,
+                objective or "-",
+                f"{found['met']:,}",
+                f"{found['missed']:,}",
+                f"{found['declined']:,}",
+                f"{found['open']:,}",
+                f"{hours['useful'] / held:.1%}",
+                f"{(hours['rescaling'] + hours['preempted']) / held:.1%}",
+                f"{cpu_s:.0f}",
+            )
         print()
 
 

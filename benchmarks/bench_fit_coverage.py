@@ -56,9 +56,7 @@ def main(seeds: int) -> None:
                 together += all(inside)
                 apart += inside
             label = f"{law.law} ({', '.join(f'{value:g}' for value in law.values)})"
-            table_row(
-                label, design, f"{together / seeds:.1%}", ", ".join(f"{share:.1%}" for share in apart / seeds)
-            )  # fmt: skip
+            table_row(label, design, f"{together / seeds:.1%}", ", ".join(f"{share:.1%}" for share in apart / seeds))
 
 
 if __name__ == "__main__":

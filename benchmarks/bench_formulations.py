@@ -24,11 +24,22 @@ LARGEST_NODE_LEVEL = 200
 
 NODE_LEVEL = ("published", "node_level")
 PAIRS = [
-    ("published", "cbc"), ("published", "gurobi"), ("node_level", "cbc"), ("node_level", "gurobi"),
-    ("counts_sos2", "cbc"), ("counts_sos2", "gurobi"), ("counts_segments", "cbc"), ("counts_segments", "highs"),
-    ("counts_segments", "gurobi"), ("choices", "cbc"), ("choices", "highs"), ("choices", "gurobi"),
-    ("choices_reduced", "cbc"), ("choices_reduced", "highs"), ("choices_reduced", "gurobi"),
-]  # fmt: skip
+    ("published", "cbc"),
+    ("published", "gurobi"),
+    ("node_level", "cbc"),
+    ("node_level", "gurobi"),
+    ("counts_sos2", "cbc"),
+    ("counts_sos2", "gurobi"),
+    ("counts_segments", "cbc"),
+    ("counts_segments", "highs"),
+    ("counts_segments", "gurobi"),
+    ("choices", "cbc"),
+    ("choices", "highs"),
+    ("choices", "gurobi"),
+    ("choices_reduced", "cbc"),
+    ("choices_reduced", "highs"),
+    ("choices_reduced", "gurobi"),
+]
 
 
 def _times(ratio: float) -> str:

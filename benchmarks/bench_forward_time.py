@@ -53,11 +53,16 @@ def main() -> None:
                 if most == parallel[0]:
                     curves[log_name, set_name] = (losses, auto)
                 table_row(
-                    log_name, set_name, str(most), f"{FIXED_S[of_fixed.index(best)]}",
-                    f"{losses[FIXED_S.index(120)]:+.2f} %", f"{auto:+.2f} %",
+                    log_name,
+                    set_name,
+                    str(most),
+                    f"{FIXED_S[of_fixed.index(best)]}",
+                    f"{losses[FIXED_S.index(120)]:+.2f} %",
+                    f"{auto:+.2f} %",
                     "" if ahead is None else f"{100 * (ahead / best - 1):+.2f} %",
-                    f"{seconds_fixed:.1f}", f"{seconds_auto:.1f} ({seconds_auto / seconds_fixed:.1f})",
-                )  # fmt: skip
+                    f"{seconds_fixed:.1f}",
+                    f"{seconds_auto:.1f} ({seconds_auto / seconds_fixed:.1f})",
+                )
     if given.picture is not None:
         draw(curves, list(logs), given.picture)
 
@@ -69,9 +74,15 @@ def _mean(windows: Sequence[NodeEvents], jobs: JobSet, most: int, t_fwd_s: float
     for log in windows:
         policy: Policy = LookAheadPolicy() if t_fwd_s is None else BFTrainerPolicy(t_fwd_s)
         ledger = replay_log(
-            log, jobs, policy, ReplaySettings(most),
-            unlimited_work=True, efficiency=False, bound=False, with_tables=False,
-        ).summary["ledger"]  # fmt: skip
+            log,
+            jobs,
+            policy,
+            ReplaySettings(most),
+            unlimited_work=True,
+            efficiency=False,
+            bound=False,
+            with_tables=False,
+        ).summary["ledger"]
         shares.append(ledger["samples"] / ledger["node_hours"]["idle"])
     return sum(shares) / len(shares), (process_time() - begun) / len(shares)
 
@@ -90,8 +101,15 @@ def draw(curves: Mapping[tuple[str, str], tuple[list[float], float]], logs: Sequ
             losses, auto = curves[log_name, set_name]
             at = losses.index(max(losses))
             panel.plot(FIXED_S, losses, color=colour, marker=".", label=f"{set_name}: fixed")
-            panel.plot(FIXED_S[at], losses[at], color=colour, marker="*", markersize=13, linestyle="none",
-                       label=f"{set_name}: best fixed")  # fmt: skip
+            panel.plot(
+                FIXED_S[at],
+                losses[at],
+                color=colour,
+                marker="*",
+                markersize=13,
+                linestyle="none",
+                label=f"{set_name}: best fixed",
+            )
             panel.axhline(auto, color=colour, linestyle="--", label=f"{set_name}: auto")
         panel.set(title=log_name, xscale="log", ylim=(-12, 1.5), xlabel="T_fwd, s")
         panel.grid(alpha=0.3)

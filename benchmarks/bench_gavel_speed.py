@@ -32,9 +32,16 @@ TRIES = 5
 TOO_LONG_S = 60.0
 ONE_NODE = ("allox",)
 SIMULATED_POLICIES = (
-    "fifo_perf", "isolated", "max_min_fairness", "max_min_fairness_perf", "finish_time_fairness_perf",
-    "min_total_duration_perf", "max_sum_throughput_perf", "gandiva", "max_min_fairness_water_filling_perf",
-)  # fmt: skip
+    "fifo_perf",
+    "isolated",
+    "max_min_fairness",
+    "max_min_fairness_perf",
+    "finish_time_fairness_perf",
+    "min_total_duration_perf",
+    "max_sum_throughput_perf",
+    "gandiva",
+    "max_min_fairness_water_filling_perf",
+)
 
 
 def problems(n_jobs: int, *, pairs: bool, one_node: bool) -> Iterator[ShareProblem]:
@@ -117,9 +124,13 @@ def simulation() -> None:
             deciding.append(run.session["seconds"]["decide_s"])
         own = run.summary["policy"]
         table_row(
-            name, spread(taken, 1), f"{statistics.median(deciding):.1f}", f"{own['n_rounds']:,}",
-            f"{own['n_recomputations']:,}", f"{run.summary['scheduling']['average_jct_s'] / 3600:.2f}",
-        )  # fmt: skip
+            name,
+            spread(taken, 1),
+            f"{statistics.median(deciding):.1f}",
+            f"{own['n_rounds']:,}",
+            f"{own['n_recomputations']:,}",
+            f"{run.summary['scheduling']['average_jct_s'] / 3600:.2f}",
+        )
 
 
 PARTS = {"shares": shares, "simulation": simulation}

@@ -37,9 +37,7 @@ def imagenet() -> JobSet:
 def shufflenet() -> JobSet:
     """One model, nearly linear; named here, so that its trials can learn from one another."""
     jobs = load_jobs(SUMMIT / "hps-shufflenet-Jbnd-1000J.pkl", curves=SUMMIT / "hps-shufflenet-JNPs-1000J.pkl")
-    return JobSet(
-        (replace(job, model="shufflenet") for job in jobs), submit_is_relative=jobs.submit_is_relative
-    )  # fmt: skip
+    return JobSet((replace(job, model="shufflenet") for job in jobs), submit_is_relative=jobs.submit_is_relative)
 
 
 def elasticflow() -> JobSet:
@@ -66,9 +64,7 @@ def _with_curve(job: ElasticJob, model: str, curve: TabulatedCurve) -> ElasticJo
 def replayed(events: NodeEvents, jobs: JobSet, policy: Policy, max_parallel: int, *, unlimited: bool) -> RunResult:
     """One replay, without tables and without comparisons."""
     settings = ReplaySettings(max_parallel=max_parallel)
-    return replay_log(
-        events, jobs, policy, settings, unlimited_work=unlimited, efficiency=False, with_tables=False
-    )  # fmt: skip
+    return replay_log(events, jobs, policy, settings, unlimited_work=unlimited, efficiency=False, with_tables=False)
 
 
 def lost(learned: RunResult, known: RunResult) -> str:

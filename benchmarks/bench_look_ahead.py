@@ -111,9 +111,15 @@ def samples(log: NodeEvents, jobs: JobSet, policy: Policy) -> tuple[float, float
     """Of a run, and its seconds."""
     begun = perf_counter()
     run = replay_log(
-        log, jobs, policy, ReplaySettings(PARALLEL),
-        unlimited_work=True, efficiency=False, bound=False, with_tables=False,
-    )  # fmt: skip
+        log,
+        jobs,
+        policy,
+        ReplaySettings(PARALLEL),
+        unlimited_work=True,
+        efficiency=False,
+        bound=False,
+        with_tables=False,
+    )
     return run.summary["ledger"]["samples"], perf_counter() - begun
 
 
@@ -137,9 +143,12 @@ def main() -> None:
         for set_name in JOB_SETS:
             jobs = published_jobs(set_name)
             bound = upper_bound(
-                log, jobs.endless(PARALLEL, log.window_start_us), PARALLEL,
-                effort=Effort.THOROUGH, evaluations=given.evaluations,
-            )  # fmt: skip
+                log,
+                jobs.endless(PARALLEL, log.window_start_us),
+                PARALLEL,
+                effort=Effort.THOROUGH,
+                evaluations=given.evaluations,
+            )
             run = functools.partial(samples, log, jobs)
             fixed = {t_fwd_s: run(BFTrainerPolicy(t_fwd_s)) for t_fwd_s in FIXED_S}
             best_s = max(fixed, key=lambda t_fwd_s: fixed[t_fwd_s][0])
@@ -147,14 +156,20 @@ def main() -> None:
             shares = {name: made / bound.samples for name, (made, _) in others.items()}
             assert bound.free_rescaling_samples is not None
             table_row(
-                log_name, set_name, f"{bound.free_rescaling_samples / bound.samples:.4f}",
-                f"{fixed[best_s][0] / bound.samples:.4f}", str(best_s), f"{fixed[120][0] / bound.samples:.4f}",
+                log_name,
+                set_name,
+                f"{bound.free_rescaling_samples / bound.samples:.4f}",
+                f"{fixed[best_s][0] / bound.samples:.4f}",
+                str(best_s),
+                f"{fixed[120][0] / bound.samples:.4f}",
                 *(f"{share:.4f}" for share in shares.values()),
                 f"{fixed[120][1]:.1f}, {others['look-ahead'][1]:.1f}",
-            )  # fmt: skip
+            )
             found[f"{log_name}, {set_name}"] = {
-                "120 s": fixed[120][0] / bound.samples, "best fixed": fixed[best_s][0] / bound.samples, **shares
-            }  # fmt: skip
+                "120 s": fixed[120][0] / bound.samples,
+                "best fixed": fixed[best_s][0] / bound.samples,
+                **shares,
+            }
     if given.picture is not None:
         draw(found, given.picture)
 
@@ -164,18 +179,27 @@ def draw(found: Mapping[str, Mapping[str, float]], file: Path) -> None:
     from matplotlib.figure import Figure
 
     shown = {
-        "120 s": ("o", "#999999"), "best fixed": ("s", "#000000"), "auto": ("D", "#e69f00"),
-        "look-ahead": ("^", "#0072b2"), "foresight 1": ("v", "#56b4e9"), "foresight 10": ("P", "#009e73"),
-    }  # fmt: skip
+        "120 s": ("o", "#999999"),
+        "best fixed": ("s", "#000000"),
+        "auto": ("D", "#e69f00"),
+        "look-ahead": ("^", "#0072b2"),
+        "foresight 1": ("v", "#56b4e9"),
+        "foresight 10": ("P", "#009e73"),
+    }
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     axes = figure.subplots()
     for row, shares in enumerate(found.values()):
         axes.axhline(row, color="#dddddd", linewidth=0.8, zorder=0)
         for name, (marker, colour) in shown.items():
             axes.plot(
-                100 * (1 - shares[name]), row, marker, color=colour, markersize=8, alpha=0.9,
+                100 * (1 - shares[name]),
+                row,
+                marker,
+                color=colour,
+                markersize=8,
+                alpha=0.9,
                 label=name if row == 0 else None,
-            )  # fmt: skip
+            )
     axes.set_yticks(range(len(found)), list(found))
     axes.invert_yaxis()
     axes.set_xlim(left=0)

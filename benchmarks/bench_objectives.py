@@ -26,9 +26,13 @@ JOB_SETS = {
 def replayed(log: NodeEvents, jobs: JobSet, objective: str, *, unlimited_work: bool) -> RunResult:
     """One run on the Summit log."""
     return replay_log(
-        log, jobs, BFTrainerPolicy(T_FWD_S, objective=objective), ReplaySettings(PARALLEL),
-        unlimited_work=unlimited_work, efficiency=True,
-    )  # fmt: skip
+        log,
+        jobs,
+        BFTrainerPolicy(T_FWD_S, objective=objective),
+        ReplaySettings(PARALLEL),
+        unlimited_work=unlimited_work,
+        efficiency=True,
+    )
 
 
 def main() -> None:
@@ -84,10 +88,12 @@ def of_models(run: RunResult, endless: RunResult) -> dict[str, list[str]]:
         if not (group["status"] == "finished").all():
             raise SystemExit(f"not every job of {model} finished: medians would tell of the quick ones alone")
         cells[str(model)] = [
-            *(f"{group[what].median():.{digits}f} ({group[what].quantile(0.95):.{digits}f})"
-              for what, digits in (("completion", 1), ("running", 0))),
+            *(
+                f"{group[what].median():.{digits}f} ({group[what].quantile(0.95):.{digits}f})"
+                for what, digits in (("completion", 1), ("running", 0))
+            ),
             f"{samples[model] / samples.sum():.0%}",
-        ]  # fmt: skip
+        ]
     return cells
 
 

@@ -79,9 +79,14 @@ def replayed(log: NodeEvents, jobs: JobSet, solver: Solver, published: bool) -> 
     watched = Watched(solver, published)
     started = perf_counter()
     run = replay_log(
-        log, jobs, BFTrainerPolicy(T_FWD_S, watched), ReplaySettings(10), unlimited_work=True, efficiency=False,
+        log,
+        jobs,
+        BFTrainerPolicy(T_FWD_S, watched),
+        ReplaySettings(10),
+        unlimited_work=True,
+        efficiency=False,
         with_tables=False,
-    )  # fmt: skip
+    )
     return run.summary["ledger"]["samples"], watched, perf_counter() - started
 
 

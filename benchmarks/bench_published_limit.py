@@ -58,16 +58,26 @@ def main() -> None:
             for limited in (False, True):
                 both = Both(limited)
                 run = replay_log(
-                    log, jobs, BFTrainerPolicy(T_FWD_S, both), ReplaySettings(parallel), unlimited_work=True,
+                    log,
+                    jobs,
+                    BFTrainerPolicy(T_FWD_S, both),
+                    ReplaySettings(parallel),
+                    unlimited_work=True,
                     with_tables=False,
-                )  # fmt: skip
+                )
                 loss = f"{statistics.median(both.losses):.1%}" if both.losses else "-"
                 binds = f"{len(both.losses):,} ({len(both.losses) / both.decisions:.0%})"
                 samples, u = run.summary["ledger"]["samples"], run.summary["efficiency"]["u"]
                 table_row(
-                    name, str(parallel), "published limit" if limited else "free", f"{both.decisions:,}", binds, loss,
-                    f"{samples / 1e9:.4f}", f"{u:.4f}",
-                )  # fmt: skip
+                    name,
+                    str(parallel),
+                    "published limit" if limited else "free",
+                    f"{both.decisions:,}",
+                    binds,
+                    loss,
+                    f"{samples / 1e9:.4f}",
+                    f"{u:.4f}",
+                )
 
 
 if __name__ == "__main__":

@@ -31,22 +31,33 @@ def main() -> None:
         jobs = published_jobs(name)
         for parallel in PARALLEL:
             bound = upper_bound(
-                log, jobs.endless(parallel, log.window_start_us), parallel,
-                effort=Effort.THOROUGH, evaluations=evaluations,
-            )  # fmt: skip
+                log,
+                jobs.endless(parallel, log.window_start_us),
+                parallel,
+                effort=Effort.THOROUGH,
+                evaluations=evaluations,
+            )
             assert bound.free_rescaling_samples is not None
             cells = []
             for t_fwd_s in T_FWD_S:
                 run = replay_log(
-                    log, jobs, BFTrainerPolicy(t_fwd_s), ReplaySettings(parallel, Semantics.PUBLISHED),
-                    unlimited_work=True, bound=False, with_tables=False,
-                )  # fmt: skip
+                    log,
+                    jobs,
+                    BFTrainerPolicy(t_fwd_s),
+                    ReplaySettings(parallel, Semantics.PUBLISHED),
+                    unlimited_work=True,
+                    bound=False,
+                    with_tables=False,
+                )
                 regret = math.ceil(1000 * (1 - run.summary["ledger"]["samples"] / bound.samples)) / 1000
                 cells.append(f"{run.u:.3f}, {regret:.1%}")
             table_row(
-                name, str(parallel), f"{bound.samples / 1e9:.1f}",
-                f"{bound.free_rescaling_samples / bound.samples - 1:+.2%}", *cells,
-            )  # fmt: skip
+                name,
+                str(parallel),
+                f"{bound.samples / 1e9:.1f}",
+                f"{bound.free_rescaling_samples / bound.samples - 1:+.2%}",
+                *cells,
+            )
 
 
 if __name__ == "__main__":

@@ -25,9 +25,14 @@ from bfreplay.workload import JobSet
 
 DATA = SHARED / "data" / "shockwave"
 NAMES = {
-    "shockwave": "shockwave", "ossp": "min_total_duration", "themis": "finish_time_fairness",
-    "gavel": "max_min_fairness", "allox": "allox", "mst": "max_sum_throughput_perf", "gandiva_fair": "gandiva_fair",
-}  # fmt: skip
+    "shockwave": "shockwave",
+    "ossp": "min_total_duration",
+    "themis": "finish_time_fairness",
+    "gavel": "max_min_fairness",
+    "allox": "allox",
+    "mst": "max_sum_throughput_perf",
+    "gandiva_fair": "gandiva_fair",
+}
 """Our names of the policies, and the published ones."""
 
 SCALES = {
@@ -61,9 +66,13 @@ def on_cluster(n_gpus: int, name: str, *more: str) -> tuple[RunResult, float]:
     jobs = jobs_at(n_gpus)
     started = time.process_time()
     run = replay_log(
-        fixed_cluster(f"v100={n_gpus}"), jobs, policy_at(name, n_gpus, *more),
-        ReplaySettings(max_parallel=len(jobs), until_done=True), efficiency=False, bound=False,
-    )  # fmt: skip
+        fixed_cluster(f"v100={n_gpus}"),
+        jobs,
+        policy_at(name, n_gpus, *more),
+        ReplaySettings(max_parallel=len(jobs), until_done=True),
+        efficiency=False,
+        bound=False,
+    )
     return run, time.process_time() - started
 
 
@@ -120,9 +129,14 @@ def limit() -> None:
             own = run.summary["policy"]
             stopped = own["stopped_by_time_limit"] + own["without_answer"]
             table_row(
-                f"{n_gpus}", f"{limit_s:g}", f"{own['plans']:,.0f}", f"{stopped:,.0f}", f"{own['largest_gap']:.1e}",
-                four_of(run), f"{cpu_s:.0f}",
-            )  # fmt: skip
+                f"{n_gpus}",
+                f"{limit_s:g}",
+                f"{own['plans']:,.0f}",
+                f"{stopped:,.0f}",
+                f"{own['largest_gap']:.1e}",
+                four_of(run),
+                f"{cpu_s:.0f}",
+            )
 
 
 def crossing() -> None:
@@ -145,19 +159,27 @@ def crossing() -> None:
                     jobs = JobSet([replace(job, **costs) for job in jobs], submit_is_relative=True)
                 policy = policy_of(spec, t_fwd_s=T_FWD_S, solver=ExactSolver(), objective=objective or None)
                 run = replay_log(
-                    events, jobs, policy, ReplaySettings(max_parallel=len(jobs), until_done=True),
-                    efficiency=False, bound=False,
-                )  # fmt: skip
+                    events,
+                    jobs,
+                    policy,
+                    ReplaySettings(max_parallel=len(jobs), until_done=True),
+                    efficiency=False,
+                    bound=False,
+                )
                 found, ledger = run.summary["scheduling"], run.summary["ledger"]["node_hours"]
                 fair = found["contention_fairness"]
                 held = ledger["idle"] - ledger["unallocated"]
                 table_row(
-                    name, "elastic" if elastic else "of one width", f"{found['makespan_s'] / 3600:.2f}",
-                    f"{found['average_jct_s'] / 3600:.2f}", f"{fair['largest_rho']:.2f}",
-                    f"{100 * fair['unfair_share']:.1f}", f"{ledger['useful'] / held:.1%}",
+                    name,
+                    "elastic" if elastic else "of one width",
+                    f"{found['makespan_s'] / 3600:.2f}",
+                    f"{found['average_jct_s'] / 3600:.2f}",
+                    f"{fair['largest_rho']:.2f}",
+                    f"{100 * fair['unfair_share']:.1f}",
+                    f"{ledger['useful'] / held:.1%}",
                     f"{(ledger['rescaling'] + ledger['preempted']) / held:.1%}",
                     f"{time.process_time() - started:.0f}",
-                )  # fmt: skip
+                )
         print()
 
 

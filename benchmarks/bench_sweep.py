@@ -178,7 +178,9 @@ def said(one: bytes, other: bytes) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for option, text in (
-        ("--small", "two days of the log"), ("--kill", "kill a worker and the sweep"), ("--dask", "the same on Dask"),
-    ):  # fmt: skip
+        ("--small", "two days of the log"),
+        ("--kill", "kill a worker and the sweep"),
+        ("--dask", "the same on Dask"),
+    ):
         parser.add_argument(option, action="store_true", help=text)
     main(parser.parse_args())

@@ -35,9 +35,15 @@ def main() -> None:
     given = parser.parse_args()
     print(heading("Tuning"))
     table_head(
-        "log", "recommended", "within 0.5 % of the best fixed", "of the bound, validated", "regret of tuning",
-        "best there", "runs", "s",
-    )  # fmt: skip
+        "log",
+        "recommended",
+        "within 0.5 % of the best fixed",
+        "of the bound, validated",
+        "regret of tuning",
+        "best there",
+        "runs",
+        "s",
+    )
     texts = []
     for log in given.logs.split(","):
         with tempfile.TemporaryDirectory(prefix="bfreplay-bench-tuning-") as folder:
@@ -54,19 +60,29 @@ def _tuned(log: str, folder: Path, pictures: Path | None) -> str:
         events = made
     begun = perf_counter()
     found = tune(
-        events, SUMMIT / "ImageNet-imgps-Jbnd-1001J.pkl", curves=SUMMIT / "ImageNet-imgps-JNPs-1001J.pkl",
-        window=window, t_fwd=T_FWD, max_parallel=MAX_PARALLEL, processes=1,
-    )  # fmt: skip
+        events,
+        SUMMIT / "ImageNet-imgps-Jbnd-1001J.pkl",
+        curves=SUMMIT / "ImageNet-imgps-JNPs-1001J.pkl",
+        window=window,
+        t_fwd=T_FWD,
+        max_parallel=MAX_PARALLEL,
+        processes=1,
+    )
     seconds = perf_counter() - begun
     t_fwd, number = found.recommended
     column = next(each for each in found.record["columns"] if each["max_parallel"] == number)
     validation = found.record["validation"]
     best = validation["best_t_fwd"]
     table_row(
-        log, f"{_seconds(t_fwd)}, {number} jobs", " to ".join(f"{each:g}" for each in column["flat"][0]) + " s",
-        f"{100 * validation['share_of_bound']:.2f} %", f"{100 * validation['loss']:.2f} %", _seconds(best),
-        str(2 * len(T_FWD) * len(MAX_PARALLEL)), f"{seconds:.0f}",
-    )  # fmt: skip
+        log,
+        f"{_seconds(t_fwd)}, {number} jobs",
+        " to ".join(f"{each:g}" for each in column["flat"][0]) + " s",
+        f"{100 * validation['share_of_bound']:.2f} %",
+        f"{100 * validation['loss']:.2f} %",
+        _seconds(best),
+        str(2 * len(T_FWD) * len(MAX_PARALLEL)),
+        f"{seconds:.0f}",
+    )
     if pictures is not None:
         from bfreplay.report.figures.picture_files import save_picture
         from bfreplay.report.figures.tuning import TUNING

@@ -162,9 +162,10 @@ def lines(jobs: Jobs, started: Started, rows: np.ndarray, end_s: int, rng: np.ra
         stop_s = start_s + jobs.length_s[job]
         is_running = stop_s > end_s
         states = np.where(
-            jobs.length_s[job] >= jobs.limit_s[job], "TIMEOUT",
+            jobs.length_s[job] >= jobs.limit_s[job],
+            "TIMEOUT",
             rng.choice(["COMPLETED", "FAILED", "CANCELLED by 4711"], len(block), p=[0.84, 0.1, 0.06]),
-        )  # fmt: skip
+        )
         states = np.where(is_running, "RUNNING", states)
         starts = np.datetime_as_string(START + start_s.astype("timedelta64[s]"))
         stops = np.where(is_running, "Unknown", np.datetime_as_string(START + stop_s.astype("timedelta64[s]")))
@@ -187,9 +188,12 @@ def write_log(out: Path, days: int = 365, seed: int = 0) -> int:
     jobs = made_up_jobs(days, rng)
     n_jobs, most_ranges = len(jobs.arrival_s), int(jobs.n_nodes.sum())
     started = Started(
-        np.empty(n_jobs, np.int64), np.empty(n_jobs, np.int64), np.empty(n_jobs + 1, np.int64),
-        np.empty(most_ranges, np.int16), np.empty(most_ranges, np.int16),
-    )  # fmt: skip
+        np.empty(n_jobs, np.int64),
+        np.empty(n_jobs, np.int64),
+        np.empty(n_jobs + 1, np.int64),
+        np.empty(most_ranges, np.int16),
+        np.empty(most_ranges, np.int16),
+    )
     end_s = days * DAY_S
     n_started = schedule(jobs, end_s, started)
     rows = np.arange(n_started)

@@ -72,9 +72,16 @@ _RUNTIME: Any = getattr(importlib.import_module("numba.core.runtime"), "rtsys", 
 
 
 _UNREADABLE = (
-    OSError, EOFError, pickle.UnpicklingError, ImportError, AttributeError, LookupError, TypeError, ValueError,
+    OSError,
+    EOFError,
+    pickle.UnpicklingError,
+    ImportError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
     RuntimeError,
-)  # fmt: skip
+)
 """Failures to load machine code: a damaged file, a class that has moved, a symbol that only all of numba defines."""
 
 

@@ -65,9 +65,12 @@ def time_us(key: str, value_us: float) -> int:
     """Return microseconds as a whole number; ``InputError`` beyond the year 9999, or for no number."""
     if not abs(value_us) <= MOST_TIME_US:
         raise InputError(
-            f"{key} is beyond the year 9999", column=key, value=value_us / 1e6,
-            expected=f"at most {MOST_TIME_US / 1e6:g} s", fix="check its unit, and the rates or gaps before it",
-        )  # fmt: skip
+            f"{key} is beyond the year 9999",
+            column=key,
+            value=value_us / 1e6,
+            expected=f"at most {MOST_TIME_US / 1e6:g} s",
+            fix="check its unit, and the rates or gaps before it",
+        )
     return round(value_us)
 
 
@@ -153,10 +156,13 @@ def no_formula(what: str, name: str, file: Path) -> None:
     """Raise ``InputError`` for a name that a spreadsheet would run as a formula when it opens a CSV file."""
     if name[:1] in ("=", "+", "-", "@"):
         raise InputError(
-            f"a {what} name cannot be written as CSV: a spreadsheet would run it as a formula", file=file,
-            column=what, value=name, expected="a name that does not begin with = + - or @",
+            f"a {what} name cannot be written as CSV: a spreadsheet would run it as a formula",
+            file=file,
+            column=what,
+            value=name,
+            expected="a name that does not begin with = + - or @",
             fix=f"rename the {what}" + (", or write Parquet" if what == "node" else ""),
-        )  # fmt: skip
+        )
 
 
 def unusable_name(
@@ -171,9 +177,14 @@ def unusable_name(
     elif value.strip().isprintable():
         fault, fix = "it has spaces around it", "remove the spaces"
     return InputError(
-        f"a {what} name is unusable: {fault}", file=file, row=row, column=column, value=value,
-        expected=f"printable text of at most {LONGEST_NAME} characters without spaces around it", fix=fix,
-    )  # fmt: skip
+        f"a {what} name is unusable: {fault}",
+        file=file,
+        row=row,
+        column=column,
+        value=value,
+        expected=f"printable text of at most {LONGEST_NAME} characters without spaces around it",
+        fix=fix,
+    )
 
 
 def one_of(key: str, value: object, choices: Sequence[str]) -> str:
@@ -263,7 +274,9 @@ def length_of_time(column: str, value: object, least: float = 1e-6) -> float:
         seconds = -1.0 if found is None else float(found[1]) * _UNITS[found[2] or "s"]
     if not least <= seconds < 1e9:
         raise InputError(
-            f"{column} is no length of time", column=column, value=value,
+            f"{column} is no length of time",
+            column=column,
+            value=value,
             expected="a length of time such as 1h, 10min, 30s or 1d",
-        )  # fmt: skip
+        )
     return seconds

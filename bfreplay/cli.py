@@ -98,9 +98,24 @@ def main() -> None:
 
 
 for command in (
-    ingest, describe, jobs, replay, report, plot, runs, sweep, finish, tune, explain, compare, regret, solvers,
-    export_decision, datasets, parity,
-):  # fmt: skip
+    ingest,
+    describe,
+    jobs,
+    replay,
+    report,
+    plot,
+    runs,
+    sweep,
+    finish,
+    tune,
+    explain,
+    compare,
+    regret,
+    solvers,
+    export_decision,
+    datasets,
+    parity,
+):
     main.add_command(command)
 
 

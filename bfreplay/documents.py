@@ -82,9 +82,12 @@ def check_toml_size(file: Path) -> None:
     size = file.stat().st_size
     if size > LARGEST_TOML:
         raise InputError(
-            "the TOML file is too large", file=file, value=f"{size:,} bytes",
-            expected=f"at most {LARGEST_TOML:,} bytes", fix="write a large set of jobs or curves as CSV or Parquet",
-        )  # fmt: skip
+            "the TOML file is too large",
+            file=file,
+            value=f"{size:,} bytes",
+            expected=f"at most {LARGEST_TOML:,} bytes",
+            fix="write a large set of jobs or curves as CSV or Parquet",
+        )
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
@@ -160,9 +163,13 @@ def endless_line(
 ) -> InputError:
     """Return the error for a line of more than ``most`` characters, of which ``start`` is the beginning."""
     return InputError(
-        "a line does not end", file=file, row=None if number is None else f"line {number}", value=start[:60],
-        expected=f"lines of text of at most {most >> 20} MiB", fix="check that this is the right file, as text",
-    )  # fmt: skip
+        "a line does not end",
+        file=file,
+        row=None if number is None else f"line {number}",
+        value=start[:60],
+        expected=f"lines of text of at most {most >> 20} MiB",
+        fix="check that this is the right file, as text",
+    )
 
 
 def not_utf8(file: Path) -> InputError:
@@ -190,9 +197,13 @@ def not_utf8(file: Path) -> InputError:
     if file.suffix.lower() == ".gz":
         command = f"zcat IN | iconv -f {source} -t utf-8 | gzip > OUT"
     return InputError(
-        f"the file is not UTF-8; it looks like {name}", file=file, row=f"line {max(number, 1)}",
-        value=line.rstrip(b"\r\n"), expected="UTF-8 text", fix=f"save the file as UTF-8, e.g. {command}",
-    )  # fmt: skip
+        f"the file is not UTF-8; it looks like {name}",
+        file=file,
+        row=f"line {max(number, 1)}",
+        value=line.rstrip(b"\r\n"),
+        expected="UTF-8 text",
+        fix=f"save the file as UTF-8, e.g. {command}",
+    )
 
 
 ZIP, UTF16 = "a zip archive", "text in UTF-16"
@@ -210,7 +221,7 @@ _OTHER_KINDS = (
     (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
     (b"%PDF-", "a PDF document", "export the table as CSV or text where it was made"),
     (b"SQLite format 3\0", "an SQLite database", "export the table: sqlite3 -header -csv FILE 'SELECT ...' > jobs.csv"),
-)  # fmt: skip
+)
 _WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _SLURM_DAEMON = re.compile(rb"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\] ")
 

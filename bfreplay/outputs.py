@@ -150,9 +150,10 @@ def _remove_leftover(target: Path, path: Path, kind: str, machine: str, process:
     if machine != _machine() or process is None:
         _LOG.warning(
             "Note: %s was left by another machine, by another container, before a restart, or by an earlier version, "
-            "unless it is being written now. If it is not, %s.", path,
+            "unless it is being written now. If it is not, %s.",
+            path,
             "move what is in it back" if kind == "replaced" else "remove it",
-        )  # fmt: skip
+        )
     elif not _is_alive(int(process), int(started)):
         if (path / target.name).is_dir() and not target.exists():  # killed between the two renames
             (path / target.name).rename(target)

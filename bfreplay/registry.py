@@ -163,9 +163,11 @@ class Registry:
             As for ``load``, or the constructor needs arguments or fails.
         """
         return make_from_code(
-            self.load(name, allow_code=allow_code), f"the {self.kind} {name!r}", value=self.location(name),
+            self.load(name, allow_code=allow_code),
+            f"the {self.kind} {name!r}",
+            value=self.location(name),
             expected="a class that is called without arguments",
-        )  # fmt: skip
+        )
 
 
 @lru_cache(maxsize=64)
@@ -207,20 +209,25 @@ def import_code(location: str, what: str, form: str, column: str | None = None, 
 def refused_code_error(what: str, location: str, column: str | None) -> InputError:
     """Return the error for code that only a file names."""
     return InputError(
-        f"{what} is code that only a file names, which is not imported", column=column, value=location,
+        f"{what} is code that only a file names, which is not imported",
+        column=column,
+        value=location,
         expected="a registered name",
         fix="if you trust this code: add --allow-code (in Python: allow_code=True where the file is read), or name it "
         "yourself in an option of a command that has one",
-    )  # fmt: skip
+    )
 
 
 def _import_location(location: str, what: str, form: str, column: str | None = None) -> Any:
     module_name, _, path = location.partition(":")
     if not module_name or not path:
         raise InputError(
-            f"{what} is not spelled {form}", column=column, value=location, expected=f"{form}, importable from here",
+            f"{what} is not spelled {form}",
+            column=column,
+            value=location,
+            expected=f"{form}, importable from here",
             fix="write the module, a colon, and the name in it",
-        )  # fmt: skip
+        )
     try:
         found: Any = importlib.import_module(module_name)
         for part in path.split("."):
@@ -244,8 +251,11 @@ def _fix_of_import(module_name: str, error: BaseException) -> str:
     module = sys.modules.get(module_name)
     if module is None:
         return "correct this error, which the module raises when it is imported"
-    own = [name for name, each in vars(module).items()
-           if callable(each) and name[:1] != "_" and getattr(each, "__module__", "") == module_name]  # fmt: skip
+    own = [
+        name
+        for name, each in vars(module).items()
+        if callable(each) and name[:1] != "_" and getattr(each, "__module__", "") == module_name
+    ]
     return f"choose one of its classes and functions: {', '.join(own)}" if own else "the module has no such name"
 
 

@@ -33,8 +33,12 @@ _CHECKSUM_SIZE = 32
 _HEAP_TYPE = 1 << 9  # of type.__flags__: a class that was made by a class statement
 _PLAIN = (type(None), bool, int, str)
 _SEQUENCES: dict[str, Callable[[Any], Any]] = {
-    "list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "deque": deque,
-}  # fmt: skip
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "deque": deque,
+}
 _MAPPINGS: dict[str, type] = {"dict": dict, "Counter": Counter, "OrderedDict": OrderedDict}
 _FACTORIES: dict[str, type] = {each.__name__: each for each in (list, dict, set, int, float)}
 _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
@@ -116,9 +120,10 @@ def restore_state(thing: object, state: State) -> None:
         _Restorer(state.arrays).thing(state.tree, thing)
     except _NO_FIT as error:
         raise InputError(
-            f"the state does not fit: {one_line(error)}", expected="one that this version saved of equal things",
+            f"the state does not fit: {one_line(error)}",
+            expected="one that this version saved of equal things",
             fix="replay from the start",
-        ) from error  # fmt: skip
+        ) from error
 
 
 class _Saver:
@@ -333,9 +338,11 @@ def _restorable(name: Any, of: type) -> Any:
     base = Enum if kind and issubclass(kind, Enum) else tuple if kind and issubclass(kind, tuple) else object
     if kind is None or base is not of:
         raise InputError(
-            "the state names a class of which it may make no objects", value=name,
-            expected="a class that is declared with @bfreplay.restorable", fix="replay from the start",
-        )  # fmt: skip
+            "the state names a class of which it may make no objects",
+            value=name,
+            expected="a class that is declared with @bfreplay.restorable",
+            fix="replay from the start",
+        )
     return kind
 
 
@@ -423,9 +430,11 @@ def read_state(file: Path) -> State:
             arrays.append(array.reshape(shape, order=order))
     except (OSError, *_NO_FIT) as error:
         raise InputError(
-            f"this is no state of a replay: {one_line(error)}", file=file,
-            expected="a file that this version wrote, whole", fix="replay from the start",
-        ) from error  # fmt: skip
+            f"this is no state of a replay: {one_line(error)}",
+            file=file,
+            expected="a file that this version wrote, whole",
+            fix="replay from the start",
+        ) from error
     return State(tree, arrays)
 
 

@@ -7,9 +7,24 @@ from functools import cache
 from importlib import metadata
 
 _PACKAGES = (
-    "bfreplay", "numpy", "pandas", "pyarrow", "numba", "click", "matplotlib", "scipy", "arch", "distributed",
-    "mip", "cbcbox", "pulp", "highspy", "gurobipy", "pyscipopt", "ortools",
-)  # fmt: skip
+    "bfreplay",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "numba",
+    "click",
+    "matplotlib",
+    "scipy",
+    "arch",
+    "distributed",
+    "mip",
+    "cbcbox",
+    "pulp",
+    "highspy",
+    "gurobipy",
+    "pyscipopt",
+    "ortools",
+)
 
 
 def versions() -> dict[str, str]:

@@ -85,10 +85,13 @@ def list_columns(app: Sphinx, page: str, source: list[str]) -> None:
     from bfreplay.runs.batch_delays import BATCH_DELAY_COLUMNS
 
     columns_of = {
-        "decisions": tables.DECISION_COLUMNS, "jobs": tables.JOB_COLUMNS, "reports": tables.REPORT_COLUMNS,
-        "pool": pool_tables.POOL_COLUMNS, "idle_intervals": pool_tables.IDLE_INTERVAL_COLUMNS,
+        "decisions": tables.DECISION_COLUMNS,
+        "jobs": tables.JOB_COLUMNS,
+        "reports": tables.REPORT_COLUMNS,
+        "pool": pool_tables.POOL_COLUMNS,
+        "idle_intervals": pool_tables.IDLE_INTERVAL_COLUMNS,
         "batch_delays": BATCH_DELAY_COLUMNS,
-    }  # fmt: skip
+    }
     for table, columns in columns_of.items():
         rows = [f"| `{column.name}` | {column.meaning} |" for column in columns]
         text = "\n".join(["| column | meaning |", "|---|---|", *rows])

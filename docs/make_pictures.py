@@ -30,10 +30,7 @@ RUNS = {
     "twenty": ("--unlimited-work", "--max-parallel", "20", "--no-bound"),
 }
 # picture: figure, and the runs that it shows
-PLOTS = {
-    "timeline.png": ("timeline", "run"),
-    "node-hours-compared.png": ("node-hours", "ten", "twenty"),
-}
+PLOTS = {"timeline.png": ("timeline", "run"), "node-hours-compared.png": ("node-hours", "ten", "twenty")}
 GALLERY = sorted((PICTURES.parents[1] / "examples" / "gallery").glob("*.py"))
 OF_DESCRIBE = ("idle-over-time.png", "interval-lengths.png")
 SCREENSHOTS = ("report-top.png", "report-zoomed.png")
@@ -64,9 +61,13 @@ def run_gallery_script(script: Path, folder: Path, out: Path) -> str:
     """Run a script of the gallery in ``folder`` and copy its picture into ``out``; return what it printed."""
     path = os.pathsep.join([str(PICTURES.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, script], cwd=folder, check=True, stdout=subprocess.PIPE, text=True,
+        [sys.executable, script],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg"},
-    )  # fmt: skip
+    )
     shutil.copyfile(folder / f"{script.stem}.png", out / gallery_picture(script))
     return done.stdout
 
@@ -90,9 +91,10 @@ def take_screenshots(runs: Path, out: Path, browser: str) -> None:
         timeline = page.locator("#plot-timeline")
         box = timeline.bounding_box()
         page.screenshot(
-            path=out / "report-top.png", full_page=True,
+            path=out / "report-top.png",
+            full_page=True,
             clip={"x": 0, "y": 0, "width": _WIDTH, "height": box["y"] + box["height"] + 12},
-        )  # fmt: skip
+        )
         page.evaluate(f"setView({_ZOOM_FROM_H * 3600}, {_ZOOM_TO_H * 3600})")
         page.wait_for_timeout(500)
         timeline.screenshot(path=out / "report-zoomed.png")

@@ -59,10 +59,16 @@ class MySolver:
             posed += {"<": left[r] <= side, ">": left[r] >= side, "=": left[r] == side}[senses[r]]
         posed.solve(
             pulp.HiGHS(
-                msg=False, timeLimit=options.time_limit_s, gapRel=options.relative_gap, gapAbs=0.0, threads=1,
-                random_seed=options.seed, mip_feasibility_tolerance=1e-9, primal_feasibility_tolerance=1e-9,
+                msg=False,
+                timeLimit=options.time_limit_s,
+                gapRel=options.relative_gap,
+                gapAbs=0.0,
+                threads=1,
+                random_seed=options.seed,
+                mip_feasibility_tolerance=1e-9,
+                primal_feasibility_tolerance=1e-9,
             )
-        )  # fmt: skip
+        )
         status = STATUSES.get(pulp.LpSolution[posed.sol_status], SolverStatus.UNKNOWN)
         if status is SolverStatus.INFEASIBLE and model.objective.any():  # PuLP says so of unbounded ones too
             status = resolve_unbounded(self.solve, model, options)

@@ -52,9 +52,16 @@ class Bisection:
     def job(self, name: str, now_us: int) -> bfreplay.ElasticJob:
         """A job of 200,000 samples on one to eight nodes, submitted now."""
         return bfreplay.ElasticJob(
-            name, now_us, min_nodes=1, max_nodes=8, scale_up_cost_s=20.0, scale_down_cost_s=5.0,
-            work_samples=200_000.0, throughput=self.curve, model="net",
-        )  # fmt: skip
+            name,
+            now_us,
+            min_nodes=1,
+            max_nodes=8,
+            scale_up_cost_s=20.0,
+            scale_down_cost_s=5.0,
+            work_samples=200_000.0,
+            throughput=self.curve,
+            model="net",
+        )
 
     def describe(self) -> dict[str, object]:
         """Every parameter, for the run's record."""

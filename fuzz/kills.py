@@ -63,9 +63,12 @@ def start(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
     )
     return subprocess.Popen(
         [sys.executable, "-c", script + "from bfreplay.__main__ import main; main()", *words],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def run(folder: Path, words: list[str]) -> float:

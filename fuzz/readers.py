@@ -25,10 +25,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 USAGE = 2
 HOSTILE = (
-    b"PK\x03\x04\x14\x00", b"PK\x05\x06" + bytes(18), "JobID|NodeList\n".encode("utf-16"), b"%PDF-1.7\n",
-    b"[2024-05-01T00:00:01.123] slurmctld started\n", gzip.compress(b"x" * (1 << 25)), b"{" * 2_000, b"[" * 2_000,
-    b"\x1b[31m\xed\xa0\x80|n[1-99999999999]\n", b"n" + b"[1]" * 2_000 + b"\n",
-)  # fmt: skip
+    b"PK\x03\x04\x14\x00",
+    b"PK\x05\x06" + bytes(18),
+    "JobID|NodeList\n".encode("utf-16"),
+    b"%PDF-1.7\n",
+    b"[2024-05-01T00:00:01.123] slurmctld started\n",
+    gzip.compress(b"x" * (1 << 25)),
+    b"{" * 2_000,
+    b"[" * 2_000,
+    b"\x1b[31m\xed\xa0\x80|n[1-99999999999]\n",
+    b"n" + b"[1]" * 2_000 + b"\n",
+)
 """Starts that every reader is given besides its own: files of other kinds, and claims of more than there is."""
 
 

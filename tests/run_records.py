@@ -42,9 +42,11 @@ def run_of(record=None, tables=None, session=None) -> RunResult:
     document = _merged(found.record.to_json(), record or {})
     measured = Session.nest_more(_merged(found.session.to_json(), session or {}))
     return RunResult(
-        parse_record(document, RunRecord, RUN, "run.json"), None, tables or {},
+        parse_record(document, RunRecord, RUN, "run.json"),
+        None,
+        tables or {},
         session=parse_record(measured, Session, RUN, "session.json"),
-    )  # fmt: skip
+    )
 
 
 def changed(run: RunResult, change) -> RunResult:

@@ -147,11 +147,15 @@ def test_an_error_says_what_python_does_not_write():
 
 
 @pytest.mark.parametrize(
-    ("place", "word"), [
-        ({"file": "jobs.csv", "row": 3}, "column:"), ({"file": "search.toml"}, "key:"), ({"row": "[campaign]"}, "key:"),
-        ({}, "option:"), ({"file": "jobs.csv", "column": "--map"}, "option:"),
+    ("place", "word"),
+    [
+        ({"file": "jobs.csv", "row": 3}, "column:"),
+        ({"file": "search.toml"}, "key:"),
+        ({"row": "[campaign]"}, "key:"),
+        ({}, "option:"),
+        ({"file": "jobs.csv", "column": "--map"}, "option:"),
     ],
-)  # fmt: skip
+)
 def test_an_error_names_a_column_a_key_or_an_option(place, word):
     assert f"\n  {word:<10}" in str(InputError("wrong", **{"column": "x", **place}))
 

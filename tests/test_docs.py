@@ -58,11 +58,26 @@ IN_PROCESSES = "README.md-"
 # policies on a cluster on that about policies, plain replays of the sample in README.md and the tutorial; contracts,
 # `regret`, `plot`, policies that look ahead and all that `explain` says in tests of their own
 THOROUGH = (
-    "tuning.md-0", "tuning.md-2", "crossing.md", "regret.md", "gavel.md", "shockwave.md", "elasticflow.md",
-    "algorithm-developers.md", "pictures.md",
-    "forward-time.md-1", "learning-curves.md-0", "campaigns.md", "sweeps.md", "python.md-0", "comparing-runs.md-2",
-    "formulation-lab.md-0", "runs.md-0", "policies.md-0", "explain.md",
-)  # fmt: skip
+    "tuning.md-0",
+    "tuning.md-2",
+    "crossing.md",
+    "regret.md",
+    "gavel.md",
+    "shockwave.md",
+    "elasticflow.md",
+    "algorithm-developers.md",
+    "pictures.md",
+    "forward-time.md-1",
+    "learning-curves.md-0",
+    "campaigns.md",
+    "sweeps.md",
+    "python.md-0",
+    "comparing-runs.md-2",
+    "formulation-lab.md-0",
+    "runs.md-0",
+    "policies.md-0",
+    "explain.md",
+)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _STEP = re.compile(r"(?:`([\w.]+)`(?:, complete)?:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -140,9 +155,13 @@ def _run(command: str, folder: Path) -> str:
     site = folder / "site"
     path = [str(ROOT), str(site), str(folder)] if site.exists() else [str(ROOT)]
     done = subprocess.run(
-        [*programs[words[0]], *words[1:]], cwd=folder, capture_output=True, text=True, check=False,
+        [*programs[words[0]], *words[1:]],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -227,8 +246,13 @@ def test_examples_run(script, tmp_path, capsys):
 def test_every_column_and_summary_key_is_documented(tmp_path):
     page = (ROOT / "docs" / "run-tables.md").read_text()
     assert re.findall(r"<!-- columns of (\w+) -->", page) == [
-        "decisions", "jobs", "reports", "pool", "idle_intervals", "batch_delays",
-    ]  # fmt: skip
+        "decisions",
+        "jobs",
+        "reports",
+        "pool",
+        "idle_intervals",
+        "batch_delays",
+    ]
     names = {name for schema in (TIMINGS, ALLOCATIONS, NODES) for name in schema.names}
     log, jobs = (bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path()))
     hour = log.between(log.window_start_us, log.window_start_us + 3_600_000_000)

@@ -51,10 +51,14 @@ def _is_as_in_docs(folder: Path, name: str) -> bool:
 
 @pytest.mark.parametrize(
     "name",
-    [*make_pictures.PLOTS, *make_pictures.OF_DESCRIBE, *make_pictures.SCREENSHOTS,
-     *map(make_pictures.gallery_picture, make_pictures.GALLERY)],
+    [
+        *make_pictures.PLOTS,
+        *make_pictures.OF_DESCRIBE,
+        *make_pictures.SCREENSHOTS,
+        *map(make_pictures.gallery_picture, make_pictures.GALLERY),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_picture_is_light_and_wide_enough_to_read(name):
     assert (PICTURES / name).stat().st_size < 120_000
     assert 800 <= Image.open(PICTURES / name).width <= 1400

@@ -252,12 +252,13 @@ def test_an_error_told_with_its_file_keeps_its_other_parts():
 
 
 @pytest.mark.parametrize(
-    ("tables", "own", "says"), [
+    ("tables", "own", "says"),
+    [
         ({"run": {}, "vary": {}}, "a job set", "this is a sweep, not a job set"),
         ({"campaign": {}}, "a sweep", "this is a campaign, not a sweep"),
         ({"job": []}, "a campaign", "this is a job set, not a campaign"),
     ],
-)  # fmt: skip
+)
 def test_a_toml_file_of_another_kind_is_called_what_it_is(tables, own, says):
     with pytest.raises(InputError, match=says):
         refuse_other_toml(tables, "x.toml", own)

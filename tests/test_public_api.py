@@ -63,9 +63,14 @@ def test_a_path_a_name_and_an_object_give_the_same_run(run, window):
     others = (
         replay_log(events, jobs, BFTrainerPolicy(120.0), window=window, max_parallel=3, **QUICK),
         replay_log(bfreplay.sample_events_path(), list(jobs), "bftrainer", window=window, max_parallel=3, **QUICK),
-        replay_log(events.between(*(int(each) * 1_000_000 for each in window)), bfreplay.sample_jobs_path(), None,
-                   ReplaySettings(3), **QUICK),
-    )  # fmt: skip
+        replay_log(
+            events.between(*(int(each) * 1_000_000 for each in window)),
+            bfreplay.sample_jobs_path(),
+            None,
+            ReplaySettings(3),
+            **QUICK,
+        ),
+    )
     for other in others:
         assert other.summary.ledger.to_json() == run.summary.ledger.to_json()
         assert other.record.config.policy == run.record.config.policy
@@ -143,8 +148,9 @@ def test_sets_of_things_are_data_frames(run):
     assert frame["state"].tolist() == ["idle", "busy", "idle", "idle", "idle", "busy"]
     assert frame["time"].astype("int64").is_monotonic_increasing
     assert bfreplay.JobSet(jobs).to_frame()[["name", "max_nodes"]].to_dict("list") == {
-        "name": ["a", "b"], "max_nodes": [each.max_nodes for each in jobs],
-    }  # fmt: skip
+        "name": ["a", "b"],
+        "max_nodes": [each.max_nodes for each in jobs],
+    }
     idle = describe(events)
     assert idle.to_frame()["idle_node_us"].sum() == idle.idle_node_us == idle.to_dict()["idle_node_us"]
     assert compare(run, run, resamples=100).to_frame()["run"].tolist() == ["B"]
@@ -200,9 +206,10 @@ def test_reprs_say_what_a_thing_is():
         repr(jobs[0]): "<ElasticJob a: 1 to 4 nodes, 200 samples, scale up 0 s, down 0 s>",
         repr(jobs[0].throughput): "<TabulatedCurve: 5 points up to 4 nodes, at most 40>",
         repr(bfreplay.JobSet(jobs)): "<JobSet: 2 jobs: a, b>",
-        repr(bfreplay.milp.formulations.formulation_of("choices").build(problem)):
-            "<LinearModel: 6 columns (6 integer), 3 rows, 10 entries, 0 sets>",
-    }  # fmt: skip
+        repr(
+            bfreplay.milp.formulations.formulation_of("choices").build(problem)
+        ): "<LinearModel: 6 columns (6 integer), 3 rows, 10 entries, 0 sets>",
+    }
     assert list(shown) == list(shown.values())
     assert repr(events).startswith("<NodeEvents: 4 nodes, ")
 

@@ -95,11 +95,13 @@ def again(thing, into, tmp_path):
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
     lambda inner: (
-        st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.integers() | st.text(), inner)
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.integers() | st.text(), inner)
         | st.lists(inner).map(deque)
     ),
     max_leaves=10,
-)  # fmt: skip
+)
 
 
 @given(plain)
@@ -123,11 +125,22 @@ def test_arrays_come_back_byte_for_byte(tmp_path_factory, value):
 def test_containers_and_objects_come_back_as_they_were(tmp_path):
     counter, by_default = Counter(a=3, b=1), defaultdict(list, {1: [2]})
     thing = Holder(
-        counter=counter, by_default=by_default, ordered=OrderedDict([(2, 1), (1, 2)]), ring=deque([1, 2], maxlen=2),
-        numbers=range(1, 9, 2), unequal=float("inf"), no_number=float("nan"), word=Colour.RED, point=Point(1.5, (1, 2)),
-        frozen=Frozen((1, 2), [3]), row=np.zeros(1, ACTIVE_JOB)[0], few=frozenset({4}), exact=np.float64(0.1),
-        upright=np.asfortranarray(np.arange(6.0).reshape(2, 3)), fixed=np.arange(2),
-    )  # fmt: skip
+        counter=counter,
+        by_default=by_default,
+        ordered=OrderedDict([(2, 1), (1, 2)]),
+        ring=deque([1, 2], maxlen=2),
+        numbers=range(1, 9, 2),
+        unequal=float("inf"),
+        no_number=float("nan"),
+        word=Colour.RED,
+        point=Point(1.5, (1, 2)),
+        frozen=Frozen((1, 2), [3]),
+        row=np.zeros(1, ACTIVE_JOB)[0],
+        few=frozenset({4}),
+        exact=np.float64(0.1),
+        upright=np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        fixed=np.arange(2),
+    )
     thing.row["job"] = 7
     thing.fixed.flags.writeable = False
     restored = again(thing, Holder(frozen=Frozen(None)), tmp_path)
@@ -219,11 +232,19 @@ class Process(dict):
 @pytest.mark.parametrize(
     "value",
     [
-        lambda: 1, open, Holder, random, np.array([object()]), object(), Process(), defaultdict(lambda: 1), iter([]),
+        lambda: 1,
+        open,
+        Holder,
+        random,
+        np.array([object()]),
+        object(),
+        Process(),
+        defaultdict(lambda: 1),
+        iter([]),
         partial(int),
     ],
     ids=["lambda", "function", "class", "module", "objects", "object", "subclass", "factory", "iterator", "partial"],
-)  # fmt: skip
+)
 def test_what_is_no_data_is_refused_by_its_name(value):
     with pytest.raises(UnsavedError, match=r"Holder\.inner\.deep\[1\]") as refusal:
         saved(Holder(inner=Holder(deep=[0, value])))
@@ -324,17 +345,28 @@ def test_nothing_is_made_of_a_class_that_is_not_declared(kind, place):
         {"is": "object", "no": 9, "class": f"{__name__}:Frozen", "of": {"__class__": 1}},
         {"is": "object", "no": 9, "class": f"{__name__}:Frozen", "of": {"__dict__": {}}},
         {"is": "object", "no": 9, "class": f"{__name__}:WithSolver", "of": {"solver": "mine"}},
-        {"is": "object", "no": 9, "class": f"{__name__}:WithSolver",
-         "of": {"__dict__": {"is": "dict", "no": 10, "of": [["solver", "mine"]]}}},
+        {
+            "is": "object",
+            "no": 9,
+            "class": f"{__name__}:WithSolver",
+            "of": {"__dict__": {"is": "dict", "no": 10, "of": [["solver", "mine"]]}},
+        },
         {"is": "object", "no": 9, "class": f"{__name__}:WithOwn", "of": {"handle": "mine"}},
         {"is": "own", "no": 9, "class": f"{__name__}:Frozen", "of": {}},
-        {"is": "defaultdict", "no": 9, "of": [], "factory": "exec"}, {"is": "array", "no": 9, "at": 7}, {"no": 77},
-        {"is": "scalar", "at": -9}, {"is": "range", "of": [1, 2, 0]}, {"is": "deque", "no": 9, "of": [], "most": "x"},
-        {"is": "float", "of": "touch"}, {"is": "Generator", "no": 9, "of": {"bit_generator": "__class__"}},
-        {"is": "RandomState", "no": 9, "of": 3}, {"is": "dict", "no": 9, "of": [1]}, {"is": ["list"], "of": []},
+        {"is": "defaultdict", "no": 9, "of": [], "factory": "exec"},
+        {"is": "array", "no": 9, "at": 7},
+        {"no": 77},
+        {"is": "scalar", "at": -9},
+        {"is": "range", "of": [1, 2, 0]},
+        {"is": "deque", "no": 9, "of": [], "most": "x"},
+        {"is": "float", "of": "touch"},
+        {"is": "Generator", "no": 9, "of": {"bit_generator": "__class__"}},
+        {"is": "RandomState", "no": 9, "of": 3},
+        {"is": "dict", "no": 9, "of": [1]},
+        {"is": ["list"], "of": []},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_node_that_is_not_what_it_says_is_refused(node):
     thing = Holder(inner=1, solver=WithSolver(), own=WithOwn())
     for place in ("inner", "solver", "own"):
@@ -346,23 +378,29 @@ def test_a_node_that_is_not_what_it_says_is_refused(node):
 
 def test_only_these_classes_are_made_by_a_state():
     names = {
-        "bfreplay.milp.solution": "SolverStatus", "bfreplay.policies.policy": "Trigger",
+        "bfreplay.milp.solution": "SolverStatus",
+        "bfreplay.policies.policy": "Trigger",
         "bfreplay.policies.deadlines.plan": "Plan Steps",
-        "bfreplay.policies.learning.belief": "Assumed Belief Shape Share", "bfreplay.policies.learning.holds": "_Held",
-        "bfreplay.scalability.law": "MeasuredLaw", "bfreplay.scalability.tabulated": "TabulatedCurve",
+        "bfreplay.policies.learning.belief": "Assumed Belief Shape Share",
+        "bfreplay.policies.learning.holds": "_Held",
+        "bfreplay.scalability.law": "MeasuredLaw",
+        "bfreplay.scalability.tabulated": "TabulatedCurve",
         "bfreplay.scalability.laws": "Amdahl Gustafson PowerLaw UniversalScalability "
         "CommunicationStrong CommunicationWeak",
-        "bfreplay.workload.adaptation": "Adaptation", "bfreplay.workload.elastic_job": "ElasticJob",
+        "bfreplay.workload.adaptation": "Adaptation",
+        "bfreplay.workload.elastic_job": "ElasticJob",
         "bfreplay.systems.gavel.believed_pairs": "BelievedPairs",
         "bfreplay.systems.gavel.pair_estimates": "PairEstimator RelativeRates",
-        "bfreplay.systems.gavel.quirks": "Quirks", "bfreplay.systems.gavel.rounds_in_replay": "PairRates",
+        "bfreplay.systems.gavel.quirks": "Quirks",
+        "bfreplay.systems.gavel.rounds_in_replay": "PairRates",
         "bfreplay.systems.gavel.rounds.state": "Assignment Entries Jobs RoundRules RoundState",
         "bfreplay.systems.gavel.shares.finish_time_fairness": "_Before",
         "bfreplay.systems.shockwave.planner.options": "PlannerQuirks",
         "bfreplay.systems.shockwave.planner.prediction": "JobPrediction",
         "bfreplay.systems.shockwave.planner.solve": "CallReport Plan",
-        "bfreplay.systems.shockwave.profile": "Profile", "bfreplay.systems.shockwave.published_jobs": "PublishedJob",
-    }  # fmt: skip
+        "bfreplay.systems.shockwave.profile": "Profile",
+        "bfreplay.systems.shockwave.published_jobs": "PublishedJob",
+    }
     for module in pkgutil.walk_packages(bfreplay.__path__, "bfreplay."):
         if module.name != "bfreplay.__main__":
             importlib.import_module(module.name)

@@ -60,10 +60,12 @@ class Horizon(NamedTuple):
             reclaimed = np.append(reclaimed[-1:], pool.reclaimed)
             take_part(
                 cls(
-                    pool.time_us[lasts], lasts_us[lasts] * 1e-6, pool.idle[lasts].astype(np.int32),
+                    pool.time_us[lasts],
+                    lasts_us[lasts] * 1e-6,
+                    pool.idle[lasts].astype(np.int32),
                     reclaimed[lasts].astype(np.int32),
                 )
-            )  # fmt: skip
+            )
 
         observe(events, take, counts_lengths=False)
 

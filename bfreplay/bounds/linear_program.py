@@ -22,9 +22,13 @@ class Entries(NamedTuple):
 
 
 def dual_values(
-    cost: NDArray[np.float64], matrix: Entries, right: NDArray[np.float64], n_at_most: int,
-    *, primal_simplex: bool = False,
-) -> NDArray[np.float64] | None:  # fmt: skip
+    cost: NDArray[np.float64],
+    matrix: Entries,
+    right: NDArray[np.float64],
+    n_at_most: int,
+    *,
+    primal_simplex: bool = False,
+) -> NDArray[np.float64] | None:
     """Return the dual values ``(R,)`` of the rows when ``cost @ x`` is least over ``x >= 0``; ``None`` if HiGHS fails.
 
     The first ``n_at_most`` rows are ``matrix @ x <= right``, the others ``matrix @ x == right``.
@@ -45,10 +49,22 @@ def dual_values(
     starts = np.searchsorted(matrix.column[order], np.arange(n + 1))
     least = np.where(np.arange(size) < n_at_most, -np.inf, right)
     passed = highs.passModel(
-        n, size, order.size, int(highspy.MatrixFormat.kColwise), int(highspy.ObjSense.kMinimize), 0.0,
-        cost, np.zeros(n), np.full(n, np.inf), least, right,
-        starts.astype(np.int32), matrix.row[order].astype(np.int32), matrix.value[order], np.zeros(n, np.int32),
-    )  # fmt: skip
+        n,
+        size,
+        order.size,
+        int(highspy.MatrixFormat.kColwise),
+        int(highspy.ObjSense.kMinimize),
+        0.0,
+        cost,
+        np.zeros(n),
+        np.full(n, np.inf),
+        least,
+        right,
+        starts.astype(np.int32),
+        matrix.row[order].astype(np.int32),
+        matrix.value[order],
+        np.zeros(n, np.int32),
+    )
     if passed == highspy.HighsStatus.kError:
         return None
     highs.run()

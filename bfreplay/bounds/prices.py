@@ -53,11 +53,7 @@ class PricedJob:
 
 @compiled
 def _pay(
-    jobs: JobClass,
-    price: NDArray[np.float64],
-    part: Horizon,
-    held: NDArray[np.float64],
-    most: NDArray[np.float64],
+    jobs: JobClass, price: NDArray[np.float64], part: Horizon, held: NDArray[np.float64], most: NDArray[np.float64]
 ) -> None:
     """Go on over I intervals: ``held (K + 1,)`` is the most with so many nodes now, ``most (K + 1,)`` at any time.
 

@@ -138,9 +138,10 @@ def upper_bound(
     reason = reason_without_bound(events, jobs)
     if reason is not None:
         raise InputError(
-            f"no upper bound: {reason}", expected="nodes of one type, each with at most one job",
+            f"no upper bound: {reason}",
+            expected="nodes of one type, each with at most one job",
             fix="compare samples and completion times: bfreplay compare runs, or a sweep",
-        )  # fmt: skip
+        )
     if events.node_types.is_told_apart:
         jobs = jobs.on_type(events.node_types.names[0])
     only_pool_events = _never_change(jobs, events.window_start_us) and not (decides_in_rounds or gives_jobs_up)

@@ -28,9 +28,19 @@ _OPTUNA_PARALLEL = 10
 """Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
 _TABLES = ("campaign", "trial", "model", "retries", "scores", "pruner", "proposer", "search", "optuna", "curves")
 _CAMPAIGN_KEYS = (
-    "name", "kind", "trials", "seed", "parallel", "arrival", "every_s", "per_hour", "start_after_s",
-    "higher_is_better", "proposer", "budget",
-)  # fmt: skip
+    "name",
+    "kind",
+    "trials",
+    "seed",
+    "parallel",
+    "arrival",
+    "every_s",
+    "per_hour",
+    "start_after_s",
+    "higher_is_better",
+    "proposer",
+    "budget",
+)
 _BUDGET_KEYS = ("node_hours", "samples", "hours", "failed_trials")
 _RETRY_KEYS = ("failures_per_epoch", "most", "from")
 _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
@@ -191,10 +201,18 @@ class _Reader:
         campaign = with_place(
             table,
             lambda: Campaign(
-                name, models, epochs, trials, kind,
-                arrival=arrival, budget=budget, retries=retries, report_every_epochs=report_every, **others,
+                name,
+                models,
+                epochs,
+                trials,
+                kind,
+                arrival=arrival,
+                budget=budget,
+                retries=retries,
+                report_every_epochs=report_every,
+                **others,
             ),
-        )  # fmt: skip
+        )
         if choice != IN_TURN:
             campaign = with_place(trial, lambda: replace(campaign, model_choice=choice))
         return campaign, proposer
@@ -203,9 +221,11 @@ class _Reader:
         name = table.text("proposer", OPTUNA if "optuna" in self._tables else RANDOM)
         if "optuna" in self._tables and name != OPTUNA:
             raise table.error(
-                "[optuna] has no effect with another proposer", "proposer", repr(OPTUNA),
+                "[optuna] has no effect with another proposer",
+                "proposer",
+                repr(OPTUNA),
                 f'write proposer = "{OPTUNA}", or drop [optuna]',
-            )  # fmt: skip
+            )
         return name
 
     def _retries(self) -> Retries:

@@ -15,14 +15,7 @@ from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 
 _REQUIRED = ("max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
-_OF_MODELS = (
-    "samples_per_epoch",
-    "min_nodes",
-    *_REQUIRED,
-    "objective_curve",
-    "weight",
-    "deadline_after_s",
-)
+_OF_MODELS = ("samples_per_epoch", "min_nodes", *_REQUIRED, "objective_curve", "weight", "deadline_after_s")
 TRIAL_KEYS = ("epochs", *_OF_MODELS, "model", "model_choice")
 MODEL_KEYS = ("name", *_OF_MODELS)
 
@@ -64,16 +57,19 @@ class ModelsOfFile:
             )
         if trial.has("model"):
             raise trial.error(
-                "model has no effect beside a list of curves: models are called after them", "model", "no such key",
+                "model has no effect beside a list of curves: models are called after them",
+                "model",
+                "no such key",
                 "drop it, or write a [[model]] with a name for each",
-            )  # fmt: skip
+            )
         for name in curve:
             if name not in self._known:
                 raise trial.error(
-                    f"no curve is called {name!r}", "curve",
+                    f"no curve is called {name!r}",
+                    "curve",
                     "a list of names of curves: " + (", ".join(sorted(self._known)) or "(no curves given)"),
                     "add [curves.NAME], give the file of curves, or write a [[model]] for each model",
-                )  # fmt: skip
+                )
         return tuple(self._model(trial.label, trial, {**trial.cells, "curve": name}, name) for name in curve)
 
     def _from_tables(self, trial: TomlTable, models: object) -> tuple[TrialModel, ...]:

@@ -126,9 +126,14 @@ def options_of(
             return dict(given)
         error = unknown_name(f"{kind} of Optuna", name, list(known))
         raise InputError(
-            error.problem, file=file, row="[optuna]", column=kind, value=name,
-            expected=f"one of {', '.join(known)}; or package.module:factory", fix=error.fix,
-        )  # fmt: skip
+            error.problem,
+            file=file,
+            row="[optuna]",
+            column=kind,
+            value=name,
+            expected=f"one of {', '.join(known)}; or package.module:factory",
+            fix=error.fix,
+        )
     options = known[name].options
     with locate_errors(file, f"[optuna.{kind}_options]"):
         known_keys(given, tuple(options), f"the {kind} {name!r}")
@@ -155,10 +160,12 @@ def make(
         with locate_errors(file, "[optuna]"):
             factory = import_code(name, f"the {kind} {name!r}", "package.module:factory", kind, allow_code=True)
         part = make_from_code(
-            lambda: factory(**options), f"the {kind} {name!r}", **where,
+            lambda: factory(**options),
+            f"the {kind} {name!r}",
+            **where,
             expected=f"a function or class that is called with {', '.join(options) or 'nothing'}",
             fix=f"correct the keys of [optuna.{kind}_options], or the function",
-        )  # fmt: skip
+        )
     if not isinstance(part, base):
         raise InputError(f"{name} makes no {kind} of Optuna", **where, expected=f"an optuna.{kind}s.{base.__name__}")
     return part

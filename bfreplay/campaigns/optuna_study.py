@@ -95,9 +95,13 @@ class OptunaStudy:
             least, most = (whole(key, self._pruner_options[key], 1) for key in ("min_resource", "max_resource"))
             if most < least:
                 raise InputError(
-                    "the least resource is above the largest", file=file, row="[optuna.pruner_options]",
-                    column="min_resource", value=least, expected=f"at most max_resource, here {most} epochs",
-                )  # fmt: skip
+                    "the least resource is above the largest",
+                    file=file,
+                    row="[optuna.pruner_options]",
+                    column="min_resource",
+                    value=least,
+                    expected=f"at most max_resource, here {most} epochs",
+                )
         self._distributions = distributions(space)
         self.begin(higher_is_better)
 

@@ -99,9 +99,12 @@ def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Cell]
     """
     found = PROPOSERS.load(name, allow_code=allow_code)
     proposer: Proposer = make_from_code(
-        lambda: found.from_campaign(setting, options), f"the proposer {name!r}", value=dict(options),
-        expected="a class with from_campaign(setting, options)", fix="correct the keys of [proposer], or the class",
-    )  # fmt: skip
+        lambda: found.from_campaign(setting, options),
+        f"the proposer {name!r}",
+        value=dict(options),
+        expected="a class with from_campaign(setting, options)",
+        fix="correct the keys of [proposer], or the class",
+    )
     return proposer
 
 
@@ -129,18 +132,21 @@ class PartsOfFile:
         if table.has("function"):
             for key in table.arguments(*_CURVE_KEYS):
                 raise table.error(
-                    f"{key} has no effect beside a function", key, "function, or made-up learning curves",
+                    f"{key} has no effect beside a function",
+                    key,
+                    "function, or made-up learning curves",
                     "drop one of the two",
-                )  # fmt: skip
+                )
             return with_place(table, lambda: ScoreFunction(table.text("function"), allow_code=self._allow_code))
         usual = ScoreRange.usual(campaign.higher_is_better)
         scores = with_place(table, lambda: replace(usual, **table.arguments(*_CURVE_KEYS)))
         if scores.best != scores.worst and (scores.best > scores.worst) != campaign.higher_is_better:
             raise table.error(
-                f"best is worse than worst where higher_is_better is {str(campaign.higher_is_better).lower()}", "best",
+                f"best is worse than worst where higher_is_better is {str(campaign.higher_is_better).lower()}",
+                "best",
                 f"{'above' if campaign.higher_is_better else 'below'} worst ({scores.worst:g})",
                 "correct start, worst and best, or higher_is_better in [campaign]",
-            )  # fmt: skip
+            )
         surface = None if self._space is None else ResponseSurface(self._space, campaign.seed)
         return LearningCurves(scores, campaign.seed, surface)
 
@@ -158,14 +164,18 @@ class PartsOfFile:
             return with_place(place, lambda: proposer_of(name, setting, options, allow_code=self._allow_code))
         if options:
             raise self._table("proposer").error(
-                "[proposer] has no effect with Optuna", next(iter(options)), "options in [optuna]",
+                "[proposer] has no effect with Optuna",
+                next(iter(options)),
+                "options in [optuna]",
                 "move its keys to [optuna], or drop it",
-            )  # fmt: skip
+            )
         if space is None:
             raise table.error(
-                "Optuna has nothing to choose: there is no [search]", "proposer",
-                "a table [search.NAME] for each hyper-parameter", 'add one, or write proposer = "random"',
-            )  # fmt: skip
+                "Optuna has nothing to choose: there is no [search]",
+                "proposer",
+                "a table [search.NAME] for each hyper-parameter",
+                'add one, or write proposer = "random"',
+            )
         from bfreplay.campaigns.optuna_study import OptunaStudy
 
         prunes = self._pruner_kind == OPTUNA
@@ -175,9 +185,13 @@ class PartsOfFile:
             if isinstance(named, str) and ":" in named and not self._allow_code:
                 raise with_location(refused_code_error(f"the {key} {named!r}", named, key), table.file, "[optuna]")
         return OptunaStudy(
-            space, cells if prunes else {**cells, "pruner": "none"},
-            seed=campaign.seed, higher_is_better=campaign.higher_is_better, epochs=campaign.epochs, file=table.file,
-        )  # fmt: skip
+            space,
+            cells if prunes else {**cells, "pruner": "none"},
+            seed=campaign.seed,
+            higher_is_better=campaign.higher_is_better,
+            epochs=campaign.epochs,
+            file=table.file,
+        )
 
     @property
     def _pruner_kind(self) -> str:
@@ -194,9 +208,11 @@ class PartsOfFile:
             return self._pruner_of_optuna(table, proposer, proposer_name)
         if "pruner" in self._table("optuna").cells:
             raise table.error(
-                "the pruner of [optuna] has no effect beside another pruner", "kind", repr(OPTUNA),
+                "the pruner of [optuna] has no effect beside another pruner",
+                "kind",
+                repr(OPTUNA),
                 f'write kind = "{OPTUNA}" in [pruner], or drop pruner from [optuna]',
-            )  # fmt: skip
+            )
         if kind not in PRUNERS.names() and ":" not in kind:
             raise self._unknown(table, "kind", kind, [*PRUNERS.names(), OPTUNA])
         self._refuse_code(table, PRUNERS, kind, "kind")
@@ -208,9 +224,11 @@ class PartsOfFile:
         TomlTable.of(table.file, table.label, table.cells, ("kind",))
         if proposer_name != OPTUNA:
             raise table.error(
-                "Optuna prunes trials of its own study only", "kind", f'proposer = "{OPTUNA}" in [campaign]',
+                "Optuna prunes trials of its own study only",
+                "kind",
+                f'proposer = "{OPTUNA}" in [campaign]',
                 f'write proposer = "{OPTUNA}", or choose another pruner',
-            )  # fmt: skip
+            )
         return cast(Pruner, proposer)
 
     def _refuse_code(self, table: TomlTable, registry: Registry, name: str, key: str) -> None:
@@ -219,7 +237,8 @@ class PartsOfFile:
 
     def _unknown(self, table: TomlTable, key: str, name: str, names: Sequence[str]) -> InputError:
         return table.error(
-            f"unknown {'pruner' if key == 'kind' else key} {name!r}", key,
+            f"unknown {'pruner' if key == 'kind' else key} {name!r}",
+            key,
             "one of " + ", ".join(repr(each) for each in names) + "; or package.module:Class",
             nearest(name, names, "write one of these words, in quotes"),
-        )  # fmt: skip
+        )

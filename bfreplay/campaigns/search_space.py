@@ -177,14 +177,20 @@ def _whole(table: Mapping[str, Cell], log: bool) -> Whole:
 def _check_bounds(low: float, high: float, log: bool, expected: str, is_positive: bool) -> None:
     if not low < high:
         raise InputError(
-            "low is not below high", column="low", value=low, expected=f"low < high (here {high!r})",
+            "low is not below high",
+            column="low",
+            value=low,
+            expected=f"low < high (here {high!r})",
             fix="a fixed value is no hyper-parameter: leave its table out",
-        )  # fmt: skip
+        )
     if log and not is_positive:
         raise InputError(
-            "a logarithmic scale needs a positive low", column="low", value=low, expected=expected,
+            "a logarithmic scale needs a positive low",
+            column="low",
+            value=low,
+            expected=expected,
             fix="raise low, or drop log = true",
-        )  # fmt: skip
+        )
 
 
 def _choices(given: Any) -> tuple[str | int | float | bool, ...]:
@@ -198,9 +204,11 @@ def _choices(given: Any) -> tuple[str | int | float | bool, ...]:
     for n, choice in enumerate(given):
         if not isinstance(choice, str | int | float) or (isinstance(choice, float) and not math.isfinite(choice)):
             raise InputError(
-                "a choice is no plain value", column="choices", value=choice,
+                "a choice is no plain value",
+                column="choices",
+                value=choice,
                 expected="texts, finite numbers, true or false",
-            )  # fmt: skip
+            )
         if choice in given[:n]:  # 1, 1.0 and true are one value to a sampler
             raise InputError(f"the choice {choice!r} is there twice", column="choices", value=given, expected="once")
     return tuple(given)

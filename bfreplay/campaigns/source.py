@@ -199,9 +199,14 @@ class CampaignSource:
         campaign = self.campaign
         crash = campaign.retries.crash_epoch(campaign.seed, trial.number, index, first_epoch)
         marks = marks_of(
-            campaign.epochs, trial.model.samples_per_epoch, self._pruner_epochs, self._other_epochs,
-            first_epoch=first_epoch, reported_epochs=trial.epochs, crash_epoch=crash,
-        )  # fmt: skip
+            campaign.epochs,
+            trial.model.samples_per_epoch,
+            self._pruner_epochs,
+            self._other_epochs,
+            first_epoch=first_epoch,
+            reported_epochs=trial.epochs,
+            crash_epoch=crash,
+        )
         trial.start(Attempt(index, first_epoch, marks))
 
     def _job(self, trial: Trial, now_us: int) -> ElasticJob:

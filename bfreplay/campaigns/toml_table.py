@@ -89,13 +89,7 @@ class TomlTable:
     def error(self, problem: str, key: str, expected: str, fix: str) -> InputError:
         """Return the error about one of its keys."""
         return InputError(
-            problem,
-            file=self.file,
-            row=self.label,
-            column=key,
-            value=self.cells.get(key),
-            expected=expected,
-            fix=fix,
+            problem, file=self.file, row=self.label, column=key, value=self.cells.get(key), expected=expected, fix=fix
         )
 
     def _check(self, key: str, check: Callable[[str, Any], _Made], default: _Made | None) -> _Made:

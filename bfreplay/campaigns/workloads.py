@@ -91,9 +91,11 @@ def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike
     if isinstance(jobs, JobSource):
         if not isinstance(jobs.sources, Sequence):
             raise InputError(
-                f"the job source {jobs.name!r} has no list of files", column="sources", value=jobs.sources,
+                f"the job source {jobs.name!r} has no list of files",
+                column="sources",
+                value=jobs.sources,
                 expected="pairs of a file's name and its SHA-256, () for none",
-            )  # fmt: skip
+            )
         return jobs
     missing = [name for name in JOB_SOURCES.needs if not hasattr(jobs, name)]
     if hasattr(jobs, "ask"):

@@ -54,10 +54,7 @@ def runs(
     if out is not None:
         check_target(out, COMPARISON, overwrite=force)
     pictures = None if no_pictures or out is None else drawing("draw_comparison", quiet=quiet)
-    result = comparison.compare(
-        *runs, **options, out=out, overwrite=force, pictures=pictures,
-        session=command_line(),
-    )  # fmt: skip
+    result = comparison.compare(*runs, **options, out=out, overwrite=force, pictures=pictures, session=command_line())
     say(json_text(result.record.to_json()) if as_json else render(result))
 
 
@@ -92,13 +89,19 @@ compare.add_command(runs)
     "--backends", metavar="NAME,...", help="MILP back ends to compare them on.  [default: all that work here]"
 )
 @click.option(
-    "--formulation", "more_formulations", metavar="package.module:Class", multiple=True,
+    "--formulation",
+    "more_formulations",
+    metavar="package.module:Class",
+    multiple=True,
     help="Formulation of your own to compare with those of --formulations; repeatable.",
-)  # fmt: skip
+)
 @click.option(
-    "--backend", "more_backends", metavar="package.module:Class", multiple=True,
+    "--backend",
+    "more_backends",
+    metavar="package.module:Class",
+    multiple=True,
     help="Back end of your own to compare with those of --backends; repeatable.",
-)  # fmt: skip
+)
 @run_options("t_fwd", "max_parallel", "unlimited_work", "window", max_parallel={"default": defaults.MAX_PARALLEL})
 @run_options(*MILP_OPTIONS)
 @save_failures_option()
@@ -110,7 +113,7 @@ compare.add_command(runs)
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def formulations(
     sample: int, seed: int, out: Path | None, force: bool, as_json: bool, quiet: bool, **options: Any
-) -> None:  # fmt: skip
+) -> None:
     """Compare formulations and back ends on real decisions: speed, proofs, and wrong answers.
 
     JOBS are replayed on the idle nodes of EVENTS with BFTrainer's policy and exact decisions. A stratified sample of
@@ -152,10 +155,18 @@ def formulations(
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(
-            log, jobs, settings, formulations=_names(options.pop("formulations")),
-            backends=_names(options.pop("backends")), **options, out=out, overwrite=force, pictures=pictures,
-            progress=progress, session=command_line(),
-        )  # fmt: skip
+            log,
+            jobs,
+            settings,
+            formulations=_names(options.pop("formulations")),
+            backends=_names(options.pop("backends")),
+            **options,
+            out=out,
+            overwrite=force,
+            pictures=pictures,
+            progress=progress,
+            session=command_line(),
+        )
     say(json_text(result.record.to_json()) if as_json else render(result))
     if is_strict and any(row.wrong for row in result.record.summary):
         sys.exit(1)

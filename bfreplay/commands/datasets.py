@@ -82,10 +82,7 @@ def info(name: str, as_json: bool) -> None:
 @click.argument("names", nargs=-1, metavar="NAME...")
 @click.option("--all", "everything", is_flag=True, help="Fetch every log of the catalogue.")
 @click.option(
-    "--to",
-    "folder",
-    type=_FOLDER,
-    help="Target folder.  [default: BFREPLAY_DATA, or the user's cache folder]",
+    "--to", "folder", type=_FOLDER, help="Target folder.  [default: BFREPLAY_DATA, or the user's cache folder]"
 )
 @click.option(
     "--from",
@@ -97,7 +94,7 @@ def info(name: str, as_json: bool) -> None:
 @click.option("--quiet", is_flag=True, help="Omit progress bar and notes.")
 def fetch(
     names: tuple[str, ...], everything: bool, folder: Path | None, source: Path | None, force: bool, quiet: bool
-) -> None:  # fmt: skip
+) -> None:
     """Fetch logs by NAME, check their hashes, and print their paths.
 
     Files that exist with the right content are not fetched again. A log is fetched whole or not at all.

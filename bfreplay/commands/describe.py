@@ -17,17 +17,25 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 @click.command()
 @run_options("events", "window", events={"default": REQUIRED})
 @click.option(
-    "--tz", "time_zone", metavar="ZONE", help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
+    "--tz",
+    "time_zone",
+    metavar="ZONE",
+    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
     "[default: that of the log's source where it is known, else UTC]",
-)  # fmt: skip
+)
 @click.option("--pictures", type=PLACE, metavar="FOLDER", help="Draw pictures into FOLDER.")
 @click.option("--picture-format", type=click.Choice(list(_FORMATS)), default="png", help="Format of the pictures.")
 @click.option("--force", is_flag=True, help="Replace existing pictures.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def describe(
-    events: Path, window: tuple[str, str] | None, time_zone: str | None, pictures: Path | None, picture_format: str,
-    force: bool, as_json: bool,
-) -> None:  # fmt: skip
+    events: Path,
+    window: tuple[str, str] | None,
+    time_zone: str | None,
+    pictures: Path | None,
+    picture_format: str,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Describe the idle nodes of EVENTS: amount, times, widths, lengths of idle intervals, joins and reclaims.
 
     Pictures (all or none): idle-over-time, hour-and-weekday, interval-lengths, widths, bursts.

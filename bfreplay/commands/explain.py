@@ -19,18 +19,25 @@ from bfreplay.options import option_name
 @click.argument("run", type=PLACE)
 @click.option("--job", metavar="NAME", help="Explain this job.")
 @click.option(
-    "--at", metavar="TIME", help="With --job: explain its nodes at this time. ISO-8601 (UTC), "
+    "--at",
+    metavar="TIME",
+    help="With --job: explain its nodes at this time. ISO-8601 (UTC), "
     "epoch seconds, or +SECONDS after the start of the window.",
-)  # fmt: skip
+)
 @click.option(
-    "--most", metavar="N", type=click.IntRange(min=2), default=60,
+    "--most",
+    metavar="N",
+    type=click.IntRange(min=2),
+    default=60,
     help="With --job: largest number of changes listed; those in the middle are omitted.",
-)  # fmt: skip
+)
 @run_inputs(poses="With --at: forward-looking time of the decision.")
 @click.option(
-    "--picture", type=PLACE, metavar="FILE",
+    "--picture",
+    type=PLACE,
+    metavar="FILE",
     help="Also draw FILE (.png, .svg): finished jobs, best simulated score and nodes over time; with --job its nodes.",
-)  # fmt: skip
+)
 @click.option("--force", is_flag=True, help="Replace the picture if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
@@ -79,9 +86,15 @@ def explain(
     edges_us = config.window_start_us, config.window_end_us
     with replay_progress(*edges_us, hidden=quiet or not reads_inputs) as progress:
         answer = answers.explain(
-            saved, job, at, t_fwd=posed["t_fwd_s"], objective=posed["objective"], progress=progress, on_missing=report,
+            saved,
+            job,
+            at,
+            t_fwd=posed["t_fwd_s"],
+            objective=posed["objective"],
+            progress=progress,
+            on_missing=report,
             **options,
-        )  # fmt: skip
+        )
         document = {"warnings": saved.warnings, **answer.to_dict()} if as_json else {}
     text = json.dumps(document, indent=1, allow_nan=False) if as_json else repr(answer)
     if picture is not None:

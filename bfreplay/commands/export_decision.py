@@ -15,25 +15,39 @@ from bfreplay.commands.progress import replay_progress, warm_up_loops
 @click.command("export-decision")
 @click.argument("run", type=PLACE)
 @click.option(
-    "--decision", "decisions", metavar="N", type=int, multiple=True,
+    "--decision",
+    "decisions",
+    metavar="N",
+    type=int,
+    multiple=True,
     help="Number of the decision: its row in decisions.parquet, from 0; repeatable.",
-)  # fmt: skip
+)
 @click.option(
-    "--at", metavar="TIME",
+    "--at",
+    metavar="TIME",
     help="Decision in force at this time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the start of the window.",
-)  # fmt: skip
+)
 @click.option("--out", type=PLACE, required=True, help="Folder to write, made if missing.")
 @click.option(
-    "--formulation", "formulations", metavar="NAME", multiple=True, default=("choices",),
+    "--formulation",
+    "formulations",
+    metavar="NAME",
+    multiple=True,
+    default=("choices",),
     help="Formulation to write as MPS and LP: a name, package.module:Class, or 'all'; repeatable.",
-)  # fmt: skip
+)
 @run_inputs(poses="Forward-looking time of the exported decision.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def export_decision(
-    run: Path, decisions: tuple[int, ...], at: str | None, out: Path, formulations: tuple[str, ...], force: bool,
+    run: Path,
+    decisions: tuple[int, ...],
+    at: str | None,
+    out: Path,
+    formulations: tuple[str, ...],
+    force: bool,
     **asked: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Write decisions of the saved RUN as JSON, MPS and LP, for other solvers and programs.
 
     The run is replayed again up to the last of them with the recorded counts, without a solver, and checked against the

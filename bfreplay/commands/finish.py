@@ -25,22 +25,24 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random starts.")
 @run_options("policy", "objective", "t_fwd", "max_parallel", max_parallel={"usual": "10"})
 @click.option(
-    "--tz", metavar="ZONE", help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
+    "--tz",
+    metavar="ZONE",
+    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
     "[default: that of the log's source where it is known, else UTC]",
-)  # fmt: skip
+)
 @click.option(
-    "--out", type=PLACE,
+    "--out",
+    type=PLACE,
     help="Folder for record, picture and runs; resumes an unfinished one.  [default: write nothing]",
-)  # fmt: skip
+)
 @worker_options
 @click.option("--picture", type=PLACE, help="Draw the times into this file, .png or .svg.")
 @click.option("--force", is_flag=True, help="Replace the picture if it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record (finish.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def finish(
-    picture: Path | None, force: bool, as_json: bool, quiet: bool, out: Path | None, scheduler: str | None,
-    **asked: Any,
-) -> None:  # fmt: skip
+    picture: Path | None, force: bool, as_json: bool, quiet: bool, out: Path | None, scheduler: str | None, **asked: Any
+) -> None:
     """Say when JOBS are all done on the idle nodes of EVENTS, and on how many dedicated nodes that would be so soon.
 
     JOBS, a job set or a campaign, are replayed from many starts: one at random in each of --starts equal parts of the

@@ -41,56 +41,66 @@ reading_options = adding(
         "--tz", "timezone", metavar="ZONE", help="Time zone of local times in all files, e.g. Europe/Paris or UTC."
     ),
     _one_of(
-        "--dst-fold", "reject earlier later",
+        "--dst-fold",
+        "reject earlier later",
         "Treatment of local times that occur twice at the end of summer time and stay ambiguous.",
     ),
-    click.option(
-        "--nodes", "n_nodes", type=click.IntRange(min=1), help="Number of nodes, if the log has only counts."
-    ),
+    click.option("--nodes", "n_nodes", type=click.IntRange(min=1), help="Number of nodes, if the log has only counts."),
     click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors per node, if the log counts them."),
     click.option("--inventory", type=PLACE, help="File with the names of all nodes, used or not."),
     click.option(
         "--inventory-only", is_flag=True, help="Keep only the nodes of --inventory, and skip others in the log."
     ),
     _one_of(
-        "--node-names", "as-is short lower short-lower",
+        "--node-names",
+        "as-is short lower short-lower",
         "Node names in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
     ),
     click.option(
-        "--outages", "outages", type=PLACE, multiple=True,
+        "--outages",
+        "outages",
+        type=PLACE,
+        multiple=True,
         help="Table of outages (node, start, end, state), with any log; repeatable.",
     ),
     click.option("--columns", metavar="NAME,...", help="Column names of a log without a header line, in order."),
     click.option("--delimiter", metavar="CHARACTER", help="Column separator."),
     click.option(
-        "--map", "mapping", metavar="ROLE=COLUMN[:UNIT]", multiple=True,
+        "--map",
+        "mapping",
+        metavar="ROLE=COLUMN[:UNIT]",
+        multiple=True,
         help="For 'table': column of a role (start, end, nodes, node_count, job, ...); repeatable.",
     ),
     _one_of("--time-unit", "s ms us ns", "Unit of numbers in a table's start and end."),
     click.option("--time-format", metavar="FORMAT", help="Format of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
     click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a waiting time did not wait."),
     _one_of("--reservations", "idle reserved", "State of reserved nodes, other than for maintenance."),
-)  # fmt: skip
+)
 """Adds the options of ``ReadOptions``, the list of nodes and outages."""
 
 rule_options = adding(
     _one_of(
-        "--assignment", "lowest-id most-recently-used least-recently-used random all",
+        "--assignment",
+        "lowest-id most-recently-used least-recently-used random all",
         "Assignment of nodes if the log has only counts; 'all': a log for each rule, and the spread.",
     ),
     click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of --assignment random."),
     _one_of(
-        "--oversubscription", "clip drop delay",
+        "--oversubscription",
+        "clip drop delay",
         "A job that needs more nodes than are free: gets the free ones, and the others as they become free; is "
         "skipped; or starts later.",
     ),
     click.option("--over-capacity", hidden=True, help="Former name of --oversubscription."),
     _one_of(
-        "--shared-nodes", "count refuse",
+        "--shared-nodes",
+        "count refuse",
         "Jobs that share a node: it is idle when the last one has left; or they are an error.",
     ),
     _one_of(
-        "--empty-machine", "auto down idle",
+        "--empty-machine",
+        "auto down idle",
         "State of the nodes while the whole machine has no job; 'auto': down, unless the log records outages.",
     ),
     _amount(
@@ -99,7 +109,9 @@ rule_options = adding(
     _amount("--min-gap", "min_gap_s", 10.0, "Shortest idle interval to keep, in seconds."),
     _amount("--release-delay", "release_delay_s", 0.0, "Time from the end of a job to free nodes, in seconds."),
     click.option(
-        "--window", nargs=2, metavar="START END",
+        "--window",
+        nargs=2,
+        metavar="START END",
         help="Part of the log to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
     ),
     click.option("--full-window", is_flag=True, help="Keep the whole log, with edges that lack jobs."),
@@ -107,15 +119,20 @@ rule_options = adding(
         "--log-end", metavar="TIME", help="Time at which the log was written: running jobs end there or later."
     ),
     _amount(
-        "--limit-grace", "limit_grace_min", 60.0,
-        "Time from its limit to the assumed end of a job without an end, in minutes.", 60.0,
+        "--limit-grace",
+        "limit_grace_min",
+        60.0,
+        "Time from its limit to the assumed end of a job without an end, in minutes.",
+        60.0,
     ),
     _amount(
-        "--absent-after", "absent_after_days", 7.0,
+        "--absent-after",
+        "absent_after_days",
+        7.0,
         "Time without use at an edge of the log from which a node counts as absent, in days; not with --inventory.",
         86_400.0,
     ),
-)  # fmt: skip
+)
 """Adds the options of ``OccupancyRules``."""
 
 
@@ -174,13 +191,16 @@ def _times(option: str, texts: Any) -> Any:
 @click.argument("files", nargs=-1, type=PLACE)
 @click.option("--how", is_flag=True, help="Print the commands that get FORMAT's log out of the scheduler, and stop.")
 @click.option(
-    "-o", "--out", type=PLACE,
+    "-o",
+    "--out",
+    type=PLACE,
     help="Events to write: .parquet, .csv or .csv.gz.  [default: write nothing, show the report]",
-)  # fmt: skip
+)
 @click.option(
-    "--batch-jobs", type=PLACE,
+    "--batch-jobs",
+    type=PLACE,
     help="Batch jobs with their nodes to write beside the events: .parquet. Not with --assignment all.",
-)  # fmt: skip
+)
 @reading_options
 @rule_options
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
@@ -188,9 +208,17 @@ def _times(option: str, texts: Any) -> Any:
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--quiet", is_flag=True, help="Omit the progress bar and the report; warnings are still shown.")
 def ingest(
-    reader: str, files: tuple[Path, ...], how: bool, out: Path | None, batch_jobs: Path | None, strict: bool,
-    force: bool, as_json: bool, quiet: bool, **given: Any,
-) -> None:  # fmt: skip
+    reader: str,
+    files: tuple[Path, ...],
+    how: bool,
+    out: Path | None,
+    batch_jobs: Path | None,
+    strict: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
     """Convert a scheduler's log to node events, with a report: rows kept and skipped, assumptions, warnings.
 
     FORMAT is slurm, pbs, swf, cobalt, lsf, flux, batsim, or table (any CSV or Parquet of jobs); 'auto' looks at the
@@ -231,8 +259,7 @@ def ingest(
         log = read_log(files, reader, options, **given, job_names=batch_jobs is not None, progress=progress)
     if is_spread and not log.is_assigned:
         raise InputError(
-            "--assignment all has nothing to compare: the log names the nodes of every job",
-            fix="omit --assignment",
+            "--assignment all has nothing to compare: the log names the nodes of every job", fix="omit --assignment"
         )
     with _status("Converting to node events ...", hidden=quiet):
         several = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
@@ -289,9 +316,12 @@ def _check_batch_jobs(batch_jobs: Path, out: Path | None, is_spread: bool, force
         )
     if out is None or batch_jobs.resolve() == out.resolve():
         raise InputError(
-            "--batch-jobs needs a file of events beside it", column="--batch-jobs", value=str(batch_jobs),
-            expected="-o with another file", fix="ingest ... -o events.parquet --batch-jobs batch_jobs.parquet",
-        )  # fmt: skip
+            "--batch-jobs needs a file of events beside it",
+            column="--batch-jobs",
+            value=str(batch_jobs),
+            expected="-o with another file",
+            fix="ingest ... -o events.parquet --batch-jobs batch_jobs.parquet",
+        )
     refuse_other_ending(batch_jobs)
     refuse_existing(batch_jobs, force)
 

@@ -37,20 +37,25 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1, max=1_000_000),
     help="Largest number of nodes of the curve.  [default: the largest measured count]",
 )
+@click.option("-o", "--out", type=PLACE, metavar="FILE.toml", help="Write the curves as TOML, for --curves.")
 @click.option(
-    "-o", "--out", type=PLACE, metavar="FILE.toml",
-    help="Write the curves as TOML, for --curves.",
-)  # fmt: skip
-@click.option(
-    "--picture", type=PLACE, metavar="FILE.png|svg",
+    "--picture",
+    type=PLACE,
+    metavar="FILE.png|svg",
     help="Draw measurements, fitted laws and residuals; with several curves one file each, NAME-CURVE.png.",
-)  # fmt: skip
+)
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def fit(
-    measurements: Path, law: str | None, scaling: str | None, max_nodes: int | None, out: Path | None,
-    picture: Path | None, force: bool, as_json: bool,
-) -> None:  # fmt: skip
+    measurements: Path,
+    law: str | None,
+    scaling: str | None,
+    max_nodes: int | None,
+    out: Path | None,
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Fit scalability laws to the measured rates in MEASUREMENTS, and recommend one.
 
     MEASUREMENTS is a CSV or Parquet table with one row per measurement: columns nodes, samples_per_s (of all nodes

@@ -32,14 +32,22 @@ _job_options = adding(
     click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
     click.option("--max-nodes", type=int, default=16, help="Maximum number of nodes of a job."),
     click.option(
-        "--scale-up-cost", "scale_up_cost_s", type=Parsed(amount), default=20.0, metavar="TIME",
+        "--scale-up-cost",
+        "scale_up_cost_s",
+        type=Parsed(amount),
+        default=20.0,
+        metavar="TIME",
         help="Seconds lost when it gains nodes while it runs.",
     ),
     click.option(
-        "--scale-down-cost", "scale_down_cost_s", type=Parsed(amount), default=10.0, metavar="TIME",
+        "--scale-down-cost",
+        "scale_down_cost_s",
+        type=Parsed(amount),
+        default=10.0,
+        metavar="TIME",
         help="Seconds lost when it loses nodes, also by preemption.",
     ),
-)  # fmt: skip
+)
 """Adds the options of every job: bounds and costs."""
 
 _trial_options = adding(
@@ -58,27 +66,34 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
         click.option("--trials", type=int, default=trials, help="Maximum number of trials."),
         click.option("--name", help="Name of the campaign.  [default: the file's name]"),
         click.option(
-            "--parallel", type=int,
+            "--parallel",
+            type=int,
             help="Maximum number of trials at once.  [default: no limit; 10 with --proposer optuna]",
         ),
         _arrival,
         click.option(
-            "--pruner", help="Pruner: none, asha, successive-halving, median, optuna (the study's own), or "
+            "--pruner",
+            help="Pruner: none, asha, successive-halving, median, optuna (the study's own), or "
             "package.module:Class.  [default: asha; with --proposer optuna its own]",
         ),
         click.option(
-            "--pruner-option", "pruner_options", multiple=True, metavar="KEY=VALUE",
+            "--pruner-option",
+            "pruner_options",
+            multiple=True,
+            metavar="KEY=VALUE",
             help="Parameter of the pruner, such as eta=4 of asha; docs/campaigns.md lists them; repeatable.",
         ),
         click.option("--failures-per-epoch", type=float, default=0.0, help="Mean number of crashes per epoch."),
         click.option("--budget-node-hours", type=float, help="Stop the campaign after this many node-hours."),
         click.option(
-            "--budget-hours", type=Parsed(partial(amount, unit_s=3_600.0)), metavar="HOURS",
+            "--budget-hours",
+            type=Parsed(partial(amount, unit_s=3_600.0)),
+            metavar="HOURS",
             help="Stop the campaign after this many hours.",
         ),
         click.option("--lower-is-better", is_flag=True, help="Lower scores are better, as for losses."),
         click.option("--seed", type=int, default=0, help="Random seed."),
-    )  # fmt: skip
+    )
 
 
 def _curves(text: str) -> Callable[[_Command], _Command]:
@@ -110,7 +125,7 @@ def make() -> None:
 @click.option("--proposer", default="random", help="Proposer: random, optuna, or package.module:Class.")
 def hpo(
     out: Path, force: bool, curve: str | None, curves_file: Path | None, allow_code: bool, proposer: str, **options: Any
-) -> None:  # fmt: skip
+) -> None:
     """Write an HPO campaign: trials of one model, bad ones stopped early.
 
     Scores are simulated. Comments in the file explain each key.
@@ -149,9 +164,11 @@ def hpo(
     "--models", "n_models", type=click.IntRange(min=1, max=10_000), default=6, help="Models made up without --curves."
 )
 @click.option(
-    "--model-choice", type=click.Choice(["in-turn", "by-seed"]), default="in-turn",
+    "--model-choice",
+    type=click.Choice(["in-turn", "by-seed"]),
+    default="in-turn",
     help="Choice of the model of a trial: in turn, or drawn by the seed.",
-)  # fmt: skip
+)
 def nas(
     out: Path, force: bool, names: tuple[str, ...], curves_file: Path | None, allow_code: bool, **options: Any
 ) -> None:

@@ -29,8 +29,9 @@ MILP_OPTIONS = tuple(name for name, declared in OPTIONS.items() if declared.pass
 
 _OBJECTIVE_OF_RUN = {
     "help": "The run's objective, needed if it is package.module:function: code named only by the run is not imported.",
-    "usual": "that of the run", "metavar": "SPEC",
-}  # fmt: skip
+    "usual": "that of the run",
+    "metavar": "SPEC",
+}
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -123,21 +124,29 @@ def _resolve_bundled(_context: click.Context, option: click.Parameter, given: Pa
 
 def option_lists(**usual: str) -> Callable[[_Command], _Command]:
     """Add options of ``RunOptions`` that take a list of values here; ``usual`` are the values by default, in words."""
-    return adding(*(
-        click.option(
-            f"--{option_name(name)}", name, type=_Listed(_click_type(OPTIONS[name])), metavar="LIST",
-            help=f"Comma-separated values to try. {OPTIONS[name].help}  [default: {text}]",
+    return adding(
+        *(
+            click.option(
+                f"--{option_name(name)}",
+                name,
+                type=_Listed(_click_type(OPTIONS[name])),
+                metavar="LIST",
+                help=f"Comma-separated values to try. {OPTIONS[name].help}  [default: {text}]",
+            )
+            for name, text in usual.items()
         )
-        for name, text in usual.items()
-    ))  # fmt: skip
+    )
 
 
 def save_failures_option(panel: str | None = None) -> Callable[[_Command], _Command]:
     """Add --save-failures, under a heading if given."""
     return click.option(
-        "--save-failures", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False), panel=panel,
+        "--save-failures",
+        metavar="FOLDER",
+        type=click.Path(path_type=Path, file_okay=False),
+        panel=panel,
         help="Folder for the model (MPS) and the decision (JSON) of every rejected answer.",
-    )  # fmt: skip
+    )
 
 
 def note_options_without_effect(context: click.Context, run: RunOptions) -> None:
@@ -162,12 +171,17 @@ def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[
     is_switch, is_needed = declared.check is checks.truth, declared.default is REQUIRED
     words = f"--{option_name(name)}"
     return click.option(
-        f"{words}/--no-{option_name(name)}" if is_switch and declared.default else words, name,
+        f"{words}/--no-{option_name(name)}" if is_switch and declared.default else words,
+        name,
         default=None if is_needed else declared.default,
-        show_default="required" if is_needed else None, is_flag=is_switch or None, nargs=declared.n_values,
-        type=None if is_switch else _click_type(declared), metavar=declared.metavar, help=declared.text,
+        show_default="required" if is_needed else None,
+        is_flag=is_switch or None,
+        nargs=declared.n_values,
+        type=None if is_switch else _click_type(declared),
+        metavar=declared.metavar,
+        help=declared.text,
         panel=(RARE if declared.is_rare else declared.group) if is_grouped else None,
-    )  # fmt: skip
+    )
 
 
 def _click_type(declared: Option) -> click.ParamType[Any]:
@@ -179,9 +193,11 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
         case Number(least=least, above=above, most=most, below=below):
             upper = most if below is None else below
             return click.FloatRange(
-                min=least if above is None else above, min_open=above is not None,
-                max=None if upper == float("inf") else upper, max_open=below is not None,
-            )  # fmt: skip
+                min=least if above is None else above,
+                min_open=above is not None,
+                max=None if upper == float("inf") else upper,
+                max_open=below is not None,
+            )
         case OneOf(words):
             return click.Choice(words)
     return PLACE if declared.check is path else click.STRING
@@ -189,13 +205,14 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
 
 worker_options = adding(
     click.option(
-        "--processes", type=click.IntRange(min=1, max=checks.MOST_THREADS),
+        "--processes",
+        type=click.IntRange(min=1, max=checks.MOST_THREADS),
         help="Number of parallel runs on this machine.  [default: the number of processors]",
     ),
     click.option(
         "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler instead, tcp://host:8786."
     ),
-)  # fmt: skip
+)
 """Adds --processes and --scheduler."""
 
 
@@ -203,6 +220,7 @@ def check_workers(processes: int | None, scheduler: str | None) -> None:
     """Raise ``InputError`` for --processes with --scheduler."""
     if processes is not None and scheduler is not None:
         raise InputError(
-            "--processes cannot be combined with --scheduler, which has its own workers", value=processes,
+            "--processes cannot be combined with --scheduler, which has its own workers",
+            value=processes,
             fix="remove one of the two",
-        )  # fmt: skip
+        )

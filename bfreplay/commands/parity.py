@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("systems", nargs=-1, metavar="[SYSTEM]...")
 @click.option(
-    "--data", type=PLACE, metavar="FOLDER",
+    "--data",
+    type=PLACE,
+    metavar="FOLDER",
     show_default="the variable BFREPLAY_SHARED, or ../shared beside the checkout",
     help="Folder of the recorded results and their inputs: golden/SYSTEM and data/SYSTEM.",
-)  # fmt: skip
+)
 @click.option(
-    "--quick", is_flag=True,
+    "--quick",
+    is_flag=True,
     help="Compare only a part, in less than a minute: all recorded single decisions, shares and plans, and these whole "
     "runs: two of BFTrainer's seven and none of the Summit log, four of Gavel's seven scenarios, two of Shockwave's 15 "
     "published simulations and one of its three sets of further runs, ElasticFlow's runs of at most 25 jobs.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--markdown", is_flag=True, help="Print Markdown instead, without seconds, as in the documentation.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")

@@ -49,33 +49,47 @@ def _names(context: click.Context, _option: click.Parameter, given: tuple[str, .
 @click.argument("name", metavar="NAME")
 @click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
-    "-o", "--out", "out", metavar="FILE", type=PLACE,
+    "-o",
+    "--out",
+    "out",
+    metavar="FILE",
+    type=PLACE,
     help="Picture to write (.png or .svg); with 'all' a folder.  [default: NAME.png; with 'all' here]",
-)  # fmt: skip
+)
 @click.option(
-    "--window", nargs=2, metavar="START END",
+    "--window",
+    nargs=2,
+    metavar="START END",
     help="Part of the window, for figures over time: ISO-8601 (UTC), epoch seconds, or +SECONDS after the "
     "start of the window.",
-)  # fmt: skip
+)
 @click.option("--x", metavar="COLUMN", help="For 'sweep': column of the axis.")
 @click.option("--y", metavar="COLUMN,...", multiple=True, callback=_names, help="For 'sweep': metrics, a panel each.")
 @click.option("--by", metavar="COLUMN,...", multiple=True, callback=_names, help="For 'sweep': a line for each value.")
 @click.option(
-    "--log-x/--linear-x", default=None, help="For 'sweep': scale of the axis.  [default: logarithmic if values grow "
-    "by a constant factor]",
-)  # fmt: skip
+    "--log-x/--linear-x",
+    default=None,
+    help="For 'sweep': scale of the axis.  [default: logarithmic if values grow by a constant factor]",
+)
 @click.option(
-    "--log-y/--linear-y", default=None, help="For 'sweep': scale of metrics.  [default: logarithmic over more than a "
-    "factor of 20]",
-)  # fmt: skip
+    "--log-y/--linear-y",
+    default=None,
+    help="For 'sweep': scale of metrics.  [default: logarithmic over more than a factor of 20]",
+)
 @click.option("--svg", is_flag=True, help="With 'all': write .svg, not .png.")
 @click.option("--force", is_flag=True, help="Replace pictures that exist.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List names and exit.")
 @click.option("--quiet", is_flag=True, help="No notes.")
 def plot(
-    name: str, runs: tuple[Path, ...], out: Path | None, window: tuple[str, str] | None, svg: bool, force: bool,
-    quiet: bool, **axes: Any,
-) -> None:  # fmt: skip
+    name: str,
+    runs: tuple[Path, ...],
+    out: Path | None,
+    window: tuple[str, str] | None,
+    svg: bool,
+    force: bool,
+    quiet: bool,
+    **axes: Any,
+) -> None:
     """Draw the figure NAME of one or more saved RUNs.
 
     NAME is a figure of --list, or 'all'. Each RUN is a folder of 'bfreplay replay --out'. Several runs are labelled A,
@@ -117,8 +131,7 @@ def plot(
     name = name_of_today(name)
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
-            raise InputError("the folder of the pictures is a file", file=out,
-                             fix="choose another name")  # fmt: skip
+            raise InputError("the folder of the pictures is a file", file=out, fix="choose another name")
         ending = "svg" if svg else "png"
         files = {each: (out or Path()) / f"{each}.{ending}" for each in FIGURES.names()}
     else:
@@ -151,9 +164,13 @@ def _axes(given: Mapping[str, Any]) -> plot_sweep.SweepAxes:
 
 
 def _draw(
-    figure: RunFigure[Any], runs: Mapping[str, RunResult], file: Path, window: tuple[str, str] | None, force: bool,
+    figure: RunFigure[Any],
+    runs: Mapping[str, RunResult],
+    file: Path,
+    window: tuple[str, str] | None,
+    force: bool,
     quiet: bool,
-) -> None:  # fmt: skip
+) -> None:
     from bfreplay.report.figures.picture_files import save_picture
 
     found = _data(figure, runs, window, quiet)

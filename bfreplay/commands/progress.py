@@ -129,9 +129,11 @@ def progress_of(run: PreparedRun, *, hidden: bool) -> AbstractContextManager[Cal
 
 
 @terminal_bar(
-    "Replaying", BAR, "{task.fields[jobs]}",
+    "Replaying",
+    BAR,
+    "{task.fields[jobs]}",
     "day {task.fields[day]:,.1f}, {task.fields[events]:,} decisions, {task.fields[speed]:,.0f}/s",
-)  # fmt: skip
+)
 def jobs_progress(bar: Progress, start_us: int, numbers: tuple[int, int] | None) -> Iterator[JobsProgress]:
     """Show a bar for a run that ends with its jobs: jobs done, time reached, decisions per second.
 
@@ -181,10 +183,14 @@ class JobsProgress:
         of_all = "" if total is None else f" of {total:,}"
         jobs = f"{self._n_left:,}{of_all} jobs" if self._n_left else ""
         self._bar.update(
-            self._task, total=total, completed=self._n_left, jobs=jobs,
-            day=(self._now_us - self._start_us) / 86_400e6, events=self._n_events,
+            self._task,
+            total=total,
+            completed=self._n_left,
+            jobs=jobs,
+            day=(self._now_us - self._start_us) / 86_400e6,
+            events=self._n_events,
             speed=self._n_events / max(self._shown - self._begun, 1e-9),
-        )  # fmt: skip
+        )
 
 
 @terminal_bar(

@@ -24,10 +24,11 @@ _TIMED = (2, 6)
 @click.command()
 @click.argument("runs", type=PLACE, nargs=-1, required=True, metavar="RUN...")
 @click.option(
-    "--effort", type=click.Choice(["quick", "thorough"]), default="thorough",
-    help="'quick': the bound in each run. 'thorough': search for a lower one, about a minute "
-    "for a log of weeks.",
-)  # fmt: skip
+    "--effort",
+    type=click.Choice(["quick", "thorough"]),
+    default="thorough",
+    help="'quick': the bound in each run. 'thorough': search for a lower one, about a minute for a log of weeks.",
+)
 @click.option("--evaluations", type=click.IntRange(min=3), default=350, help="Most evaluations of a thorough search.")
 @run_inputs("runs'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

@@ -34,22 +34,35 @@ if TYPE_CHECKING:
 @click.option("--out", type=PLACE, panel=OUTPUT, help="Run folder to write.  [default: none]")
 @click.option("--force", is_flag=True, panel=OUTPUT, help="Replace the run folder if it exists.")
 @click.option(
-    "--checkpoint-every", metavar="TIME", panel=OUTPUT,
+    "--checkpoint-every",
+    metavar="TIME",
+    panel=OUTPUT,
     help="Save the state of the run every so often, 1h or 10min of wall time, in the folder RUN.checkpoint, so that "
     "a run that is killed can be resumed.  [default: never]",
-)  # fmt: skip
+)
 @click.option(
-    "--resume", metavar="RUN", type=PLACE, panel=OUTPUT,
+    "--resume",
+    metavar="RUN",
+    type=PLACE,
+    panel=OUTPUT,
     help="Resume the run that was begun with --out RUN --checkpoint-every, from its last checkpoint; other options are "
     "those of the run. EVENTS, --jobs, --curves and --batch-jobs say where these files are now.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, panel=OUTPUT, help="Print the run's record as JSON, not the summary.")
 @click.option("--quiet", is_flag=True, panel=OUTPUT, help="No progress bar, no notes.")
 @click.pass_context
 def replay(
-    context: click.Context, /, save_failures: Path | None, out: Path | None, force: bool, checkpoint_every: str | None,
-    resume: Path | None, as_json: bool, quiet: bool, **options: Any,
-) -> None:  # fmt: skip
+    context: click.Context,
+    /,
+    save_failures: Path | None,
+    out: Path | None,
+    force: bool,
+    checkpoint_every: str | None,
+    resume: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
     """Replay JOBS on the idle nodes of EVENTS, or on a dedicated CLUSTER, and print a summary.
 
     EVENTS is a log of nodes that become idle and are reclaimed: Parquet, CSV, or the published node-state matrix
@@ -118,8 +131,17 @@ def replay(
 
 
 _OF_RESUMED = (
-    "events", "jobs", "curves", "batch_jobs", "allow_code", "resume", "checkpoint_every", "force", "as_json", "quiet",
-)  # fmt: skip
+    "events",
+    "jobs",
+    "curves",
+    "batch_jobs",
+    "allow_code",
+    "resume",
+    "checkpoint_every",
+    "force",
+    "as_json",
+    "quiet",
+)
 """Options that can be given for a run that is resumed."""
 
 
@@ -128,27 +150,33 @@ def _options_to_resume(context: click.Context, run: Path) -> RunOptions:
     from bfreplay.replay.checkpoint import folder_of, read_about
 
     given = [
-        option for option in context.command.params
+        option
+        for option in context.command.params
         if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-    ]  # fmt: skip
+    ]
     for option in given:
         if option.name not in _OF_RESUMED:
             raise InputError(
-                f"{option.opts[0]} is not for a run that is resumed", column=option.name,
-                value=context.params[option.name or ""], expected="the options with which the run was begun",
+                f"{option.opts[0]} is not for a run that is resumed",
+                column=option.name,
+                value=context.params[option.name or ""],
+                expected="the options with which the run was begun",
                 fix=f"remove it, or replay from the start without --resume; an unfinished run is in {folder_of(run)}",
-            )  # fmt: skip
+            )
     options = read_about(run)["options"]
     if options is None:
         raise InputError(
-            "this run was begun in Python, with objects", file=folder_of(run),
-            expected="one that 'bfreplay replay' began", fix="resume it there: replay_log(..., out=RUN, resume=True)",
-        )  # fmt: skip
+            "this run was begun in Python, with objects",
+            file=folder_of(run),
+            expected="one that 'bfreplay replay' began",
+            fix="resume it there: replay_log(..., out=RUN, resume=True)",
+        )
     places = {option_name(name): context.params[name] for name in FILE_OPTIONS if context.params[name] is not None}
     return RunOptions.from_mapping(
-        {**options, **{name: str(place) for name, place in places.items()}}, file=folder_of(run),
+        {**options, **{name: str(place) for name, place in places.items()}},
+        file=folder_of(run),
         allow_code=context.params["allow_code"],
-    )  # fmt: skip
+    )
 
 
 @contextmanager

@@ -16,9 +16,14 @@ from bfreplay.outputs import scratch_prefix
 @click.command()
 @click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
-    "-o", "--out", "out", metavar="FILE", type=PLACE, default=Path("report.html"),
+    "-o",
+    "--out",
+    "out",
+    metavar="FILE",
+    type=PLACE,
+    default=Path("report.html"),
     help="Page to write; its name ends in .html.",
-)  # fmt: skip
+)
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
 @click.option("--quiet", is_flag=True, help="Do not print the path of the page.")
 def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:

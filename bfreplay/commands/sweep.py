@@ -24,9 +24,16 @@ from bfreplay.commands.progress import sweeping
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON, not the summary.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def sweep(
-    spec: Path, out: Path, processes: int | None, scheduler: str | None, allow_code: bool, dry_run: bool,
-    retry_failed: bool, as_json: bool, quiet: bool,
-) -> None:  # fmt: skip
+    spec: Path,
+    out: Path,
+    processes: int | None,
+    scheduler: str | None,
+    allow_code: bool,
+    dry_run: bool,
+    retry_failed: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Replay every combination of options in SPEC, and make one table of the results.
 
     SPEC is a TOML file: [run] has options of every run, named as in 'bfreplay replay'; [vary] has a list of values for

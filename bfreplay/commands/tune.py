@@ -22,27 +22,30 @@ if TYPE_CHECKING:
 @option_lists(reserve="none: no trade-off", min_age="none")
 @run_options("policy", "objective", "clear", "notice")
 @click.option(
-    "--unlimited-work/--own-work", default=True,
+    "--unlimited-work/--own-work",
+    default=True,
     help="Jobs that never end, all submitted at the start, to measure capacity; or the work of the jobs.",
-)  # fmt: skip
+)
 @click.option("--train", type=float, default=0.67, help="Share of the log to tune on; the rest validates.")
 @click.option(
-    "--tolerance", type=float, default=0.01,
+    "--tolerance",
+    type=float,
+    default=0.01,
     help="Recommend the smallest number of jobs at once within this relative distance of the best.",
-)  # fmt: skip
+)
 @click.option(
-    "--out", type=PLACE,
+    "--out",
+    type=PLACE,
     help="Folder for record, picture and runs; resumes an unfinished one.  [default: write nothing]",
-)  # fmt: skip
+)
 @worker_options
 @click.option("--picture", type=PLACE, help="Draw the curves into this file, .png or .svg.")
 @click.option("--force", is_flag=True, help="Replace the picture if it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record (tuning.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def tune(
-    picture: Path | None, force: bool, as_json: bool, quiet: bool, out: Path | None, scheduler: str | None,
-    **asked: Any,
-) -> None:  # fmt: skip
+    picture: Path | None, force: bool, as_json: bool, quiet: bool, out: Path | None, scheduler: str | None, **asked: Any
+) -> None:
     """Recommend --t-fwd and --max-parallel for JOBS on the idle nodes of EVENTS.
 
     With --reserve or --min-age it also weighs training against delay to batch jobs, and recommends the knee.

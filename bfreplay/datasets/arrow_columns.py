@@ -276,7 +276,10 @@ def refuse_swollen_texts(table: Any, file: str | Path) -> None:
         size = sum(pc.sum(pc.binary_length(each.dictionary).take(each.indices)).as_py() or 0 for each in pieces)
         if size > MOST_TEXT:
             raise InputError(
-                f"the texts in {field.name!r} are far too long", file=file, column=field.name,
-                value=f"{size:,} bytes in {table.num_rows:,} rows", expected=f"at most {MOST_TEXT:,} bytes at once",
+                f"the texts in {field.name!r} are far too long",
+                file=file,
+                column=field.name,
+                value=f"{size:,} bytes in {table.num_rows:,} rows",
+                expected=f"at most {MOST_TEXT:,} bytes at once",
                 fix="check what wrote the file",
-            )  # fmt: skip
+            )

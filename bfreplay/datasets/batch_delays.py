@@ -129,10 +129,18 @@ def propagated_delays(
 
 @compiled
 def _propagate(
-    start_us: NDArray[np.int64], end_us: NDArray[np.int64], first: NDArray[np.int64], node: NDArray[np.int32],
-    by_end: NDArray[np.int64], held_us: NDArray[np.int64], held_on: NDArray[np.int32], clear_us: int, n_nodes: int,
-    n_held: NDArray[np.int64], delay_us: NDArray[np.int64],
-) -> int:  # fmt: skip
+    start_us: NDArray[np.int64],
+    end_us: NDArray[np.int64],
+    first: NDArray[np.int64],
+    node: NDArray[np.int32],
+    by_end: NDArray[np.int64],
+    held_us: NDArray[np.int64],
+    held_on: NDArray[np.int32],
+    clear_us: int,
+    n_nodes: int,
+    n_held: NDArray[np.int64],
+    delay_us: NDArray[np.int64],
+) -> int:
     """Fill ``n_held (J,)`` and ``delay_us (J,)``; return the number of held nodes that met a job.
 
     ``by_end (J,)`` are the jobs in order of their recorded ends.

@@ -108,8 +108,9 @@ def refuse_other_ending(path: Path) -> None:
 def _row_groups(pieces: Iterable[BatchJobs], schema: Any) -> Iterator[Any]:
     held, n_nodes = [], 0
     for piece in pieces:
-        lists = pa.ListArray.from_arrays(as_arrow(piece.first.astype(np.int32), pa.int32()),
-                                         as_arrow(piece.node, pa.int32()))  # fmt: skip
+        lists = pa.ListArray.from_arrays(
+            as_arrow(piece.first.astype(np.int32), pa.int32()), as_arrow(piece.node, pa.int32())
+        )
         columns = [as_arrow(piece.job, pa.string()), as_arrow(piece.start_us, _TIME), as_arrow(piece.end_us, _TIME)]
         held.append(pa.Table.from_arrays([*columns, lists], schema=schema))
         n_nodes += len(piece.node)
@@ -171,9 +172,13 @@ def _check_kind(schema: Any, file: Path) -> None:
         raise InputError(problem, file=file, value=schema.names, expected=expected, fix=_FIX)
     if metadata[VERSION_KEY] != VERSION:
         raise InputError(
-            "the batch jobs are of another schema version", file=file, column="schema_version",
-            value=metadata[VERSION_KEY].decode(errors="replace"), expected=VERSION.decode(), fix=_FIX,
-        )  # fmt: skip
+            "the batch jobs are of another schema version",
+            file=file,
+            column="schema_version",
+            value=metadata[VERSION_KEY].decode(errors="replace"),
+            expected=VERSION.decode(),
+            fix=_FIX,
+        )
     for i, field in enumerate(_SCHEMA):
         kinds = [each.type for each in schema if each.name == field.name]
         if kinds != [field.type] or schema.names[i] != field.name:
@@ -198,10 +203,13 @@ def _check_log(header: LogHeader, log: NodeEvents, file: Path) -> None:
         raise InputError(problem, file=file, column="nodes", value=other, expected="the nodes of the log", fix=_FIX)
     if not header.window_start_us <= log.window_start_us < log.window_end_us <= header.window_end_us:
         raise InputError(
-            "the batch jobs do not cover the window of the log", file=file, column="window",
+            "the batch jobs do not cover the window of the log",
+            file=file,
+            column="window",
             value=f"{iso_utc(header.window_start_us)} to {iso_utc(header.window_end_us)}",
-            expected=f"{iso_utc(log.window_start_us)} to {iso_utc(log.window_end_us)}", fix=_FIX,
-        )  # fmt: skip
+            expected=f"{iso_utc(log.window_start_us)} to {iso_utc(log.window_end_us)}",
+            fix=_FIX,
+        )
 
 
 def _origin(metadata: EventsMetadata) -> dict[str, Any]:

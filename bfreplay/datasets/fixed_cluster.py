@@ -46,14 +46,20 @@ class ClusterSpec:
         for name, count in self.types:
             if not checks.is_name(name) or any(mark in name for mark in ",;=") or any(map(str.isspace, name)):
                 raise InputError(
-                    "the name of a node type is unusable", column="node type", value=name,
-                    expected="printable text without spaces and without , ; =", fix=f"write {_FORM}",
-                )  # fmt: skip
+                    "the name of a node type is unusable",
+                    column="node type",
+                    value=name,
+                    expected="printable text without spaces and without , ; =",
+                    fix=f"write {_FORM}",
+                )
             if name in seen:
                 raise InputError(
-                    f"the node type {name!r} is given twice", column="node type", value=self.text, expected=_FORM,
+                    f"the node type {name!r} is given twice",
+                    column="node type",
+                    value=self.text,
+                    expected=_FORM,
                     fix="add the numbers up",
-                )  # fmt: skip
+                )
             seen.add(name)
             checks.whole(f"number of {name} nodes", count, 1, _MOST_NODES)
         checks.whole("number of nodes", self.n_nodes, 1, _MOST_NODES)
@@ -74,15 +80,20 @@ class ClusterSpec:
             name, equals, count = (piece.strip() for piece in part.partition("="))
             if not equals:
                 raise InputError(
-                    "a node type has no number of nodes", column="node type", value=part.strip() or text,
-                    expected=_FORM, fix="write TYPE=NUMBER, such as v100=36" if name else "delete the comma",
-                )  # fmt: skip
+                    "a node type has no number of nodes",
+                    column="node type",
+                    value=part.strip() or text,
+                    expected=_FORM,
+                    fix="write TYPE=NUMBER, such as v100=36" if name else "delete the comma",
+                )
             if not (count.isascii() and count.isdigit() and 1 <= int(count[:20]) <= _MOST_NODES):
                 raise InputError(
-                    f"the number of {name} nodes is unusable", column=name, value=count,
+                    f"the number of {name} nodes is unusable",
+                    column=name,
+                    value=count,
                     expected=f"a whole number from 1 to {_MOST_NODES:,}, in digits",
                     fix="omit the type" if count.strip("0") == "" and count else "correct the number",
-                )  # fmt: skip
+                )
             types.append((name, int(count)))
         return cls(tuple(types))
 
@@ -127,14 +138,23 @@ def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> No
     for first, second in itertools.pairwise(sorted(names)):
         if names[first][-1] >= names[second][0]:
             raise InputError(
-                f"nodes of {first!r} and {second!r} would be mixed in the order of their names", column="node type",
-                value=cluster.text, expected="type names that are not prefixes of one another", fix="rename a type",
-            )  # fmt: skip
+                f"nodes of {first!r} and {second!r} would be mixed in the order of their names",
+                column="node type",
+                value=cluster.text,
+                expected="type names that are not prefixes of one another",
+                fix="rename a type",
+            )
     nodes = [node for members in names.values() for node in members]
     empty = np.zeros(0, dtype=np.int64)
     return NodeEvents.from_arrays(
-        nodes, np.full(len(nodes), NodeState.IDLE), empty, empty, empty, 0, end_us,
+        nodes,
+        np.full(len(nodes), NodeState.IDLE),
+        empty,
+        empty,
+        empty,
+        0,
+        end_us,
         EventsMetadata(source_format=SOURCE_FORMAT, time_origin="relative", notes={"cluster": cluster.text}),
         [SourceFile(cluster.text, hashlib.sha256(cluster.text.encode()).hexdigest())],
         node_types=[node_type for node_type, count in cluster.types for _ in range(count)],
-    )  # fmt: skip
+    )

@@ -76,7 +76,9 @@ def time_in_window(text: str, start_us: int, option: str) -> int:
         raise InputError(f"{option}: {error}", value=text, expected=expected, fix=ISO_FIX) from error
     if time_us < start_us and text.isdigit():
         raise InputError(
-            f"{option}: {iso_utc(time_us)} is before the window", value=text, expected=expected,
+            f"{option}: {iso_utc(time_us)} is before the window",
+            value=text,
+            expected=expected,
             fix=f"+{text} for seconds after the start of the window",
-        )  # fmt: skip
+        )
     return time_us

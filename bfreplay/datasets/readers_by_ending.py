@@ -94,9 +94,11 @@ def check_is_file(path: Path) -> None:
         if stat.S_ISDIR(mode):
             if (path / "run.json").exists():
                 raise InputError(
-                    "this is a run folder", file=path, expected="a file, such as the log that the run was made of",
+                    "this is a run folder",
+                    file=path,
+                    expected="a file, such as the log that the run was made of",
                     fix="give that file: session.json says where it was; or show the run: bfreplay report RUN",
-                )  # fmt: skip
+                )
             raise InputError("this is a folder", file=path, expected="a file", fix="give a file in it")
         if not stat.S_ISREG(mode):
             raise InputError(

@@ -10,17 +10,7 @@ from bfreplay import checks, defaults
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
-from bfreplay.options import (
-    REQUIRED,
-    NoEffect,
-    Number,
-    OneOf,
-    Whole,
-    option,
-    option_metadata,
-    option_name,
-    options_of,
-)
+from bfreplay.options import REQUIRED, NoEffect, Number, OneOf, Whole, option, option_metadata, option_name, options_of
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 BATCH_JOBS = "Batch jobs"
@@ -56,9 +46,7 @@ _NO_SOLVER = NoEffect(lambda run: not _has_solver(run), "with --policy {0.policy
 _OF_BACKENDS = (_NO_SOLVER, NoEffect(lambda run: run.solver == "exact", "with --solver exact"))
 _NOTHING_AHEAD = NoEffect(lambda run: not _looks_ahead(run), "with --policy {0.policy}")
 _NOTHING_LEARNT = NoEffect(lambda run: run.learn_curves is None, "without --learn-curves")
-_NOTHING_DRAWN = NoEffect(
-    lambda run: not _draws(run), "with --semantics continuous and without --measurement-noise"
-)  # fmt: skip
+_NOTHING_DRAWN = NoEffect(lambda run: not _draws(run), "with --semantics continuous and without --measurement-noise")
 _ON_CLUSTER = "with --cluster: U and the upper bound are not computed"
 _ON_MEASURED = "with --measure: U and the upper bound are not computed"
 _UNTIL_DONE = "with --until-done: U and the upper bound are not computed"
@@ -82,104 +70,189 @@ class DeclaredOptions:
     """Options of a run as fields, with their checks; ``RunOptions`` adds methods."""
 
     events: str | PathLike[str] | None = option(
-        None, option_checks.path, LOG, "File of the log: Parquet, CSV, or the published node-state matrix.",
-        is_argument=True, loads="log",
-    )  # fmt: skip
-    jobs: str | PathLike[str] = field(metadata=option_metadata(
-        option_checks.path, JOBS, "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
-        "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
-        "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
-        "jobs_per_hour=1)'; or package.module:Class of a job source.", loads="jobs",
-    ))  # fmt: skip
+        None,
+        option_checks.path,
+        LOG,
+        "File of the log: Parquet, CSV, or the published node-state matrix.",
+        is_argument=True,
+        loads="log",
+    )
+    jobs: str | PathLike[str] = field(
+        metadata=option_metadata(
+            option_checks.path,
+            JOBS,
+            "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
+            "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
+            "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
+            "jobs_per_hour=1)'; or package.module:Class of a job source.",
+            loads="jobs",
+        )
+    )
     curves: str | PathLike[str] | None = option(
-        None, option_checks.path, JOBS, "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the "
+        None,
+        option_checks.path,
+        JOBS,
+        "Scalability curves that the jobs refer to: CSV, Parquet, TOML, or the "
         "published table (.pkl); for a trace or workload of Gavel or Shockwave the measured throughputs (.json, "
         ".json.gz), of ElasticFlow the folder of throughput tables; 'sample' for made-up throughputs.",
         loads="jobs",
-    )  # fmt: skip
+    )
     cluster: str | None = option(
-        None, option_checks.cluster, LOG, "Replay on a dedicated cluster instead of EVENTS, for example "
-        "v100=36,p100=36,k80=36. The run ends when its jobs are done.", metavar="TYPE=COUNT,...",
+        None,
+        option_checks.cluster,
+        LOG,
+        "Replay on a dedicated cluster instead of EVENTS, for example "
+        "v100=36,p100=36,k80=36. The run ends when its jobs are done.",
+        metavar="TYPE=COUNT,...",
         loads="log",
-    )  # fmt: skip
+    )
     node_type: str | None = option(
-        None, option_checks.node_type, LOG, "Node type of every node in EVENTS, for example v100, for jobs "
-        "whose rate depends on it.", metavar="TYPE", is_rare=True, loads="log",
+        None,
+        option_checks.node_type,
+        LOG,
+        "Node type of every node in EVENTS, for example v100, for jobs whose rate depends on it.",
+        metavar="TYPE",
+        is_rare=True,
+        loads="log",
         not_on_cluster=("the cluster names the types of its nodes", "remove --node-type"),
-    )  # fmt: skip
+    )
     window: tuple[str, str] | None = option(
-        None, option_checks.window, LOG, "Part of the log: two ISO-8601 times (UTC) or epoch seconds.",
-        usual="the whole log", metavar="START END", n_values=2, loads="log",
-        not_on_cluster=("a cluster has no calendar, and the run ends with its jobs",
-                        "remove --window; --measure selects the measured jobs"),
-    )  # fmt: skip
+        None,
+        option_checks.window,
+        LOG,
+        "Part of the log: two ISO-8601 times (UTC) or epoch seconds.",
+        usual="the whole log",
+        metavar="START END",
+        n_values=2,
+        loads="log",
+        not_on_cluster=(
+            "a cluster has no calendar, and the run ends with its jobs",
+            "remove --window; --measure selects the measured jobs",
+        ),
+    )
     measure: tuple[int, int] | None = option(
-        None, option_checks.measure, JOBS, "Measured jobs, numbered from 0 in order of submission: 4000:5000 "
+        None,
+        option_checks.measure,
+        JOBS,
+        "Measured jobs, numbered from 0 in order of submission: 4000:5000 "
         "is the thousand after the first 4,000. The run ends when they are done; other jobs run but are not measured.",
-        usual="all", metavar="FIRST:END",
-    )  # fmt: skip
+        usual="all",
+        metavar="FIRST:END",
+    )
     policy: str = option(
-        "bftrainer", checks.text, POLICY, "Allocation policy: 'bftrainer'; 'look-ahead' (plans for pools like those "
+        "bftrainer",
+        checks.text,
+        POLICY,
+        "Allocation policy: 'bftrainer'; 'look-ahead' (plans for pools like those "
         "seen so far); 'equal-share'; 'foresight(events=10)' (knows the log); a policy of Gavel, Shockwave or "
         "ElasticFlow, such as 'gavel.max_min_fairness_perf'; or package.module:Class. Parameters follow in brackets.",
-    )  # fmt: skip
+    )
     round: float | None = option(
-        None, Number(above=0), TIME, "Length of a round, for policies that decide in rounds.", metavar="TIME",
+        None,
+        Number(above=0),
+        TIME,
+        "Length of a round, for policies that decide in rounds.",
+        metavar="TIME",
         parse=option_checks.amount,
         usual="the policy's own; 360 of Gavel's, 120 of Shockwave's",
-    )  # fmt: skip
+    )
     objective: str | None = option(
-        None, checks.text, POLICY, "Objective of decisions: 'own' (each job's), 'throughput', 'speed-up', 'priority', "
+        None,
+        checks.text,
+        POLICY,
+        "Objective of decisions: 'own' (each job's), 'throughput', 'speed-up', 'priority', "
         "'max-min', 'deadline', ...; a weighted sum '0.7*throughput + 0.3*speed-up'; or package.module:function. See "
-        "docs/objectives.md.", usual="own",
-    )  # fmt: skip
+        "docs/objectives.md.",
+        usual="own",
+    )
     t_fwd: float | str = option(
-        defaults.T_FWD_S, option_checks.t_fwd, TIME, "Forward-looking time T_fwd in seconds, the expected time until "
-        "the next event; or 'auto' to estimate it from past events.", metavar="SECONDS|AUTO",
-        parse=option_checks.seconds_or_auto, no_effect=(_NOTHING_AHEAD,),
-    )  # fmt: skip
+        defaults.T_FWD_S,
+        option_checks.t_fwd,
+        TIME,
+        "Forward-looking time T_fwd in seconds, the expected time until "
+        "the next event; or 'auto' to estimate it from past events.",
+        metavar="SECONDS|AUTO",
+        parse=option_checks.seconds_or_auto,
+        no_effect=(_NOTHING_AHEAD,),
+    )
     max_parallel: int | None = option(
-        None, Whole(1), JOBS, "Maximum number of jobs at once; others queue.",
+        None,
+        Whole(1),
+        JOBS,
+        "Maximum number of jobs at once; others queue.",
         usual=f"{defaults.MAX_PARALLEL}; all jobs with --cluster",
-    )  # fmt: skip
+    )
     unlimited_work: bool = option(
-        False, checks.truth, JOBS, "Replay the first MAX-PARALLEL jobs from the start, with work that never ends: "
-        "BFTrainer's setting for U.", not_on_cluster=("a run on a cluster ends when its jobs are done",
-                                       "remove --unlimited-work, or replay a log"),
-    )  # fmt: skip
+        False,
+        checks.truth,
+        JOBS,
+        "Replay the first MAX-PARALLEL jobs from the start, with work that never ends: BFTrainer's setting for U.",
+        not_on_cluster=("a run on a cluster ends when its jobs are done", "remove --unlimited-work, or replay a log"),
+    )
     until_done: bool = option(
-        False, checks.truth, JOBS, "End the run when its jobs are done, not with the log.", is_rare=True,
+        False,
+        checks.truth,
+        JOBS,
+        "End the run when its jobs are done, not with the log.",
+        is_rare=True,
         no_effect=(NoEffect(lambda run: run.cluster is not None, "with --cluster: such a run ends with its jobs"),),
-    )  # fmt: skip
+    )
     learn_curves: str | None = option(
-        None, OneOf(("job", "model")), POLICY, "Hide the curves from the allocator, which learns them as jobs run, "
-        "per job or per model.",
-    )  # fmt: skip
+        None,
+        OneOf(("job", "model")),
+        POLICY,
+        "Hide the curves from the allocator, which learns them as jobs run, per job or per model.",
+    )
     measurement_noise: float = option(
-        0.0, Number(least=0, most=1), POLICY, "Relative noise of the rates that --learn-curves measures: 0.05 is "
-        "5 %.", is_rare=True, no_effect=(_NOTHING_LEARNT,),
-    )  # fmt: skip
+        0.0,
+        Number(least=0, most=1),
+        POLICY,
+        "Relative noise of the rates that --learn-curves measures: 0.05 is 5 %.",
+        is_rare=True,
+        no_effect=(_NOTHING_LEARNT,),
+    )
     solver: str = option(
-        "exact", checks.text, SOLVER, "Solver of decisions: 'exact', a MILP back end such as 'cbc' or 'highs' (see "
-        "'bfreplay solvers'), or package.module:Class.", no_effect=(_NO_SOLVER,),
-    )  # fmt: skip
+        "exact",
+        checks.text,
+        SOLVER,
+        "Solver of decisions: 'exact', a MILP back end such as 'cbc' or 'highs' (see "
+        "'bfreplay solvers'), or package.module:Class.",
+        no_effect=(_NO_SOLVER,),
+    )
     formulation: str | None = option(
-        None, checks.text, SOLVER, "MILP formulation for a back end; 'published' also works with the exact solver.",
-        usual=f"{defaults.MILP_FORMULATION} for a back end", no_effect=(_NO_SOLVER,),
-    )  # fmt: skip
+        None,
+        checks.text,
+        SOLVER,
+        "MILP formulation for a back end; 'published' also works with the exact solver.",
+        usual=f"{defaults.MILP_FORMULATION} for a back end",
+        no_effect=(_NO_SOLVER,),
+    )
     fallback: str = option(
-        "exact", OneOf(("exact", "keep")), SOLVER, "When a back end fails, use the exact solver, or keep all counts "
-        "like the published program.", no_effect=_OF_BACKENDS, passed_as="fallback",
-    )  # fmt: skip
+        "exact",
+        OneOf(("exact", "keep")),
+        SOLVER,
+        "When a back end fails, use the exact solver, or keep all counts like the published program.",
+        no_effect=_OF_BACKENDS,
+        passed_as="fallback",
+    )
     time_limit: float = option(
-        defaults.TIME_LIMIT_S, Number(above=0), SOLVER, "Time limit of a MILP back end for one "
-        "decision, in seconds.", metavar="TIME", parse=option_checks.amount, no_effect=_OF_BACKENDS,
+        defaults.TIME_LIMIT_S,
+        Number(above=0),
+        SOLVER,
+        "Time limit of a MILP back end for one decision, in seconds.",
+        metavar="TIME",
+        parse=option_checks.amount,
+        no_effect=_OF_BACKENDS,
         passed_as="time_limit_s",
-    )  # fmt: skip
+    )
     gap: float = option(
-        0.0, Number(least=0, below=1), SOLVER, "Relative gap within which a MILP back end may call an answer optimal.",
-        no_effect=_OF_BACKENDS, passed_as="relative_gap",
-    )  # fmt: skip
+        0.0,
+        Number(least=0, below=1),
+        SOLVER,
+        "Relative gap within which a MILP back end may call an answer optimal.",
+        no_effect=_OF_BACKENDS,
+        passed_as="relative_gap",
+    )
     threads: int = option(
         1,
         Whole(1, checks.MOST_THREADS),
@@ -192,48 +265,96 @@ class DeclaredOptions:
         0, Whole(0), SOLVER, "Seed of a MILP back end.", is_rare=True, no_effect=_OF_BACKENDS, passed_as="seed"
     )
     warm_start: bool = option(
-        True, checks.truth, SOLVER, "Start from the current counts, on MILP back ends that can.", is_rare=True,
-        no_effect=_OF_BACKENDS, passed_as="warm_start",
-    )  # fmt: skip
+        True,
+        checks.truth,
+        SOLVER,
+        "Start from the current counts, on MILP back ends that can.",
+        is_rare=True,
+        no_effect=_OF_BACKENDS,
+        passed_as="warm_start",
+    )
     reformulate_sets: bool = option(
-        False, checks.truth, SOLVER, "Replace special ordered sets by binaries on back ends without them, instead of "
-        "refusing.", is_rare=True, no_effect=_OF_BACKENDS, passed_as="reformulate_sets",
-    )  # fmt: skip
+        False,
+        checks.truth,
+        SOLVER,
+        "Replace special ordered sets by binaries on back ends without them, instead of refusing.",
+        is_rare=True,
+        no_effect=_OF_BACKENDS,
+        passed_as="reformulate_sets",
+    )
     memory_limit: int | None = option(
-        None, Whole(1), SOLVER, "Memory limit (address space) of a MILP back end's process, in MB.",
-        usual="no limit", metavar="MB", is_rare=True, no_effect=_OF_BACKENDS, passed_as="memory_limit_bytes",
-    )  # fmt: skip
+        None,
+        Whole(1),
+        SOLVER,
+        "Memory limit (address space) of a MILP back end's process, in MB.",
+        usual="no limit",
+        metavar="MB",
+        is_rare=True,
+        no_effect=_OF_BACKENDS,
+        passed_as="memory_limit_bytes",
+    )
     semantics: str = option(
-        "continuous", OneOf(("continuous", "published")), TIME, "Clock and accounting: continuous time, or as "
-        "in the published program.", is_rare=True, not_on_cluster=(
+        "continuous",
+        OneOf(("continuous", "published")),
+        TIME,
+        "Clock and accounting: continuous time, or as in the published program.",
+        is_rare=True,
+        not_on_cluster=(
             "BFTrainer's published clock moves only at pool events, which a cluster does not have",
-            "remove --semantics"),
-    )  # fmt: skip
+            "remove --semantics",
+        ),
+    )
     seed: int = option(
-        0, Whole(0), TIME, "Seed of the random first map with --semantics published, and of --measurement-noise.",
-        is_rare=True, no_effect=(_NOTHING_DRAWN,),
-    )  # fmt: skip
+        0,
+        Whole(0),
+        TIME,
+        "Seed of the random first map with --semantics published, and of --measurement-noise.",
+        is_rare=True,
+        no_effect=(_NOTHING_DRAWN,),
+    )
     batch_jobs: str | PathLike[str] | None = option(
-        None, option_checks.path, BATCH_JOBS, "The batch jobs of EVENTS, as 'bfreplay ingest --batch-jobs' wrote them: "
-        "their delays are propagated through the recorded schedule.", not_on_cluster=_NO_BATCH_JOBS,
-    )  # fmt: skip
-    clear: float | str = option(
-        defaults.CLEAR_S, option_checks.seconds, BATCH_JOBS, "Time to clear a node of training when a batch job starts "
-        "on it; the batch job is late by it. 30s is Slurm's KillWait.", metavar="TIME",
-        parse=option_checks.parse_seconds, not_on_cluster=_NO_BATCH_JOBS,
-    )  # fmt: skip
-    notice: bool = option(
-        False, checks.truth, BATCH_JOBS, "Training is told when a node is reclaimed, and saves its state in the time "
-        "of --clear: a preemption costs it only what its scale-down cost exceeds that.", not_on_cluster=_NO_BATCH_JOBS,
-    )  # fmt: skip
-    reserve: int = option(
-        0, Whole(0), BATCH_JOBS, "Idle nodes to leave alone, for batch jobs to start on at once.", metavar="NODES",
+        None,
+        option_checks.path,
+        BATCH_JOBS,
+        "The batch jobs of EVENTS, as 'bfreplay ingest --batch-jobs' wrote them: "
+        "their delays are propagated through the recorded schedule.",
         not_on_cluster=_NO_BATCH_JOBS,
-    )  # fmt: skip
+    )
+    clear: float | str = option(
+        defaults.CLEAR_S,
+        option_checks.seconds,
+        BATCH_JOBS,
+        "Time to clear a node of training when a batch job starts "
+        "on it; the batch job is late by it. 30s is Slurm's KillWait.",
+        metavar="TIME",
+        parse=option_checks.parse_seconds,
+        not_on_cluster=_NO_BATCH_JOBS,
+    )
+    notice: bool = option(
+        False,
+        checks.truth,
+        BATCH_JOBS,
+        "Training is told when a node is reclaimed, and saves its state in the time "
+        "of --clear: a preemption costs it only what its scale-down cost exceeds that.",
+        not_on_cluster=_NO_BATCH_JOBS,
+    )
+    reserve: int = option(
+        0,
+        Whole(0),
+        BATCH_JOBS,
+        "Idle nodes to leave alone, for batch jobs to start on at once.",
+        metavar="NODES",
+        not_on_cluster=_NO_BATCH_JOBS,
+    )
     min_age: float | str = option(
-        0.0, option_checks.seconds, BATCH_JOBS, "Time for which a node has to be idle before training may have it.",
-        metavar="TIME", parse=option_checks.parse_seconds, not_on_cluster=_NO_BATCH_JOBS,
-    )  # fmt: skip
+        0.0,
+        option_checks.seconds,
+        BATCH_JOBS,
+        "Time for which a node has to be idle before training may have it.",
+        metavar="TIME",
+        parse=option_checks.parse_seconds,
+        not_on_cluster=_NO_BATCH_JOBS,
+    )
     record_nodes: bool = option(
         False,
         checks.truth,
@@ -242,40 +363,63 @@ class DeclaredOptions:
         only_writes=True,
     )
     prices: str | Mapping[str, float] | None = option(
-        None, option_checks.prices, OUTPUT, "Price of a node-hour by node type, for costs and for policies that "
-        "use prices.", usual=f"{_PRICES}; none for other types", metavar="TYPE=DOLLARS,...",
-    )  # fmt: skip
+        None,
+        option_checks.prices,
+        OUTPUT,
+        "Price of a node-hour by node type, for costs and for policies that use prices.",
+        usual=f"{_PRICES}; none for other types",
+        metavar="TYPE=DOLLARS,...",
+    )
     fairness: bool = option(
-        False, checks.truth, OUTPUT, "Also replay the jobs under gavel.isolated (an equal part of the nodes for each) "
+        False,
+        checks.truth,
+        OUTPUT,
+        "Also replay the jobs under gavel.isolated (an equal part of the nodes for each) "
         "and report finish-time fairness rho: completion time over that under gavel.isolated.",
-    )  # fmt: skip
+    )
     ideal: bool = option(
-        False, checks.truth, OUTPUT, "Also apply the shares of a Gavel policy without rounds, on a cluster, and report "
+        False,
+        checks.truth,
+        OUTPUT,
+        "Also apply the shares of a Gavel policy without rounds, on a cluster, and report "
         "the mean completion time, to show the cost of rounds.",
-    )  # fmt: skip
+    )
     efficiency: bool = option(
-        True, checks.truth, OUTPUT, "Also replay the jobs on dedicated nodes and report U; for a policy that learns "
+        True,
+        checks.truth,
+        OUTPUT,
+        "Also replay the jobs on dedicated nodes and report U; for a policy that learns "
         "curves or rates of pairs, also replay with known ones and report the cost of learning.",
         no_effect=_NO_BASELINES,
-    )  # fmt: skip
+    )
     bound: bool = option(
-        True, checks.truth, OUTPUT, "Also report the upper bound on samples, and the run's share of it.",
+        True,
+        checks.truth,
+        OUTPUT,
+        "Also report the upper bound on samples, and the run's share of it.",
         no_effect=_NO_BOUND,
-    )  # fmt: skip
+    )
     allow_code: bool = option(
-        False, checks.truth, JOBS, "Import code that the files name (package.module:thing); it runs with your "
-        "permissions. By default only code named on the command line is imported.", is_rare=True, is_permission=True,
+        False,
+        checks.truth,
+        JOBS,
+        "Import code that the files name (package.module:thing); it runs with your "
+        "permissions. By default only code named on the command line is imported.",
+        is_rare=True,
+        is_permission=True,
         loads="jobs",
-    )  # fmt: skip
+    )
 
     def __post_init__(self) -> None:
         for name, declared in OPTIONS.items():
             given = getattr(self, name)
             if given is None and declared.default is REQUIRED:
                 raise InputError(
-                    f"the option {option_name(name)!r} is missing: the training jobs to replay", column=name,
-                    expected='jobs = "FILE" (--jobs FILE)', fix=f"{BUNDLED!r} stands for the bundled jobs",
-                )  # fmt: skip
+                    f"the option {option_name(name)!r} is missing: the training jobs to replay",
+                    column=name,
+                    expected='jobs = "FILE" (--jobs FILE)',
+                    fix=f"{BUNDLED!r} stands for the bundled jobs",
+                )
             if given is not None or declared.default is not None:
                 object.__setattr__(self, name, declared.check(option_name(name), given))
         _check_together(self)
@@ -296,39 +440,51 @@ def _check_together(run: DeclaredOptions) -> None:
     if run.cluster is None:
         if run.events is None:
             raise InputError(
-                "the option 'events' is missing: neither a log nor a cluster is given", column="events",
+                "the option 'events' is missing: neither a log nor a cluster is given",
+                column="events",
                 expected=f'events = "FILE", or cluster = "{_CLUSTER}" (replay EVENTS, or --cluster {_CLUSTER})',
                 fix=f"name one of the two; {BUNDLED!r} stands for the bundled log",
-            )  # fmt: skip
+            )
     else:
         _check_cluster(run)
     if run.until_done and run.unlimited_work:
         raise InputError(
-            "the run is to end with its jobs, but unlimited work never ends", column="until-done", value=True,
-            expected="--until-done, or --unlimited-work", fix="remove one of the two",
-        )  # fmt: skip
+            "the run is to end with its jobs, but unlimited work never ends",
+            column="until-done",
+            value=True,
+            expected="--until-done, or --unlimited-work",
+            fix="remove one of the two",
+        )
     if run.measure is not None and run.unlimited_work:
         raise InputError(
-            "a run with measured jobs ends when they are done, but unlimited work never ends", column="measure",
-            value=f"{run.measure[0]}:{run.measure[1]}", expected="--measure, or --unlimited-work",
+            "a run with measured jobs ends when they are done, but unlimited work never ends",
+            column="measure",
+            value=f"{run.measure[0]}:{run.measure[1]}",
+            expected="--measure, or --unlimited-work",
             fix="remove one of the two",
-        )  # fmt: skip
+        )
 
 
 def _check_cluster(run: DeclaredOptions) -> None:
     if run.events is not None:
         raise InputError(
-            "both a log and a cluster are given", column="cluster", value=run.cluster,
-            expected=f"one of the two; the log is {run.events}", fix="remove EVENTS (events) or --cluster",
-        )  # fmt: skip
+            "both a log and a cluster are given",
+            column="cluster",
+            value=run.cluster,
+            expected=f"one of the two; the log is {run.events}",
+            fix="remove EVENTS (events) or --cluster",
+        )
     for own_name, declared in OPTIONS.items():
         value = getattr(run, own_name)
         if declared.not_on_cluster is not None and value != declared.default:
             name, (why, fix) = option_name(own_name), declared.not_on_cluster
             raise InputError(
-                f"--{name} cannot be combined with --cluster: {why}", column=name, value=value,
-                expected=f"a log of events with --{name}", fix=fix,
-            )  # fmt: skip
+                f"--{name} cannot be combined with --cluster: {why}",
+                column=name,
+                value=value,
+                expected=f"a log of events with --{name}",
+                fix=fix,
+            )
 
 
 OPTIONS = options_of(DeclaredOptions)

@@ -38,8 +38,9 @@ _INPUTS = ("events", "jobs", "policy")
 _KEYWORDS = tuple(name for name in OPTIONS if name not in _INPUTS)
 _OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done"}
 _OF_POLICY_TEXT = {"round", *(name for name, each in OPTIONS.items() if each.group in (POLICY, SOLVER))} - {
-    "learn_curves", "measurement_noise",
-}  # fmt: skip
+    "learn_curves",
+    "measurement_noise",
+}
 
 
 def replay_log(
@@ -103,9 +104,18 @@ def replay_log(
         An option has no effect with the others.
     """
     with _session_of(
-        events, jobs, policy, settings, options, save_failures, with_tables=with_tables, out=out, overwrite=overwrite,
-        progress=progress, saving=_saving(checkpoint_every, resume),
-    ) as session:  # fmt: skip
+        events,
+        jobs,
+        policy,
+        settings,
+        options,
+        save_failures,
+        with_tables=with_tables,
+        out=out,
+        overwrite=overwrite,
+        progress=progress,
+        saving=_saving(checkpoint_every, resume),
+    ) as session:
         return session.run()
 
 
@@ -142,9 +152,19 @@ def open_session(
         An input, an option or the output folder cannot be used, or there is no session to resume.
     """
     return _session_of(
-        events, jobs, policy, settings, options, save_failures, with_tables=with_tables, out=out, overwrite=overwrite,
-        progress=progress, saving=_saving(checkpoint_every, resume), portions=True,
-    )  # fmt: skip
+        events,
+        jobs,
+        policy,
+        settings,
+        options,
+        save_failures,
+        with_tables=with_tables,
+        out=out,
+        overwrite=overwrite,
+        progress=progress,
+        saving=_saving(checkpoint_every, resume),
+        portions=True,
+    )
 
 
 def _session_of(
@@ -192,11 +212,15 @@ def _session_of(
     settings = settings_of(declared, log, workload) if settings is None else settings
     places = {name: place for name, place in files_of(declared).items() if not texts.get(name, "").startswith("<")}
     return ReplaySession(
-        log, workload,
+        log,
+        workload,
         learning(policy, declared) if isinstance(policy, Policy) else policy_for(declared, save_failures=save_failures),
-        settings, run_settings_of(declared, with_tables=with_tables),
-        session={"load_s": perf_counter() - started, "files": places}, batch_jobs=declared.batch_jobs, **of_session,
-    )  # fmt: skip
+        settings,
+        run_settings_of(declared, with_tables=with_tables),
+        session={"load_s": perf_counter() - started, "files": places},
+        batch_jobs=declared.batch_jobs,
+        **of_session,
+    )
 
 
 def _saving(every: str | float | None, resume: bool) -> Saving:
@@ -210,9 +234,12 @@ def _with_keyword(error: InputError) -> InputError:
     if name not in FIELDS:
         return error
     return InputError(
-        error.problem.replace(name, FIELDS[name]), column=FIELDS[name], value=error.value, expected=error.expected,
+        error.problem.replace(name, FIELDS[name]),
+        column=FIELDS[name],
+        value=error.value,
+        expected=error.expected,
         fix=error.fix,
-    )  # fmt: skip
+    )
 
 
 def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str) -> None:
@@ -220,22 +247,27 @@ def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str)
     for name in options:
         if name in names:
             raise InputError(
-                f"{name} is given twice: as an option and by {what} as {parameter}", column=name, value=options[name],
-                expected="one of the two", fix=f"set it where the object is made, or remove {parameter}",
-            )  # fmt: skip
+                f"{name} is given twice: as an option and by {what} as {parameter}",
+                column=name,
+                value=options[name],
+                expected="one of the two",
+                fix=f"set it where the object is made, or remove {parameter}",
+            )
 
 
 def _signature() -> inspect.Signature:
     """Return the signature with every option, its type and default, for help and completion."""
     own, kinds = inspect.signature(replay_log), DeclaredOptions.__annotations__
     keyword = inspect.Parameter.KEYWORD_ONLY
-    return own.replace(parameters=[
-        *list(own.parameters.values())[:-1],
-        *(
-            inspect.Parameter(name, keyword, default=OPTIONS[name].default, annotation=kinds[name])
-            for name in _KEYWORDS
-        ),
-    ])  # fmt: skip
+    return own.replace(
+        parameters=[
+            *list(own.parameters.values())[:-1],
+            *(
+                inspect.Parameter(name, keyword, default=OPTIONS[name].default, annotation=kinds[name])
+                for name in _KEYWORDS
+            ),
+        ]
+    )
 
 
 replay_log.__doc__ = add_options(replay_log.__doc__, *_KEYWORDS)

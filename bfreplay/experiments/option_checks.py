@@ -29,9 +29,12 @@ def window(name: str, value: object) -> tuple[str, str]:
     times = [str(each) if isinstance(each, int | float) and not isinstance(each, bool) else each for each in times]
     if len(times) != 2 or not all(isinstance(each, str) for each in times):
         raise InputError(
-            f"{name} is no pair of times", column=name, value=value, expected='["START", "END"], such as '
-            '["2021-02-12", "2021-02-14T06:00"]', fix="give the start and the end of the part of the log",
-        )  # fmt: skip
+            f"{name} is no pair of times",
+            column=name,
+            value=value,
+            expected='["START", "END"], such as ["2021-02-12", "2021-02-14T06:00"]',
+            fix="give the start and the end of the part of the log",
+        )
     return str(times[0]), str(times[1])
 
 
@@ -56,15 +59,20 @@ def t_fwd(name: str, value: object) -> float | str:
         return AUTO
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(
-            f"{name} is neither a number nor {AUTO!r}", column=name, value=value, expected=f"seconds > 0, or {AUTO!r}",
+            f"{name} is neither a number nor {AUTO!r}",
+            column=name,
+            value=value,
+            expected=f"seconds > 0, or {AUTO!r}",
             fix="write it without quotes, in digits with a decimal point" if isinstance(value, str) else None,
-        )  # fmt: skip
+        )
     if not (math.isfinite(value) and value > 0):
         raise InputError(
-            "the forward-looking time is not a positive number", column=name, value=value,
+            "the forward-looking time is not a positive number",
+            column=name,
+            value=value,
             expected=f"seconds > 0, or {AUTO!r}",
             fix="120 s is a good start; the best value depends on how often nodes are reclaimed",
-        )  # fmt: skip
+        )
     return float(value)
 
 
@@ -103,10 +111,12 @@ def measure(name: str, value: object) -> tuple[int, int]:
     is_pair = len(numbers) == 2 and all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
     if not is_pair or not 0 <= numbers[0] < numbers[1]:
         raise InputError(
-            f"{name} is no range of jobs" if not is_pair else f"{name} is an empty range of jobs", column=name,
-            value=value, expected='"FIRST:END", numbers of jobs in order of submission from 0, FIRST below END',
+            f"{name} is no range of jobs" if not is_pair else f"{name} is an empty range of jobs",
+            column=name,
+            value=value,
+            expected='"FIRST:END", numbers of jobs in order of submission from 0, FIRST below END',
             fix="for example 4000:5000, the thousand jobs after the first 4,000",
-        )  # fmt: skip
+        )
     return numbers[0], numbers[1]
 
 

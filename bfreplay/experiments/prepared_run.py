@@ -68,11 +68,18 @@ class PreparedRun:
     ) -> RunResult:
         """Replay, and close the policy; arguments and errors as those of ``run_replay``."""
         return run_replay(
-            self.log, self.jobs, self.policy, self.settings, run_settings_of(self.options, with_tables=with_tables),
-            out=out, overwrite=overwrite, progress=progress,
-            session={"load_s": self.load_s, "files": files_of(self.options), **(session or {})}, saving=saving,
+            self.log,
+            self.jobs,
+            self.policy,
+            self.settings,
+            run_settings_of(self.options, with_tables=with_tables),
+            out=out,
+            overwrite=overwrite,
+            progress=progress,
+            session={"load_s": self.load_s, "files": files_of(self.options), **(session or {})},
+            saving=saving,
             batch_jobs=self.options.batch_jobs,
-        )  # fmt: skip
+        )
 
 
 def prepare_run(
@@ -121,24 +128,35 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
     measure = options.measure
     if measure is not None and isinstance(jobs, JobSet) and measure[1] > len(jobs):
         raise InputError(
-            "fewer jobs exist than are to be measured", column="measure", value=f"{measure[0]}:{measure[1]}",
-            expected=f"an end of {len(jobs):,} at most", fix="give more jobs, or measure fewer",
-        )  # fmt: skip
+            "fewer jobs exist than are to be measured",
+            column="measure",
+            value=f"{measure[0]}:{measure[1]}",
+            expected=f"an end of {len(jobs):,} at most",
+            fix="give more jobs, or measure fewer",
+        )
     return ReplaySettings(
-        **{name: getattr(options, name) for name in REPLAY_OPTIONS}, max_parallel=max_parallel_of(options, log, jobs),
-        clear_s=float(options.clear), min_age_s=float(options.min_age),
-        until_done=options.until_done or options.cluster is not None, measured=measure, prices=prices_of(options),
-    )  # fmt: skip
+        **{name: getattr(options, name) for name in REPLAY_OPTIONS},
+        max_parallel=max_parallel_of(options, log, jobs),
+        clear_s=float(options.clear),
+        min_age_s=float(options.min_age),
+        until_done=options.until_done or options.cluster is not None,
+        measured=measure,
+        prices=prices_of(options),
+    )
 
 
 def run_settings_of(options: DeclaredOptions, *, with_tables: bool) -> RunSettings:
     """Return the settings of the run's baselines and tables."""
     t_fwd = options.t_fwd
     return RunSettings(
-        unlimited_work=options.unlimited_work, efficiency=options.efficiency, bound=options.bound,
-        fairness=options.fairness, ideal=options.ideal, tables=with_tables,
+        unlimited_work=options.unlimited_work,
+        efficiency=options.efficiency,
+        bound=options.bound,
+        fairness=options.fairness,
+        ideal=options.ideal,
+        tables=with_tables,
         dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(t_fwd, str) else t_fwd,
-    )  # fmt: skip
+    )
 
 
 def max_parallel_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSource) -> int:
@@ -157,14 +175,16 @@ def prices_of(options: DeclaredOptions) -> dict[str, float]:
 
 def policy_for(options: DeclaredOptions, *, save_failures: str | Path | None = None) -> Policy:
     """Make the policy with its solver and objective; the caller closes it."""
-    solver = solver_of(
-        options.solver, options.formulation, save_failures=save_failures, **solver_keywords(options)
-    )  # fmt: skip
+    solver = solver_of(options.solver, options.formulation, save_failures=save_failures, **solver_keywords(options))
     t_fwd: Any = options.t_fwd
     chosen = policy_of(
-        options.policy, t_fwd_s=t_fwd, solver=solver, objective=options.objective, round_s=options.round,
+        options.policy,
+        t_fwd_s=t_fwd,
+        solver=solver,
+        objective=options.objective,
+        round_s=options.round,
         prices=prices_of(options),
-    )  # fmt: skip
+    )
     return learning(chosen, options)
 
 
@@ -175,10 +195,12 @@ def learning(chosen: Policy, options: DeclaredOptions) -> Policy:
     if Trigger.ROUND in chosen.wakes_on:
         chosen.close()
         raise InputError(
-            f"the policy {chosen.name!r} uses the rates of jobs in every round, which --learn-curves "
-            "hides", column="learn-curves", value=options.learn_curves,
-            expected="a policy that does not decide in rounds", fix="remove --learn-curves",
-        )  # fmt: skip
+            f"the policy {chosen.name!r} uses the rates of jobs in every round, which --learn-curves hides",
+            column="learn-curves",
+            value=options.learn_curves,
+            expected="a policy that does not decide in rounds",
+            fix="remove --learn-curves",
+        )
     return LearningPolicy(chosen, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
 
 

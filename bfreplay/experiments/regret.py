@@ -164,8 +164,10 @@ def _names(runs: Sequence[RunResult]) -> list[str]:
     """Return the names of the runs' folders; the paths as given where two folders have the same name."""
     names = ["in memory" if run.folder is None else run.folder.name for run in runs]
     repeated = {name for name, n in Counter(names).items() if n > 1}
-    return [name if run.folder is None or name not in repeated else str(run.folder)
-            for name, run in zip(names, runs, strict=True)]  # fmt: skip
+    return [
+        name if run.folder is None or name not in repeated else str(run.folder)
+        for name, run in zip(names, runs, strict=True)
+    ]
 
 
 def _key(run: RunResult) -> str:
@@ -204,9 +206,11 @@ def _refuse(run: RunResult) -> None:
     if config.until_done or config.measured is not None:
         raise InputError(
             "the run ended when its jobs were done, so that the upper bound is their work",
-            file=run.folder, column="until_done", expected="a run on a log with a fixed end",
+            file=run.folder,
+            column="until_done",
+            expected="a run on a log with a fixed end",
             fix="compare average completion times and makespans: bfreplay compare runs, or a sweep",
-        )  # fmt: skip
+        )
 
 
 _KINDS = {

@@ -56,9 +56,11 @@ def scheduler_needs(out: str | Path | None, scheduler: str | None) -> None:
     """Raise ``InputError`` for a Dask scheduler without a folder."""
     if scheduler is not None and out is None:
         raise InputError(
-            "a Dask scheduler needs a folder that its workers can write to", value=scheduler,
-            expected="--out with --scheduler", fix="add --out with a folder on a file system that all workers share",
-        )  # fmt: skip
+            "a Dask scheduler needs a folder that its workers can write to",
+            value=scheduler,
+            expected="--out with --scheduler",
+            fix="add --out with a folder on a file system that all workers share",
+        )
 
 
 def refuse_failures(results: pa.Table) -> None:

@@ -121,19 +121,31 @@ class RunList(Sequence[ListedRun]):
 
         return pd.DataFrame(
             [
-                {"name": each.name, "folder": str(each.folder), "made": each.start_time, "error": each.error or None,
-                 **options, **metrics}
+                {
+                    "name": each.name,
+                    "folder": str(each.folder),
+                    "made": each.start_time,
+                    "error": each.error or None,
+                    **options,
+                    **metrics,
+                }
                 for each, options, metrics in self.rows()
             ]
-        )  # fmt: skip
+        )
 
     def to_json(self) -> list[JsonObject]:
         """Return plain data, one object per run."""
         return [
-            {"name": each.name, "folder": str(each.folder), "made": each.start_time, "error": each.error or None,
-             "options": options, "metrics": metrics}
+            {
+                "name": each.name,
+                "folder": str(each.folder),
+                "made": each.start_time,
+                "error": each.error or None,
+                "options": options,
+                "metrics": metrics,
+            }
             for each, options, metrics in self.rows()
-        ]  # fmt: skip
+        ]
 
     def rows(self) -> Iterator[tuple[ListedRun, JsonObject, JsonObject]]:
         """Yield each folder with its values of ``options`` and ``metrics``, empty for a damaged folder."""
@@ -161,9 +173,11 @@ def list_runs(folder: str | Path) -> RunList:
     runs = tuple(_read_run(each, path) for each in _run_folders(path))
     if not runs:
         raise InputError(
-            "the folder has no run in it", file=path, expected=f"run folders, with {RUN.record_file}",
+            "the folder has no run in it",
+            file=path,
+            expected=f"run folders, with {RUN.record_file}",
             fix=f"give a folder with results of '{RUN.made_by}' or 'bfreplay sweep --out'",
-        )  # fmt: skip
+        )
     return RunList(path, runs)
 
 

@@ -193,9 +193,14 @@ class ModelBuilder:
         return self.variable(name, shape, upper=upper, integer=True)
 
     def variable(
-        self, name: str, shape: int | tuple[int, ...] = (), *, lower: ArrayLike = 0.0, upper: ArrayLike = np.inf,
+        self,
+        name: str,
+        shape: int | tuple[int, ...] = (),
+        *,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
         integer: bool = False,
-    ) -> Expression:  # fmt: skip
+    ) -> Expression:
         """Return an array of variables ``name[i,j,...]``; ``lower`` and ``upper`` broadcast."""
         try:
             made = np.zeros(shape)
@@ -209,8 +214,9 @@ class ModelBuilder:
             raise InputError(
                 f"no value lies within the bounds of {name!r}", value=(float(low[first]), float(up[first]))
             )
-        column = self._columns.add(name, *np.indices(made.shape or (1,)).reshape(made.ndim or 1, -1), upper=up,
-                                   integer=integer)  # fmt: skip
+        column = self._columns.add(
+            name, *np.indices(made.shape or (1,)).reshape(made.ndim or 1, -1), upper=up, integer=integer
+        )
         self._lower[name] = low
         n = column.size
         return Expression(csr_array((np.ones(n), (np.arange(n), column)), (n, len(self._columns.names))), made, self)

@@ -187,10 +187,14 @@ def _entry(formulations: Sequence[tuple[str, Formulation]], backend_name: str) -
 def _failed_trial(backend: str, formulation: str) -> str:
     """Return why the back end, in a process of its own, does not solve a small decision; empty where it does."""
     problem = AllocationProblem(
-        current=np.array([1, 2]), min_nodes=np.array([1, 2]), max_nodes=np.array([4, 4]),
+        current=np.array([1, 2]),
+        min_nodes=np.array([1, 2]),
+        max_nodes=np.array([4, 4]),
         gain=np.array([[0.0, 2.0, 4.0, 8.0, 8.5], [0.0, 1.0, 5.0, 5.5, 5.75]]),
-        scale_up_loss=np.ones(2), scale_down_loss=np.ones(2), capacity=5,
-    )  # fmt: skip
+        scale_up_loss=np.ones(2),
+        scale_down_loss=np.ones(2),
+        capacity=5,
+    )
     solver = MilpSolver(formulation, backend, time_limit_s=20.0, fallback="keep", referee=ExactSolver())
     try:
         found = solver.solve(problem)

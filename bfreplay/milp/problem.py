@@ -175,9 +175,15 @@ def problem_with_charges(
     problem = AllocationProblem.__new__(AllocationProblem)
     up, down, value = charges
     vars(problem).update(
-        current=current, min_nodes=min_nodes, max_nodes=max_nodes, gain=gain, scale_up_loss=up, scale_down_loss=down,
-        capacity=capacity, value=value,
-    )  # fmt: skip
+        current=current,
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+        gain=gain,
+        scale_up_loss=up,
+        scale_down_loss=down,
+        capacity=capacity,
+        value=value,
+    )
     return problem
 
 

@@ -108,9 +108,14 @@ class Solution:
         """Return an optimal answer with its proof; the exact solver gives many, and the constructor is slow."""
         solution = cls.__new__(cls)
         vars(solution).update(
-            _OF_A_PROOF, counts=counts, objective=objective, bound=bound, solver=solver, build_s=build_s,
+            _OF_A_PROOF,
+            counts=counts,
+            objective=objective,
+            bound=bound,
+            solver=solver,
+            build_s=build_s,
             solve_s=solve_s,
-        )  # fmt: skip
+        )
         return solution
 
     @property

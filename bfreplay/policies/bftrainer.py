@@ -78,9 +78,11 @@ class BFTrainerPolicy(Policy):
             raise InputError("this is no solver", value=solver, expected="a name, or an object that solver_of returns")
         if not (isinstance(objective, str) or hasattr(objective, "problem")):
             raise InputError(
-                "this is no objective", value=objective, expected="an objective, or its spec as text",
+                "this is no objective",
+                value=objective,
+                expected="an objective, or its spec as text",
                 fix="name a function of your own by its module: 'my_objective:quick'",
-            )  # fmt: skip
+            )
         self.solver: Solver = ExactSolver() if solver is None else solver
         self.objective: Objective = objective_of(objective) if isinstance(objective, str) else objective
         self._plans: DeadlinePlans | None = None
@@ -91,12 +93,7 @@ class BFTrainerPolicy(Policy):
 
     @classmethod
     def from_options(
-        cls,
-        *,
-        t_fwd_s: float | str,
-        solver: Solver,
-        objective: Objective | str | None = None,
-        admission: bool = False,
+        cls, *, t_fwd_s: float | str, solver: Solver, objective: Objective | str | None = None, admission: bool = False
     ) -> BFTrainerPolicy:
         """Return the policy; all options matter."""
         return cls(t_fwd_s, solver, OWN if objective is None else objective, admission=admission)
@@ -108,9 +105,12 @@ class BFTrainerPolicy(Policy):
         check_types(self.forward_time, self.objective, self.solver)
         if self._plans is not None:
             raise InputError(
-                "admission plans on nodes of one type", column="admission", value=True,
-                expected="nodes of one type", fix="leave admission out, or choose a node type",
-            )  # fmt: skip
+                "admission plans on nodes of one type",
+                column="admission",
+                value=True,
+                expected="nodes of one type",
+                fix="leave admission out, or choose a node type",
+            )
 
     @property
     def t_fwd_s(self) -> float | None:

@@ -64,11 +64,12 @@ def policy_of(
         if not _takes(factory.from_options, "objective"):
             raise InputError(
                 f"the policy {part.name!r} takes no objective",
-                column="objective", value=objective if isinstance(objective, str) else objective.spec,
+                column="objective",
+                value=objective if isinstance(objective, str) else objective.spec,
                 expected="none with this policy: it decides by a rule of its own",
                 fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
                 "from_options has a parameter 'objective'",
-            )  # fmt: skip
+            )
         chosen["objective"] = objective
     if round_s is not None:
         _check_round(part, factory, round_s)
@@ -119,15 +120,20 @@ def _class_of(part: TermSpec) -> type[Policy]:
 def _check_round(part: TermSpec, factory: type[Policy], round_s: float) -> None:
     if not _takes(factory.from_options, "round_s"):
         raise InputError(
-            f"the policy {part.name!r} does not decide in rounds", column="round", value=round_s,
+            f"the policy {part.name!r} does not decide in rounds",
+            column="round",
+            value=round_s,
             expected="--round with a policy that does, such as gavel.max_min_fairness_perf",
             fix="leave --round out; a class of your own has rounds when its from_options has a parameter 'round_s'",
-        )  # fmt: skip
+        )
     if "round_s" in dict(part.parameters):
         raise InputError(
-            "the length of a round is set twice", column="round", value=round_s,
-            expected=f"--round, or round_s in {part}", fix="leave one of the two out",
-        )  # fmt: skip
+            "the length of a round is set twice",
+            column="round",
+            value=round_s,
+            expected=f"--round, or round_s in {part}",
+            fix="leave one of the two out",
+        )
 
 
 def policy_settings(spec: str) -> tuple[str, Mapping[str, object]]:

@@ -49,9 +49,12 @@ def positive_seconds(t_fwd_s: float | str, expected: str, fix: str) -> float:
     seconds = float(t_fwd_s) if is_number(t_fwd_s) else math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise InputError(
-            "the forward-looking time is not a positive number", column="t_fwd_s", value=t_fwd_s, expected=expected,
+            "the forward-looking time is not a positive number",
+            column="t_fwd_s",
+            value=t_fwd_s,
+            expected=expected,
             fix=fix,
-        )  # fmt: skip
+        )
     return seconds
 
 
@@ -71,10 +74,11 @@ class FixedForwardTime:
 
     def __init__(self, t_fwd_s: float) -> None:
         self.t_fwd_s = positive_seconds(
-            t_fwd_s, "seconds > 0, or 'auto'",
+            t_fwd_s,
+            "seconds > 0, or 'auto'",
             "120 s is a good start; the best value depends on how often nodes are reclaimed, and 'auto' learns it from "
             "the events as they come",
-        )  # fmt: skip
+        )
 
     def seconds(self, state: PolicyState) -> float:
         """Return the fixed time."""
@@ -157,8 +161,10 @@ class AutoForwardTime:
         if not candidates.size or (np.diff(candidates) <= 0).any():
             raise InputError(
                 "the forward-looking times to choose from are not in order",
-                column="candidates_s", value=list(candidates_s), expected="one or more, ascending, none twice",
-            )  # fmt: skip
+                column="candidates_s",
+                value=list(candidates_s),
+                expected="one or more, ascending, none twice",
+            )
         self.start_s = FixedForwardTime(start_s).t_fwd_s
         self.memory = checks.whole("memory", memory, 1)
         self.sharpness = checks.number("sharpness", sharpness, above=0)

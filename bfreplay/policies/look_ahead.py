@@ -66,8 +66,11 @@ def last_pool_s(policy: str, t_fwd_s: float | str) -> float:
         raise InputError(
             f"the policy {policy!r} looks ahead itself and takes a number for --t-fwd: how long the last pool in sight "
             "is expected to last",
-            column="t_fwd_s", value=t_fwd_s, expected=how[0], fix=how[1],
-        )  # fmt: skip
+            column="t_fwd_s",
+            value=t_fwd_s,
+            expected=how[0],
+            fix=how[1],
+        )
     return positive_seconds(t_fwd_s, *how)
 
 

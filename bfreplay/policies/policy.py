@@ -209,10 +209,12 @@ class Policy(ABC):
         """Raise ``InputError`` if the policy, as it was made, cannot decide on nodes of several types."""
         if not self.capabilities.node_types:
             raise InputError(
-                f"the policy {self.name!r} decides on nodes of one type", column="policy", value=self.name,
+                f"the policy {self.name!r} decides on nodes of one type",
+                column="policy",
+                value=self.name,
                 expected=f"a policy that tells {', '.join(type_names)} apart, such as gavel.max_min_fairness_perf",
                 fix="choose another policy, or nodes of one type",
-            )  # fmt: skip
+            )
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:  # noqa: B027
         """Raise ``InputError`` if the policy cannot schedule all ``jobs``; called before the first decision.
@@ -271,6 +273,8 @@ def not_a_policy(problem: str, value: object) -> InputError:
     if isinstance(value, type) and issubclass(value, Policy):
         return InputError(problem, value=value, expected="an object", fix=f"give an object: {value.__name__}()")
     return InputError(
-        problem, value=value, expected="a class that inherits from bfreplay.Policy, and an object of it to replay with",
+        problem,
+        value=value,
+        expected="a class that inherits from bfreplay.Policy, and an object of it to replay with",
         fix="declare it as 'class Mine(bfreplay.Policy):'",
-    )  # fmt: skip
+    )

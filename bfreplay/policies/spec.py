@@ -273,9 +273,11 @@ def settings_of(part: TermSpec, known: dict[str, inspect.Parameter], kind: str =
             checks.truth(key, value)
         if _is_number(default) and not _is_number(value):
             raise InputError(
-                f"{key!r} of the {kind} {part.name!r} is no number", column=key, value=value,
+                f"{key!r} of the {kind} {part.name!r} is no number",
+                column=key,
+                value=value,
                 expected=f"a number, such as the default {default!r}",
-            )  # fmt: skip
+            )
     settings = {}
     for name, parameter in known.items():
         if name not in given and parameter.default is inspect.Parameter.empty:

@@ -14,14 +14,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
-from bfreplay.policies.objectives.built_in import (
-    OWN,
-    first_node_rate,
-    in_units_of,
-    own,
-    speed_up,
-    throughput,
-)
+from bfreplay.policies.objectives.built_in import OWN, first_node_rate, in_units_of, own, speed_up, throughput
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OwnObjective
 from bfreplay.policies.objectives.separable import SeparableObjective
@@ -174,10 +167,12 @@ def _own(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64
         j = int(np.argmax(differs))
         raise InputError(
             "a job has an objective curve of its own, which does not say what it is worth on which node type",
-            row=f"job number {int(state.job[j])}, from 0", column="objective", value=OWN,
+            row=f"job number {int(state.job[j])}, from 0",
+            column="objective",
+            value=OWN,
             expected="jobs without one, whose objective is their throughput",
             fix="choose --objective throughput or --objective speed-up",
-        )  # fmt: skip
+        )
     return rates
 
 
@@ -194,10 +189,12 @@ _RATES: dict[object, RatesByType] = {own: _own, throughput: _throughput, speed_u
 
 def _refusal(spec: str) -> InputError:
     return InputError(
-        "the objective does not say what a job is worth on which node type", column="objective", value=spec,
+        "the objective does not say what a job is worth on which node type",
+        column="objective",
+        value=spec,
         expected=f"with nodes of several types {', '.join(ON_TYPES)}, or a sum of them",
         fix="choose one of these, or nodes of one type",
-    )  # fmt: skip
+    )
 
 
 def typed_decision(state: PolicyState, forward_time: ForwardTime, objective: Objective, solver: Solver) -> Decision:
@@ -249,12 +246,17 @@ def check_types(forward_time: ForwardTime, objective: Objective, solver: Solver)
     check_objective(objective)
     if not isinstance(solver, ExactSolver) or solver.published_limit:
         raise InputError(
-            f"the solver {solver.name!r} decides on nodes of one type", column="solver", value=solver.name,
+            f"the solver {solver.name!r} decides on nodes of one type",
+            column="solver",
+            value=solver.name,
             expected="the exact solver, with nodes of several types",
             fix="leave --solver out, or choose nodes of one type",
-        )  # fmt: skip
+        )
     if isinstance(forward_time, AutoForwardTime):
         raise InputError(
-            "the forward-looking time is learnt on nodes of one type", column="t_fwd_s", value="auto",
-            expected="seconds, with nodes of several types", fix="give a number: --t-fwd 120",
-        )  # fmt: skip
+            "the forward-looking time is learnt on nodes of one type",
+            column="t_fwd_s",
+            value="auto",
+            expected="seconds, with nodes of several types",
+            fix="give a number: --t-fwd 120",
+        )

@@ -84,9 +84,19 @@ ALONE, FIRST, SECOND = 0, 1, 2
 
 _FIRST_ROWS = 64
 _FIXED = (
-    "job", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "work", "weight", "submit_us",
-    "deadline_us", "model", "first_batch_size", "requested_nodes",
-)  # fmt: skip
+    "job",
+    "min_nodes",
+    "max_nodes",
+    "scale_up_cost_s",
+    "scale_down_cost_s",
+    "work",
+    "weight",
+    "submit_us",
+    "deadline_us",
+    "model",
+    "first_batch_size",
+    "requested_nodes",
+)
 """Fields of a record that a policy sees under the same name, and that stay as they were when the job was admitted."""
 
 _CHANGING = "progress", "batch_size", "change_at"

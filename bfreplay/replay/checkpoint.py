@@ -74,9 +74,11 @@ class ChunkSink(TableSink):
         content = file.read_bytes() if file.is_file() else b""
         if hashlib.sha256(content).hexdigest() != self._checksums[k]:
             raise InputError(
-                "rows of the unfinished run are missing, or were changed", file=file,
-                expected="the file that the state has the checksum of", fix="replay from the start",
-            )  # fmt: skip
+                "rows of the unfinished run are missing, or were changed",
+                file=file,
+                expected="the file that the state has the checksum of",
+                fix="replay from the start",
+            )
         return content
 
     def _chunk(self, k: int) -> Path:
@@ -170,10 +172,12 @@ class Checkpoints:
             except Timeout as error:
                 holder = self.folder / _HOLDER
                 raise InputError(
-                    "another process works on this run", file=self.folder,
+                    "another process works on this run",
+                    file=self.folder,
                     value=holder.read_text(encoding="utf-8").strip() if holder.is_file() else "not known yet",
-                    expected="an unfinished run that nobody works on", fix="wait until it ends, or stop it",
-                ) from error  # fmt: skip
+                    expected="an unfinished run that nobody works on",
+                    fix="wait until it ends, or stop it",
+                ) from error
 
     def visit(self, state_of: Callable[[], State], *, stops: bool = False) -> None:
         """Save the state that ``state_of`` returns if it is time, or if the run stops.
@@ -217,9 +221,11 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"the folder of checkpoints cannot be written: {error.strerror or error}", file=folder,
-            expected="a folder in which you may write", fix="choose another output folder",
-        ) from error  # fmt: skip
+            f"the folder of checkpoints cannot be written: {error.strerror or error}",
+            file=folder,
+            expected="a folder in which you may write",
+            fix="choose another output folder",
+        ) from error
 
 
 def folder_of(out: Path) -> Path:
@@ -249,15 +255,18 @@ def read_about(out: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         done = out.exists()
         raise InputError(
-            "this run is complete" if done else "there is no unfinished run of this name", file=folder_of(out),
+            "this run is complete" if done else "there is no unfinished run of this name",
+            file=folder_of(out),
             expected="the folder of a run that was begun with --checkpoint-every, and did not end",
             fix="there is nothing to resume" if done else "name the run as --out did",
-        ) from error  # fmt: skip
+        ) from error
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
-            f"the unfinished run cannot be read: {error}", file=file, expected="a file that bfreplay wrote",
+            f"the unfinished run cannot be read: {error}",
+            file=file,
+            expected="a file that bfreplay wrote",
             fix="replay from the start",
-        ) from error  # fmt: skip
+        ) from error
     return about
 
 
@@ -280,9 +289,12 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], file: Path) ->
         if one.get(name) != other.get(name) and not name.startswith("options"):
             raise InputError(
                 "the unfinished run is another one: it cannot go on here and give the bytes of an unbroken run",
-                file=file, column=name, value=other.get(name, "nothing"), expected=str(one.get(name, "nothing")),
+                file=file,
+                column=name,
+                value=other.get(name, "nothing"),
+                expected=str(one.get(name, "nothing")),
                 fix="resume it with equal inputs, options and versions, on the same kind of processor; or begin anew",
-            )  # fmt: skip
+            )
 
 
 def processor() -> str:

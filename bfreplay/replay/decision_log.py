@@ -99,13 +99,26 @@ class DecisionLog:
             build_s, solve_s = solution.build_s, solution.solve_s
         self._decisions.append(
             (
-                at.now_us, _TRIGGER_WORDS[at.trigger], at.n_idle, happened.joined, happened.left, at.n_jobs,
-                outcome.running, happened.preempted, outcome.scaled_up, outcome.scaled_down,
-                outcome.nodes_used, at.counts,
-                outcome.rate, at.samples_since_last, outcome.rescale_cost, happened.preemption_cost,
-                None if decision is None else decision.t_fwd_s, *verdict,
+                at.now_us,
+                _TRIGGER_WORDS[at.trigger],
+                at.n_idle,
+                happened.joined,
+                happened.left,
+                at.n_jobs,
+                outcome.running,
+                happened.preempted,
+                outcome.scaled_up,
+                outcome.scaled_down,
+                outcome.nodes_used,
+                at.counts,
+                outcome.rate,
+                at.samples_since_last,
+                outcome.rescale_cost,
+                happened.preemption_cost,
+                None if decision is None else decision.t_fwd_s,
+                *verdict,
             )
-        )  # fmt: skip
+        )
         self._timings.append((at.now_us, build_s, solve_s, decide_s))
         self.n_scale_ups += outcome.scaled_up
         self.n_scale_downs += outcome.scaled_down

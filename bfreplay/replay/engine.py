@@ -83,14 +83,21 @@ class Engine:
         self.is_published = settings.semantics is Semantics.PUBLISHED
         self.timeline = Timeline()
         self.active = ActiveJobs(
-            settings.max_parallel, len(events.nodes), events.node_types.names,
-            may_share=self.feed.colocation is not None, keeps_batch_sizes=policy.sets_batch_sizes,
+            settings.max_parallel,
+            len(events.nodes),
+            events.node_types.names,
+            may_share=self.feed.colocation is not None,
+            keeps_batch_sizes=policy.sets_batch_sizes,
             notice_s=settings.notice_s,
-        )  # fmt: skip
+        )
         self.pool = NodePool(
-            len(events.nodes), self.active, events.window_start_us, events.node_types.of_node,
-            reserve=settings.reserve, min_age_us=round(settings.min_age_s * 1e6),
-        )  # fmt: skip
+            len(events.nodes),
+            self.active,
+            events.window_start_us,
+            events.node_types.of_node,
+            reserve=settings.reserve,
+            min_age_us=round(settings.min_age_s * 1e6),
+        )
         self._seen = PoolView(self.pool)
         source = self.feed.source
         higher_is_better = None if source is None else bool(source.higher_is_better)

@@ -162,8 +162,9 @@ class Feed:
         if self.source is not None and self._calls is None:
             raise UnsavedError(f"the state of the job source {self._name!r} was not kept from the beginning")
         return {name: getattr(self, name) for name in _OF_QUEUE} | {
-            "calls": self._calls, "answers": self._answers.hexdigest()
-        }  # fmt: skip
+            "calls": self._calls,
+            "answers": self._answers.hexdigest(),
+        }
 
     def restore_state(self, state: dict[str, Any]) -> None:
         """Restore the queue; a source, which always answers alike, is asked and told the same again.

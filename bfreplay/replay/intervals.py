@@ -135,8 +135,10 @@ class AllocationTable:
         columns = [
             pa.DictionaryArray.from_arrays(job, as_arrow(self._names, pa.string())),
             pa.DictionaryArray.from_arrays(node_type, self._type_names),
-            n_nodes, since.view(TIME), until.view(TIME),
-        ]  # fmt: skip
+            n_nodes,
+            since.view(TIME),
+            until.view(TIME),
+        ]
         if self._shared:
             columns.append(sharing)
         self._sink.write(pa.Table.from_arrays(columns, schema=allocations_schema(self._shared)))

@@ -158,10 +158,22 @@ class JobOutcomes:
         self._count_deadline(index, None, now_us, status)
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
         self._rows[index] = (
-            job.name, job.model, status, job.submit_us, None, None, None, None if ending is None else now_us,
-            job.deadline_us, _meets_deadline(job, None, now_us), job.weight, job.work_samples, *nothing,
-            *self._of_reports(index), _params_text(job),
-        )  # fmt: skip
+            job.name,
+            job.model,
+            status,
+            job.submit_us,
+            None,
+            None,
+            None,
+            None if ending is None else now_us,
+            job.deadline_us,
+            _meets_deadline(job, None, now_us),
+            job.weight,
+            job.work_samples,
+            *nothing,
+            *self._of_reports(index),
+            _params_text(job),
+        )
 
     def _enter(self, record: np.void, status: str, now_us: int) -> None:
         finished_us = now_us if status == "finished" else None
@@ -182,13 +194,26 @@ class JobOutcomes:
         if finished_us is not None:
             self.jct_s[index] = (finished_us - job.submit_us) / 1e6
         self._rows[index] = (
-            job.name, job.model, status, job.submit_us, int(record["admitted_us"]),
-            None if started == NEVER_US else started, finished_us, ended_us, job.deadline_us,
-            _meets_deadline(job, finished_us, now_us), job.weight, job.work_samples, float(record["progress"]),
-            *node_time, float(record["rescale_paid"]), float(record["preempt_paid"]),
+            job.name,
+            job.model,
+            status,
+            job.submit_us,
+            int(record["admitted_us"]),
+            None if started == NEVER_US else started,
+            finished_us,
+            ended_us,
+            job.deadline_us,
+            _meets_deadline(job, finished_us, now_us),
+            job.weight,
+            job.work_samples,
+            float(record["progress"]),
+            *node_time,
+            float(record["rescale_paid"]),
+            float(record["preempt_paid"]),
             *(int(record[name]) for name in ("n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions")),
-            *self._of_reports(index), _params_text(job),
-        )  # fmt: skip
+            *self._of_reports(index),
+            _params_text(job),
+        )
 
     def _of_reports(self, index: int) -> tuple[int | None, float | None, float | None]:
         return self._scores.get(index, (0, None, None)) if self._has_scores else (None, None, None)

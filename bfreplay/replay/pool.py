@@ -319,9 +319,20 @@ class NodePool:
         """
         active = self.active
         left, taken, idle_time, joined, started, n_met, busier = _change(
-            node, state, now_us, self._window_start_us, self.holder, self._nodes, self._bins,
-            active.records, active.held, active.row_of_job, active.n, YOUNG if self._min_age_us else FREE, self._met,
-        )  # fmt: skip
+            node,
+            state,
+            now_us,
+            self._window_start_us,
+            self.holder,
+            self._nodes,
+            self._bins,
+            active.records,
+            active.held,
+            active.row_of_job,
+            active.n,
+            YOUNG if self._min_age_us else FREE,
+            self._met,
+        )
         self.batch_starts.note(now_us, int(started), self._met[: int(n_met)], int(busier))
         self.n_idle += int(joined) - int(left)
         self.idle_node_us += int(idle_time)

@@ -13,16 +13,7 @@ from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.replay.checkpoint import Checkpoints
 from bfreplay.replay.intervals import NODES, AllocationTable, NodeTable, allocations_schema
 from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL, PoolTable
-from bfreplay.replay.tables import (
-    DECISIONS,
-    JOBS,
-    REPORTS,
-    TIMINGS,
-    MemorySink,
-    ParquetSink,
-    RowTable,
-    TableSink,
-)
+from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS, MemorySink, ParquetSink, RowTable, TableSink
 
 
 @dataclass(slots=True)

@@ -99,9 +99,11 @@ class ReplaySettings:
             checks.whole(column, getattr(self, column), least, math.inf)
         if self.measured is not None and not 0 <= self.measured[0] < self.measured[1]:
             raise InputError(
-                "the range of measured jobs is empty", column="measured", value=self.measured,
+                "the range of measured jobs is empty",
+                column="measured",
+                value=self.measured,
                 expected="two whole numbers, the first >= 0 and below the second",
-            )  # fmt: skip
+            )
         for column in ("clear_s", "min_age_s"):
             checks.number(column, getattr(self, column), least=0)
         for name, price in self.prices.items():
@@ -110,10 +112,12 @@ class ReplaySettings:
         object.__setattr__(self, "semantics", Semantics(semantics))
         if (self.reserve or self.min_age_s) and self.semantics is Semantics.PUBLISHED:
             raise InputError(
-                "the published clock of BFTrainer leaves no idle node alone", column="semantics",
-                value=self.semantics.value, expected="continuous time", fix="remove --semantics, or --reserve and "
-                "--min-age",
-            )  # fmt: skip
+                "the published clock of BFTrainer leaves no idle node alone",
+                column="semantics",
+                value=self.semantics.value,
+                expected="continuous time",
+                fix="remove --semantics, or --reserve and --min-age",
+            )
 
     @property
     def notice_s(self) -> float:

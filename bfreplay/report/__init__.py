@@ -9,11 +9,4 @@ from bfreplay.report.figures.picture_files import (
     draw_tuning,
 )
 
-__all__ = [
-    "check_idleness_pictures",
-    "draw_comparison",
-    "draw_finish",
-    "draw_idleness",
-    "draw_lab",
-    "draw_tuning",
-]
+__all__ = ["check_idleness_pictures", "draw_comparison", "draw_finish", "draw_idleness", "draw_lab", "draw_tuning"]

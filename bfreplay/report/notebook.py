@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 
 _DPI = 100
 _SHOWN = (
-    "window.duration_s", "idle.node_hours", "idle.mean_nodes", "share.useful", "share.rescaling",
-    "share.preempted", "share.unallocated", "u", "bound.share", "decisions", "fallbacks",
-)  # fmt: skip
+    "window.duration_s",
+    "idle.node_hours",
+    "idle.mean_nodes",
+    "share.useful",
+    "share.rescaling",
+    "share.preempted",
+    "share.unallocated",
+    "u",
+    "bound.share",
+    "decisions",
+    "fallbacks",
+)
 _OF_SCHEDULING = ("jct.mean_s", "makespan_s", "cost", "rho.mean")
 """Key figures of runs about scheduling."""
 _ALWAYS = ("finished",)

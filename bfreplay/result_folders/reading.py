@@ -67,9 +67,10 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
         why = f"{name}: {error.strerror or error}"
     except ValueError as error:
         raise InputError(
-            f"the {kind.word} folder is damaged: {name} is no JSON document ({error})", file=folder,
+            f"the {kind.word} folder is damaged: {name} is no JSON document ({error})",
+            file=folder,
             fix=f"make it again: '{kind.made_by}'",
-        ) from error  # fmt: skip
+        ) from error
     else:
         if isinstance(document, dict):
             escaped: JsonObject = printable_json(document)
@@ -232,10 +233,13 @@ class Result(Generic[_Record]):
             types = [found.field(k).type for k in found.get_all_field_indices(column.name)]
             if len(types) != 1 or not _is_alike(types[0], column.type):
                 raise InputError(
-                    "the table does not have the columns that it was written with", file=path, column=column.name,
-                    value=", ".join(map(str, types)) or None, expected=f"one such column, of {column.type}",
+                    "the table does not have the columns that it was written with",
+                    file=path,
+                    column=column.name,
+                    value=", ".join(map(str, types)) or None,
+                    expected=f"one such column, of {column.type}",
                     fix=f"make the folder again: '{self.kind.made_by}'",
-                )  # fmt: skip
+                )
 
     def _unreadable(self, path: Path, why: object) -> InputError:
         return InputError(
@@ -323,10 +327,13 @@ def check_digest(file: Path, expected: str | None, kind: ResultKind) -> None:
     if found != expected:
         raise InputError(
             f"the file is damaged, was changed, or belongs to another {kind.word}",
-            file=file, column="sha256", value=found, expected=expected or f"a file that {kind.record_file} names",
+            file=file,
+            column="sha256",
+            value=found,
+            expected=expected or f"a file that {kind.record_file} names",
             fix=f"make the folder again: '{kind.made_by}'; with --force where it lies"
             + (", by the command in session.json" if "session.json" in kind.more_documents else ""),
-        )  # fmt: skip
+        )
 
 
 def digest(file: Path) -> str:

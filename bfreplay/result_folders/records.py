@@ -90,20 +90,10 @@ SWEEP = ResultKind(
 )
 """Many replays, and one table of their results."""
 
-TUNING = ResultKind(
-    word="tuning",
-    record_file="tuning.json",
-    schema_version=1,
-    made_by="bfreplay tune --out",
-)
+TUNING = ResultKind(word="tuning", record_file="tuning.json", schema_version=1, made_by="bfreplay tune --out")
 """One recommendation, and the sweep behind it."""
 
-FINISH = ResultKind(
-    word="finish",
-    record_file="finish.json",
-    schema_version=1,
-    made_by="bfreplay finish --out",
-)
+FINISH = ResultKind(word="finish", record_file="finish.json", schema_version=1, made_by="bfreplay finish --out")
 """Times until all jobs are done from many starts, and the runs behind them."""
 
 
@@ -178,9 +168,11 @@ def parse_record(document: JsonObject, record: type[_Record], kind: ResultKind, 
         expected, _, path = str(error).partition(" - at `$")
         raise InputError(
             f"the {kind.word} folder is damaged, or an earlier version of bfreplay made it",
-            file=file, column=path.strip("`").lstrip(".") or None, expected=expected,
+            file=file,
+            column=path.strip("`").lstrip(".") or None,
+            expected=expected,
             fix=f"make it again: '{kind.made_by}'",
-        ) from error  # fmt: skip
+        ) from error
 
 
 _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}

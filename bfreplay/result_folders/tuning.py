@@ -259,13 +259,15 @@ class Tuning(Result[TuningRecord]):
 
         rows = [
             {
-                "part": part, "t_fwd": t_fwd, "max_parallel": number,
+                "part": part,
+                "t_fwd": t_fwd,
+                "max_parallel": number,
                 **{name: self.record.parts[part][name][t][m] for name in _TABLES},
             }
             for part in PARTS
             for t, t_fwd in enumerate(self.record.grid.t_fwd)
             for m, number in enumerate(self.record.grid.max_parallel)
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(rows)
 
     def to_frame(self) -> pd.DataFrame:

@@ -178,9 +178,12 @@ def table_writer(file: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def write_result(
-    folder: Path | None, record: _Record, tables: Mapping[str, pa.Table], kind: ResultKind,
+    folder: Path | None,
+    record: _Record,
+    tables: Mapping[str, pa.Table],
+    kind: ResultKind,
     pictures: Callable[[Path], object] | None = None,
-) -> _Record:  # fmt: skip
+) -> _Record:
     """Write tables, record and pictures of a result, and return the record with digests.
 
     Without a folder nothing is written, but the record is checked.

@@ -182,9 +182,13 @@ def ideal_jct_s(
     assert isinstance(policy, GavelPolicy)
     n_of_type = np.bincount(events.node_types.of_node, minlength=len(events.node_types.names)).tolist()
     replay = IdealReplay(
-        jobs, dict(zip(events.node_types.names, n_of_type, strict=True)), policy.make_shares(policy.options),
-        policy.options, max_parallel=settings.max_parallel, start_us=events.window_start_us,
-    )  # fmt: skip
+        jobs,
+        dict(zip(events.node_types.names, n_of_type, strict=True)),
+        policy.make_shares(policy.options),
+        policy.options,
+        max_parallel=settings.max_parallel,
+        start_us=events.window_start_us,
+    )
     return replay.jct_s(None if settings.measured is None else range(*settings.measured))
 
 
@@ -194,23 +198,29 @@ def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) ->
 
     if not isinstance(policy, GavelPolicy) or not policy.follows_gavel_alone:
         raise InputError(
-            f"the policy {policy.name!r} has no shares of time to apply without rounds", column="ideal",
-            value=policy.name, expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
+            f"the policy {policy.name!r} has no shares of time to apply without rounds",
+            column="ideal",
+            value=policy.name,
+            expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
             fix="omit --ideal (Python: with_ideal)",
-        )  # fmt: skip
+        )
     changing = next((job for job in jobs if job.adaptation is not None), None) if isinstance(jobs, JobSet) else None
     if changing is not None:
         raise InputError(
             f"the job {changing.name!r} changes its batch size: shares without rounds do not support that",
-            column="ideal", value=changing.model or changing.name, expected="jobs with a fixed batch size",
+            column="ideal",
+            value=changing.model or changing.name,
+            expected="jobs with a fixed batch size",
             fix="omit --ideal (Python: with_ideal)",
-        )  # fmt: skip
+        )
     if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
         raise InputError(
-            "shares without rounds need a fixed cluster and a set of jobs", column="ideal",
-            value=events.metadata.source_format, expected="a cluster (--cluster) and a set of jobs",
+            "shares without rounds need a fixed cluster and a set of jobs",
+            column="ideal",
+            value=events.metadata.source_format,
+            expected="a cluster (--cluster) and a set of jobs",
             fix="omit --ideal (Python: with_ideal)",
-        )  # fmt: skip
+        )
 
 
 def refuse_source(jobs: JobSet | JobSource) -> None:
@@ -218,8 +228,10 @@ def refuse_source(jobs: JobSet | JobSource) -> None:
     if not isinstance(jobs, JobSet):
         raise InputError(
             "fairness cannot be measured for a job source: it may make other jobs under the isolated policy",
-            value=jobs.name, expected="a set of jobs", fix="omit --fairness (Python: with_fairness)",
-        )  # fmt: skip
+            value=jobs.name,
+            expected="a set of jobs",
+            fix="omit --fairness (Python: with_fairness)",
+        )
 
 
 def reason_without_baselines(events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> str | None:

@@ -64,14 +64,17 @@ def _counts(found: BatchDelays, window_start_us: int) -> BatchDelayCounts:
     worst = found.worst
     return BatchDelayCounts(
         n_jobs=int(np.count_nonzero(found.jobs.start_us >= window_start_us)),
-        n_jobs_met=found.n_jobs_held, n_jobs_delayed=found.n_jobs_delayed,
-        total_us=found.total_us, node_us=found.node_us, direct_us=found.direct_us,
+        n_jobs_met=found.n_jobs_held,
+        n_jobs_delayed=found.n_jobs_delayed,
+        total_us=found.total_us,
+        node_us=found.node_us,
+        direct_us=found.direct_us,
         direct_node_us=found.direct_node_us,
         quantiles_s={str(percent): us / 1e6 for percent, us in found.quantiles_us.items()},
         worst_job=None if worst is None else printable(worst[0]).replace("\n", "\\n"),
         worst_us=0 if worst is None else worst[1],
         n_nodes_unmatched=found.n_unmatched,
-    )  # fmt: skip
+    )
 
 
 def _table(found: BatchDelays) -> pa.Table:
@@ -79,7 +82,9 @@ def _table(found: BatchDelays) -> pa.Table:
     names = pa.array([str(found.jobs.job[j]) for j in late.tolist()], pa.string())
     numbers = (each[late].astype(np.int32) for each in (found.jobs.n_nodes, found.n_held))
     columns = [
-        names, as_arrow(found.jobs.start_us[late], TIME), *(as_arrow(each, pa.int32()) for each in numbers),
+        names,
+        as_arrow(found.jobs.start_us[late], TIME),
+        *(as_arrow(each, pa.int32()) for each in numbers),
         as_arrow(found.delay_us[late] / 1e6, pa.float64()),
-    ]  # fmt: skip
+    ]
     return pa.Table.from_arrays(columns, schema=BATCH_DELAYS)

@@ -38,8 +38,12 @@ def check_export(
     names = [file_stem(each.name) for each in made]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError("two formulations would have the same file", column="formulation", value=twice,
-                         expected="formulations of different names")  # fmt: skip
+        raise InputError(
+            "two formulations would have the same file",
+            column="formulation",
+            value=twice,
+            expected="formulations of different names",
+        )
     if out.exists() and not out.is_dir():
         raise existing("there is a file where the output folder should be", out, "choose another --out")
     for index in indices:
@@ -89,9 +93,11 @@ def export_decisions(
         fresh = make_folder(folder)
     except OSError as error:
         raise InputError(
-            f"the output folder cannot be made: {error.strerror or error}", file=folder,
-            expected="a folder in which you may write", fix="choose another --out",
-        ) from error  # fmt: skip
+            f"the output folder cannot be made: {error.strerror or error}",
+            file=folder,
+            expected="a folder in which you may write",
+            fix="choose another --out",
+        ) from error
     try:
         with written_whole(paths, overwrite) as temporary:
             places = iter(temporary)

@@ -131,8 +131,14 @@ def summary_of(
         bound=None if bound is None else Bound(**asdict(bound), share=share_of_bound),
         reason_without_baselines=reason_without_baselines,
         scheduling=scheduling_summary(
-            outcomes, ledger, engine.run_tables.allocations.node_us_by_type, engine.settings, events.window_start_us,
-            isolated_jct_s, engine.policy, ledger.idle_node_us / duration_us,
+            outcomes,
+            ledger,
+            engine.run_tables.allocations.node_us_by_type,
+            engine.settings,
+            events.window_start_us,
+            isolated_jct_s,
+            engine.policy,
+            ledger.idle_node_us / duration_us,
         ),
         ideal=None if ideal_jct_s is None else _ideal(outcomes, ideal_jct_s),
         policy=_own_summary(engine.policy),
@@ -140,16 +146,19 @@ def summary_of(
         log_warnings=events.metadata.log_warnings.to_json(),
         batch_starts=None if events.metadata.source_format == SOURCE_FORMAT else _batch_starts(engine),
         batch_delays=batch_delays,
-    )  # fmt: skip
+    )
 
 
 def _batch_starts(engine: Engine) -> BatchStartCounts:
     found, clear_us = engine.pool.batch_starts, round(engine.settings.clear_s * 1e6)
     return BatchStartCounts(
-        n_starts=found.n_starts, n_starts_met=found.n_starts_met, n_nodes_started=found.n_nodes_started,
-        n_nodes_met=found.n_nodes_met, delay_node_us=found.n_nodes_delayed * clear_us,
+        n_starts=found.n_starts,
+        n_starts_met=found.n_starts_met,
+        n_nodes_started=found.n_nodes_started,
+        n_nodes_met=found.n_nodes_met,
+        delay_node_us=found.n_nodes_delayed * clear_us,
         busy_node_us=found.busy_node_us_until(engine.end_us),
-    )  # fmt: skip
+    )
 
 
 def _ideal(outcomes: JobOutcomes, jct_s: Mapping[int, float]) -> Ideal:

@@ -21,7 +21,7 @@ from bfreplay.wording import amount, duration, percent, signed_amount
 
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
-]  # fmt: skip
+]
 """Format of a value, with three significant digits by default: ``count`` 1,234 in full; ``amount`` 1,660 (node-hours,
 nodes); ``percent`` of a share, 12.3 %; ``at-least`` the same, rounded down; ``ratio`` 0.498; ``seconds`` as a duration,
 3.40 h; ``ms`` of seconds, 0.356 ms; ``samples`` 8.11e+11; ``signed`` +12.3, of a difference; ``number`` six digits, of

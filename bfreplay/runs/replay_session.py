@@ -51,15 +51,7 @@ from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_input
 from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
-from bfreplay.saved_state import (
-    State,
-    UnsavedError,
-    constructed,
-    read_state,
-    restore_state,
-    save_state,
-    write_state,
-)
+from bfreplay.saved_state import State, UnsavedError, constructed, read_state, restore_state, save_state, write_state
 from bfreplay.versions import versions
 from bfreplay.workload import Ending, JobSet, JobSource
 
@@ -166,10 +158,27 @@ class ReplaySession:
     """
 
     not_saved = (
-        "events", "policy", "settings", "_anchored", "_run_settings", "_stack", "_out",
-        "_folder", "_saving", "_checkpoints", "_called", "_seconds", "_started", "_config", "_inputs", "_measured",
-        "_no_baselines", "_batch_jobs", "_in_place", "_ended_by",
-    )  # fmt: skip
+        "events",
+        "policy",
+        "settings",
+        "_anchored",
+        "_run_settings",
+        "_stack",
+        "_out",
+        "_folder",
+        "_saving",
+        "_checkpoints",
+        "_called",
+        "_seconds",
+        "_started",
+        "_config",
+        "_inputs",
+        "_measured",
+        "_no_baselines",
+        "_batch_jobs",
+        "_in_place",
+        "_ended_by",
+    )
 
     def __init__(
         self,
@@ -222,9 +231,12 @@ class ReplaySession:
         self._config = config_of(events, policy, settings, unlimited_work=asked.unlimited_work)
         if batch_jobs is not None and self.portions is not None:
             raise InputError(
-                f"the delays of batch jobs cannot be propagated: {_IN_PORTIONS}", column="batch_jobs", value=batch_jobs,
-                expected="a log that is there as a whole", fix="omit batch_jobs",
-            )  # fmt: skip
+                f"the delays of batch jobs cannot be propagated: {_IN_PORTIONS}",
+                column="batch_jobs",
+                value=batch_jobs,
+                expected="a log that is there as a whole",
+                fix="omit batch_jobs",
+            )
         self._batch_jobs = None if batch_jobs is None else BatchJobsOfRun.load(batch_jobs, events)
         self._inputs = recorded_inputs(events, jobs, None if self._batch_jobs is None else self._batch_jobs.source)
         record_json(self._called, "the run")
@@ -241,11 +253,19 @@ class ReplaySession:
         events, jobs, folder = self.events, self._anchored, self._folder
         types = events.node_types.names
         nowhere = folder is None and not self._run_settings.tables
-        run_tables = RunTables.nowhere(types) if nowhere else RunTables.open(
-            events.nodes, folder=folder, checkpoints=self._checkpoints, with_nodes=self.settings.record_nodes,
-            with_reports=not isinstance(jobs, JobSet), type_names=types,
-            shared=isinstance(jobs, JobSet) and jobs.colocation is not None,
-        )  # fmt: skip
+        run_tables = (
+            RunTables.nowhere(types)
+            if nowhere
+            else RunTables.open(
+                events.nodes,
+                folder=folder,
+                checkpoints=self._checkpoints,
+                with_nodes=self.settings.record_nodes,
+                with_reports=not isinstance(jobs, JobSet),
+                type_names=types,
+                shared=isinstance(jobs, JobSet) and jobs.colocation is not None,
+            )
+        )
         self.policy.foresee(events)
         self._measured: tuple[Baselines | None, Total | None] = (None, None)
         if not isinstance(jobs, JobSet):  # before the run: a source describes its last replay, which must be this run
@@ -268,9 +288,12 @@ class ReplaySession:
             return None
         if self._out is None:
             raise InputError(
-                "checkpoints need a run folder, beside which they are kept", column="checkpoint-every",
-                value=saving.every_s, expected="a folder for the run", fix="give one: --out RUN (out= in Python)",
-            )  # fmt: skip
+                "checkpoints need a run folder, beside which they are kept",
+                column="checkpoint-every",
+                value=saving.every_s,
+                expected="a folder for the run",
+                fix="give one: --out RUN (out= in Python)",
+            )
         every_s = math.inf if saving.every_s is None else saving.every_s
         return Checkpoints(self._out, every_s, self._about(), saving.options)
 
@@ -376,9 +399,10 @@ class ReplaySession:
         saved, arrays = read_state(Path(file))
         if not (isinstance(saved, list) and len(saved) == 2 and isinstance(saved[0], dict)):
             raise InputError(
-                "this is the state of a run with a folder, not of a session", file=file,
+                "this is the state of a run with a folder, not of a session",
+                file=file,
                 expected="a file that ReplaySession.save wrote",
-            )  # fmt: skip
+            )
         before, tree = saved
         check_same(before, self._about(), Path(file))
         self._resume(State(tree, arrays))
@@ -425,12 +449,16 @@ class ReplaySession:
         first_us = max(engine.reached_us + (last_us == LAST_US), events.window_start_us + 1)
         if end_us == LAST_US or not first_us <= end_us <= last_us:
             raise InputError(
-                "the window has no end yet" if end_us == LAST_US else "the window ends before what is replayed already"
-                if end_us < first_us else "the window ends elsewhere",
-                column="end", value=None if end_us == LAST_US else iso_utc(end_us),
+                "the window has no end yet"
+                if end_us == LAST_US
+                else "the window ends before what is replayed already"
+                if end_us < first_us
+                else "the window ends elsewhere",
+                column="end",
+                value=None if end_us == LAST_US else iso_utc(end_us),
                 expected=f"{iso_utc(first_us)} or later" if last_us == LAST_US else f"{iso_utc(last_us)}, or nothing",
                 fix="say where it ends: finish(end)",
-            )  # fmt: skip
+            )
         until_us = max(end_us + 1, self.portions.until_us)
         batch = self.portions.take((), until_us)
         engine.end_us = end_us
@@ -457,15 +485,21 @@ class ReplaySession:
             if one != other:
                 raise InputError(
                     f"this log is not what came in portions: its {what} differ" + "s" * (what[-1] != "s"),
-                    column="log", value=other, expected=str(one)[:200],
+                    column="log",
+                    value=other,
+                    expected=str(one)[:200],
                     fix="give the log of the portions, cut to their window: log.between(start, end); or none",
-                )  # fmt: skip
+                )
 
     def _result(self, ledger: Ledger) -> RunResult:
         """Measure the run against its baselines, and close its tables."""
         events, policy, settings, engine, asked = (
-            self.events, self.policy, self.settings, self.engine, self._run_settings
-        )  # fmt: skip
+            self.events,
+            self.policy,
+            self.settings,
+            self.engine,
+            self._run_settings,
+        )
         jobs, config, seconds, run_tables = self._anchored, self._config, self._seconds, engine.run_tables
         with _added_to(seconds, "isolated_s"):
             isolated = isolated_jct_s(events, jobs, policy, settings) if asked.fairness else None
@@ -486,13 +520,15 @@ class ReplaySession:
             all_finished = engine.outcomes.by_status["finished"] == len(jobs)
             with _added_to(seconds, "bound_s"):
                 bound = upper_bound(
-                    events, jobs, settings.max_parallel,
+                    events,
+                    jobs,
+                    settings.max_parallel,
                     decides_in_rounds=frees_rescaling(config),
                     gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
                     with_finish=engine.outcomes.last_finish_us is not None,
                     finished_us=engine.outcomes.last_finish_us if all_finished else None,
                     most_idle=engine.most_idle if self.portions is None else None,  # or of another log
-                )  # fmt: skip
+                )
         delays = None
         if self._batch_jobs is not None:
             met, clear_us = engine.pool.batch_starts.met, round(settings.clear_s * 1e6)
@@ -503,13 +539,16 @@ class ReplaySession:
                 pq.write_table(table, self._folder / "batch_delays.parquet")
         summary = summary_of(
             events, engine, ledger, measured, known, bound, self._no_baselines, isolated, ideal, delays
-        )  # fmt: skip
+        )
         measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": run_tables.write_s}
         seconds["loop_s"] -= sum(measures.values())
         called = self._called
         return RunResult(
             RunRecord(
-                schema_version=RUN.schema_version, versions=versions(), config=config, inputs=self._inputs,
+                schema_version=RUN.schema_version,
+                versions=versions(),
+                config=config,
+                inputs=self._inputs,
                 summary=summary,
             ),
             None if self._out is None else self._out.resolve(),
@@ -525,7 +564,7 @@ class ReplaySession:
                 load_s=called.pop("load_s", None),
                 more=called,
             ),
-        )  # fmt: skip
+        )
 
     def _measure_dedicated(
         self, whole: NodeEvents, events: NodeEvents, idle_us: int | None = None

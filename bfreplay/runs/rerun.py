@@ -26,16 +26,34 @@ from bfreplay.runs.saved_inputs import GivenInputs, inputs_of
 from bfreplay.workload import ElasticJob
 
 OF_THE_ANSWER = (
-    "objective", "bound", "gap", "solver", "process_status", "solver_status", "quality", "fell_back_from",
-    "rejected_process_status", "rejected_solver_status", "rejected_quality", "message",
-)  # fmt: skip
+    "objective",
+    "bound",
+    "gap",
+    "solver",
+    "process_status",
+    "solver_status",
+    "quality",
+    "fell_back_from",
+    "rejected_process_status",
+    "rejected_solver_status",
+    "rejected_quality",
+    "message",
+)
 """Columns that describe an answer and its solver."""
 
 _SAME = (
-    "time", "trigger", "n_idle", "n_joined", "n_reclaimed", "n_jobs", "n_jobs_running", "n_jobs_preempted",
+    "time",
+    "trigger",
+    "n_idle",
+    "n_joined",
+    "n_reclaimed",
+    "n_jobs",
+    "n_jobs_running",
+    "n_jobs_preempted",
     "n_jobs_scaled_up",
-    "n_jobs_scaled_down", "n_nodes_used",
-)  # fmt: skip
+    "n_jobs_scaled_down",
+    "n_nodes_used",
+)
 _CLOSE = ("rate_samples_per_s", "samples_since_last", "rescale_cost_samples", "preemption_cost_samples")
 _COLUMNS = (*_SAME, *_CLOSE, *OF_THE_ANSWER, "t_fwd_s")
 _ROWS = 4_096
@@ -131,9 +149,12 @@ def check_decision(run: RunResult, index: int) -> None:
     total = run.n_rows("decisions")
     if not 0 <= index < total:
         raise InputError(
-            "the run has no such decision", file=run.folder, column="decision", value=index,
+            "the run has no such decision",
+            file=run.folder,
+            column="decision",
+            value=index,
             expected=f"0 to {total - 1}" if total else "a run with decisions",
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,9 +222,15 @@ class Rerun:
         log, given = inputs_of(run, **inputs)
         policy = _AsRecorded(self)
         settings = ReplaySettings(
-            config.max_parallel, config.semantics, config.seed, seed_map=policy.first_map, clear_s=config.clear_s,
-            notice=config.notice, reserve=config.reserve, min_age_s=config.min_age_s,
-        )  # fmt: skip
+            config.max_parallel,
+            config.semantics,
+            config.seed,
+            seed_map=policy.first_map,
+            clear_s=config.clear_s,
+            notice=config.notice,
+            reserve=config.reserve,
+            min_age_s=config.min_age_s,
+        )
         jobs = jobs_in_window(given, log, settings, unlimited_work=config.unlimited_work)
         run_tables = RunTables.nowhere(log.node_types.names)
         run_tables.decisions = self._compared

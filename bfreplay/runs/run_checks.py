@@ -28,15 +28,20 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
         policy.check_types(types)
     if settings.semantics is Semantics.PUBLISHED and len(types) > 1:
         raise InputError(
-            "the published clock of BFTrainer supports nodes of one type only", column="semantics",
-            value=settings.semantics.value, expected="continuous time", fix="remove --semantics published",
-        )  # fmt: skip
+            "the published clock of BFTrainer supports nodes of one type only",
+            column="semantics",
+            value=settings.semantics.value,
+            expected="continuous time",
+            fix="remove --semantics published",
+        )
     if settings.semantics is Semantics.PUBLISHED and Trigger.ROUND in policy.wakes_on:
         raise InputError(
             f"the policy {policy.name!r} decides in rounds; the published clock of BFTrainer supports pool events only",
-            column="semantics", value=settings.semantics.value, expected="continuous time",
+            column="semantics",
+            value=settings.semantics.value,
+            expected="continuous time",
             fix="remove --semantics",
-        )  # fmt: skip
+        )
 
 
 def check_length(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> None:
@@ -50,16 +55,21 @@ def check_length(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource, s
         for least_s, job in lengths:
             if least_s > seconds and settings.until_done and settings.measured is None:
                 raise InputError(
-                    f"the job {job.name!r} cannot end on a cluster", column="work_samples", value=job.work_samples,
-                    expected=f"work that its best rate ends within {duration(seconds)}", fix="give it less work",
-                )  # fmt: skip
+                    f"the job {job.name!r} cannot end on a cluster",
+                    column="work_samples",
+                    value=job.work_samples,
+                    expected=f"work that its best rate ends within {duration(seconds)}",
+                    fix="give it less work",
+                )
         seconds = min(seconds, max((least_s for least_s, _ in lengths), default=0.0))
     if policy.round_s is not None and seconds / policy.round_s > checks.MOST_ROUNDS:
         raise InputError(
-            "the replay has too many rounds", column="round_s", value=policy.round_s,
+            "the replay has too many rounds",
+            column="round_s",
+            value=policy.round_s,
             expected=f"at most {checks.MOST_ROUNDS:,} rounds; it lasts at least {duration(seconds)}",
             fix="make rounds longer (--round), or the longest job or the window shorter",
-        )  # fmt: skip
+        )
 
 
 def jobs_in_window(
@@ -89,9 +99,12 @@ def jobs_in_window(
     refuse_other_types(jobs, events.node_types.names)
     if settings.measured is not None and settings.measured[1] > len(jobs):
         raise InputError(
-            "fewer jobs exist than are to be measured", column="measured", value=list(settings.measured),
-            expected=f"two numbers up to {len(jobs)}, the number of jobs", fix="measure fewer, or give more jobs",
-        )  # fmt: skip
+            "fewer jobs exist than are to be measured",
+            column="measured",
+            value=list(settings.measured),
+            expected=f"two numbers up to {len(jobs)}, the number of jobs",
+            fix="measure fewer, or give more jobs",
+        )
     anchored = jobs.anchored_at(events.window_start_us)
     if any(job.report_at_samples for job in anchored):  # made by a source once, which is not part of this replay
         silent = (replace(job, report_at_samples=()) for job in anchored)

@@ -56,10 +56,11 @@ class PolicyDescription(msgspec.Struct, frozen=True):
             return msgspec.convert(described, cls)
         except msgspec.ValidationError as error:
             raise InputError(
-                f"the policy {policy} describes itself in a way that cannot be read: {error}", value=described,
+                f"the policy {policy} describes itself in a way that cannot be read: {error}",
+                value=described,
                 expected="a mapping with a name; t_fwd_s a number, forward_time and solver with a name, objective "
                 "with a spec",
-            ) from error  # fmt: skip
+            ) from error
 
 
 class RunConfig(Part, frozen=True, kw_only=True):

@@ -50,9 +50,18 @@ def run_replay(
         The run was stopped, after its state was saved.
     """
     with ReplaySession(
-        events, jobs, policy, settings, run_settings, out=out, overwrite=overwrite, progress=progress, session=session,
-        saving=saving, batch_jobs=batch_jobs,
-    ) as replay:  # fmt: skip
+        events,
+        jobs,
+        policy,
+        settings,
+        run_settings,
+        out=out,
+        overwrite=overwrite,
+        progress=progress,
+        session=session,
+        saving=saving,
+        batch_jobs=batch_jobs,
+    ) as replay:
         return replay.run()
 
 

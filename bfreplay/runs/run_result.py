@@ -46,9 +46,16 @@ class RunResult(Result[RunRecord]):
     kind = RUN
     record_type = RunRecord
     schemas: ClassVar[Mapping[str, pa.Schema]] = {
-        "decisions": DECISIONS, "timings": TIMINGS, "jobs": JOBS, "reports": REPORTS, "allocations": ALLOCATIONS,
-        "pool": POOL, "idle_intervals": IDLE_INTERVALS, "nodes": NODES, "batch_delays": BATCH_DELAYS,
-    }  # fmt: skip
+        "decisions": DECISIONS,
+        "timings": TIMINGS,
+        "jobs": JOBS,
+        "reports": REPORTS,
+        "allocations": ALLOCATIONS,
+        "pool": POOL,
+        "idle_intervals": IDLE_INTERVALS,
+        "nodes": NODES,
+        "batch_delays": BATCH_DELAYS,
+    }
 
     session: Session = field(kw_only=True)
 
@@ -90,9 +97,11 @@ class RunResult(Result[RunRecord]):
             record.summary.ledger.close()
         except LedgerError as error:
             raise InputError(
-                f"the ledger of the run does not close: {error}", file=record_file, column="summary.ledger",
+                f"the ledger of the run does not close: {error}",
+                file=record_file,
+                column="summary.ledger",
                 fix=f"the file was changed: make it again ('{RUN.made_by}')",
-            ) from error  # fmt: skip
+            ) from error
         return cls(record, path, session=session)
 
     def write(self, folder: Path) -> RunResult:

@@ -38,11 +38,13 @@ def distinct_warnings(by_run: Sequence[tuple[str, Sequence[str]]], most_named: i
     """Return the distinct warnings of labelled runs; one that not all runs share has labels or a number of runs."""
     found = labels_by_text((label, each) for label, warnings in by_run for each in warnings)
     return [
-        text if len(labels) == len(by_run)
-        else f"{', '.join(labels)}: {text}" if len(labels) <= most_named
+        text
+        if len(labels) == len(by_run)
+        else f"{', '.join(labels)}: {text}"
+        if len(labels) <= most_named
         else f"{len(labels):,} of {count(len(by_run), 'run')}: {text}"
         for text, labels in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def labels_by_text(labelled: Iterable[tuple[str, _Text]]) -> dict[_Text, list[str]]:

@@ -47,8 +47,10 @@ def refuse_placed_by_policy(run: RunResult, fix: str) -> None:
         raise InputError(
             f"the policy {run.record['config']['policy']['name']!r} chose the nodes of jobs itself, so its "
             "decisions cannot be posed again as node counts",
-            file=run.folder, column="policy", fix=fix,
-        )  # fmt: skip
+            file=run.folder,
+            column="policy",
+            fix=fix,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,10 +153,7 @@ def recorded_decisions(
 
 
 def recorded_jobs(
-    run: RunResult,
-    *,
-    progress: ProgressCallback | None = None,
-    **inputs: Unpack[GivenInputs],
+    run: RunResult, *, progress: ProgressCallback | None = None, **inputs: Unpack[GivenInputs]
 ) -> dict[str, ElasticJob]:
     """Return the jobs of a saved run by name; a job source makes them again in a rerun of the whole run.
 
@@ -205,10 +204,13 @@ def _check_something_to_decide(run: RunResult, index: int) -> None:
     n_jobs, n_idle = (table[name][index].as_py() for name in ("n_jobs", "n_idle"))
     if not (n_jobs and n_idle):
         raise InputError(
-            "there was nothing to decide", file=run.folder, column="decision", value=index,
+            "there was nothing to decide",
+            file=run.folder,
+            column="decision",
+            value=index,
             expected="a decision with jobs and idle nodes",
             fix=f"choose another: this one had {n_jobs} jobs and {n_idle} idle nodes",
-        )  # fmt: skip
+        )
 
 
 def _decision(
@@ -234,6 +236,13 @@ def _decision(
         "bfreplay": record.versions.get("bfreplay"),
     }
     return RecordedDecision(
-        moment.index, moment.state.time_us, problem, tuple(names), moment.counts, about, deepcopy(moment.state),
-        moment.held.copy(), moment.reclaimed.copy(),
-    )  # fmt: skip
+        moment.index,
+        moment.state.time_us,
+        problem,
+        tuple(names),
+        moment.counts,
+        about,
+        deepcopy(moment.state),
+        moment.held.copy(),
+        moment.reclaimed.copy(),
+    )

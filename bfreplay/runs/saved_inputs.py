@@ -67,9 +67,12 @@ def inputs_of(
 
 
 def jobs_of(
-    run: RunResult, jobs: JobSet | JobSource | str | Path | None = None, curves: str | Path | None = None, *,
+    run: RunResult,
+    jobs: JobSet | JobSource | str | Path | None = None,
+    curves: str | Path | None = None,
+    *,
     allow_code: bool = False,
-) -> JobSet | JobSource:  # fmt: skip
+) -> JobSet | JobSource:
     """Read the jobs of ``run`` again, a set or a source; arguments and errors as ``inputs_of``."""
     if jobs is None or isinstance(jobs, str | Path):
         jobs_file = _file(run, "jobs", jobs)
@@ -83,9 +86,11 @@ def jobs_of(
     if is_set != was_set:
         kinds = {True: "a set of jobs", False: "a source of jobs, such as a campaign"}
         raise InputError(
-            "the jobs are not those of the run", value=kinds[is_set], expected=kinds[was_set],
+            "the jobs are not those of the run",
+            value=kinds[is_set],
+            expected=kinds[was_set],
             fix="give what the run read: --jobs FILE",
-        )  # fmt: skip
+        )
     _check_same("jobs", recorded.files, jobs.sources)
     return jobs
 
@@ -105,9 +110,11 @@ def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
     known = run.session.files
     if given is None and what not in known:
         raise MissingInputsError(
-            f"the path of the {what} is not recorded in the run", file=run.folder,
-            expected="an entry of 'files' in its session", fix=fix,
-        )  # fmt: skip
+            f"the path of the {what} is not recorded in the run",
+            file=run.folder,
+            expected="an entry of 'files' in its session",
+            fix=fix,
+        )
     file = Path(known[what] if given is None else given)
     if (what == "jobs" and is_source_name(file)) or (what == "curves" and is_bundled(file)):
         return file
@@ -147,7 +154,10 @@ _GIVE_FILES = {
 
 def _other_content(what: str, name: str, digest: str, sources: Sequence[SourceFile]) -> InputError:
     return InputError(
-        f"the {what} are not those of the run: their content differs", file=name, column="sha256", value=digest,
+        f"the {what} are not those of the run: their content differs",
+        file=name,
+        column="sha256",
+        value=digest,
         expected=" or ".join(f"{source.sha256} ({source.name})" for source in sources),
         fix=_GIVE_FILES["events" if what == "events" else "jobs"],
-    )  # fmt: skip
+    )

@@ -58,10 +58,11 @@ class Poser:
         self._given = None if t_fwd_s is None else FixedForwardTime(t_fwd_s).t_fwd_s
         if self._given is None and self._default_s is None:
             raise InputError(
-                f"the policy {policy.name!r} of the run has no forward-looking time, and a decision is "
-                "posed with one",
-                column="t_fwd_s", expected="seconds > 0", fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
-            )  # fmt: skip
+                f"the policy {policy.name!r} of the run has no forward-looking time, and a decision is posed with one",
+                column="t_fwd_s",
+                expected="seconds > 0",
+                fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
+            )
         self._is_bftrainers = policy.name == BFTrainerPolicy.name
         self._objective = _objective_of(run, policy.objective_spec, objective, allow_code)
         self._learner = _learner_of(run)
@@ -110,9 +111,13 @@ def _objective_of(run: RunResult, recorded: str, given: str | None, allow_code: 
     made = objective_of(given)
     if made.spec != recorded:
         raise InputError(
-            "the objective is not that of the run", file=run.folder, column="objective", value=made.spec,
-            expected=recorded, fix="remove it, or give that of the run",
-        )  # fmt: skip
+            "the objective is not that of the run",
+            file=run.folder,
+            column="objective",
+            value=made.spec,
+            expected=recorded,
+            fix="remove it, or give that of the run",
+        )
     return made
 
 

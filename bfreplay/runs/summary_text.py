@@ -30,9 +30,10 @@ DECISION_WORDS = {
 _OWN_PARAMETERS = ("events", "futures", "memory")
 """Parameters of the policies that look ahead."""
 _DEADLINE_WORDS = {
-    "open": "undecided at the end of the window", "void": "ended before by the source",
+    "open": "undecided at the end of the window",
+    "void": "ended before by the source",
     "declined": "declined by the policy",
-}  # fmt: skip
+}
 _NODE_HOURS = ("useful", "rescaling", "preempted", "unallocated", "stalled")
 
 
@@ -142,17 +143,29 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
     if efficiency is not None:
         nodes = f"{amount(efficiency.equivalent_nodes)} dedicated nodes"
         if record.inputs.jobs.of_source:
-            yield "Dedicated", _elsewhere(
-                f"on {nodes}", efficiency.dedicated_samples, efficiency.dedicated_jobs,
-                efficiency.dedicated_best_score, record.config.after_s(efficiency.dedicated_last_finish_us),
-            )  # fmt: skip
+            yield (
+                "Dedicated",
+                _elsewhere(
+                    f"on {nodes}",
+                    efficiency.dedicated_samples,
+                    efficiency.dedicated_jobs,
+                    efficiency.dedicated_best_score,
+                    record.config.after_s(efficiency.dedicated_last_finish_us),
+                ),
+            )
         else:
             yield from _efficiency(efficiency, nodes, start_us)
     if learning is not None and record.inputs.jobs.of_source:
-        yield "Learning", _elsewhere(
-            "with known curves", learning.known_samples, learning.known_jobs,
-            learning.known_best_score, record.config.after_s(learning.known_last_finish_us),
-        )  # fmt: skip
+        yield (
+            "Learning",
+            _elsewhere(
+                "with known curves",
+                learning.known_samples,
+                learning.known_jobs,
+                learning.known_best_score,
+                record.config.after_s(learning.known_last_finish_us),
+            ),
+        )
     elif learning is not None and record.config.decides_in_rounds:
         yield "Learning", _learning_in_rounds(summary.scheduling.average_jct_s, learning.known_average_jct_s)
     elif learning is not None:
@@ -263,8 +276,10 @@ def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:
     reports = count(scores.n_reports, "report")
     yield "Best score", f"{scores.best_score:.6g} (simulated) by {scores.best_job}, after {when}; {reports}"
     if scores.best_params:
-        chosen = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-                  for name, value in scores.best_params.items())  # fmt: skip
+        chosen = (
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in scores.best_params.items()
+        )
         yield "", f"with {', '.join(chosen)}"
     if scores.best_finished_job is not None:
         last = f"{scores.best_finished_score:.6g} by {scores.best_finished_job}"

@@ -177,10 +177,16 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
         level = float(np.mean(logs - np.log(law.shape(nodes, *inside))))
         results.append(
             least_squares(
-                residuals, np.append(level, inside), jac=jacobian, bounds=ends, x_scale="jac", ftol=1e-12, xtol=1e-12,
+                residuals,
+                np.append(level, inside),
+                jac=jacobian,
+                bounds=ends,
+                x_scale="jac",
+                ftol=1e-12,
+                xtol=1e-12,
                 gtol=1e-12,
             )
-        )  # fmt: skip
+        )
     found = min(results, key=lambda result: float(result.cost)).x
     unit = np.sqrt(np.diag(spread(jacobian(found)))) * _FINEST_SCATTER
     best = snap_to_bounds(found, unit, *ends)
@@ -195,9 +201,14 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
         reach[0] = (float(np.exp(reach[0][0])), float(np.exp(reach[0][1])))
     make: Callable[..., Law] = law
     return FittedLaw(
-        make(math.exp(best[0]), *(float(value) for value in best[1:])), measurements, tuple(reach),
-        math.sqrt(squares / (n - p)), _aicc(squares, n, p + 1), _lack_of_fit_p(measurements, squares, p), region,
-    )  # fmt: skip
+        make(math.exp(best[0]), *(float(value) for value in best[1:])),
+        measurements,
+        tuple(reach),
+        math.sqrt(squares / (n - p)),
+        _aicc(squares, n, p + 1),
+        _lack_of_fit_p(measurements, squares, p),
+        region,
+    )
 
 
 def _aicc(squares: float, n: int, k: int) -> float:

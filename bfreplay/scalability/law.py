@@ -131,9 +131,12 @@ class Law(ABC):
             given = getattr(self, parameter.name)
             value = float(given) if isinstance(given, int | float | np.number) and not isinstance(given, bool) else None
             is_rate = parameter.name == RATE_1.name
-            if value is None or not math.isfinite(value) or not parameter.low <= value <= parameter.high or (
-                is_rate and value == 0
-            ):  # fmt: skip
+            if (
+                value is None
+                or not math.isfinite(value)
+                or not parameter.low <= value <= parameter.high
+                or (is_rate and value == 0)
+            ):
                 raise InputError(
                     f"{self.law}: {parameter.name} is out of range",
                     column=parameter.name,
@@ -190,9 +193,11 @@ class MeasuredLaw:
         first, last = self.measured
         if not 1 <= first <= last <= self.last_nodes:
             raise InputError(
-                f"{self.law.law}: the measured node counts are out of order or out of range", column="measured",
-                value=list(self.measured), expected=f"the smallest and the largest one, 1 to {self.last_nodes:,}",
-            )  # fmt: skip
+                f"{self.law.law}: the measured node counts are out of order or out of range",
+                column="measured",
+                value=list(self.measured),
+                expected=f"the smallest and the largest one, 1 to {self.last_nodes:,}",
+            )
 
     @property
     def last_nodes(self) -> int:

@@ -59,10 +59,14 @@ def trace_lines(file: Path, layouts: Sequence[Sequence[str]]) -> Iterator[TraceL
         arrival_us = line.arrival_us()
         if arrival_us < before_us:
             raise InputError(
-                "the jobs are not in order of arrival", file=file, row=f"line {number}", column="arrival",
-                value=arrival_us / 1e6, expected=f"{before_us / 1e6:g} s, that of the line before, or later",
+                "the jobs are not in order of arrival",
+                file=file,
+                row=f"line {number}",
+                column="arrival",
+                value=arrival_us / 1e6,
+                expected=f"{before_us / 1e6:g} s, that of the line before, or later",
                 fix="sort the lines by arrival",
-            )  # fmt: skip
+            )
         before_us = arrival_us
         yield line
 
@@ -91,11 +95,14 @@ class TraceLine:
             present, *older = layouts
             layout = f"{len(present)} columns: {', '.join(present)}"
             raise self.error(
-                f"a line of the trace has {len(cells)} column{'s' if len(cells) > 1 else ''}", None, text,
-                f"{len(columns)} columns as in line 1: {', '.join(columns)}" if number > 1
+                f"a line of the trace has {len(cells)} column{'s' if len(cells) > 1 else ''}",
+                None,
+                text,
+                f"{len(columns)} columns as in line 1: {', '.join(columns)}"
+                if number > 1
                 else "; or the old ".join([layout, *(f"{len(each)}: {', '.join(each)}" for each in older)]),
                 "separate the columns by tabs" if "\t" not in text else "complete the line",
-            )  # fmt: skip
+            )
         self._cells = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
 
     def job_type(self) -> str:
@@ -140,9 +147,12 @@ class TraceLine:
         text = self._cells[column]
         if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= _LARGEST):
             raise self.error(
-                f"the {column} {'are' if column.endswith('s') else 'is'} not a whole number >= 1", column, text,
-                "a whole number >= 1, in digits", None,
-            )  # fmt: skip
+                f"the {column} {'are' if column.endswith('s') else 'is'} not a whole number >= 1",
+                column,
+                text,
+                "a whole number >= 1, in digits",
+                None,
+            )
         return int(text)
 
     def arrival_us(self) -> int:
@@ -171,6 +181,11 @@ class TraceLine:
     def error(self, problem: str, column: str | None, value: object, expected: str, fix: str | None) -> InputError:
         """Return the error for a cell of this line."""
         return InputError(
-            problem, file=self._file, row=f"line {self.number}", column=column, value=value, expected=expected,
+            problem,
+            file=self._file,
+            row=f"line {self.number}",
+            column=column,
+            value=value,
+            expected=expected,
             fix=fix or "correct the line",
-        )  # fmt: skip
+        )

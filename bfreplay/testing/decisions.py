@@ -119,9 +119,12 @@ def replayed_decisions() -> tuple[AllocationProblem, ...]:
     day = log.between(log.window_start_us, log.window_start_us + 86_400_000_000)
     solver = _Keeping()
     run_replay(
-        day, load_jobs(sample_jobs_path()), BFTrainerPolicy(120.0, solver), ReplaySettings(2),
+        day,
+        load_jobs(sample_jobs_path()),
+        BFTrainerPolicy(120.0, solver),
+        ReplaySettings(2),
         RunSettings(efficiency=False, bound=False, tables=False),
-    )  # fmt: skip
+    )
     return tuple(solver.problems[:: len(solver.problems) // 12])
 
 

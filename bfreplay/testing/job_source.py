@@ -294,10 +294,19 @@ def _plain(driven: Drive) -> list[Any]:
 def _orders(orders: Orders) -> list[Any]:
     submitted = [
         (
-            job.name, job.submit_us, job.min_nodes, job.max_nodes, job.scale_up_cost_s, job.scale_down_cost_s,
-            job.work_samples, job.throughput.table(job.max_nodes).tolist(), job.weight, job.deadline_us, job.model,
+            job.name,
+            job.submit_us,
+            job.min_nodes,
+            job.max_nodes,
+            job.scale_up_cost_s,
+            job.scale_down_cost_s,
+            job.work_samples,
+            job.throughput.table(job.max_nodes).tolist(),
+            job.weight,
+            job.deadline_us,
+            job.model,
             job.report_at_samples,
         )
         for job in orders.submit
-    ]  # fmt: skip
+    ]
     return [submitted, list(orders.resume), list(orders.stop.items()), orders.ask_again_us]

@@ -80,11 +80,19 @@ def jobs_of_every_kind() -> list[PolicyState]:
         deadline_us[rng.random(n_jobs) < 0.4] = NO_DEADLINE_US
         left = rng.choice([1.0, 1e4, 1e9, np.inf], n_jobs)
         state = state_of(
-            problem, time_us=now_us, job=100 + np.arange(n_jobs),
-            throughput=rate, objective=np.sqrt(rate), progress=progress, work=np.maximum(progress, 0.0) + left,
-            weight=rng.choice([0.01, 1.0, 100.0], n_jobs), submit_us=admitted_us - SECOND, admitted_us=admitted_us,
-            deadline_us=deadline_us, model=rng.integers(-1, 2, n_jobs),
-        )  # fmt: skip
+            problem,
+            time_us=now_us,
+            job=100 + np.arange(n_jobs),
+            throughput=rate,
+            objective=np.sqrt(rate),
+            progress=progress,
+            work=np.maximum(progress, 0.0) + left,
+            weight=rng.choice([0.01, 1.0, 100.0], n_jobs),
+            submit_us=admitted_us - SECOND,
+            admitted_us=admitted_us,
+            deadline_us=deadline_us,
+            model=rng.integers(-1, 2, n_jobs),
+        )
         states.append(state)
     return states
 

@@ -50,11 +50,15 @@ def state_of(problem: AllocationProblem, **more: Any) -> PolicyState:
     """Return ``problem`` as a read-only state; ``more`` are the fields that it lacks."""
     return read_only(
         PolicyState(
-            n_idle=problem.capacity, current=problem.current.copy(), min_nodes=problem.min_nodes.copy(),
-            max_nodes=problem.max_nodes.copy(), scale_up_cost_s=problem.scale_up_loss.copy(),
-            scale_down_cost_s=problem.scale_down_loss.copy(), **more,
+            n_idle=problem.capacity,
+            current=problem.current.copy(),
+            min_nodes=problem.min_nodes.copy(),
+            max_nodes=problem.max_nodes.copy(),
+            scale_up_cost_s=problem.scale_up_loss.copy(),
+            scale_down_cost_s=problem.scale_down_loss.copy(),
+            **more,
         )
-    )  # fmt: skip
+    )
 
 
 def read_only(state: PolicyState) -> PolicyState:
@@ -110,18 +114,29 @@ def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyS
     has_deadline = generator.random(n_jobs) < 0.3
     return read_only(
         PolicyState(
-            time_us=3_600 * SECOND, n_idle=int(is_idle.sum()), job=np.arange(n_jobs),
-            current=np.array([len(nodes) for nodes in holds]), min_nodes=min_nodes, max_nodes=max_nodes,
-            scale_up_cost_s=generator.uniform(0, 30, n_jobs), scale_down_cost_s=generator.uniform(0, 30, n_jobs),
-            throughput=throughput, objective=weight[:, None] * throughput,
-            progress=generator.uniform(0, 1e3, n_jobs), work=generator.uniform(2e3, 1e5, n_jobs), weight=weight,
-            submit_us=submit_us, admitted_us=submit_us.copy(),
+            time_us=3_600 * SECOND,
+            n_idle=int(is_idle.sum()),
+            job=np.arange(n_jobs),
+            current=np.array([len(nodes) for nodes in holds]),
+            min_nodes=min_nodes,
+            max_nodes=max_nodes,
+            scale_up_cost_s=generator.uniform(0, 30, n_jobs),
+            scale_down_cost_s=generator.uniform(0, 30, n_jobs),
+            throughput=throughput,
+            objective=weight[:, None] * throughput,
+            progress=generator.uniform(0, 1e3, n_jobs),
+            work=generator.uniform(2e3, 1e5, n_jobs),
+            weight=weight,
+            submit_us=submit_us,
+            admitted_us=submit_us.copy(),
             deadline_us=np.where(has_deadline, 7_200 * SECOND, NO_DEADLINE_US),
-            model=np.arange(n_jobs) % len(_MODELS), throughput_by_type=by_type,
-            nodes=GivenNodes(TYPES[:n_types], node_type, is_idle, holds), model_names=_MODELS,
+            model=np.arange(n_jobs) % len(_MODELS),
+            throughput_by_type=by_type,
+            nodes=GivenNodes(TYPES[:n_types], node_type, is_idle, holds),
+            model_names=_MODELS,
             colocation=colocation(),
         )
-    )  # fmt: skip
+    )
 
 
 def _random_holdings(
@@ -181,11 +196,20 @@ def placed_jobs(widest: int = WIDEST) -> JobSet:
         }
         jobs.append(
             ElasticJob(
-                f"job{k}", k * 300 * SECOND, min(gang, 1 + (k == 3)), gang, 5.0, 3.0, 1_500.0 * (k + 1), curves["v100"],
-                weight=1.0 + 4 * (k == 2), deadline_us=None if k else 3_000 * SECOND, model=_MODELS[k % len(_MODELS)],
+                f"job{k}",
+                k * 300 * SECOND,
+                min(gang, 1 + (k == 3)),
+                gang,
+                5.0,
+                3.0,
+                1_500.0 * (k + 1),
+                curves["v100"],
+                weight=1.0 + 4 * (k == 2),
+                deadline_us=None if k else 3_000 * SECOND,
+                model=_MODELS[k % len(_MODELS)],
                 throughput_by_type=curves,
             )
-        )  # fmt: skip
+        )
     return JobSet(jobs, colocation=colocation())
 
 
@@ -306,12 +330,21 @@ def _states() -> list[PolicyState]:
         n_jobs = problem.n_jobs
         rate = np.maximum(problem.gain, 0.0)
         state = state_of(
-            problem, time_us=0, job=np.arange(n_jobs), throughput=rate, objective=rate.copy(),
-            progress=np.zeros(n_jobs), work=np.full(n_jobs, 1e6), weight=np.ones(n_jobs),
-            submit_us=np.zeros(n_jobs, np.int64), admitted_us=np.zeros(n_jobs, np.int64),
-            deadline_us=np.full(n_jobs, NO_DEADLINE_US), model=np.arange(n_jobs) % 2,
-            nodes=nodes_of_one_type(problem.capacity, problem.current), model_names=("even", "odd"),
-        )  # fmt: skip
+            problem,
+            time_us=0,
+            job=np.arange(n_jobs),
+            throughput=rate,
+            objective=rate.copy(),
+            progress=np.zeros(n_jobs),
+            work=np.full(n_jobs, 1e6),
+            weight=np.ones(n_jobs),
+            submit_us=np.zeros(n_jobs, np.int64),
+            admitted_us=np.zeros(n_jobs, np.int64),
+            deadline_us=np.full(n_jobs, NO_DEADLINE_US),
+            model=np.arange(n_jobs) % 2,
+            nodes=nodes_of_one_type(problem.capacity, problem.current),
+            model_names=("even", "odd"),
+        )
         states.append(state)
     return states
 

@@ -4,6 +4,4 @@ from bfreplay.workload.adaptation import Adaptation
 from bfreplay.workload.elastic_job import ElasticJob
 from bfreplay.workload.job_set import Colocation, Ending, JobReport, JobSet, JobSource, Orders, Verdict
 
-__all__ = [
-    "Adaptation", "Colocation", "ElasticJob", "Ending", "JobReport", "JobSet", "JobSource", "Orders", "Verdict",
-]  # fmt: skip
+__all__ = ["Adaptation", "Colocation", "ElasticJob", "Ending", "JobReport", "JobSet", "JobSource", "Orders", "Verdict"]

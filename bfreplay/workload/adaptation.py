@@ -51,9 +51,10 @@ class Adaptation:
         for (before, size), (after, next_size) in itertools.pairwise(self.changes):
             if not before < after < float("inf") or size == next_size:
                 raise _error(
-                    "changes of the batch size are out of order", ((before, size), (after, next_size)),
+                    "changes of the batch size are out of order",
+                    ((before, size), (after, next_size)),
                     "increasing progress, and another batch size each time",
-                )  # fmt: skip
+                )
         for _, size in self.changes:
             if size not in self.throughput:
                 known = ", ".join(map(str, sorted(self.throughput))) or "none"

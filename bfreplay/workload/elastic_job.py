@@ -160,9 +160,11 @@ class ElasticJob:
         if self.throughput_by_type:
             if self.node_types and set(self.node_types) != set(self.throughput_by_type):
                 self._refuse(
-                    "its node types differ from those of its curves", "node_types", list(self.node_types),
+                    "its node types differ from those of its curves",
+                    "node_types",
+                    list(self.node_types),
                     f"{sorted(self.throughput_by_type)}, or nothing",
-                )  # fmt: skip
+                )
             object.__setattr__(self, "node_types", tuple(self.throughput_by_type))
         if self.adaptation is not None:
             self._check_adaptation(self.adaptation)
@@ -200,23 +202,29 @@ class ElasticJob:
         requested, expected_s = self.requested_nodes, self.expected_s
         if requested is not None and not (isinstance(requested, int) and self.min_nodes <= requested <= self.max_nodes):
             self._refuse(
-                "it requests a number of nodes that it cannot run on", "requested_nodes", requested,
+                "it requests a number of nodes that it cannot run on",
+                "requested_nodes",
+                requested,
                 f"a whole number from min_nodes {self.min_nodes} to max_nodes {self.max_nodes}, or nothing",
-            )  # fmt: skip
+            )
         if expected_s is not None and not (math.isfinite(expected_s) and expected_s > 0):
             self._refuse("its expected time is not positive", "expected_s", expected_s, "seconds > 0, or nothing")
 
     def _check_adaptation(self, adaptation: Adaptation) -> None:
         if self.throughput_by_type:
             self._refuse(
-                "a job whose batch size changes has curves by node type", "throughput_by_type",
-                sorted(self.throughput_by_type), "one curve for each batch size, on nodes of one type",
-            )  # fmt: skip
+                "a job whose batch size changes has curves by node type",
+                "throughput_by_type",
+                sorted(self.throughput_by_type),
+                "one curve for each batch size, on nodes of one type",
+            )
         if self.throughput != adaptation.throughput[adaptation.changes[0][1]]:
             self._refuse(
-                "its throughput is not that of its first batch size", "throughput", self.throughput,
+                "its throughput is not that of its first batch size",
+                "throughput",
+                self.throughput,
                 f"the curve of batch size {adaptation.changes[0][1]}",
-            )  # fmt: skip
+            )
 
     @property
     def _curves_by_batch_size(self) -> Mapping[int, Curve]:

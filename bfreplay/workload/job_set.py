@@ -47,8 +47,9 @@ class Colocation:
             if not (all(math.isfinite(rate) and rate >= 0 for rate in both)):
                 raise InputError(
                     f"the rates of {pair[0]!r} and {pair[1]!r} on {pair[2]} shared nodes ({pair[3]}) are invalid",
-                    value=both, expected="two finite numbers >= 0",
-                )  # fmt: skip
+                    value=both,
+                    expected="two finite numbers >= 0",
+                )
 
     def __len__(self) -> int:
         return len(self._rates)

@@ -55,7 +55,8 @@ if __name__ == "__main__":
     figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
     axes.boxplot(shares, tick_labels=limits)
     axes.set(
-        xlabel="most jobs that may rescale", ylabel="objective, % of the optimum",
+        xlabel="most jobs that may rescale",
+        ylabel="objective, % of the optimum",
         title=f"{len(problems)} decisions of a replay, with few changes allowed",
-    )  # fmt: skip
+    )
     figure.savefig("own_formulation.png")

@@ -58,10 +58,15 @@ _JOBS = st.lists(st.tuples(_WORK, st.integers(0, 3), st.integers(1, 2), st.integ
 def _made(drawn):
     """Jobs submitted at pool events, so that the program's intervals are exact."""
     return JobSet(
-        job(str(k), work=work, submit_s=(0, 30, 45, 70)[begins], min_nodes=least,
-            rates=(0.0, float(rate), 1.5 * rate, 2.5 * rate))
+        job(
+            str(k),
+            work=work,
+            submit_s=(0, 30, 45, 70)[begins],
+            min_nodes=least,
+            rates=(0.0, float(rate), 1.5 * rate, 2.5 * rate),
+        )
         for k, (work, begins, least, rate) in enumerate(drawn)
-    )  # fmt: skip
+    )
 
 
 _HORIZON = Horizon.of(log(4, [(30, 1, True), (30, 2, True), (45, 0, False), (70, 3, True)], 100, idle_first=(0,)))
@@ -116,8 +121,11 @@ def test_jobs_without_end_may_fill_all_places_and_one_that_ends_comes_in_when_on
 def test_a_last_endless_job_that_is_admitted_counts_in_the_bound():
     """The short job makes place for the fast endless one: 50 samples/s, not the 5 that the two before make."""
     idle = log(2, [], 100, idle_first=(0, 1))
-    jobs = [job("short", work=5.0, rates=(0.0, 1.0)), job("slow", work=math.inf, rates=(0.0, 1.0)),
-            job("fast", work=math.inf, rates=(0.0, 50.0))]  # fmt: skip
+    jobs = [
+        job("short", work=5.0, rates=(0.0, 1.0)),
+        job("slow", work=math.inf, rates=(0.0, 1.0)),
+        job("fast", work=math.inf, rates=(0.0, 50.0)),
+    ]
     run = replay_log(idle, JobSet(jobs), BFTrainerPolicy(60.0), ReplaySettings(2), efficiency=False)
     assert run.summary["ledger"]["samples"] == pytest.approx(5 + 100 + 95 * 50)
     assert run.summary["bound"]["share"] <= 1
@@ -165,9 +173,7 @@ def test_growing_after_a_hit_is_as_cheap_as_the_hit_and_a_start_from_nothing():
     """Twice 10 s on a node, 100 samples less 50 for it; hit for 10 samples; then from nothing on three for 100 s."""
     rate, seconds, price = np.array([0.0, 10.0, 20.0, 30.0]), np.array([10.0, 10.0, 100.0]), np.array([5.0, 5.0, 0.0])
     idle = np.array([1, 1, 3])
-    hit, calm = (
-        most_of_one(rate, 1, 50.0, 1.0, price, seconds, idle, np.array([0, 0, n])) for n in (1, 0)
-    )  # fmt: skip
+    hit, calm = (most_of_one(rate, 1, 50.0, 1.0, price, seconds, idle, np.array([0, 0, n])) for n in (1, 0))
     assert hit == pytest.approx(50 + 50 - 10 + 3000)
     assert calm == pytest.approx(50 - 10 + 3000)  # it stops after the first 10 s to start from nothing
 
@@ -179,8 +185,9 @@ def test_growing_after_a_hit_is_as_cheap_as_the_hit_and_a_start_from_nothing():
     lengths=st.lists(st.floats(1, 50), min_size=3, max_size=3),
     reclaimed=st.lists(st.integers(0, 3), min_size=3, max_size=3),
     idle=st.lists(st.integers(0, 3), min_size=3, max_size=3),
-    up_s=st.floats(10, 60), down_s=st.floats(0, 5),
-)  # fmt: skip
+    up_s=st.floats(10, 60),
+    down_s=st.floats(0, 5),
+)
 @example([10.0, 20.0, 30.0], [5.0, 5.0, 0.0], [10.0, 10.0, 100.0], [0, 1, 1], [2, 1, 3], 50.0, 1.0)
 def test_a_job_that_is_hit_may_grow_for_less(rates, prices, lengths, reclaimed, idle, up_s, down_s):
     """Below ``_all_ways_with_reclaims`` the bound would be too low: some job could make that much."""

@@ -28,9 +28,8 @@ def test_no_rates_or_works_make_the_bound_fail(rates):
             for k in range(2)
         )
         run = replay_log(
-            _EVENTS, jobs, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), efficiency=False,
-            with_tables=False,
-        )  # fmt: skip
+            _EVENTS, jobs, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), efficiency=False, with_tables=False
+        )
         searched = upper_bound(_EVENTS, jobs, max_parallel, effort=Effort.THOROUGH, evaluations=6)
         for samples in (run.summary["bound"]["samples"], searched.samples):
             assert run.summary["ledger"]["samples"] <= samples < math.inf

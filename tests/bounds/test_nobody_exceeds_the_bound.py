@@ -52,9 +52,14 @@ _POLICIES = {
 
 @settings(deadline=None, max_examples=examples(150))
 @given(
-    events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
-    semantics=st.sampled_from(list(Semantics)), unlimited_work=st.booleans(), effort=st.sampled_from(list(Effort)),
-)  # fmt: skip
+    events=logs(),
+    jobs=job_sets(),
+    policy=st.sampled_from(sorted(_POLICIES)),
+    max_parallel=st.integers(1, 4),
+    semantics=st.sampled_from(list(Semantics)),
+    unlimited_work=st.booleans(),
+    effort=st.sampled_from(list(Effort)),
+)
 def test_no_policy_makes_more_samples(events, jobs, policy, max_parallel, semantics, unlimited_work, effort):
     assume(reason_without_bound(events, jobs) is None)  # rates so small that there is no bound: test_refusals
     replay_settings = ReplaySettings(max_parallel, semantics)
@@ -74,17 +79,21 @@ def test_no_policy_makes_more_samples(events, jobs, policy, max_parallel, semant
 
 
 @settings(deadline=None, max_examples=examples(100))
-@given(
-    events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
-)  # fmt: skip
+@given(events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4))
 def test_nobody_is_done_before_the_earliest_end(events, jobs, policy, max_parallel):
     assume(reason_without_bound(events, jobs) is None)
     shrunk = JobSet(
-        job(each.name, work=max(each.work_samples / 100, 0.5), rates=tuple(each.throughput.table(each.max_nodes)),
-            submit_s=each.submit_us / 2e6, min_nodes=each.min_nodes, up_s=each.scale_up_cost_s,
-            down_s=each.scale_down_cost_s)
+        job(
+            each.name,
+            work=max(each.work_samples / 100, 0.5),
+            rates=tuple(each.throughput.table(each.max_nodes)),
+            submit_s=each.submit_us / 2e6,
+            min_nodes=each.min_nodes,
+            up_s=each.scale_up_cost_s,
+            down_s=each.scale_down_cost_s,
+        )
         for each in jobs
-    )  # fmt: skip
+    )
     run = replay_log(events, shrunk, _POLICIES[policy](), ReplaySettings(max_parallel), efficiency=False)
     earliest_us = run.summary["bound"]["earliest_finish_us"]
     done_us = run.summary["last_finish_us"]
@@ -126,9 +135,7 @@ _POOLS = ({0, 1}, {1}, {1}, {0, 1})  # at each decision; of the five pools one i
 
 
 def _idle_at(time_us: int) -> set[int]:
-    return {
-        node for node, changes in _IDLE.items() if [idle for s, idle in changes if s * 1_000_000 <= time_us][-1]
-    }  # fmt: skip
+    return {node for node, changes in _IDLE.items() if [idle for s, idle in changes if s * 1_000_000 <= time_us][-1]}
 
 
 def _best_of_all(jobs: JobSet, choices: list[tuple[tuple[int, ...], ...] | None], semantics: Semantics) -> float:
@@ -139,11 +146,17 @@ def _best_of_all(jobs: JobSet, choices: list[tuple[tuple[int, ...], ...] | None]
     ]
     return max(
         replay_log(
-            _SCARCE, jobs, Told(way), ReplaySettings(2, semantics, seed_map=lambda state, free, rng: nobody),
-            unlimited_work=True, efficiency=False, bound=False, with_tables=False,
+            _SCARCE,
+            jobs,
+            Told(way),
+            ReplaySettings(2, semantics, seed_map=lambda state, free, rng: nobody),
+            unlimited_work=True,
+            efficiency=False,
+            bound=False,
+            with_tables=False,
         ).summary["ledger"]["samples"]
         for way in itertools.product(*possible)
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("up_s", "down_s"), [(0, 0), (20, 5), (5, 20), (60, 1)])

@@ -81,8 +81,9 @@ _CURVE = np.array([0.0, 0.0, 18.0, 20.0, 31.0])
 @given(
     prices=st.lists(st.floats(0, 20), min_size=4, max_size=4),
     lengths=st.lists(st.floats(1, 50), min_size=4, max_size=4),
-    up_s=st.floats(0, 30), down_s=st.floats(0, 30),
-)  # fmt: skip
+    up_s=st.floats(0, 30),
+    down_s=st.floats(0, 30),
+)
 def test_a_job_that_pays_does_the_best_of_all_ways(prices, lengths, up_s, down_s):
     price, seconds = np.array(prices), np.array(lengths)
     arguments = _CURVE, 2, up_s, down_s, price, seconds, np.full(4, 9), np.zeros(4, np.int64)

@@ -323,10 +323,10 @@ def changed(old, new, text=LEAST):
             'kind = "optuna"',
         ),
         (LEAST + SEARCH + '[optuna]\nsampler = "tep"\n', "[optuna]", "sampler", None),
-        (LEAST + SEARCH + '[optuna]\n[proposer]\ngrid = 3\n', "[proposer]", "grid", "[optuna]"),
+        (LEAST + SEARCH + "[optuna]\n[proposer]\ngrid = 3\n", "[proposer]", "grid", "[optuna]"),
         (LEAST + "[proposer]\ngrid = 3\n", "[proposer]", "grid", "remove"),
     ],
-)  # fmt: skip
+)
 def test_an_error_names_table_and_key_and_what_to_do(tmp_path, text, row, column, fix):
     error = refused(tmp_path, text)
     assert (error.row, error.column) == (row, column)

@@ -34,9 +34,13 @@ SHAPE = JobShape(1, 16, 20.0, 10.0, 2.0)
 
 def tables(**campaign):
     trial = {
-        "epochs": 9, "samples_per_epoch": 500, "min_nodes": 1, "max_nodes": 8, "scale_up_cost_s": 3,
+        "epochs": 9,
+        "samples_per_epoch": 500,
+        "min_nodes": 1,
+        "max_nodes": 8,
+        "scale_up_cost_s": 3,
         "scale_down_cost_s": 2.5,
-    }  # fmt: skip
+    }
     return {"campaign": {"trials": 7, "seed": 3, **campaign}, "trial": trial, "pruner": {"kind": "asha", "eta": 4}}
 
 
@@ -57,8 +61,12 @@ def test_an_hpo_file_read_back_is_what_was_asked_for(tmp_path):
     (model,) = campaign.models
     job = model.job
     assert (model.name, job.min_nodes, job.max_nodes, job.scale_up_cost_s, job.scale_down_cost_s) == (
-        "plain", 1, 8, 3.0, 2.5,
-    )  # fmt: skip
+        "plain",
+        1,
+        8,
+        3.0,
+        2.5,
+    )
     assert job.throughput.table(32).tolist() == CURVES["plain"].table(32).tolist()
     assert made.describe()["pruner"] == {"kind": "asha", "eta": 4, "first_epochs": 1}
 
@@ -162,8 +170,13 @@ def test_other_arrivals_are_refused(text):
 def test_options_of_a_pruner_have_the_types_that_toml_gives_them():
     options = ["eta=4", "rate=0.5", "compare=last", 'name="x y"', "on=true"]
     assert pruner_table("p", options) == {
-        "kind": "p", "eta": 4, "rate": 0.5, "compare": "last", "name": "x y", "on": True,
-    }  # fmt: skip
+        "kind": "p",
+        "eta": 4,
+        "rate": 0.5,
+        "compare": "last",
+        "name": "x y",
+        "on": True,
+    }
     for option in ("eta", "=4", "eta="):
         with pytest.raises(InputError, match="no option of a pruner"):
             pruner_table("p", [option])

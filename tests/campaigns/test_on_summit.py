@@ -21,9 +21,12 @@ SAME_EVERY_TIME = ("run.json", "decisions.parquet", "jobs.parquet", "allocations
 
 def bfreplay(folder: Path, hash_seed: int, *arguments: str) -> None:
     subprocess.run(
-        [sys.executable, "-m", "bfreplay.cli", *arguments], cwd=folder, check=True, capture_output=True,
+        [sys.executable, "-m", "bfreplay.cli", *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(hash_seed)},
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(
@@ -43,23 +46,41 @@ def trials_on_log(request) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     "made_by",
-    [
-        ["--proposer", "optuna", "--parallel", "20"],
-        pytest.param(["--pruner", "asha"], marks=pytest.mark.thorough),
-    ],
+    [["--proposer", "optuna", "--parallel", "20"], pytest.param(["--pruner", "asha"], marks=pytest.mark.thorough)],
 )
 def test_a_campaign_gives_the_same_bytes_whatever_the_hash_seed(trials_on_log, tmp_path, made_by):
     trials, log = trials_on_log
     command = [
-        "jobs", "make", "hpo", "-o", str(tmp_path / "campaign.toml"), "--trials", str(trials), "--max-nodes", "64",
-        "--samples-per-epoch", "1281167", "--curve", SHUFFLENET, *made_by,
-    ]  # fmt: skip
+        "jobs",
+        "make",
+        "hpo",
+        "-o",
+        str(tmp_path / "campaign.toml"),
+        "--trials",
+        str(trials),
+        "--max-nodes",
+        "64",
+        "--samples-per-epoch",
+        "1281167",
+        "--curve",
+        SHUFFLENET,
+        *made_by,
+    ]
     assert CliRunner().invoke(main, command).exit_code == 0
     for hash_seed in (1, 2):
         bfreplay(
-            tmp_path, hash_seed, "replay", log, "--jobs", "campaign.toml", "--max-parallel", "20",
-            "--no-efficiency", "--out", f"run{hash_seed}",
-        )  # fmt: skip
+            tmp_path,
+            hash_seed,
+            "replay",
+            log,
+            "--jobs",
+            "campaign.toml",
+            "--max-parallel",
+            "20",
+            "--no-efficiency",
+            "--out",
+            f"run{hash_seed}",
+        )
     same, different, missing = filecmp.cmpfiles(tmp_path / "run1", tmp_path / "run2", SAME_EVERY_TIME, shallow=False)
     assert (sorted(same), different, missing) == (sorted(SAME_EVERY_TIME), [], [])
     summary = RunResult.load(tmp_path / "run1").summary

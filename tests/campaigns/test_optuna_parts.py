@@ -102,15 +102,16 @@ def test_it_describes_every_option_with_its_value():
         "version": importlib.metadata.version("optuna"),
         "seed": 3,
         "sampler": "tpe",
-        "sampler_options": {
-            "n_startup_trials": 4, "n_ei_candidates": 24, "multivariate": True, "constant_liar": True
-        },
+        "sampler_options": {"n_startup_trials": 4, "n_ei_candidates": 24, "multivariate": True, "constant_liar": True},
         "pruner": "asha",
         "pruner_options": {
-            "min_resource": 1, "reduction_factor": 4, "min_early_stopping_rate": 0, "bootstrap_count": 0
+            "min_resource": 1,
+            "reduction_factor": 4,
+            "min_early_stopping_rate": 0,
+            "bootstrap_count": 0,
         },
         "report_every": 1,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -130,22 +131,30 @@ def test_it_describes_every_option_with_its_value():
         ({"sampler": "random", "sampler_options": {"x": 1}}, "[optuna.sampler_options]", "x", "no key 'x'"),
         (
             {"sampler": "qmc", "sampler_options": {"qmc_type": "Sobol"}},
-            "[optuna.sampler_options]", "qmc_type", "'sobol'",
+            "[optuna.sampler_options]",
+            "qmc_type",
+            "'sobol'",
         ),
         (
             {"pruner": "percentile", "pruner_options": {"percentile": 101}},
-            "[optuna.pruner_options]", "percentile", "<= 100",
+            "[optuna.pruner_options]",
+            "percentile",
+            "<= 100",
         ),
         (
             {"pruner": "asha", "pruner_options": {"reduction_factor": 1}},
-            "[optuna.pruner_options]", "reduction_factor", "below 2",
+            "[optuna.pruner_options]",
+            "reduction_factor",
+            "below 2",
         ),
         (
             {"pruner": "hyperband", "pruner_options": {"min_resource": 10}},
-            "[optuna.pruner_options]", "min_resource", "at most max_resource, here 9 epochs",
+            "[optuna.pruner_options]",
+            "min_resource",
+            "at most max_resource, here 9 epochs",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_setting_is_refused_with_its_place(table, row, column, said):
     with pytest.raises(InputError) as caught:
         study(**table)

@@ -43,11 +43,13 @@ def test_two_processes_that_hash_differently_say_the_same_and_nothing_else():
     done = [
         subprocess.run(
             [sys.executable, "-W", "error::UserWarning", "-W", "error::FutureWarning", str(LITTLE)],
-            check=True, capture_output=True, text=True,
+            check=True,
+            capture_output=True,
+            text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed},
         )
         for hash_seed in ("0", "1")
-    ]  # fmt: skip
+    ]
     assert done[0].stdout == done[1].stdout
     assert [run.stderr for run in done] == ["", ""]
     record = json.loads(done[0].stdout)
@@ -78,8 +80,12 @@ def test_hyper_parameters_are_plain_and_in_the_order_of_the_space():
     assert list(params) == list(SPACE.dimensions)
     assert json.loads(json.dumps(params)) == params
     assert {name: type(value) for name, value in params.items()} == {
-        "lr": float, "layers": int, "activation": str, "dropout": float, "width": int
-    }  # fmt: skip
+        "lr": float,
+        "layers": int,
+        "activation": str,
+        "dropout": float,
+        "width": int,
+    }
     assert all(0 <= place <= 1 for place in in_unit_cube(SPACE, params).values())
     assert params["activation"] in SPACE.dimensions["activation"].choices
 
@@ -340,9 +346,11 @@ def test_a_whole_replay_is_the_same_to_the_byte_in_processes_that_hash_different
     for hash_seed in ("0", "1"):
         subprocess.run(
             [sys.executable, "-m", "bfreplay.cli", "replay", "sample", "--jobs", "campaign.toml", "--out", hash_seed],
-            check=True, capture_output=True, cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed},
-        )  # fmt: skip
+        )
     same = {
         file.name: file.read_bytes() == (tmp_path / "1" / file.name).read_bytes() for file in (tmp_path / "0").iterdir()
     }

@@ -115,9 +115,12 @@ def test_it_does_not_depend_on_how_python_hashes_text():
     )
     said = [
         subprocess.run(
-            [sys.executable, "-c", script], check=True, capture_output=True, text=True,
+            [sys.executable, "-c", script],
+            check=True,
+            capture_output=True,
+            text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed},
         ).stdout
         for hash_seed in ("1", "2")
-    ]  # fmt: skip
+    ]
     assert said[0] == said[1]

@@ -102,8 +102,12 @@ def test_the_same_generator_gives_the_same_plain_samples():
     assert first == second
     assert json.loads(json.dumps(first)) == first
     assert {name: type(value) for name, value in first.items()} == {
-        "lr": float, "layers": int, "activation": str, "dropout": float, "width": int
-    }  # fmt: skip
+        "lr": float,
+        "layers": int,
+        "activation": str,
+        "dropout": float,
+        "width": int,
+    }
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,14 @@ def invoked(commands, hostile, cwd=None):
     runner.parent.mkdir(exist_ok=True)
     runner.write_text(RUNNER)
     done = subprocess.run(
-        [sys.executable, runner], text=True, capture_output=True, cwd=cwd or hostile, check=False,
+        [sys.executable, runner],
+        text=True,
+        capture_output=True,
+        cwd=cwd or hostile,
+        check=False,
         input=json.dumps(([[str(word) for word in command] for command in commands], roots)),
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(hostile / "path")])},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -32,10 +32,18 @@ def _compare(folder: Path, *options: str, formulations: str = "choices", backend
     return CliRunner().invoke(
         main,
         [
-            "compare", "formulations", str(folder / "events.csv"), "--jobs", str(folder / "jobs.csv"),
-            "--formulations", formulations, "--backends", backends, *options,
+            "compare",
+            "formulations",
+            str(folder / "events.csv"),
+            "--jobs",
+            str(folder / "jobs.csv"),
+            "--formulations",
+            formulations,
+            "--backends",
+            backends,
+            *options,
         ],
-    )  # fmt: skip
+    )
 
 
 def test_a_person_gets_a_table_a_winner_and_a_folder_with_pictures(files):
@@ -62,25 +70,60 @@ def test_json_is_the_record(files):
 
 def test_every_option_reaches_the_comparison(files):
     options = (
-        "--sample", "2", "--seed", "4", "--t-fwd", "300", "--max-parallel", "1", "--unlimited-work", "--gap", "0.01",
-        "--threads", "2", "--solver-seed", "7", "--no-warm-start", "--reformulate-sets", "--memory-limit", "4000",
-        "--window", "2024-05-01T00:05", "2024-05-01T00:30",
-    )  # fmt: skip
+        "--sample",
+        "2",
+        "--seed",
+        "4",
+        "--t-fwd",
+        "300",
+        "--max-parallel",
+        "1",
+        "--unlimited-work",
+        "--gap",
+        "0.01",
+        "--threads",
+        "2",
+        "--solver-seed",
+        "7",
+        "--no-warm-start",
+        "--reformulate-sets",
+        "--memory-limit",
+        "4000",
+        "--window",
+        "2024-05-01T00:05",
+        "2024-05-01T00:30",
+    )
     config = json.loads(_compare(files, *options, "--json").stdout)["config"]
     expected = {
-        "sample": 2, "seed": 4, "t_fwd_s": 300.0, "max_parallel": 1, "unlimited_work": True, "relative_gap": 0.01,
-        "threads": 2, "solver_seed": 7, "warm_start": False, "reformulate_sets": True,
+        "sample": 2,
+        "seed": 4,
+        "t_fwd_s": 300.0,
+        "max_parallel": 1,
+        "unlimited_work": True,
+        "relative_gap": 0.01,
+        "threads": 2,
+        "solver_seed": 7,
+        "warm_start": False,
+        "reformulate_sets": True,
         "memory_limit_bytes": 4_000_000_000,
-    }  # fmt: skip
+    }
     assert {key: config[key] for key in expected} == expected
     assert (config["window_end_us"] - config["window_start_us"]) / 1e6 == 25 * 60
 
 
 def test_failures_are_told_in_plain_words_and_kept(files):
     result = _compare(
-        files, "--backend", FAULTY + "CallsSuboptimalOptimal", "--backend", FAULTY + "Aborts",
-        "--out", str(files / "lab"), "--no-pictures", "--sample", "2",
-    )  # fmt: skip
+        files,
+        "--backend",
+        FAULTY + "CallsSuboptimalOptimal",
+        "--backend",
+        FAULTY + "Aborts",
+        "--out",
+        str(files / "lab"),
+        "--no-pictures",
+        "--sample",
+        "2",
+    )
     assert result.exit_code == 0, result.output
     assert "answers wrong" in result.stdout
     assert "answers crashed" in result.stdout
@@ -150,11 +193,28 @@ def test_the_formulation_of_the_docs_is_compared_from_the_folder_where_the_user_
     (files / "mine.py").write_text(page.split("`mine.py`, complete:\n\n```python\n")[1].split("```")[0])
     done = subprocess.run(  # -P: as in the installed command, this folder is not on the path by itself
         [
-            sys.executable, "-P", "-m", "bfreplay.cli", "compare", "formulations", "events.csv", "--jobs", "jobs.csv",
-            "--formulations", "choices", "--backends", "cbc", "--formulation", "mine:Mine",
+            sys.executable,
+            "-P",
+            "-m",
+            "bfreplay.cli",
+            "compare",
+            "formulations",
+            "events.csv",
+            "--jobs",
+            "jobs.csv",
+            "--formulations",
+            "choices",
+            "--backends",
+            "cbc",
+            "--formulation",
+            "mine:Mine",
         ],
-        check=True, capture_output=True, text=True, cwd=files, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=files,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert "mine on cbc" in done.stdout
     assert "Wrong       none" in done.stdout
 
@@ -174,11 +234,28 @@ def test_a_comparison_that_is_terminated_leaves_no_folder_and_no_worker(files):
     (files / "waits.py").write_text(WAITS)
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "bfreplay.cli", "compare", "formulations", "events.csv", "--jobs", "jobs.csv",
-            "--formulations", "choices", "--backends", "waits:Waits", "--time-limit", "500", "--out", "lab",
+            sys.executable,
+            "-m",
+            "bfreplay.cli",
+            "compare",
+            "formulations",
+            "events.csv",
+            "--jobs",
+            "jobs.csv",
+            "--formulations",
+            "choices",
+            "--backends",
+            "waits:Waits",
+            "--time-limit",
+            "500",
+            "--out",
+            "lab",
         ],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=files, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=files,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     while process.poll() is None and not (files / "worker.pid").exists():
         time.sleep(0.05)
     assert list(files.glob(".lab.partial-*"))

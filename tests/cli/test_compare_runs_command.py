@@ -40,9 +40,15 @@ def test_a_person_gets_a_sentence_tables_and_a_folder_with_pictures(runs):
     for word in ("policy.t_fwd_s", "bin by bin", "rescaling", "preemption", "job by job", "Comparison folder"):
         assert word in result.stdout
     assert {path.name for path in (runs / "found").iterdir()} == {
-        "comparison.json", "hours.parquet", "jobs.parquet", "cumulative.parquet", "causes.png", "causes.svg",
-        "differences-over-time.png", "differences-over-time.svg",
-    }  # fmt: skip
+        "comparison.json",
+        "hours.parquet",
+        "jobs.parquet",
+        "cumulative.parquet",
+        "causes.png",
+        "causes.svg",
+        "differences-over-time.png",
+        "differences-over-time.svg",
+    }
     assert result.stderr == ""
 
 

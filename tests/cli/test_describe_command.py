@@ -97,10 +97,7 @@ def test_a_simulated_node_assignment_is_named(small):
 
 @pytest.mark.parametrize(
     ("choice", "endings"),
-    [
-        pytest.param((), ["png"], marks=pytest.mark.thorough),
-        (("--picture-format", "both"), ["png", "svg"]),
-    ],
+    [pytest.param((), ["png"], marks=pytest.mark.thorough), (("--picture-format", "both"), ["png", "svg"])],
 )
 def test_pictures_are_drawn_into_a_folder_that_is_made(small, tmp_path, choice, endings):
     folder = tmp_path / "new" / "pictures"

@@ -227,8 +227,17 @@ def test_a_run_whose_inputs_are_gone_is_told_as_far_as_its_tables_go(tmp_path):
         source = bfreplay.sample_events_path() if what == "events" else bfreplay.sample_jobs_path()
         shutil.copy(source, tmp_path / path)
     run = tmp_path / "run"
-    _run("replay", tmp_path / "log.parquet", "--jobs", tmp_path / "jobs.csv", *WINDOW, "--no-efficiency", "--quiet",
-         "--out", run)  # fmt: skip
+    _run(
+        "replay",
+        tmp_path / "log.parquet",
+        "--jobs",
+        tmp_path / "jobs.csv",
+        *WINDOW,
+        "--no-efficiency",
+        "--quiet",
+        "--out",
+        run,
+    )
     whole = _told(run, "--job", JOB)
     (tmp_path / "log.parquet").unlink()
     (tmp_path / "jobs.csv").unlink()

@@ -40,8 +40,18 @@ def _export(run: Path, *options: object) -> Result:
 def runs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for name, options in RUNS.items():
-        result = _run("replay", "sample", "--jobs", "sample", *WINDOW, *options, "--no-efficiency", "--quiet",
-                      "--out", folder / name)  # fmt: skip
+        result = _run(
+            "replay",
+            "sample",
+            "--jobs",
+            "sample",
+            *WINDOW,
+            *options,
+            "--no-efficiency",
+            "--quiet",
+            "--out",
+            folder / name,
+        )
         assert result.exit_code == 0, result.output
     return folder
 
@@ -60,9 +70,8 @@ def test_every_decision_of_a_run_becomes_a_file_that_says_what_was_decided(runs,
     result = _export(run, *(word for index in indices for word in ("--decision", index)), *t_fwd, "--out", out)
     assert result.exit_code == 0, result.output
     assert result.stdout.split() == [
-        str(out / f"decision-{index:06d}{end}")
-        for index in indices for end in (".json", "-choices.mps", "-choices.lp")
-    ]  # fmt: skip
+        str(out / f"decision-{index:06d}{end}") for index in indices for end in (".json", "-choices.mps", "-choices.lp")
+    ]
     table = bfreplay.RunResult.load(run).decisions
     compared = 0
     for index in indices:
@@ -101,11 +110,31 @@ def test_formulations_may_be_named_or_all_be_taken(runs, tmp_path):
         f"decision-{index:06d}.json",
         *(f"decision-{index:06d}-{name}.{form}" for name in FORMULATIONS.names() for form in ("mps", "lp")),
     }
-    _export(runs / "exact", "--decision", index, "--out", tmp_path / "two", "--formulation", "published",
-            "--formulation", "bfreplay.milp.formulations.choices:Choices", "--formulation", "published")  # fmt: skip
+    _export(
+        runs / "exact",
+        "--decision",
+        index,
+        "--out",
+        tmp_path / "two",
+        "--formulation",
+        "published",
+        "--formulation",
+        "bfreplay.milp.formulations.choices:Choices",
+        "--formulation",
+        "published",
+    )
     assert len(list((tmp_path / "two").iterdir())) == 5
-    more = _export(runs / "exact", "--decision", index, "--out", tmp_path / "more", "--formulation", "all",
-                   "--formulation", "no.such:Thing")  # fmt: skip
+    more = _export(
+        runs / "exact",
+        "--decision",
+        index,
+        "--out",
+        tmp_path / "more",
+        "--formulation",
+        "all",
+        "--formulation",
+        "no.such:Thing",
+    )
     assert more.exit_code == 2
     assert "no.such" in more.stderr
 
@@ -181,8 +210,17 @@ def test_inputs_that_moved_or_changed_are_named_with_the_option_to_give(runs, tm
     for what, path in (("events", "log.parquet"), ("jobs", "jobs.csv")):
         source = bfreplay.sample_events_path() if what == "events" else bfreplay.sample_jobs_path()
         shutil.copy(source, tmp_path / path)
-    _run("replay", tmp_path / "log.parquet", "--jobs", tmp_path / "jobs.csv", *WINDOW, "--no-efficiency", "--quiet",
-         "--out", run)  # fmt: skip
+    _run(
+        "replay",
+        tmp_path / "log.parquet",
+        "--jobs",
+        tmp_path / "jobs.csv",
+        *WINDOW,
+        "--no-efficiency",
+        "--quiet",
+        "--out",
+        run,
+    )
     index = _decidable(run)[0]
     (tmp_path / "jobs.csv").write_text((tmp_path / "jobs.csv").read_text().replace("0.5", "0.25") + "\n")
     changed = _export(run, "--decision", index, "--out", tmp_path / "out")
@@ -216,9 +254,18 @@ def test_files_that_are_there_are_replaced_only_with_force_and_others_are_left_a
 def test_a_formulation_that_fails_leaves_nothing_behind(runs, tmp_path):
     first, second = _decidable(runs / "exact")[:2]
     result = _export(
-        runs / "exact", "--decision", first, "--decision", second, "--out", tmp_path / "new" / "out",
-        "--formulation", "published", "--formulation", "tests.milp.faulty_formulations:RaisesInBuild",
-    )  # fmt: skip
+        runs / "exact",
+        "--decision",
+        first,
+        "--decision",
+        second,
+        "--out",
+        tmp_path / "new" / "out",
+        "--formulation",
+        "published",
+        "--formulation",
+        "tests.milp.faulty_formulations:RaisesInBuild",
+    )
     assert result.exit_code == 3
     assert "failed in build()" in result.stderr
     assert "Traceback" not in result.output

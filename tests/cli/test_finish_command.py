@@ -55,13 +55,19 @@ def test_a_search_on_the_sample_gets_its_answer_folder_picture_and_page(here):
     assert lines[0] == record["answer"]
     assert re.fullmatch(
         r"The search is over after [\d.]+ (h|min)( \(.*\))?, against [\d.]+ (h|min) on 12 nodes of your own; to this "
-        r"search these idle nodes are worth \d+ dedicated nodes?\.", lines[0],
-    )  # fmt: skip
+        r"search these idle nodes are worth \d+ dedicated nodes?\.",
+        lines[0],
+    )
     assert [f"Warning: {each}" for each in record["warnings"]] == [each for each in lines if each.startswith("Warn")]
     assert lines[-1].split() == ["Folder", str(here / "out")]
     assert {path.name for path in (here / "out").iterdir()} == {
-        ".finish", "finish.json", "finish.png", "finish.svg", "starts", "dedicated"
-    }  # fmt: skip
+        ".finish",
+        "finish.json",
+        "finish.png",
+        "finish.svg",
+        "starts",
+        "dedicated",
+    }
     assert made(*command) == text
     assert json.loads(made(*command, "--json")) == record
     made("report", "out", "-o", "page.html", "--quiet")

@@ -8,14 +8,31 @@ from click.testing import CliRunner
 from bfreplay.cli import main
 
 NUMBERS = (
-    "1e300", "1" + "0" * 18, str(2**63), "9" * 4_000, "9" * 5_000, "inf", "nan", "-1", "-0.0", "1e-320",
-    "0x" + "f" * 5_000, "\u0661\u0662", "",
-)  # fmt: skip
+    "1e300",
+    "1" + "0" * 18,
+    str(2**63),
+    "9" * 4_000,
+    "9" * 5_000,
+    "inf",
+    "nan",
+    "-1",
+    "-0.0",
+    "1e-320",
+    "0x" + "f" * 5_000,
+    "\u0661\u0662",
+    "",
+)
 LOG = "time,node,idle\n0,n1,true\n600,n1,false\n1200,n1,true\n1800,n1,false\n"
 JOB = {
-    "submit_after_s": "0", "min_nodes": "1", "max_nodes": "1", "scale_up_cost_s": "5", "scale_down_cost_s": "5",
-    "work_samples": "1e4", "weight": "1", "deadline_after_s": "600",
-}  # fmt: skip
+    "submit_after_s": "0",
+    "min_nodes": "1",
+    "max_nodes": "1",
+    "scale_up_cost_s": "5",
+    "scale_down_cost_s": "5",
+    "work_samples": "1e4",
+    "weight": "1",
+    "deadline_after_s": "600",
+}
 CAMPAIGN = {
     "campaign": {"trials": "2", "parallel": "2", "seed": "0", "start_after_s": "0", "every_s": "1"},
     "campaign.budget": {"node_hours": "9", "samples": "1e9", "hours": "9", "failed_trials": "9"},
@@ -34,10 +51,16 @@ GENERATED = {
     ),
 }  # fmt: skip
 POLICIES = (
-    "look-ahead(events={})", "foresight(events={})", "gavel.fifo(round_s={})", "gavel.fifo(gang={})",
-    "gavel.fifo(restart_s={})", "elasticflow.edf(slot_s={})", "elasticflow.elasticflow(reserve={})",
-    "elasticflow.chronus(lease_s={})", "shockwave.gavel(round_s={})",
-)  # fmt: skip
+    "look-ahead(events={})",
+    "foresight(events={})",
+    "gavel.fifo(round_s={})",
+    "gavel.fifo(gang={})",
+    "gavel.fifo(restart_s={})",
+    "elasticflow.edf(slot_s={})",
+    "elasticflow.elasticflow(reserve={})",
+    "elasticflow.chronus(lease_s={})",
+    "shockwave.gavel(round_s={})",
+)
 
 
 def _said_or_done(*words: str) -> None:
@@ -102,13 +125,14 @@ def test_in_parameters_of_policies(policy, files):
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        ("replay log.csv --jobs jobs.csv", "--threads"), ("replay log.csv --jobs jobs.csv", "--max-parallel"),
+        ("replay log.csv --jobs jobs.csv", "--threads"),
+        ("replay log.csv --jobs jobs.csv", "--max-parallel"),
         ("replay log.csv --jobs jobs.csv --solver highs", "--threads"),
         ("finish log.csv --jobs jobs.csv --starts 1", "--processes"),
         ("finish log.csv --jobs jobs.csv --starts 1 --processes 1", "--dedicated"),
         ("tune log.csv --jobs jobs.csv", "--processes"),
     ],
-)  # fmt: skip
+)
 def test_in_options_that_count(command, option, files):
     (files / "jobs.csv").write_text(f"name,curve,{','.join(JOB)}\na,0:0 1:10,{','.join(JOB.values())}\n")
     for number in ("1025", "100000", *NUMBERS):

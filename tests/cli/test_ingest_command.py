@@ -257,9 +257,12 @@ def ingest_that_spools(folder, before="pass", after="pass"):
     (folder / "jobs.swf").write_text("\n".join(["; UnixStartTime: 1700000000", "; MaxNodes: 2", *rows, ""]))
     (folder / "tmp").mkdir()
     return subprocess.run(
-        [sys.executable, "-c", SPOOL_TO_DISK.format(before=before, after=after)], cwd=folder, capture_output=True,
-        text=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(folder / "tmp")},
-    )  # fmt: skip
+        [sys.executable, "-c", SPOOL_TO_DISK.format(before=before, after=after)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(folder / "tmp")},
+    )
 
 
 def test_ctrl_c_ends_an_import_without_a_traceback_and_leaves_nothing(tmp_path):

@@ -83,9 +83,11 @@ def test_every_public_name_can_be_used():
 def test_ctrl_c_while_the_program_is_loaded_ends_it_without_a_traceback(tmp_path):
     (tmp_path / "rich_click.py").write_text("raise KeyboardInterrupt")
     done = subprocess.run(
-        [sys.executable, "-m", "bfreplay", "--help"], capture_output=True, text=True,
+        [sys.executable, "-m", "bfreplay", "--help"],
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(REPOSITORY)])},
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "Aborted.\n")
 
 

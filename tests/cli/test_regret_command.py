@@ -21,8 +21,10 @@ def runs(tmp_path: Path) -> Path:
     (tmp_path / "events.csv").write_text(EVENTS)
     (tmp_path / "jobs.csv").write_text(JOBS.replace("1e9", "5000"))
     for name, options in (
-        ("far", ("--unlimited-work",)), ("near", ("--unlimited-work", "--t-fwd", "5")), ("ends", ("--no-efficiency",)),
-    ):  # fmt: skip
+        ("far", ("--unlimited-work",)),
+        ("near", ("--unlimited-work", "--t-fwd", "5")),
+        ("ends", ("--no-efficiency",)),
+    ):
         words = ["replay", str(tmp_path / "events.csv"), "--jobs", str(tmp_path / "jobs.csv"), "--quiet"]
         done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / name), *options])
         assert done.exit_code == 0, done.output
@@ -64,9 +66,7 @@ def test_inputs_that_were_moved_can_be_named(runs):
     lost = _regret(runs, "far", "--effort", "quick")
     assert lost.exit_code == 2
     assert "--events FILE" in lost.stderr
-    found = _regret(
-        runs, "far", "--effort", "quick", "--events", "moved-events.csv", "--jobs", "moved-jobs.csv"
-    )  # fmt: skip
+    found = _regret(runs, "far", "--effort", "quick", "--events", "moved-events.csv", "--jobs", "moved-jobs.csv")
     assert found.exit_code == 0, found.output
     assert found.stdout.splitlines()[1].startswith("far ")
 
@@ -124,5 +124,8 @@ def test_parameters_in_brackets_are_told_and_recorded(runs):
     assert "look-ahead, events 2, futures 20, memory 30" in done.stdout
     policy = json.loads((runs / "seen" / "run.json").read_text())["config"]["policy"]
     assert {name: policy[name] for name in ("name", "events", "futures", "memory")} == {
-        "name": "look-ahead", "events": 2, "futures": 20, "memory": 30,
-    }  # fmt: skip
+        "name": "look-ahead",
+        "events": 2,
+        "futures": 20,
+        "memory": 30,
+    }

@@ -50,9 +50,15 @@ def test_a_person_gets_a_summary_and_a_run_folder(files):
         assert word in result.stdout
     names = {path.name for path in (files / "run").iterdir()}
     assert names == {
-        "run.json", "session.json", "decisions.parquet", "jobs.parquet", "allocations.parquet", "timings.parquet",
-        "pool.parquet", "idle_intervals.parquet",
-    }  # fmt: skip
+        "run.json",
+        "session.json",
+        "decisions.parquet",
+        "jobs.parquet",
+        "allocations.parquet",
+        "timings.parquet",
+        "pool.parquet",
+        "idle_intervals.parquet",
+    }
     assert not [path for path in files.iterdir() if path.name.startswith(".")]
 
 
@@ -192,11 +198,26 @@ def test_the_same_inputs_give_the_same_bytes_under_two_hash_seeds(files):
         out = files / f"run{seed}"
         subprocess.run(
             [
-                sys.executable, "-m", "bfreplay.cli", "replay", "sample", "--jobs", "sample", "--record-nodes",
-                "--semantics", "published", "--window", "2024-07-01T06:00", "2024-07-01T09:00", "--out", str(out),
+                sys.executable,
+                "-m",
+                "bfreplay.cli",
+                "replay",
+                "sample",
+                "--jobs",
+                "sample",
+                "--record-nodes",
+                "--semantics",
+                "published",
+                "--window",
+                "2024-07-01T06:00",
+                "2024-07-01T09:00",
+                "--out",
+                str(out),
             ],
-            check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed},
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
         same = [path for path in sorted(out.iterdir()) if path.name not in ("session.json", "timings.parquet")]
         digests.append([(path.name, path.read_bytes()) for path in same])
     assert digests[0] == digests[1]
@@ -210,13 +231,22 @@ def test_no_bar_is_drawn_when_nobody_looks(files):
 
 def test_without_compiled_code_a_run_is_the_same(files):
     command = [
-        "replay", "sample", "--jobs", "sample", "--record-nodes", "--window", "2024-07-01T06:00", "2024-07-01T09:00",
-    ]  # fmt: skip
+        "replay",
+        "sample",
+        "--jobs",
+        "sample",
+        "--record-nodes",
+        "--window",
+        "2024-07-01T06:00",
+        "2024-07-01T09:00",
+    ]
     assert CliRunner().invoke(main, [*command, "--out", str(files / "compiled")]).exit_code == 0
     subprocess.run(
         [sys.executable, "-m", "bfreplay.cli", *command, "--out", str(files / "plain")],
-        check=True, capture_output=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )
     records = []
     for name in ("compiled", "plain"):
         same = [p for p in sorted((files / name).iterdir()) if p.name not in ("session.json", "timings.parquet")]
@@ -241,9 +271,12 @@ def test_a_strangers_policy_and_formulation_may_lie_where_the_user_stands(files,
     )
     done = subprocess.run(  # -P: as in the installed command, this folder is not on the path by itself
         [sys.executable, "-P", "-m", "bfreplay.cli", "replay", "events.csv", "--jobs", "jobs.csv", *options],
-        check=True, capture_output=True, text=True, cwd=files,
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=files,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-    )  # fmt: skip
+    )
     assert says in done.stdout
 
 
@@ -264,11 +297,21 @@ def test_the_record_holds_every_option_of_the_solver(files):
 def test_a_run_that_is_terminated_leaves_nothing_behind(files):
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "bfreplay.cli", "replay", "sample", "--jobs", "sample", "--solver", "cbc",
-            "--out", str(files / "run"),
+            sys.executable,
+            "-m",
+            "bfreplay.cli",
+            "replay",
+            "sample",
+            "--jobs",
+            "sample",
+            "--solver",
+            "cbc",
+            "--out",
+            str(files / "run"),
         ],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     while process.poll() is None and not list(files.glob(".run.partial-*")):
         time.sleep(0.05)
     process.terminate()

@@ -32,8 +32,9 @@ ON_CLUSTER = ("--cluster", CLUSTER, "--policy", "gavel.max_min_fairness_perf", "
 
 
 def test_a_trace_is_replayed_on_a_cluster(files):
-    result = _replay(*ON_CLUSTER, "--measure", "0:3", "--prices", "fast=1,slow=0.5", "--fairness", "--json",
-                     "--out", "run")  # fmt: skip
+    result = _replay(
+        *ON_CLUSTER, "--measure", "0:3", "--prices", "fast=1,slow=0.5", "--fairness", "--json", "--out", "run"
+    )
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
     assert record["config"]["measured"] == [0, 3]

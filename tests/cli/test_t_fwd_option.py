@@ -89,9 +89,23 @@ def test_a_number_that_is_no_time_is_refused(number):
 
 def test_formulations_are_compared_on_the_decisions_of_an_auto_run():
     done = _run(
-        "compare", "formulations", "sample", "--jobs", "sample", *WINDOW, "--t-fwd", "auto", "--sample", 3,
-        "--formulations", "choices_reduced", "--backends", "highs", "--quiet", "--json",
-    )  # fmt: skip
+        "compare",
+        "formulations",
+        "sample",
+        "--jobs",
+        "sample",
+        *WINDOW,
+        "--t-fwd",
+        "auto",
+        "--sample",
+        3,
+        "--formulations",
+        "choices_reduced",
+        "--backends",
+        "highs",
+        "--quiet",
+        "--json",
+    )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["config"]["t_fwd_s"] == "auto"
 
@@ -99,14 +113,17 @@ def test_formulations_are_compared_on_the_decisions_of_an_auto_run():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--t-fwd", "2m"], "T_fwd 120 s"), (["--t-fwd", "0.05h"], "T_fwd 180 s"), (["--t-fwd", "90"], "T_fwd 90 s"),
+        (["--t-fwd", "2m"], "T_fwd 120 s"),
+        (["--t-fwd", "0.05h"], "T_fwd 180 s"),
+        (["--t-fwd", "90"], "T_fwd 90 s"),
         (["--policy", "gavel.fifo_perf", "--round", "2min"], "rounds of 2 min"),
         (["--min-age", "0.000001"], "T_fwd 120"),
         (["--t-fwd", "\u0663"], "is neither a number of seconds"),
         (["--t-fwd", "1_0"], "is neither a number of seconds"),
-        (["--clear", "\u0663s"], "is no length of time"), (["--round", "\u0663"], "is no number"),
+        (["--clear", "\u0663s"], "is no length of time"),
+        (["--round", "\u0663"], "is no number"),
     ],
-)  # fmt: skip
+)
 def test_lengths_of_time_have_units_and_ascii_digits(arguments, said):
     window = ["--window", "2024-07-01", "2024-07-01T02:00"]
     done = CliRunner().invoke(main, ["replay", "sample", "--jobs", "sample", "--quiet", *window, *arguments])

@@ -56,8 +56,12 @@ def test_a_folder_holds_record_picture_and_runs_and_is_gone_on_with(files):
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert {path.name for path in (files / "out").iterdir()} == {
-        "tuning.json", "tuning.png", "tuning.svg", "sweep", ".tuning"
-    }  # fmt: skip
+        "tuning.json",
+        "tuning.png",
+        "tuning.svg",
+        "sweep",
+        ".tuning",
+    }
     assert result.stdout.splitlines()[-1].split() == ["Folder", str(files / "out")]
     runs = {path: path.stat().st_mtime_ns for path in (files / "out" / "sweep" / "runs").glob("*/run.json")}
     assert len(runs) == 8

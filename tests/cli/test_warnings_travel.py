@@ -97,15 +97,17 @@ def test_a_finish_warns_below_its_answer(folder):
     ("command", "warnings_in"),
     [
         ("compare runs run-60 run-120 --quiet --no-pictures", lambda told: told["warnings"]),
-        ("compare formulations events.parquet --jobs jobs.csv --backends highs --formulations choices --quiet",
-         lambda told: told["warnings"]),
+        (
+            "compare formulations events.parquet --jobs jobs.csv --backends highs --formulations choices --quiet",
+            lambda told: told["warnings"],
+        ),
         ("regret run-60 --effort quick --quiet", lambda told: told[0]["warnings"]),
         ("explain run-60 --quiet", lambda told: told["warnings"]),
         ("explain run-60 --job a --quiet", lambda told: told["warnings"]),
         ("explain run-60 --job a --at +4000 --quiet", lambda told: told["warnings"]),
         ("sweep sweep.toml --out sweep --processes 1 --quiet", lambda told: told[1]["warnings"]),
     ],
-)  # fmt: skip
+)
 def test_programs_find_the_sentences_under_warnings(folder, command, warnings_in):
     verdict, warning, simulated = warnings_in(json.loads(run(*command.split(), "--json")))
     assert verdict.startswith(VERDICT)

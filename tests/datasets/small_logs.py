@@ -50,6 +50,11 @@ def logs(draw):
     start = draw(st.sampled_from([0, 1_612_915_732_000_000, -5_000_000_123]))
     times, nodes, states = zip(*rows, strict=True) if rows else ((), (), ())
     return NodeEvents.from_arrays(
-        [f"n{i}" for i in range(n_nodes)], initial, np.array(times, dtype=np.int64) + start, nodes, states,
-        start, start + now + draw(st.integers(1, 10)),
-    )  # fmt: skip
+        [f"n{i}" for i in range(n_nodes)],
+        initial,
+        np.array(times, dtype=np.int64) + start,
+        nodes,
+        states,
+        start,
+        start + now + draw(st.integers(1, 10)),
+    )

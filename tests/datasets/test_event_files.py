@@ -358,10 +358,7 @@ def test_a_name_of_megabytes_is_no_name_of_a_node(tmp_path, ending):
     found = refusal_of("bfreplay.datasets:load_events", path)
     assert (
         found.problem
-        == {
-            ".parquet": "a node name is unusable: it has 20,000,000 characters",
-            ".csv": "a line does not end",
-        }[ending]
+        == {".parquet": "a node name is unusable: it has 20,000,000 characters", ".csv": "a line does not end"}[ending]
     )
 
 
@@ -380,10 +377,16 @@ def test_what_metadata_say_is_shown_escaped(tmp_path):
     red = "\x1b[31mred\udcff"
     path = csv_file(tmp_path, "time,node,idle\n2024-05-01T00:00:00Z,n1,true\n2024-05-01T00:01:00Z,n1,false\n")
     document = {
-        "schema_version": 1, "cluster": red, "source_format": red, "nodes": ["n1"], "notes": {red: [{"a": red}]},
-        "allocator": {"name": red}, "source_files": [{"name": red, "sha256": "0"}],
-        "window_start": "2024-05-01T00:00:00Z", "window_end": "2024-05-01T00:02:00Z",
-    }  # fmt: skip
+        "schema_version": 1,
+        "cluster": red,
+        "source_format": red,
+        "nodes": ["n1"],
+        "notes": {red: [{"a": red}]},
+        "allocator": {"name": red},
+        "source_files": [{"name": red, "sha256": "0"}],
+        "window_start": "2024-05-01T00:00:00Z",
+        "window_end": "2024-05-01T00:02:00Z",
+    }
     path.with_name(path.name + ".meta.json").write_text(json.dumps(document))
     found, shown = load_events(path).metadata, r"\x1b[31mred\udcff"
     assert (found.cluster, found.source_format, found.assignment) == (shown, shown, shown)

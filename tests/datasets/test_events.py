@@ -103,9 +103,14 @@ def test_a_row_that_cannot_be_is_refused_with_its_number(rows, row, problem):
 )
 def test_arrays_that_do_not_fit_are_refused(change, problem):
     given_ = {
-        "nodes": ["a", "b"], "initial_state": [1, 1], "time_us": [5], "node": [0], "state": [0],
-        "window_start_us": 0, "window_end_us": 10,
-    } | change  # fmt: skip
+        "nodes": ["a", "b"],
+        "initial_state": [1, 1],
+        "time_us": [5],
+        "node": [0],
+        "state": [0],
+        "window_start_us": 0,
+        "window_end_us": 10,
+    } | change
     if not given_["nodes"]:
         given_ |= {"initial_state": [], "time_us": [], "node": [], "state": []}
     with pytest.raises(InputError, match=problem):

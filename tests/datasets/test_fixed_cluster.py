@@ -10,8 +10,10 @@ def test_every_node_is_idle_from_the_start_and_stays_so():
     events = fixed_cluster("v100=2,k80=1", end_us=5_000_000)
     assert (events.window_start_us, events.window_end_us) == (0, 5_000_000)
     assert rows_of(events) == [
-        (0, "k80-000", NodeState.IDLE), (0, "v100-000", NodeState.IDLE), (0, "v100-001", NodeState.IDLE),
-    ]  # fmt: skip
+        (0, "k80-000", NodeState.IDLE),
+        (0, "v100-000", NodeState.IDLE),
+        (0, "v100-001", NodeState.IDLE),
+    ]
 
 
 def test_nodes_are_type_by_type_and_types_keep_their_order():
@@ -49,16 +51,23 @@ def test_a_spec_is_read_from_the_text_that_it_writes():
 @pytest.mark.parametrize(
     ("text", "problem", "value"),
     [
-        ("", "has no nodes", ""), (" ", "has no nodes", " "), ("v100", "has no number of nodes", "v100"),
-        ("v100=4,", "has no number of nodes", "v100=4,"), ("v100=0", "number of v100 nodes is unusable", "0"),
-        ("v100=-2", "is unusable", "-2"), ("v100=2.5", "is unusable", "2.5"), ("v100=many", "is unusable", "many"),
-        ("v100=", "is unusable", ""), ("v100=1000001", "is unusable", "1000001"),
+        ("", "has no nodes", ""),
+        (" ", "has no nodes", " "),
+        ("v100", "has no number of nodes", "v100"),
+        ("v100=4,", "has no number of nodes", "v100=4,"),
+        ("v100=0", "number of v100 nodes is unusable", "0"),
+        ("v100=-2", "is unusable", "-2"),
+        ("v100=2.5", "is unusable", "2.5"),
+        ("v100=many", "is unusable", "many"),
+        ("v100=", "is unusable", ""),
+        ("v100=1000001", "is unusable", "1000001"),
         ("v100=" + "9" * 30, "unusable", "9" * 30),
-        ("=4", "name of a node type is unusable", ""), ("big gpu=4", "name of a node type is unusable", "big gpu"),
+        ("=4", "name of a node type is unusable", ""),
+        ("big gpu=4", "name of a node type is unusable", "big gpu"),
         ("v100=4,v100=2", "'v100' is given twice", "v100=4,v100=2"),
         ("a=600000,b=600000", "number of nodes is above", 1_200_000),
     ],
-)  # fmt: skip
+)
 def test_a_text_that_is_no_cluster_is_refused(text, problem, value):
     with pytest.raises(InputError, match=problem) as caught:
         fixed_cluster(text)

@@ -43,8 +43,12 @@ def test_they_are_given_per_day_of_the_window(bursts):
     assert tenth.per_day == 6.0
     assert tenth.mean_nodes == pytest.approx(13 / 3)
     assert bursts.reclaim_bursts.to_dict()["of_idle_nodes"][1] == {
-        "at_least": "1/4", "share": 0.25, "events": 1, "per_day": 2.0, "mean_nodes": 7.0,
-    }  # fmt: skip
+        "at_least": "1/4",
+        "share": 0.25,
+        "events": 1,
+        "per_day": 2.0,
+        "mean_nodes": 7.0,
+    }
 
 
 def test_bursts_of_at_least_so_many_nodes_are_counted_for_each_power_of_two(bursts):

@@ -16,15 +16,23 @@ def found(initial, rows, end=100):
 
 def test_nodes_idle_from_edge_to_edge_come_first_and_then_the_three_with_the_longest_idle_intervals():
     rows = [
-        (10, "c", IDLE), (20, "c", BUSY), (30, "c", IDLE), (60, "c", DOWN),  # 30 s, complete
+        (10, "c", IDLE),
+        (20, "c", BUSY),
+        (30, "c", IDLE),
+        (60, "c", DOWN),  # 30 s, complete
         (40, "d", BUSY),  # 40 s, cut by the start
         (75, "e", IDLE),  # 25 s, cut by the end
-        (80, "f", IDLE), (81, "f", BUSY),  # 1 s
-    ]  # fmt: skip
+        (80, "f", IDLE),
+        (81, "f", BUSY),  # 1 s
+    ]
     initial = [IDLE, BUSY, BUSY, IDLE, BUSY, BUSY, IDLE]
     assert found(initial, sorted(rows)) == [
-        ("a", 0, 100, "both"), ("g", 0, 100, "both"), ("d", 0, 40, "start"), ("c", 30, 60, None), ("e", 75, 100, "end"),
-    ]  # fmt: skip
+        ("a", 0, 100, "both"),
+        ("g", 0, 100, "both"),
+        ("d", 0, 40, "start"),
+        ("c", 30, 60, None),
+        ("e", 75, 100, "end"),
+    ]
 
 
 def test_of_one_node_the_longest_counts_and_of_equals_the_first():
@@ -51,7 +59,10 @@ def test_as_json_it_has_its_times_and_its_length():
     idleness = characterise(log([IDLE], [(1.5, "a", BUSY)], nodes=("a",)))
     assert idleness.to_dict()["longest_idle_intervals"] == [
         {
-            "node": "a", "start": "1970-01-01T00:00:00Z", "end": "1970-01-01T00:00:01.500000Z", "length_s": 1.5,
+            "node": "a",
+            "start": "1970-01-01T00:00:00Z",
+            "end": "1970-01-01T00:00:01.500000Z",
+            "length_s": 1.5,
             "censored": "start",
         }
-    ]  # fmt: skip
+    ]

@@ -98,8 +98,9 @@ def test_every_figure_is_that_of_the_enumeration(case):
         longer = [(length, cut) for length, cut in seen if length * TICK_S > over_s]
         assert (row.count, row.node_us) == (len(longer), sum(length for length, _ in longer) * TICK)
         assert (row.censored, row.censored_node_us) == (
-            sum(cut for _, cut in longer), sum(length for length, cut in longer if cut) * TICK,
-        )  # fmt: skip
+            sum(cut for _, cut in longer),
+            sum(length for length, cut in longer if cut) * TICK,
+        )
 
     best = [
         max(((min(b, n_ticks) - a, -a, b > n_ticks) for a, b in runs(row) if a < n_ticks), default=None) for row in idle

@@ -200,9 +200,13 @@ def test_the_machine_is_named_and_nodes_that_were_only_seen_are_called_so() -> N
 def test_the_table_of_longer_idle_intervals_gives_shares_and_equivalent_nodes() -> None:
     lines = block(text_of(TWO_INTERVALS, hours=8), "intervals longer than")
     assert lines[0].split("  ") == [
-        "intervals longer than", "count", "node-hours", "share of idle", "mean nodes",
+        "intervals longer than",
+        "count",
+        "node-hours",
+        "share of idle",
+        "mean nodes",
         "share censored",
-    ]  # fmt: skip
+    ]
     table = {line[:17].strip(): line[17:].split() for line in lines[1:]}
     assert table["30 min"] == ["2", "4.0", "100", "%", "0.5", "0", "%"]
     assert table["1 h"] == ["1", "3.0", "75", "%", "0.4", "0", "%"]
@@ -284,12 +288,24 @@ def test_the_table_of_bursts_counts_bursts_a_day() -> None:
 
 def test_numbers_are_written_with_the_digits_that_people_need() -> None:
     assert [cell(x) for x in (None, 0.0, 0.01, 0.05, 12.34, 99.96, 1_234.5)] == [
-        "-", "0.0", "<0.1", "0.1", "12.3", "100.0", "1,234",
-    ]  # fmt: skip
+        "-",
+        "0.0",
+        "<0.1",
+        "0.1",
+        "12.3",
+        "100.0",
+        "1,234",
+    ]
     assert [few(x) for x in (None, 0.0, 0.0123, 12.34, 1_234.5)] == ["-", "0", "0.0123", "12.3", "1,234"]
     assert [span(x) for x in (0.5, 10, 119, 120, 7_199, 7_200, 172_800)] == [
-        "0.5 s", "10 s", "119 s", "2.0 min", "120 min", "2.0 h", "2.0 d",
-    ]  # fmt: skip
+        "0.5 s",
+        "10 s",
+        "119 s",
+        "2.0 min",
+        "120 min",
+        "2.0 h",
+        "2.0 d",
+    ]
 
 
 def test_a_log_without_idle_intervals_shows_dashes_instead_of_quantiles() -> None:

@@ -19,10 +19,15 @@ def week_of(start, end, rows=(), initial=(BUSY, BUSY), zone=None, **metadata):
     """Return the week of a log of nodes a and b; rows are (UTC time, node, state)."""
     times, nodes, states = zip(*rows, strict=True) if rows else ((), (), ())
     events = NodeEvents.from_arrays(
-        ["a", "b"], initial, np.array([parse_time_us(time) for time in times], np.int64),
-        ["ab".index(name) for name in nodes], states, parse_time_us(start), parse_time_us(end),
+        ["a", "b"],
+        initial,
+        np.array([parse_time_us(time) for time in times], np.int64),
+        ["ab".index(name) for name in nodes],
+        states,
+        parse_time_us(start),
+        parse_time_us(end),
         EventsMetadata(**metadata),
-    )  # fmt: skip
+    )
     return characterise(events, zone).week
 
 

@@ -18,9 +18,18 @@ def five_nodes():
     At 30 s d joins while b and c leave: two remain idle, one of them is another than before.
     """
     rows = [
-        (10, "b", IDLE), (10, "c", IDLE), (30, "b", BUSY), (30, "c", BUSY), (30, "d", IDLE), (40, "b", IDLE),
-        (40, "c", IDLE), (40, "e", IDLE), *((60, name, BUSY) for name in NODES), (90, "a", IDLE), (90, "b", IDLE),
-    ]  # fmt: skip
+        (10, "b", IDLE),
+        (10, "c", IDLE),
+        (30, "b", BUSY),
+        (30, "c", BUSY),
+        (30, "d", IDLE),
+        (40, "b", IDLE),
+        (40, "c", IDLE),
+        (40, "e", IDLE),
+        *((60, name, BUSY) for name in NODES),
+        (90, "a", IDLE),
+        (90, "b", IDLE),
+    ]
     return characterise(log([IDLE, BUSY, BUSY, BUSY, BUSY], rows, nodes=NODES))
 
 
@@ -45,8 +54,9 @@ def test_stretches_that_the_window_cuts_are_counted_with_the_length_seen(five_no
     assert [each.censored for each in five_nodes.widths] == [2, 1, 0]  # 0-60 s and 90-100 s; 90-100 s; none
     all_idle = characterise(log([IDLE, IDLE, IDLE], []))
     assert [(each.stretches, each.censored, each.share_of_time, each.mean_s) for each in all_idle.widths] == [
-        (1, 1, 1.0, 100.0), (1, 1, 1.0, 100.0),
-    ]  # fmt: skip
+        (1, 1, 1.0, 100.0),
+        (1, 1, 1.0, 100.0),
+    ]
 
 
 def test_a_width_that_is_never_reached_has_no_stretch():
@@ -61,9 +71,13 @@ def test_a_width_that_is_never_reached_has_no_stretch():
         None,
     )
     assert two.to_dict() == {
-        "nodes": 2, "share_of_time": 0.0, "stretches": 0, "censored_stretches": 0, "mean_stretch_s": None,
+        "nodes": 2,
+        "share_of_time": 0.0,
+        "stretches": 0,
+        "censored_stretches": 0,
+        "mean_stretch_s": None,
         "stretch_s": {},
-    }  # fmt: skip
+    }
 
 
 def test_what_changes_at_the_very_end_of_the_window_neither_makes_nor_cuts_a_stretch():
@@ -79,8 +93,11 @@ def test_a_timeline_keeps_the_peak_and_the_trough_of_each_part(five_nodes):
     assert (line.edges_us[0], line.edges_us[-1]) == (0, 100 * SECOND)
     # parts of 0.1 s: the last before 10 s, the first after it, the last before 60 s, the first after it
     assert [(line.least[k], line.most[k], line.mean[k]) for k in (99, 100, 599, 600)] == [
-        (1, 1, 1.0), (3, 3, 3.0), (5, 5, 5.0), (0, 0, 0.0),
-    ]  # fmt: skip
+        (1, 1, 1.0),
+        (3, 3, 3.0),
+        (5, 5, 5.0),
+        (0, 0, 0.0),
+    ]
     assert sum(line.node_us) == five_nodes.idle_node_us
 
 

@@ -18,9 +18,14 @@ from tests.refusals import refusal_of
 
 HEAD = "name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve"
 GOOD = {
-    "name": "j1", "min_nodes": "1", "max_nodes": "2", "scale_up_cost_s": "18.5", "scale_down_cost_s": "12",
-    "work_samples": "1000", "curve": "0:0 1:10.5 2:20.25",
-}  # fmt: skip
+    "name": "j1",
+    "min_nodes": "1",
+    "max_nodes": "2",
+    "scale_up_cost_s": "18.5",
+    "scale_down_cost_s": "12",
+    "work_samples": "1000",
+    "curve": "0:0 1:10.5 2:20.25",
+}
 
 
 def jobs_csv(folder, *rows, name="jobs.csv"):
@@ -58,9 +63,13 @@ def test_a_plain_csv_becomes_jobs_relative_to_the_window(tmp_path):
 
 def test_every_optional_column_is_read(tmp_path):
     row = {
-        "submit_time": "2021-02-10T00:00:01.5Z", "objective_curve": "0:0 2:1", "weight": "2.5",
-        "deadline": "2021-02-10 01:00:00", "node_types": "gpu; fat", "model": "AlexNet",
-    }  # fmt: skip
+        "submit_time": "2021-02-10T00:00:01.5Z",
+        "objective_curve": "0:0 2:1",
+        "weight": "2.5",
+        "deadline": "2021-02-10 01:00:00",
+        "node_types": "gpu; fat",
+        "model": "AlexNet",
+    }
     job = load_jobs(jobs_csv(tmp_path, row))[0]
     start = 1_612_915_200_000_000
     assert (job.submit_us, job.deadline_us) == (start + 1_500_000, start + 3_600_000_000)
@@ -87,10 +96,17 @@ def test_curves_may_be_named_in_a_file_beside(tmp_path):
 
 def test_parquet_may_hold_typed_times_and_lists(tmp_path):
     cells = {
-        "name": ["j"], "submit_time": pa.array([1_500_000_000], pa.timestamp("ns")), "min_nodes": [1], "max_nodes": [2],
-        "scale_up_cost_s": [1.0], "scale_down_cost_s": [0], "work_samples": [math.inf],
-        "curve": pa.array([[[0.0, 0.0], [2.0, 5.0]]]), "node_types": [["gpu"]], "model": pa.array([None], pa.string()),
-    }  # fmt: skip
+        "name": ["j"],
+        "submit_time": pa.array([1_500_000_000], pa.timestamp("ns")),
+        "min_nodes": [1],
+        "max_nodes": [2],
+        "scale_up_cost_s": [1.0],
+        "scale_down_cost_s": [0],
+        "work_samples": [math.inf],
+        "curve": pa.array([[[0.0, 0.0], [2.0, 5.0]]]),
+        "node_types": [["gpu"]],
+        "model": pa.array([None], pa.string()),
+    }
     pq.write_table(pa.table(cells), tmp_path / "jobs.parquet")
     job = load_jobs(tmp_path / "jobs.parquet")[0]
     assert (job.submit_us, job.throughput.values, job.node_types, job.model) == (1_500_000, (0.0, 5.0), ("gpu",), None)
@@ -459,9 +475,15 @@ def test_a_name_that_a_spreadsheet_would_run_is_not_written(field, tmp_path):
 
 def test_a_time_that_python_lacks_is_refused(tmp_path):
     columns = {
-        "name": ["a"], "min_nodes": [1], "max_nodes": [1], "scale_up_cost_s": [1.0], "scale_down_cost_s": [1.0],
-        "work_samples": [1.0], "curve": ["0:0 1:1"], "submit_time": pa.array([2**62], pa.timestamp("us", "UTC")),
-    }  # fmt: skip
+        "name": ["a"],
+        "min_nodes": [1],
+        "max_nodes": [1],
+        "scale_up_cost_s": [1.0],
+        "scale_down_cost_s": [1.0],
+        "work_samples": [1.0],
+        "curve": ["0:0 1:1"],
+        "submit_time": pa.array([2**62], pa.timestamp("us", "UTC")),
+    }
     pq.write_table(pa.table(columns), tmp_path / "jobs.parquet")
     with pytest.raises(InputError, match=r"jobs\.parquet"):
         load_jobs(tmp_path / "jobs.parquet")

@@ -19,9 +19,13 @@ def idle_intervals():
     40 min (cut), d all the time (cut at both edges, 2 h seen).
     """
     rows = [
-        (600, "a", IDLE), (1_200, "a", BUSY), (1_200, "b", BUSY), (1_800, "a", IDLE), (2_401, "a", BUSY),
+        (600, "a", IDLE),
+        (1_200, "a", BUSY),
+        (1_200, "b", BUSY),
+        (1_800, "a", IDLE),
+        (2_401, "a", BUSY),
         (4_800, "c", IDLE),
-    ]  # fmt: skip
+    ]
     return characterise(log([BUSY, IDLE, BUSY, IDLE], rows, end=7_200, nodes=NODES))
 
 
@@ -47,9 +51,15 @@ def test_what_rests_on_cut_idle_intervals_is_said(idle_intervals):
     assert row.mean_nodes == pytest.approx(11_401 / 7_200)
     assert row.node_hours == pytest.approx(11_401 / 3_600)
     assert row.to_dict() == {
-        "label": "10 min", "over_s": 600, "count": 4, "node_hours": row.node_hours, "share": row.share,
-        "mean_nodes": row.mean_nodes, "censored": 3, "censored_share": row.censored_share,
-    }  # fmt: skip
+        "label": "10 min",
+        "over_s": 600,
+        "count": 4,
+        "node_hours": row.node_hours,
+        "share": row.share,
+        "mean_nodes": row.mean_nodes,
+        "censored": 3,
+        "censored_share": row.censored_share,
+    }
 
 
 def test_fine_bins_hold_every_idle_interval_once_at_its_length_seen(idle_intervals):

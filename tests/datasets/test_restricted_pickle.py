@@ -88,10 +88,13 @@ def frame_around(array):
     """A DataFrame pickle of one column whose block is ``array``, written by hand."""
     return (
         b"cpandas\nDataFrame\n)\x81}X\x04\x00\x00\x00_mgrcpandas.core.internals.managers\nBlockManager\n("
-        b"(cpandas._libs.internals\n_unpickle_block\n(" + array + b"cbuiltins\nslice\n(K\x00K\x01K\x01tRK\x02tRt]("
-        + 2 * b"cpandas.core.indexes.base\n_new_Index\n(cpandas\nRangeIndex\n}(X\x05\x00\x00\x00startK\x00"
+        b"(cpandas._libs.internals\n_unpickle_block\n("
+        + array
+        + b"cbuiltins\nslice\n(K\x00K\x01K\x01tRK\x02tRt]("
+        + 2
+        * b"cpandas.core.indexes.base\n_new_Index\n(cpandas\nRangeIndex\n}(X\x05\x00\x00\x00startK\x00"
         b"X\x04\x00\x00\x00stopK\x01X\x04\x00\x00\x00stepK\x01utR" + b"etRsb."
-    )  # fmt: skip
+    )
 
 
 def array_of(dtype, state, data, shape=b"K\x01K\x01\x86"):

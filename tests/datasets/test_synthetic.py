@@ -65,9 +65,7 @@ def test_each_node_has_about_as_many_idle_intervals_a_day_as_on_summit(idleness:
 
 
 @pytest.mark.parametrize(
-    ("position", "summit_s"),
-    [(2, 162), (3, 475), (4, 1_397), (5, 4_723)],
-    ids=["25 %", "50 %", "75 %", "95 %"],
+    ("position", "summit_s"), [(2, 162), (3, 475), (4, 1_397), (5, 4_723)], ids=["25 %", "50 %", "75 %", "95 %"]
 )
 def test_idle_interval_lengths_have_summits_quantiles_within_a_third(
     idleness: Idleness, position: int, summit_s: int
@@ -76,9 +74,7 @@ def test_idle_interval_lengths_have_summits_quantiles_within_a_third(
 
 
 @pytest.mark.parametrize(
-    ("position", "summit_nodes", "factor"),
-    [(3, 82, 2.0), (4, 503, 1.3), (5, 1_733, 1.3)],
-    ids=["50 %", "75 %", "95 %"],
+    ("position", "summit_nodes", "factor"), [(3, 82, 2.0), (4, 503, 1.3), (5, 1_733, 1.3)], ids=["50 %", "75 %", "95 %"]
 )
 def test_idle_nodes_over_time_have_summits_quantiles_as_shares_of_the_machine(
     idleness: Idleness, position: int, summit_nodes: int, factor: float

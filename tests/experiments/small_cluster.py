@@ -20,8 +20,10 @@ CLUSTER = "fast=2,slow=4"
 def write_files(folder: Path) -> Path:
     """``throughputs.json`` and ``four.trace``; returns the folder."""
     (folder / "throughputs.json").write_text(json.dumps(THROUGHPUTS))
-    lines = ("\t".join((kind, "-", "-", "--steps", "0", str(steps), str(gang), "1", "-1", str(arrival)))
-             for kind, gang, steps, arrival in TRACE)  # fmt: skip
+    lines = (
+        "\t".join((kind, "-", "-", "--steps", "0", str(steps), str(gang), "1", "-1", str(arrival)))
+        for kind, gang, steps, arrival in TRACE
+    )
     (folder / "four.trace").write_text("".join(f"{line}\n" for line in lines))
     return folder
 
@@ -29,7 +31,10 @@ def write_files(folder: Path) -> Path:
 def options(folder: Path, **changed: Any) -> RunOptions:
     """A run of the four jobs on six nodes in rounds of a minute."""
     given = {
-        "cluster": CLUSTER, "jobs": folder / "four.trace", "curves": folder / "throughputs.json",
-        "policy": "gavel.max_min_fairness_perf", "round": 60,
-    }  # fmt: skip
+        "cluster": CLUSTER,
+        "jobs": folder / "four.trace",
+        "curves": folder / "throughputs.json",
+        "policy": "gavel.max_min_fairness_perf",
+        "round": 60,
+    }
     return RunOptions(**{**given, **changed})

@@ -63,9 +63,11 @@ def test_jobs_run_at_the_rate_of_the_type_that_a_log_is_said_to_have(files):
     finish = {
         node_type: options(
             files, cluster=None, events=files / "events.csv", node_type=node_type, bound=False, efficiency=False
-        ).run().summary["last_finish_us"]
+        )
+        .run()
+        .summary["last_finish_us"]
         for node_type in ("fast", "slow")
-    }  # fmt: skip
+    }
     assert finish["fast"] < finish["slow"]
 
 
@@ -140,7 +142,7 @@ def test_prices_are_read_by_type():
         ({"prices": {}}, "prices has no price"),
         ({"fairness": "yes"}, "neither true nor false"),
     ],
-)  # fmt: skip
+)
 def test_options_that_no_run_could_have_are_refused(files, changed, says):
     with pytest.raises(InputError, match=says):
         options(files, **changed)

@@ -15,14 +15,7 @@ from click.testing import CliRunner
 from bfreplay.cli import main
 from bfreplay.errors import InputError
 from bfreplay.experiments.parity import elasticflow
-from bfreplay.experiments.parity.check import (
-    SYSTEMS,
-    Check,
-    SystemParity,
-    data_folder,
-    difference,
-    parity,
-)
+from bfreplay.experiments.parity.check import SYSTEMS, Check, SystemParity, data_folder, difference, parity
 from bfreplay.experiments.parity.parity_text import render, to_json, to_markdown
 from tests.conftest import REPOSITORY
 
@@ -121,15 +114,23 @@ def another_target(solves):
         ("bftrainer", "replay-G1.json.gz", other_samples, "step logs", "G1, row 5: differs by"),
         ("gavel", "simulations/quirk_stall.json.gz", another_worker, "rounds of sim", ", round 2: not the same"),
         pytest.param(
-            "elasticflow", "small_n1g8.json.gz", another_gpu, "jobs of these runs", "n1g8_syn10tight/gandiva, job",
+            "elasticflow",
+            "small_n1g8.json.gz",
+            another_gpu,
+            "jobs of these runs",
+            "n1g8_syn10tight/gandiva, job",
             marks=pytest.mark.thorough,
         ),
         pytest.param(
-            "shockwave", "planner/solves_first12_4gpus_tacc.json.gz", another_target, "recorded plans:", "differs by ",
+            "shockwave",
+            "planner/solves_first12_4gpus_tacc.json.gz",
+            another_target,
+            "recorded plans:",
+            "differs by ",
             marks=pytest.mark.thorough,
         ),
     ],
-)  # fmt: skip
+)
 def test_a_changed_record_is_found_and_named(changed, system, record, change, what, named):
     folder = changed(system, record, change)
     result = run(system, "--quick", "--data", folder)
@@ -261,10 +262,7 @@ def test_digits_are_those_to_which_all_agree(largest, digits):
 
 def test_texts_show_what_agrees_what_differs_and_why():
     odd = [f"job {k}: not the same" for k in range(7)]
-    checks = (
-        Check("jobs: ends", 1200, 1190, 1e-6, 1e-7, {"They round.": 3}, odd),
-        Check("rounds", 5, 5, seconds=1.25),
-    )
+    checks = (Check("jobs: ends", 1200, 1190, 1e-6, 1e-7, {"They round.": 3}, odd), Check("rounds", 5, 5, seconds=1.25))
     systems = [SystemParity("gavel", checks), SystemParity("shockwave", absent="golden/shockwave")]
     text = render(systems)
     assert "  jobs: ends  1,190  1,200       7      3  0.0" in text

@@ -56,9 +56,14 @@ def there(tmp_path: Path) -> Path:
 
 def _run(there: Path, policy, *, jobs="jobs.csv", out=None, max_parallel=2, unlimited_work=True) -> RunResult:
     return replay_log(
-        there / "events.csv", there / jobs, policy, ReplaySettings(max_parallel), unlimited_work=unlimited_work,
-        efficiency=False, out=None if out is None else there / out,
-    )  # fmt: skip
+        there / "events.csv",
+        there / jobs,
+        policy,
+        ReplaySettings(max_parallel),
+        unlimited_work=unlimited_work,
+        efficiency=False,
+        out=None if out is None else there / out,
+    )
 
 
 @pytest.fixture
@@ -98,9 +103,10 @@ def test_a_thorough_bound_is_no_higher(there):
 
 def test_runs_that_share_their_inputs_share_a_bound_found_once(there, n_bounds):
     runs = [
-        _run(there, BFTrainerPolicy(120.0), out="a"), _run(there, EqualSharePolicy(), out="b"),
+        _run(there, BFTrainerPolicy(120.0), out="a"),
+        _run(there, EqualSharePolicy(), out="b"),
         _run(there, BFTrainerPolicy(5.0)),
-    ]  # fmt: skip
+    ]
     found = regret([there / "a", *runs[1:]], evaluations=FEW)
     assert len(n_bounds) == 1
     assert [each.run for each in found] == ["a", "b", "in memory"]
@@ -111,13 +117,21 @@ def test_runs_that_share_their_inputs_share_a_bound_found_once(there, n_bounds):
 def test_other_jobs_fewer_at_once_or_another_window_have_bounds_of_their_own(there, n_bounds):
     whole = _run(there, BFTrainerPolicy(120.0))
     part = replay_log(
-        there / "events.csv", there / "jobs.csv", window=tuple(map(iso_utc, _minutes(whole, 5, 15))), max_parallel=2,
-        unlimited_work=True, efficiency=False,
-    )  # fmt: skip
+        there / "events.csv",
+        there / "jobs.csv",
+        window=tuple(map(iso_utc, _minutes(whole, 5, 15))),
+        max_parallel=2,
+        unlimited_work=True,
+        efficiency=False,
+    )
     runs = [
-        whole, part, _run(there, None, max_parallel=1), _run(there, None, unlimited_work=False),
-        _run(there, None, jobs="short.csv", unlimited_work=False), _run(there, EqualSharePolicy()),
-    ]  # fmt: skip
+        whole,
+        part,
+        _run(there, None, max_parallel=1),
+        _run(there, None, unlimited_work=False),
+        _run(there, None, jobs="short.csv", unlimited_work=False),
+        _run(there, EqualSharePolicy()),
+    ]
     found = regret(runs, effort="quick")
     assert len(n_bounds) == 5
     assert len({each.bound.samples for each in found[:3]}) == 3
@@ -149,9 +163,12 @@ def test_runs_that_are_over_are_told_the_earliest_end_whoever_comes_first(there)
 def test_a_run_of_a_job_source_is_refused_before_anything_is_searched(there, n_bounds):
     plain = _run(there, None)
     campaign = replay_log(
-        log(2, [(50, 1, True)], 100, idle_first=(0,)), Scripted([Orders(submit=(reporting("a", 100.0),))]),
-        EqualSharePolicy(), efficiency=False, out=there / "campaign",
-    )  # fmt: skip
+        log(2, [(50, 1, True)], 100, idle_first=(0,)),
+        Scripted([Orders(submit=(reporting("a", 100.0),))]),
+        EqualSharePolicy(),
+        efficiency=False,
+        out=there / "campaign",
+    )
     assert campaign.summary["bound"] is None
     with pytest.raises(InputError) as caught:
         regret([plain, there / "campaign"])
@@ -242,7 +259,12 @@ def test_what_is_left_to_gain_is_rounded_up(samples, left):
 def test_json_has_the_bound_and_the_share():
     found = _made("run", 500.0, UpperBound(1000.0, Kind.WORK, None, 7))
     assert found.to_json() == {
-        "run": "run", "policy": "some policy", "max_parallel": 3, "samples": 500.0, "share": 0.5, "regret": 0.5,
+        "run": "run",
+        "policy": "some policy",
+        "max_parallel": 3,
+        "samples": 500.0,
+        "share": 0.5,
+        "regret": 0.5,
         "bound": {"samples": 1000.0, "kind": "work", "free_rescaling_samples": None, "earliest_finish_us": 7},
         "warnings": [],
-    }  # fmt: skip
+    }

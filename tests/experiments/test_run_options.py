@@ -68,14 +68,40 @@ def test_help_shows_every_option_under_a_heading_and_the_rare_ones_apart():
 
 def test_an_option_can_be_given_to_the_command_in_a_file_and_in_python():
     values = {
-        "events": "e.csv", "jobs": "j.csv", "curves": "c.csv", "node_type": "v100", "window": WINDOW,
-        "measure": (1, 3), "policy": "equal-share", "round": 60.0, "objective": "max-min", "t_fwd": "auto",
-        "max_parallel": 3, "learn_curves": "job", "measurement_noise": 0.1, "solver": "cbc", "formulation": "choices",
-        "fallback": "keep", "time_limit": 3.0, "gap": 0.1, "threads": 2, "solver_seed": 4, "warm_start": False,
-        "reformulate_sets": True, "memory_limit": 500, "semantics": "published", "seed": 5, "record_nodes": True,
-        "batch_jobs": "b.parquet", "clear": 5.0, "notice": True,
-        "prices": "k80=0.2,v100=0.5", "fairness": True, "efficiency": False, "bound": False,
-    }  # fmt: skip
+        "events": "e.csv",
+        "jobs": "j.csv",
+        "curves": "c.csv",
+        "node_type": "v100",
+        "window": WINDOW,
+        "measure": (1, 3),
+        "policy": "equal-share",
+        "round": 60.0,
+        "objective": "max-min",
+        "t_fwd": "auto",
+        "max_parallel": 3,
+        "learn_curves": "job",
+        "measurement_noise": 0.1,
+        "solver": "cbc",
+        "formulation": "choices",
+        "fallback": "keep",
+        "time_limit": 3.0,
+        "gap": 0.1,
+        "threads": 2,
+        "solver_seed": 4,
+        "warm_start": False,
+        "reformulate_sets": True,
+        "memory_limit": 500,
+        "semantics": "published",
+        "seed": 5,
+        "record_nodes": True,
+        "batch_jobs": "b.parquet",
+        "clear": 5.0,
+        "notice": True,
+        "prices": "k80=0.2,v100=0.5",
+        "fairness": True,
+        "efficiency": False,
+        "bound": False,
+    }
     assert set(OPTIONS) - set(values) == {
         "cluster",
         "ideal",
@@ -132,15 +158,21 @@ def test_options_without_effect_say_why(given, why, names):
 
 @pytest.mark.parametrize(
     "given",
-    [{"semantics": "published"}, {"learn_curves": "job", "measurement_noise": 0.1}, {"solver": "cbc"},
-     {"policy": "gavel.fifo"}],
-)  # fmt: skip
+    [
+        {"semantics": "published"},
+        {"learn_curves": "job", "measurement_noise": 0.1},
+        {"solver": "cbc"},
+        {"policy": "gavel.fifo"},
+    ],
+)
 def test_options_with_an_effect_are_not_among_them(given):
     reasons = RunOptions(events="sample", jobs="sample", **given).without_effect()
     expected = {
-        "semantics": {"seed"}, "learn_curves": {"seed", "measurement_noise"}, "solver": {"fallback", *MILP_OPTIONS},
+        "semantics": {"seed"},
+        "learn_curves": {"seed", "measurement_noise"},
+        "solver": {"fallback", *MILP_OPTIONS},
         "policy": {"t_fwd", "efficiency", "bound"},
-    }  # fmt: skip
+    }
     assert not expected[next(iter(given))] & set(reasons)
 
 

@@ -50,8 +50,11 @@ class NaiveCbc:
             cbc.add_sos([(columns[c], float(w)) for c, w in zip(group.columns, group.weights, strict=True)], group.kind)
         built = time.perf_counter()
         said = cbc.optimize(max_seconds=options.time_limit_s)
-        status = {"OPTIMAL": SolverStatus.OPTIMAL, "FEASIBLE": SolverStatus.FEASIBLE,
-                  "INFEASIBLE": SolverStatus.INFEASIBLE}.get(said.name, SolverStatus.UNKNOWN)  # fmt: skip
+        status = {
+            "OPTIMAL": SolverStatus.OPTIMAL,
+            "FEASIBLE": SolverStatus.FEASIBLE,
+            "INFEASIBLE": SolverStatus.INFEASIBLE,
+        }.get(said.name, SolverStatus.UNKNOWN)
         found = status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
         return BackendAnswer(
             solver_status=status,

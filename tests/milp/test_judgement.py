@@ -12,12 +12,7 @@ import pytest
 from bfreplay.milp import ExactSolver
 from bfreplay.milp.backends import BackendAnswer
 from bfreplay.milp.formulations import formulation_of
-from bfreplay.milp.judgement import (
-    Judgement,
-    against_referee,
-    apply_referee,
-    judge,
-)
+from bfreplay.milp.judgement import Judgement, against_referee, apply_referee, judge
 from bfreplay.milp.solution import Quality, SolverStatus
 from tests.milp.small_problems import problem_of_two
 

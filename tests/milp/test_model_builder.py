@@ -149,7 +149,8 @@ def test_a_model_may_have_no_row_and_a_constant_objective():
 
 
 @pytest.mark.parametrize(
-    ("mistake", "says"), [
+    ("mistake", "says"),
+    [
         (lambda m, y: m.maximise(None), "neither an expression nor numbers"),
         (lambda m, y: m.maximise(y <= 1), "neither an expression nor numbers"),
         (lambda m, y: y / 0, "divided by 0"),
@@ -161,7 +162,7 @@ def test_a_model_may_have_no_row_and_a_constant_objective():
         (lambda m, y: m.add("cap", y.sum() <= 1), "give the constraint first"),
         (lambda m, y: y < 1, "no linear constraint"),
     ],
-)  # fmt: skip
+)
 def test_every_mistake_is_one_error_in_words(mistake, says):
     model = ModelBuilder()
     with pytest.raises(InputError, match=says):

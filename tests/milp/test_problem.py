@@ -81,10 +81,14 @@ _NO = -np.inf
 def test_the_value_of_each_count_is_its_gain_less_the_loss_and_what_is_forbidden_has_none(changes, value):
     # three nodes held; 10 a node, less 1 for growing and 2 for shrinking
     fields = {
-        "current": np.array([3]), "min_nodes": np.array([1]), "max_nodes": np.array([6]),
-        "gain": 10.0 * np.arange(7)[None, :], "scale_up_loss": np.ones(1), "scale_down_loss": np.full(1, 2.0),
+        "current": np.array([3]),
+        "min_nodes": np.array([1]),
+        "max_nodes": np.array([6]),
+        "gain": 10.0 * np.arange(7)[None, :],
+        "scale_up_loss": np.ones(1),
+        "scale_down_loss": np.full(1, 2.0),
         "capacity": 5,
-    }  # fmt: skip
+    }
     assert AllocationProblem(**{**fields, **changes}).value.tolist() == [value]
 
 

@@ -229,8 +229,11 @@ def test_the_example_in_the_docs_runs_by_its_command_line(tmp_path):
     (tmp_path / "mine.py").write_text(example)
     done = subprocess.run(
         [sys.executable, "-m", "bfreplay.cli", *command.split(), "--json"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert '"mine on cbc"' in done.stdout
     assert re.search(r'"fallbacks": \{\}', done.stdout)

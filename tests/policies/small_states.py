@@ -82,9 +82,16 @@ def states(draw: st.DrawFn) -> PolicyState:
     share = numbers(st.sampled_from([0.0, 0.01, 0.5, 1.0]))
     seconds = st.sampled_from([0.0, 5.0, 30.0])
     return state_of(
-        rates, n_idle, current=current, min_nodes=min_nodes, max_nodes=max_nodes, age_s=age_s,
+        rates,
+        n_idle,
+        current=current,
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+        age_s=age_s,
         progress=[part * most for part, most in zip(share, dedicated, strict=True)],
-        work=numbers(st.sampled_from([1e5, 1e7, np.inf])), weight=numbers(st.sampled_from([1.0, 1.0, 0.5, 3.0])),
-        scale_up_cost_s=numbers(seconds), scale_down_cost_s=numbers(seconds),
+        work=numbers(st.sampled_from([1e5, 1e7, np.inf])),
+        weight=numbers(st.sampled_from([1.0, 1.0, 0.5, 3.0])),
+        scale_up_cost_s=numbers(seconds),
+        scale_down_cost_s=numbers(seconds),
         due_s=numbers(st.sampled_from([None, -10.0, 60.0, 4_000.0, 1e6])),
-    )  # fmt: skip
+    )

@@ -21,9 +21,15 @@ def _state(n_idle: int, current: list[int], min_nodes: list[int], max_nodes: lis
     n_jobs, width = len(current), max(max_nodes) + 1
     rates = np.tile(10.0 * np.arange(width), (n_jobs, 1))
     return state_of(
-        rates, n_idle, current=current, min_nodes=min_nodes, max_nodes=max_nodes, objective=2.0 * rates,
-        scale_up_cost_s=[3.0] * n_jobs, scale_down_cost_s=[2.0] * n_jobs,
-    )  # fmt: skip
+        rates,
+        n_idle,
+        current=current,
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+        objective=2.0 * rates,
+        scale_up_cost_s=[3.0] * n_jobs,
+        scale_down_cost_s=[2.0] * n_jobs,
+    )
 
 
 def test_gain_is_the_objective_over_the_forward_looking_time_and_losses_are_the_rate_given_up():

@@ -17,13 +17,15 @@ from bfreplay.policies.spec import TermSpec, parse, write_spec
         ("  speed-up ", (TermSpec("speed-up"),)),
         ("cost(price=0.4)", (TermSpec("cost", (("price", 0.4),)),)),
         ("a.b:c.d( x = 1 ,y=-2e-3 )", (TermSpec("a.b:c.d", (("x", 1), ("y", -0.002))),)),
-        ("f(a=true, b=False, c=word, d='two words', e=\"it's\")",
-         (TermSpec("f", (("a", True), ("b", False), ("c", "word"), ("d", "two words"), ("e", "it's"))),)),
+        (
+            "f(a=true, b=False, c=word, d='two words', e=\"it's\")",
+            (TermSpec("f", (("a", True), ("b", False), ("c", "word"), ("d", "two words"), ("e", "it's"))),),
+        ),
         ("0.7*throughput + .3*speed-up", (TermSpec("throughput", (), 0.7), TermSpec("speed-up", (), 0.3))),
         ("2*a+b+1e-3*c(k=1)", (TermSpec("a", (), 2), TermSpec("b"), TermSpec("c", (("k", 1),), 0.001))),
         ("__main__:mine", (TermSpec("__main__:mine"),)),
     ],
-)  # fmt: skip
+)
 def test_what_a_spec_says(text, parts):
     assert parse(text) == parts
     assert parse(write_spec(parts)) == parts
@@ -38,13 +40,15 @@ values = numbers | numbers.map(lambda n: -n) | st.booleans() | st.text("ab '=,()
 @given(
     st.lists(
         st.builds(
-            TermSpec, names,
+            TermSpec,
+            names,
             st.dictionaries(keys, values, max_size=3).map(lambda found: tuple(found.items())),
             st.none() | numbers,
         ),
-        min_size=1, max_size=4,
+        min_size=1,
+        max_size=4,
     ).map(tuple)
-)  # fmt: skip
+)
 @example((TermSpec("f", (("x", "true"), ("y", True), ("z", ""))),))
 def test_what_is_written_is_read_back(parts):
     again = parse(write_spec(parts))
@@ -86,7 +90,7 @@ def test_what_is_written_is_read_back(parts):
         ("a b:", "no '+' before 'b'", "character 3", ""),
         ("a é", "no '+' before 'é'", "character 3", ""),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_shown(text, problem, where, fix):
     with pytest.raises(InputError) as refused:
         parse(text)

@@ -107,9 +107,12 @@ def test_a_job_gives_up_what_it_makes_on_the_type_where_it_is():
 
 def test_a_job_below_its_minimum_gives_up_nothing():
     state = typed_state(
-        FAST_AND_SLOW, Nodes(V100_AND_P100, {0: [3]}), min_nodes=[2, 1], scale_up_cost_s=[5.0, 5.0],
+        FAST_AND_SLOW,
+        Nodes(V100_AND_P100, {0: [3]}),
+        min_nodes=[2, 1],
+        scale_up_cost_s=[5.0, 5.0],
         scale_down_cost_s=[2.0, 2.0],
-    )  # fmt: skip
+    )
     problem = typed_problem(state, objective_of("own"), 60.0)
     assert problem.scale_up_loss.tolist() == [0, 0]
     assert problem.scale_down_loss.tolist() == [0, 0]
@@ -244,9 +247,13 @@ def test_gavels_workload_runs_to_its_end_with_every_decision_proven(shared, elas
     table = read_throughputs(shared / "data" / "gavel" / "simulation_throughputs.json.gz")
     jobs = generated_jobs(table, 25, seed=1, multi_gpu=True, elastic=elastic, jobs_per_hour=4.0)
     result = replay_log(
-        fixed_cluster("v100=8,p100=8,k80=8"), jobs, BFTrainerPolicy(360, objective=objective),
-        ReplaySettings(max_parallel=100, until_done=True), efficiency=False, bound=False,
-    )  # fmt: skip
+        fixed_cluster("v100=8,p100=8,k80=8"),
+        jobs,
+        BFTrainerPolicy(360, objective=objective),
+        ReplaySettings(max_parallel=100, until_done=True),
+        efficiency=False,
+        bound=False,
+    )
     decisions = result.table("decisions").to_pydict()
     assert set(decisions["quality"]) == {"proven"}
     assert result.summary["scheduling"]["n_completed"] == 25

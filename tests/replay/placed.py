@@ -55,9 +55,17 @@ def typed_job(
     curves = {node_type: TabulatedCurve(range(len(points)), points) for node_type, points in rates.items()}
     first = next(iter(curves.values()))
     return ElasticJob(
-        name, round(submit_s * SECOND), min_nodes, first.last_nodes, up_s, down_s, work, first,
-        throughput_by_type=curves, model=name if model is None else model,
-    )  # fmt: skip
+        name,
+        round(submit_s * SECOND),
+        min_nodes,
+        first.last_nodes,
+        up_s,
+        down_s,
+        work,
+        first,
+        throughput_by_type=curves,
+        model=name if model is None else model,
+    )
 
 
 def decision_of(given: Mapping[str, Any]) -> Decision:
@@ -126,13 +134,17 @@ class Scripted(Policy):
         assert nodes is not None
         self.seen.append(
             {
-                "job": state.job.tolist(), "current": state.current.tolist(), "progress": state.progress.tolist(),
-                "throughput": state.throughput.tolist(), "is_idle": nodes.is_idle.tolist(),
+                "job": state.job.tolist(),
+                "current": state.current.tolist(),
+                "progress": state.progress.tolist(),
+                "throughput": state.throughput.tolist(),
+                "is_idle": nodes.is_idle.tolist(),
                 "held": [nodes.held(j).tolist() for j in range(state.n_jobs)],
                 "by_type": None if state.throughput_by_type is None else state.throughput_by_type.tolist(),
-                "type_names": nodes.type_names, "node_type": nodes.node_type.tolist(),
+                "type_names": nodes.type_names,
+                "node_type": nodes.node_type.tolist(),
             }
-        )  # fmt: skip
+        )
         return step.decision(state)
 
 
@@ -146,9 +158,13 @@ def run(
 ) -> RunResult:
     """Replay without what it is compared with."""
     return replay_log(
-        events, JobSet(jobs, colocation=colocation), policy, ReplaySettings(record_nodes=True, **settings),
-        efficiency=False, bound=False,
-    )  # fmt: skip
+        events,
+        JobSet(jobs, colocation=colocation),
+        policy,
+        ReplaySettings(record_nodes=True, **settings),
+        efficiency=False,
+        bound=False,
+    )
 
 
 def of_job(result: RunResult, name: str = "job") -> dict[str, Any]:

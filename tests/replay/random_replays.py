@@ -26,24 +26,56 @@ from bfreplay.workload import ElasticJob, JobSet
 from tests.replay.second_engine import Job, Log, Rules, check, check_tables
 
 BY_COUNTS = (
-    "bftrainer", "bftrainer", "bftrainer auto", "bftrainer objective", "equal-share", "look-ahead", "foresight",
-    "random counts", "random counts",
-)  # fmt: skip
+    "bftrainer",
+    "bftrainer",
+    "bftrainer auto",
+    "bftrainer objective",
+    "equal-share",
+    "look-ahead",
+    "foresight",
+    "random counts",
+    "random counts",
+)
 OBJECTIVES = (
-    "throughput", "speed-up", "priority", "proportional-fairness", "max-min", "deadline", "cost(price=0.1)", "energy",
+    "throughput",
+    "speed-up",
+    "priority",
+    "proportional-fairness",
+    "max-min",
+    "deadline",
+    "cost(price=0.1)",
+    "energy",
     "throughput + 0.5*speed-up",
-)  # fmt: skip
+)
 IN_ROUNDS = (
-    "gavel.max_min_fairness", "gavel.max_min_fairness_perf", "gavel.max_min_fairness_water_filling_perf",
-    "gavel.finish_time_fairness_perf", "gavel.min_total_duration_perf", "gavel.max_sum_throughput_perf",
-    "gavel.isolated", "gavel.proportional", "gavel.fifo", "gavel.fifo_perf",
-)  # fmt: skip
+    "gavel.max_min_fairness",
+    "gavel.max_min_fairness_perf",
+    "gavel.max_min_fairness_water_filling_perf",
+    "gavel.finish_time_fairness_perf",
+    "gavel.min_total_duration_perf",
+    "gavel.max_sum_throughput_perf",
+    "gavel.isolated",
+    "gavel.proportional",
+    "gavel.fifo",
+    "gavel.fifo_perf",
+)
 ON_TYPES = (
-    *IN_ROUNDS, "gavel.max_min_fairness_water_filling", "gavel.finish_time_fairness", "gavel.min_total_duration",
-    "gavel.max_sum_throughput_normalized_by_cost_perf", "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs",
-    "gavel.max_min_fairness_strategy_proof_perf", "gavel.allox", "shockwave.shockwave", "shockwave.ossp",
-    "shockwave.themis", "shockwave.gavel", "shockwave.allox", "shockwave.mst", "shockwave.gandiva_fair",
-)  # fmt: skip
+    *IN_ROUNDS,
+    "gavel.max_min_fairness_water_filling",
+    "gavel.finish_time_fairness",
+    "gavel.min_total_duration",
+    "gavel.max_sum_throughput_normalized_by_cost_perf",
+    "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs",
+    "gavel.max_min_fairness_strategy_proof_perf",
+    "gavel.allox",
+    "shockwave.shockwave",
+    "shockwave.ossp",
+    "shockwave.themis",
+    "shockwave.gavel",
+    "shockwave.allox",
+    "shockwave.mst",
+    "shockwave.gandiva_fair",
+)
 ELASTICFLOW = tuple(
     f"elasticflow.{name}"
     for name in ("elasticflow", "elastic", "edf", "edf_admission", "gandiva", "tiresias", "themis", "chronus")
@@ -175,16 +207,23 @@ def case_of(seed: int) -> Case:
     if policy == "bftrainer" and not is_typed and rng.random() < 0.01:
         solver = str(rng.choice(["highs", "cbc"]))
     rules = Rules(
-        int(rng.choice([1, 2, 4, 10])), is_published,
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed, wakes=wakes,
-    )  # fmt: skip
+        int(rng.choice([1, 2, 4, 10])),
+        is_published,
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed,
+        wakes=wakes,
+    )
     deadlines = {
         job.name: job.submit_us + int(rng.integers(1, log.end_us - log.start_us + 2))
         for job in jobs
         if rng.random() < 0.3
     }
     return Case(
-        seed, log, jobs, deadlines, policy, rules,
+        seed,
+        log,
+        jobs,
+        deadlines,
+        policy,
+        rules,
         t_fwd_s=float(rng.choice([1.0, 30.0, 120.0, 600.0])),
         objective=str(rng.choice(OBJECTIVES)) if policy == "bftrainer objective" else None,
         solver=solver,
@@ -193,7 +232,7 @@ def case_of(seed: int) -> Case:
         bound=bool(rng.random() < 0.2),
         random_state=int(rng.integers(1000)),
         options={"round_s": float(rng.choice([30.0, 120.0, 360.0]))} if in_rounds else {},
-    )  # fmt: skip
+    )
 
 
 def portions_case_of(seed: int) -> Case:
@@ -223,19 +262,30 @@ def portions_case_of(seed: int) -> Case:
     elif policy == "bftrainer objective":
         objective = str(rng.choice(OBJECTIVES))
     rules = Rules(
-        int(rng.choice([1, 2, 4, 10])), solves_own_objective=policy in ("bftrainer", "bftrainer auto"),
-        wakes=frozenset(wakes), reserve=int(rng.choice([0, 0, 1, 2, 5])),
+        int(rng.choice([1, 2, 4, 10])),
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto"),
+        wakes=frozenset(wakes),
+        reserve=int(rng.choice([0, 0, 1, 2, 5])),
         min_age_us=int(rng.choice([0, 0, 1_000_000, 20_000_000, 300_000_000])),
         clear_us=int(rng.choice([0, 4_000_000, 30_000_000])),
-    )  # fmt: skip
+    )
     if rng.random() < 0.5:
         rules = replace(rules, notice_us=rules.clear_us)
     likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
     deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}
     return Case(
-        seed, log, jobs, deadlines, policy, rules, t_fwd_s=float(rng.choice([1.0, 30.0, 120.0, 600.0])),
-        objective=objective, bound=bool(rng.random() < 0.2), random_state=int(rng.integers(1000)), options=options,
-    )  # fmt: skip
+        seed,
+        log,
+        jobs,
+        deadlines,
+        policy,
+        rules,
+        t_fwd_s=float(rng.choice([1.0, 30.0, 120.0, 600.0])),
+        objective=objective,
+        bound=bool(rng.random() < 0.2),
+        random_state=int(rng.integers(1000)),
+        options=options,
+    )
 
 
 def _events(log: Log) -> NodeEvents:
@@ -256,9 +306,12 @@ def _settings(case: Case) -> ReplaySettings:
         rules.max_parallel,
         Semantics.PUBLISHED if rules.is_published else Semantics.CONTINUOUS,
         case.random_state,
-        record_nodes=True, reserve=rules.reserve, min_age_s=rules.min_age_us / 1e6, clear_s=rules.clear_us / 1e6,
+        record_nodes=True,
+        reserve=rules.reserve,
+        min_age_s=rules.min_age_us / 1e6,
+        clear_s=rules.clear_us / 1e6,
         notice=rules.notice_us > 0,
-    )  # fmt: skip
+    )
 
 
 def run(case: Case, folder: Path, policy: Policy | None = None) -> RunResult:
@@ -275,9 +328,14 @@ def run(case: Case, folder: Path, policy: Policy | None = None) -> RunResult:
         path.write_text(_csv(case), encoding="utf-8")
         jobs = load_jobs(path)
     return replay_log(
-        events, jobs, policy or _policy(case), _settings(case), unlimited_work=case.unlimited_work,
-        efficiency=case.bound, bound=case.bound,
-    )  # fmt: skip
+        events,
+        jobs,
+        policy or _policy(case),
+        _settings(case),
+        unlimited_work=case.unlimited_work,
+        efficiency=case.bound,
+        bound=case.bound,
+    )
 
 
 def run_in_portions(case: Case, state: Path) -> RunResult:
@@ -287,9 +345,7 @@ def run_in_portions(case: Case, state: Path) -> RunResult:
     jobs = JobSet([_elastic(job, case) for job in case.jobs])
     cuts = sorted({0, *rng.integers(0, len(rows) + 1, 4).tolist(), len(rows)})
     whole = _events(log)
-    events = NodeEvents.to_come(
-        log.nodes, log.start_us, log.end_us, initial_state=_first(log), node_types=log.types
-    )  # fmt: skip
+    events = NodeEvents.to_come(log.nodes, log.start_us, log.end_us, initial_state=_first(log), node_types=log.types)
     with ExitStack() as stack:
 
         def opened() -> ReplaySession:
@@ -334,10 +390,18 @@ def _elastic(job: Job, case: Case) -> ElasticJob:
     curves = {name: TabulatedCurve(range(len(rates)), rates) for name, rates in job.rates.items()}
     by_type = curves if case.log.types is not None else {}
     return ElasticJob(
-        job.name, job.submit_us, job.min_nodes, job.max_nodes, job.up_s, job.down_s, job.work,
-        next(iter(curves.values())), weight=job.weight, deadline_us=case.deadlines.get(job.name),
+        job.name,
+        job.submit_us,
+        job.min_nodes,
+        job.max_nodes,
+        job.up_s,
+        job.down_s,
+        job.work,
+        next(iter(curves.values())),
+        weight=job.weight,
+        deadline_us=case.deadlines.get(job.name),
         throughput_by_type=by_type,
-    )  # fmt: skip
+    )
 
 
 def _csv(case: Case) -> str:

@@ -388,10 +388,11 @@ class SecondEngine:
 
     def complete_published(self) -> bool:
         leaving = [
-            job for job in self.active
+            job
+            for job in self.active
             if job.progress >= job.work * (1 + RELATIVE)
             or (self.finish_us[job.name] == self.now and near(job.progress, job.work, job.work))
-        ]  # fmt: skip
+        ]
         for job in leaving:
             same(f"finish of {job.name}", self.finish_us[job.name], self.now)
             self.leave(job, self.now)
@@ -440,11 +441,16 @@ class SecondEngine:
             rate = self.last_rate
         self.last_rate = rate
         expected = {
-            "n_idle": n_usable, "n_joined": joined, "n_reclaimed": left, "n_jobs": len(counts),
-            "n_jobs_running": sum(job.rate > 0 for job in self.active), "n_jobs_preempted": hit,
+            "n_idle": n_usable,
+            "n_joined": joined,
+            "n_reclaimed": left,
+            "n_jobs": len(counts),
+            "n_jobs_running": sum(job.rate > 0 for job in self.active),
+            "n_jobs_preempted": hit,
             "n_jobs_scaled_up": sum(n > m for n, m in zip(counts, before, strict=True)),
-            "n_jobs_scaled_down": sum(n < m for n, m in zip(counts, before, strict=True)), "n_nodes_used": sum(counts),
-        }  # fmt: skip
+            "n_jobs_scaled_down": sum(n < m for n, m in zip(counts, before, strict=True)),
+            "n_nodes_used": sum(counts),
+        }
         for name, value in expected.items():
             same(f"{name} of decision {k}", row[name], value)
         close(f"rate of decision {k}", row["rate_samples_per_s"], rate, rate)
@@ -463,8 +469,10 @@ class SecondEngine:
                 self.leave(job, now, how)
 
     def place(self, counts: list[int], before: list[int], now: int, answer, *, is_first: bool) -> float:
-        was = [job.rate_at(count) if not self.rules.is_published else next(iter(job.rates.values()))[count]
-               for job, count in zip(self.active, before, strict=True)]  # fmt: skip
+        was = [
+            job.rate_at(count) if not self.rules.is_published else next(iter(job.rates.values()))[count]
+            for job, count in zip(self.active, before, strict=True)
+        ]
         if answer is not None:
             self.follow(answer)
         seeded = is_first and self.rules.is_published
@@ -606,11 +614,17 @@ class SecondEngine:
             how, ended_us = job.left_as or ("finished", job.finished_us)
             status = how if ended_us is not None else statuses[job.name]
             expected = {
-                "status": status, "submitted": job.submit_us, "admitted": job.admitted_us,
-                "first_start": job.first_start_us, "finished": job.finished_us, "ended": ended_us,
-                "n_starts": job.starts, "n_scale_ups": job.grown, "n_scale_downs": job.shrunk,
+                "status": status,
+                "submitted": job.submit_us,
+                "admitted": job.admitted_us,
+                "first_start": job.first_start_us,
+                "finished": job.finished_us,
+                "ended": ended_us,
+                "n_starts": job.starts,
+                "n_scale_ups": job.grown,
+                "n_scale_downs": job.shrunk,
                 "n_preemptions": job.preempted,
-            }  # fmt: skip
+            }
             for name, value in expected.items():
                 same(f"{name} of {job.name}", row[name], value)
             scale = job.work if job.work < math.inf else abs(job.progress)
@@ -620,8 +634,9 @@ class SecondEngine:
                     found, expected_us = row[f"{label}_node_us"], job.label_us[label]
                     allowed = job.slack_us + RELATIVE * expected_us
                     assert abs(found - expected_us) <= allowed, (job.name, label, found, expected_us, allowed)
-        found = joined((row["job"], row["count"], row["from"], row["to"])
-                       for row in rows_of(self.result.table("allocations")))  # fmt: skip
+        found = joined(
+            (row["job"], row["count"], row["from"], row["to"]) for row in rows_of(self.result.table("allocations"))
+        )
         same("allocations", found, joined((job.name, *span) for job in self.jobs for span in job.intervals))
         found = sorted((row["node"], row["job"], row["from"], row["to"]) for row in rows_of(self.result.table("nodes")))
         same("nodes", found, sorted(self.node_spans))

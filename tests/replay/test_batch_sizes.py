@@ -93,8 +93,7 @@ def test_a_policy_may_set_batch_sizes_itself_and_credit_samples():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [Round(credit=np.array([1.0, 1.0])), Round(credit=np.array([np.nan])), Round(batch_size=np.array([-1]))],
+    "wrong", [Round(credit=np.array([1.0, 1.0])), Round(credit=np.array([np.nan])), Round(batch_size=np.array([-1]))]
 )
 def test_impossible_batch_sizes_and_credits_are_refused(wrong):
     with pytest.raises(BfreplayError, match=r"batch sizes|credit"):

@@ -24,8 +24,11 @@ _OF_LOOP = {"efficiency": False, "bound": False}
 
 
 def _rows(events: NodeEvents) -> list[tuple[int, int, int]]:
-    return [row for batch in events.batches()
-            for row in zip(batch.time_us.tolist(), batch.node.tolist(), batch.state.tolist(), strict=True)]  # fmt: skip
+    return [
+        row
+        for batch in events.batches()
+        for row in zip(batch.time_us.tolist(), batch.node.tolist(), batch.state.tolist(), strict=True)
+    ]
 
 
 def _recomputed(events: NodeEvents, run: RunResult, clear_us: int) -> dict[str, int]:
@@ -79,10 +82,14 @@ def test_first_order_of_random_replays(events, jobs, clear_s):
 def test_nodes_that_go_down_or_start_free_are_no_delay():
     """n0 is held and goes down, n1 is held and a batch job takes it with n2, which is free; n2 again alone."""
     events = NodeEvents.from_arrays(
-        ["n0", "n1", "n2"], [NodeState.IDLE] * 3,
-        [10 * SECOND, 20 * SECOND, 20 * SECOND, 30 * SECOND, 40 * SECOND], [0, 1, 2, 2, 2],
-        [NodeState.DOWN, NodeState.BUSY, NodeState.BUSY, NodeState.IDLE, NodeState.BUSY], 0, 100 * SECOND,
-    )  # fmt: skip
+        ["n0", "n1", "n2"],
+        [NodeState.IDLE] * 3,
+        [10 * SECOND, 20 * SECOND, 20 * SECOND, 30 * SECOND, 40 * SECOND],
+        [0, 1, 2, 2, 2],
+        [NodeState.DOWN, NodeState.BUSY, NodeState.BUSY, NodeState.IDLE, NodeState.BUSY],
+        0,
+        100 * SECOND,
+    )
     jobs = [job(rates=(0.0, 10.0), work=250.0)]  # done at 35 s
     found = replay_log(events, jobs, "equal-share", clear=7, **_OF_LOOP).summary.batch_starts
     assert (found.n_starts, found.n_starts_met, found.n_nodes_started, found.n_nodes_met) == (2, 1, 3, 1)
@@ -109,9 +116,7 @@ def test_every_node_that_was_met_is_kept_however_many_come_at_once():
 
 
 def test_a_cluster_has_no_batch_jobs():
-    run = replay_log(
-        jobs=[job(work=100.0)], cluster="a=4"
-    )  # fmt: skip
+    run = replay_log(jobs=[job(work=100.0)], cluster="a=4")
     assert run.summary.batch_starts is None
     with pytest.raises(InputError, match="reserve cannot be combined with --cluster"):
         replay_log(jobs=[job(work=100.0)], cluster="a=4", reserve=1)
@@ -184,9 +189,8 @@ class _Watching(RandomCounts):
 @given(logs(), job_sets(), st.integers(1, 5), st.integers(0, 3), st.sampled_from([0, 7]))
 def test_a_reserve_takes_every_free_node_first(events, jobs, reserve, seed, age_s):
     run = replay_log(
-        events, jobs, _Watching(seed, ANY_TRIGGER), ReplaySettings(2, reserve=reserve, min_age_s=age_s),
-        **_OF_LOOP,
-    )  # fmt: skip
+        events, jobs, _Watching(seed, ANY_TRIGGER), ReplaySettings(2, reserve=reserve, min_age_s=age_s), **_OF_LOOP
+    )
     pool = {row["time"]: row["n_idle"] for row in run.table("pool").to_pylist()}
     times = sorted(pool)
     held_before = 0

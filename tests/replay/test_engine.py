@@ -8,15 +8,7 @@ import pytest
 from bfreplay import replay_log
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.policies import (
-    ANY_TRIGGER,
-    BFTrainerPolicy,
-    Decision,
-    EqualSharePolicy,
-    Placement,
-    PolicyState,
-    Trigger,
-)
+from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, Decision, EqualSharePolicy, Placement, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
@@ -118,9 +110,7 @@ def test_jobs_are_admitted_first_come_first_served_up_to_max_parallel():
     admitted = result.jobs.set_index("job")["admitted"].map(lambda t: t.timestamp())
     assert admitted.to_dict() == {"early": 0.0, "late": 1.0, "last": 2.0}
     decisions = result.decisions
-    assert decisions["trigger"].tolist() == [
-        "pool+arrival", "arrival+completion", "arrival+completion", "completion",
-    ]  # fmt: skip
+    assert decisions["trigger"].tolist() == ["pool+arrival", "arrival+completion", "arrival+completion", "completion"]
 
 
 def test_a_job_that_arrives_between_events_starts_then_and_under_the_published_clock_at_the_next_event():
@@ -137,8 +127,11 @@ def test_jobs_that_the_window_ends_on_are_reported_as_what_they_are():
     jobs = JobSet([job("runs"), job("waits", min_nodes=3), job("queues"), job("later", submit_s=99)])
     result = replay_log(log(2, [], 10, idle_first=[0, 1]), jobs, settings=ReplaySettings(max_parallel=2))
     assert result.jobs.set_index("job")["status"].to_dict() == {
-        "runs": "running", "waits": "waiting", "queues": "queued", "later": "not_submitted",
-    }  # fmt: skip
+        "runs": "running",
+        "waits": "waiting",
+        "queues": "queued",
+        "later": "not_submitted",
+    }
 
 
 def test_free_nodes_are_taken_lowest_first_and_given_back_last_gained_first():
@@ -197,9 +190,14 @@ def test_state_changes_of_busy_nodes_are_no_decision_points():
     from bfreplay.datasets import NodeState
 
     events = NodeEvents.from_arrays(
-        ["a", "b"], [NodeState.IDLE, NodeState.BUSY], [5 * SECOND, 8 * SECOND], [1, 1],
-        [NodeState.DOWN, NodeState.BUSY], 0, 10 * SECOND,
-    )  # fmt: skip
+        ["a", "b"],
+        [NodeState.IDLE, NodeState.BUSY],
+        [5 * SECOND, 8 * SECOND],
+        [1, 1],
+        [NodeState.DOWN, NodeState.BUSY],
+        0,
+        10 * SECOND,
+    )
     result = replay_log(events, JobSet([job()]))
     assert result.summary["n_decisions"] == 1
     assert result.summary["n_pool_events"] == 0

@@ -81,18 +81,27 @@ def test_a_job_reports_at_the_exact_instant_and_its_end_is_told():
     source = Scripted([Orders(submit=(reporting("a", 100.0, 250.0),))])
     run = replayed(idle_for(60), source)  # 4 nodes, 40 samples/s
     assert reports(run) == [
-        (2.5, "a", 100.0, "continue"), (6.25, "a", 250.0, "continue"), (10.0, "a", 400.0, "finished"),
-    ]  # fmt: skip
+        (2.5, "a", 100.0, "continue"),
+        (6.25, "a", 250.0, "continue"),
+        (10.0, "a", 400.0, "finished"),
+    ]
     assert [(r.samples, r.is_finished, r.node_us) for r in source.told] == [
-        (100.0, False, 10 * SECOND), (250.0, False, 25 * SECOND), (400.0, True, 40 * SECOND)
-    ]  # fmt: skip
+        (100.0, False, 10 * SECOND),
+        (250.0, False, 25 * SECOND),
+        (400.0, True, 40 * SECOND),
+    ]
     assert source.asked == [0.0, 2.5, 6.25, 10.0]
     row = by_name(run)["a"]
     assert (row["status"], row["n_reports"], row["last_score"], row["best_score"]) == ("finished", 3, 400.0, 400.0)
     assert run.summary["scores"].to_json() == {
-        "n_reports": 3, "best_score": 400.0, "best_job": "a", "best_params": {}, "best_time_us": 10 * SECOND,
-        "best_finished_score": 400.0, "best_finished_job": "a",
-    }  # fmt: skip
+        "n_reports": 3,
+        "best_score": 400.0,
+        "best_job": "a",
+        "best_params": {},
+        "best_time_us": 10 * SECOND,
+        "best_finished_score": 400.0,
+        "best_finished_job": "a",
+    }
 
 
 def test_what_sets_a_job_apart_is_on_record():
@@ -105,9 +114,11 @@ def test_what_sets_a_job_apart_is_on_record():
 
 def test_the_best_score_of_all_may_be_another_than_the_best_last_score_of_a_finished_job():
     verdicts = {
-        ("a", 100.0): Verdict(0.9), ("a", 400.0): Verdict(0.5), ("b", 400.0): Verdict(0.7),
+        ("a", 100.0): Verdict(0.9),
+        ("a", 400.0): Verdict(0.5),
+        ("b", 400.0): Verdict(0.7),
         ("c", 100.0): Verdict(0.8, Ending.PRUNED),
-    }  # fmt: skip
+    }
     jobs = (reporting("a", 100.0), reporting("b"), reporting("c", 100.0))
     run = replayed(idle_for(90), Scripted([Orders(jobs)], verdicts))
     scores = run.summary["scores"]
@@ -205,17 +216,18 @@ def test_a_source_stops_active_paused_queued_and_future_jobs():
     submit = (reporting("paused", 40.0), reporting("active"), reporting("queued"), reporting("future", submit_s=50))
     endings = {"paused": Ending.PRUNED, "active": Ending.STOPPED, "queued": Ending.FAILED, "future": Ending.STOPPED}
     source = Scripted(
-        [Orders(submit), Orders(ask_again_us=3 * SECOND), Orders(stop=endings)],
-        {("paused", 40.0): Verdict(pause=True)},
+        [Orders(submit), Orders(ask_again_us=3 * SECOND), Orders(stop=endings)], {("paused", 40.0): Verdict(pause=True)}
     )
     run = replayed(idle_for(60), source, max_parallel=1)  # one at a time at 40/s: paused to 1 s, then active
     assert {name: (row["status"], row["ended"].timestamp()) for name, row in by_name(run).items()} == {
         name: (ending.value, 3) for name, ending in endings.items()
     }
     assert reports(run)[1:] == [
-        (3, "paused", 40, "pruned"), (3, "active", 80, "stopped"), (3, "queued", 0, "failed"),
+        (3, "paused", 40, "pruned"),
+        (3, "active", 80, "stopped"),
+        (3, "queued", 0, "failed"),
         (3, "future", 0, "stopped"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("pauses", [True, False])
@@ -234,14 +246,17 @@ def test_a_job_that_was_stopped_in_the_queue_is_passed_over_when_its_turn_comes(
     orders = [Orders(submit, ask_again_us=3 * SECOND), Orders(stop={"d": Ending.STOPPED})]
     run = replayed(idle_for(60), Scripted(orders), max_parallel=2)
     assert {name: (row["status"], row["ended"].timestamp()) for name, row in by_name(run).items()} == {
-        "a": ("finished", 20), "b": ("finished", 20), "c": ("finished", 40), "d": ("stopped", 3), "e": ("finished", 40),
-    }  # fmt: skip
+        "a": ("finished", 20),
+        "b": ("finished", 20),
+        "c": ("finished", 40),
+        "d": ("stopped", 3),
+        "e": ("finished", 40),
+    }
 
 
 def test_a_job_cannot_be_resumed_twice():
     source = Scripted(
-        [Orders((reporting("waits", 40.0),)), Orders(resume=("waits", "waits"))],
-        {("waits", 40.0): Verdict(pause=True)},
+        [Orders((reporting("waits", 40.0),)), Orders(resume=("waits", "waits"))], {("waits", 40.0): Verdict(pause=True)}
     )
     with pytest.raises(InputError, match="resumes a job that is not paused"):
         replayed(idle_for(60), source)
@@ -256,9 +271,10 @@ def test_nothing_is_over_while_the_source_has_jobs_to_come():
 
 def test_all_is_over_when_the_last_job_is_taken_out_of_the_queue():
     orders = [
-        Orders((reporting("a"), reporting("b", submit_s=50))), Orders(ask_again_us=20 * SECOND),
+        Orders((reporting("a"), reporting("b", submit_s=50))),
+        Orders(ask_again_us=20 * SECOND),
         Orders(stop={"b": Ending.STOPPED}),
-    ]  # fmt: skip
+    ]
     assert replayed(idle_for(60), Scripted(orders)).summary["last_finish_us"] == 20 * SECOND
 
 
@@ -294,12 +310,9 @@ def test_the_pauses_of_a_job_add_up():
     waits = reporting("waits", 40.0, 80.0, work=120.0)  # 40 samples/s: pauses from 1 to 31 s and from 32 to 52 s
     resume = Orders(resume=("waits",))
     source = Scripted(
-        [
-            Orders(submit=(waits,)), Orders(ask_again_us=31 * SECOND), resume,
-            Orders(ask_again_us=52 * SECOND), resume,
-        ],
+        [Orders(submit=(waits,)), Orders(ask_again_us=31 * SECOND), resume, Orders(ask_again_us=52 * SECOND), resume],
         {("waits", samples): Verdict(pause=True) for samples in (40.0, 80.0)},
-    )  # fmt: skip
+    )
     policy = Watch()
     replay_log(idle_for(60), source, policy, efficiency=False, bound=False)
     assert policy.seen == [(0.0, [0.0]), (31.0, [30.0]), (52.0, [50.0])]
@@ -457,9 +470,10 @@ def test_a_job_of_too_many_rounds_is_refused_on_a_cluster():
 
 def test_a_stopped_job_cannot_be_stopped_again():
     orders = [
-        Orders(submit=(job("a"),), ask_again_us=SECOND), Orders(stop={"a": Ending.STOPPED}, ask_again_us=2 * SECOND),
+        Orders(submit=(job("a"),), ask_again_us=SECOND),
+        Orders(stop={"a": Ending.STOPPED}, ask_again_us=2 * SECOND),
         Orders(stop={"a": Ending.STOPPED}),
-    ]  # fmt: skip
+    ]
     with pytest.raises(InputError, match="is told has left"):
         replayed(idle_for(9), Scripted(orders))
 

@@ -9,10 +9,20 @@ from bfreplay.errors import LedgerError
 from bfreplay.replay.ledger import Ledger
 
 LEDGER = Ledger(
-    idle_node_us=100, useful_node_us=40, rescaling_node_us=5, preempted_node_us=10, stalled_node_us=15,
-    unallocated_node_us=30, allocated_node_us=70, gross_samples=1000.0, samples=800.0, samples_by_job=800.0,
-    rescale_samples=50.0, preemption_samples=100.0, trimmed_samples=50.0,
-)  # fmt: skip
+    idle_node_us=100,
+    useful_node_us=40,
+    rescaling_node_us=5,
+    preempted_node_us=10,
+    stalled_node_us=15,
+    unallocated_node_us=30,
+    allocated_node_us=70,
+    gross_samples=1000.0,
+    samples=800.0,
+    samples_by_job=800.0,
+    rescale_samples=50.0,
+    preemption_samples=100.0,
+    trimmed_samples=50.0,
+)
 
 
 def test_a_ledger_whose_sides_are_equal_closes():

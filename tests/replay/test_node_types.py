@@ -148,9 +148,14 @@ def test_the_published_clock_is_for_nodes_of_one_type():
 def test_node_time_on_each_type_adds_up_without_tables_too():
     policy = Scripted(Step({0: [0]}, until_s=10), Step({0: [2, 3]}))
     result = replay_log(
-        typed_log(V100_AND_P100, 20), JobSet([typed_job()]), policy, ReplaySettings(),
-        efficiency=False, bound=False, with_tables=False,
-    )  # fmt: skip
+        typed_log(V100_AND_P100, 20),
+        JobSet([typed_job()]),
+        policy,
+        ReplaySettings(),
+        efficiency=False,
+        bound=False,
+        with_tables=False,
+    )
     assert node_seconds(result, "allocated") == 10 + 20
     assert result.summary["ledger"]["samples"] == pytest.approx(100 + 80)
 
@@ -176,7 +181,7 @@ _TWO = [typed_job("a"), typed_job("b")]
         (Step({0: [0, 1], 1: [2, 3]}), "counts that sum to 4 of 3 idle nodes"),
         (Step({0: [0]}, change={"assigned": (np.array([0.5]), np.array([], np.int64))}), "whole numbers"),
     ],
-)  # fmt: skip
+)
 def test_nodes_that_cannot_be_given_are_refused_in_words_that_say_which(step, message):
     events = typed_log(V100_AND_P100, 10, busy_first=[3])
     with pytest.raises(BfreplayError, match=f"the policy 'scripted' gave .*{message.removeprefix('gave ')}"):

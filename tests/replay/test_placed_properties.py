@@ -53,9 +53,10 @@ class RandomPlacer(Policy):
                 assigned[j] = kept.astype(np.int64)  # after a reclaim perhaps fewer than it needs
             elif self.shares and roll < 0.7:
                 alone = [
-                    i for i in range(j)
+                    i
+                    for i in range(j)
                     if partner[i] < 0 and state.min_nodes[j] <= assigned[i].size <= state.max_nodes[j]
-                ]  # fmt: skip
+                ]
                 if alone:
                     i = int(dice.choice(alone))
                     partner[i], partner[j], assigned[j] = j, i, assigned[i]
@@ -115,11 +116,16 @@ def _typed_jobs(draw, types):
         rates = {name: (0.0, *draw(st.lists(rate, min_size=width, max_size=width))) for name in suited}
         jobs.append(
             typed_job(
-                f"job{k}", rates, work=draw(st.floats(1.0, 2e3)), submit_s=draw(st.integers(0, 60)),
-                min_nodes=draw(st.integers(1, width)), up_s=draw(st.floats(0.0, 10.0)),
-                down_s=draw(st.floats(0.0, 10.0)), model=_MODELS[k % 2],
+                f"job{k}",
+                rates,
+                work=draw(st.floats(1.0, 2e3)),
+                submit_s=draw(st.integers(0, 60)),
+                min_nodes=draw(st.integers(1, width)),
+                up_s=draw(st.floats(0.0, 10.0)),
+                down_s=draw(st.floats(0.0, 10.0)),
+                model=_MODELS[k % 2],
             )
-        )  # fmt: skip
+        )
     return jobs
 
 
@@ -133,9 +139,7 @@ def _cases(draw):
         rate = st.floats(0.0, 30.0)
         together = Colocation({key: (draw(rate), draw(rate)) for key in keys if draw(st.booleans())})
     jobs = JobSet(draw(_typed_jobs(events.node_types.names)), colocation=together)
-    options = ReplaySettings(
-        max_parallel=draw(st.integers(1, 4)), record_nodes=True, until_done=draw(st.booleans())
-    )  # fmt: skip
+    options = ReplaySettings(max_parallel=draw(st.integers(1, 4)), record_nodes=True, until_done=draw(st.booleans()))
     return events, jobs, draw(st.integers(0, 99)), draw(st.sampled_from(_WAKES_ON)), options
 
 
@@ -205,9 +209,7 @@ def test_random_decisions_leave_the_ledger_in_order(case):
         if row["status"] == "finished":
             assert row["done_samples"] == row["work_samples"]
         assert 0 <= row["done_samples"] <= row["work_samples"]
-    assert np.isclose(
-        sum(row["done_samples"] for row in by_name.values()), ledger["samples"], rtol=1e-9, atol=1e-6
-    )  # fmt: skip
+    assert np.isclose(sum(row["done_samples"] for row in by_name.values()), ledger["samples"], rtol=1e-9, atol=1e-6)
 
     again = replayed()
     assert again.summary == result.summary

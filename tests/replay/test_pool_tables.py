@@ -41,10 +41,7 @@ PUBLISHED = ReplaySettings(semantics=Semantics.PUBLISHED)
 
 
 def replayed(
-    events: NodeEvents,
-    jobs: Iterable[ElasticJob],
-    policy: Policy | None = None,
-    options: ReplaySettings | None = None,
+    events: NodeEvents, jobs: Iterable[ElasticJob], policy: Policy | None = None, options: ReplaySettings | None = None
 ) -> RunResult:
     return replay_log(events, JobSet(jobs), policy, options, efficiency=False, bound=False)
 
@@ -53,11 +50,16 @@ def idle_intervals(run: RunResult) -> list[tuple[float, ...]]:
     """(over s, n, cut, held, idle node-s, held node-s) of each bin that holds any."""
     return [
         (
-            round(row["over_s"], 2), row["n_intervals"], row["n_censored"], row["n_allocated"],
-            row["idle_node_us"] / SECOND, row["allocated_node_us"] / SECOND,
+            round(row["over_s"], 2),
+            row["n_intervals"],
+            row["n_censored"],
+            row["n_allocated"],
+            row["idle_node_us"] / SECOND,
+            row["allocated_node_us"] / SECOND,
         )
-        for row in run.table("idle_intervals").to_pylist() if row["n_intervals"]
-    ]  # fmt: skip
+        for row in run.table("idle_intervals").to_pylist()
+        if row["n_intervals"]
+    ]
 
 
 def pool(run: RunResult) -> list[tuple[float, int]]:
@@ -167,9 +169,7 @@ def test_a_folder_holds_what_memory_holds(tmp_path):
 
 
 def test_a_replay_that_keeps_no_tables_keeps_none_of_these():
-    run = replay_log(
-        log(1, [], 9, [0]), JobSet([job()]), with_tables=False, efficiency=False, bound=False
-    )  # fmt: skip
+    run = replay_log(log(1, [], 9, [0]), JobSet([job()]), with_tables=False, efficiency=False, bound=False)
     assert run.tables == {}
     run_tables = RunTables.nowhere()
     assert (run_tables.pool, run_tables.idle_intervals) == (None, None)
@@ -217,8 +217,12 @@ def test_node_time_beyond_64_bits_is_exact_and_its_bin_has_several_rows():
     assert set(columns["up_to_s"]) == {None}
     totals = {name: sum(columns[name]) for name in IDLE_INTERVALS.names[2:]}
     assert totals == {
-        "n_intervals": 10, "n_censored": 9, "n_allocated": 9, "idle_node_us": sum(idle), "allocated_node_us": sum(held)
-    }  # fmt: skip
+        "n_intervals": 10,
+        "n_censored": 9,
+        "n_allocated": 9,
+        "idle_node_us": sum(idle),
+        "allocated_node_us": sum(held),
+    }
 
 
 # -- against the log and the table of nodes --------------------------------------------------------------------
@@ -243,10 +247,12 @@ def expected_rows(run: RunResult, events: NodeEvents) -> list[dict[str, Any]]:
     nodes = run.table("nodes")
     spans = list(
         zip(
-            nodes["node"].to_pylist(), nodes["from"].cast("int64").to_pylist(), nodes["to"].cast("int64").to_pylist(),
+            nodes["node"].to_pylist(),
+            nodes["from"].cast("int64").to_pylist(),
+            nodes["to"].cast("int64").to_pylist(),
             strict=True,
         )
-    )  # fmt: skip
+    )
     edges: Sequence[float] = [*SPECTRUM_OVER_US.tolist(), float("inf")]
     rows: dict[int, list[int]] = {}
     for name, start, stop, is_cut in idle_intervals_of_log(events):

@@ -44,9 +44,14 @@ def test_the_end_of_a_round_asks_the_policy_and_nothing_else_does():
     assert policy.asked == [0, 10, 20]
     triggers = list(zip(*(result.table("decisions").to_pydict()[name] for name in ("time", "trigger")), strict=True))
     assert [(t.timestamp(), trigger) for t, trigger in triggers] == [
-        (0, "pool+arrival"), (2, "pool"), (3, "pool"), (3.5, "completion"), (4, "arrival"), (10, "round"),
+        (0, "pool+arrival"),
+        (2, "pool"),
+        (3, "pool"),
+        (3.5, "completion"),
+        (4, "arrival"),
+        (10, "round"),
         (20, "round"),
-    ]  # fmt: skip
+    ]
     assert result.summary["decisions"]["not_asked"] == 4
 
 
@@ -309,7 +314,7 @@ def test_the_place_of_a_job_that_is_given_up_is_taken_at_once():
         ({"until_us": 5_000_000}, "a time to be asked again that is not later: 1970-01-01T00:00:05"),
         ({"until_us": 4_000_000}, "not later"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused_in_words_that_say_what(change, message):
     policy = Scripted(Step({0: [0]}, change=change), wakes_on=EVERY_TRIGGER)
     with pytest.raises(BfreplayError, match=message):

@@ -83,23 +83,21 @@ def test_two_pairs_on_wide_gangs_pay_by_the_node():
 def test_when_one_is_done_the_other_has_the_nodes_for_itself_and_pays_for_them():
     # b does 30 samples at 3/s in 10 s; from then on a makes what it makes alone, 10/s, though nobody decides again
     jobs = [typed_job("a"), typed_job("b", work=30)]
-    result = run(
-        typed_log("v100", 20), jobs, Scripted(BOTH_ON_N0, wakes_on=ONLY_AT_THE_START), colocation=TOGETHER
-    )  # fmt: skip
+    result = run(typed_log("v100", 20), jobs, Scripted(BOTH_ON_N0, wakes_on=ONLY_AT_THE_START), colocation=TOGETHER)
     assert of_job(result, "b")["finished"] == 10.0
     assert _books(result, "b") == [5, 0, 0, 0]
     assert _books(result, "a") == [5 + 10, 0, 0, 0]
     assert intervals(result, "sharing") == [
-        ("a", "v100", 1, 0.0, 10.0, 1), ("a", "v100", 1, 10.0, 20.0, 0), ("b", "v100", 1, 0.0, 10.0, 2),
-    ]  # fmt: skip
+        ("a", "v100", 1, 0.0, 10.0, 1),
+        ("a", "v100", 1, 10.0, 20.0, 0),
+        ("b", "v100", 1, 0.0, 10.0, 2),
+    ]
     assert of_job(result, "a")["done_samples"] == pytest.approx(60 + 100)
 
 
 def test_when_the_first_of_two_is_done_the_node_passes_to_the_second():
     jobs = [typed_job("a", work=60), typed_job("b")]
-    result = run(
-        typed_log("v100", 20), jobs, Scripted(BOTH_ON_N0, wakes_on=ONLY_AT_THE_START), colocation=TOGETHER
-    )  # fmt: skip
+    result = run(typed_log("v100", 20), jobs, Scripted(BOTH_ON_N0, wakes_on=ONLY_AT_THE_START), colocation=TOGETHER)
     assert _books(result, "b") == [5 + 10, 0, 0, 0]
     table = result.table("nodes").to_pydict()
     assert list(zip(table["job"], [t.timestamp() for t in table["to"]], strict=True)) == [("a", 10), ("b", 20)]
@@ -126,9 +124,11 @@ def test_of_two_that_wait_for_each_other_each_has_its_own_useful_time():
 def test_both_lose_a_node_that_is_reclaimed_and_both_pay():
     # at 10 s one of the two shared nodes leaves: a owes 2 s x 12, b 2 s x 5; on one node they make 6 and 3
     result = run(
-        typed_log("v100 v100", 30, [(10, 1, False)]), _pair(down_s=2),
-        Scripted(Step({0: [0, 1], 1: [0, 1]}, pairs=((0, 1),)), BOTH_ON_N0), colocation=TOGETHER,
-    )  # fmt: skip
+        typed_log("v100 v100", 30, [(10, 1, False)]),
+        _pair(down_s=2),
+        Scripted(Step({0: [0, 1], 1: [0, 1]}, pairs=((0, 1),)), BOTH_ON_N0),
+        colocation=TOGETHER,
+    )
     assert result.summary["n_preemptions"] == 2
     assert [of_job(result, name)["preemption_cost_samples"] for name in "ab"] == pytest.approx([24, 10])
     assert _books(result, "a") == pytest.approx([10 + 8, 0, 2, 0])  # 24 samples at 6/s: 4 s of half a node
@@ -139,9 +139,11 @@ def test_both_lose_a_node_that_is_reclaimed_and_both_pay():
 
 def test_two_that_lost_a_node_go_on_with_the_rates_of_fewer_nodes_though_nobody_decides():
     result = run(
-        typed_log("v100 v100", 20, [(10, 0, False)]), _pair(),
-        Scripted(Step({0: [0, 1], 1: [0, 1]}, pairs=((0, 1),)), wakes_on=ONLY_AT_THE_START), colocation=TOGETHER,
-    )  # fmt: skip
+        typed_log("v100 v100", 20, [(10, 0, False)]),
+        _pair(),
+        Scripted(Step({0: [0, 1], 1: [0, 1]}, pairs=((0, 1),)), wakes_on=ONLY_AT_THE_START),
+        colocation=TOGETHER,
+    )
     assert [of_job(result, name)["done_samples"] for name in "ab"] == pytest.approx([120 + 60, 50 + 30])
 
 
@@ -221,7 +223,7 @@ def test_while_two_share_nodes_counts_alone_do_not_say_who_gets_them():
         (Step({0: [0], 1: [0]}, pairs=((0, 1),), change={"assigned": None}), "counts without nodes"),
         (Step({0: [0, 2], 1: [0, 2]}, pairs=((0, 1),)), "several types to one job"),
     ],
-)  # fmt: skip
+)
 def test_pairs_that_are_none_are_refused(step, message):
     jobs = [typed_job(name) for name in "abc"]
     with pytest.raises(BfreplayError, match=message):

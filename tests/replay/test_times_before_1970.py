@@ -20,9 +20,13 @@ def replayed(start_us, policy, **settings):
     changes = [(0, 0, True), (0, 1, True), (90, 1, False), (120, 2, True), (200, 0, False), (260, 0, True)]
     rows = [(start_us + t * S, node, NodeState.IDLE if idle else NodeState.BUSY) for t, node, idle in changes]
     events = NodeEvents.from_arrays(
-        ["n0", "n1", "n2"], [NodeState.BUSY] * 3, *zip(*rows, strict=True), start_us, start_us + 400 * S,
+        ["n0", "n1", "n2"],
+        [NodeState.BUSY] * 3,
+        *zip(*rows, strict=True),
+        start_us,
+        start_us + 400 * S,
         node_types=["v100"] * 3,
-    )  # fmt: skip
+    )
     jobs = [
         replace(typed_job(name, {"v100": (0.0, 10.0, 20.0)}, work=work, up_s=2, down_s=1), submit_us=start_us + at * S)
         for name, work, at in (("a", 1_500, -50), ("b", 900, 0), ("c", 5_000, 100), ("d", 200, 350))

@@ -93,10 +93,13 @@ def packed_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     )
     folder = tmp_path_factory.mktemp("packed") / "run"
     replay_log(
-        fixed_cluster("v100=2,p100=1"), JobSet(jobs, colocation=together),
+        fixed_cluster("v100=2,p100=1"),
+        JobSet(jobs, colocation=together),
         gavel_policy("max_min_fairness_packed")(GavelOptions(round_s=60.0, restart_s=5.0)),
-        ReplaySettings(until_done=True), fairness=True, out=folder,
-    )  # fmt: skip
+        ReplaySettings(until_done=True),
+        fairness=True,
+        out=folder,
+    )
     return RunResult.load(folder)
 
 
@@ -108,10 +111,12 @@ def typed_run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     jobs = [typed_job(f"job{k}", rates, work=2_500.0, submit_s=30 * k) for k in range(4)]
     folder = tmp_path_factory.mktemp("typed") / "run"
     replay_log(
-        typed_log("v100 v100 p100", 3_600, changes), JobSet(jobs),
+        typed_log("v100 v100 p100", 3_600, changes),
+        JobSet(jobs),
         gavel_policy("max_min_fairness_perf")(GavelOptions(round_s=60.0)),
-        ReplaySettings(measured=(1, 3), prices={"p100": 0.5}), out=folder,
-    )  # fmt: skip
+        ReplaySettings(measured=(1, 3), prices={"p100": 0.5}),
+        out=folder,
+    )
     return RunResult.load(folder)
 
 

@@ -158,9 +158,10 @@ def test_a_table_is_read_some_rows_at_a_time_without_keeping_them(cake, monkeypa
     result = nuts(cake, monkeypatch)
     batches = [batch.to_pydict() for batch in result.batches("nuts", ("gram", "kind", "missing"))]
     assert batches == [
-        {"gram": [1, 2], "kind": ["a", "b"]}, {"gram": [3, 4], "kind": ["c", "d"]},
+        {"gram": [1, 2], "kind": ["a", "b"]},
+        {"gram": [3, 4], "kind": ["c", "d"]},
         {"gram": [5], "kind": [r"\x1b"]},
-    ]  # fmt: skip
+    ]
     assert result.tables == {}
 
 

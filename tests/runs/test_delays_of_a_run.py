@@ -33,9 +33,20 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs.psv").write_text(JOBS)
     done = CliRunner().invoke(
-        main, ["ingest", "slurm", "jobs.psv", "--tz", "UTC", "--full-window", "-o", "events.parquet", "--batch-jobs",
-               "batch.parquet"],
-    )  # fmt: skip
+        main,
+        [
+            "ingest",
+            "slurm",
+            "jobs.psv",
+            "--tz",
+            "UTC",
+            "--full-window",
+            "-o",
+            "events.parquet",
+            "--batch-jobs",
+            "batch.parquet",
+        ],
+    )
     assert done.exit_code == 0, done.output
     return tmp_path
 
@@ -55,8 +66,10 @@ def test_a_late_job_makes_the_next_one_late(files):
     assert found.direct_us == found.direct_node_us == 60 * SECOND
     assert (found.worst_us, found.quantiles_s["50"], found.n_nodes_unmatched) == (30 * SECOND, 30.0, 0)
     assert [(row["job"], row["n_held"], row["delay_s"]) for row in run.table("batch_delays").to_pylist()] == [
-        ("1", 1, 30.0), ("2", 1, 30.0), ("3", 0, 25.0),
-    ]  # fmt: skip
+        ("1", 1, 30.0),
+        ("2", 1, 30.0),
+        ("3", 0, 25.0),
+    ]
     saved = RunResult.load("run")
     assert saved.summary == run.summary
     saved.check()
@@ -101,7 +114,7 @@ def test_control_characters_of_a_batch_job_do_not_reach_the_terminal(name, files
     assert worst == name.encode("unicode_escape").decode()
     done = CliRunner().invoke(
         main, ["replay", "events.parquet", "--jobs", "sample", "--batch-jobs", "batch.parquet", "--quiet"]
-    )  # fmt: skip
+    )
     assert done.exit_code == 0, done.output
     assert worst in done.output
     assert not {each for each in done.output if not each.isprintable()} - {"\n"}

@@ -88,8 +88,10 @@ def test_however_the_log_is_cut_the_run_is_the_same(data, whole, kind, tmp_path_
     unbroken = replay_log(whole, JOBS, out=folder / "whole", **KINDS[kind])
     rows = rows_of(whole)[1]
     for name, portions in {
-        "one": one_by_one(rows), "at once": at_once(rows), "random": data.draw(random_portions(rows))
-    }.items():  # fmt: skip
+        "one": one_by_one(rows),
+        "at once": at_once(rows),
+        "random": data.draw(random_portions(rows)),
+    }.items():
         run, _ = fed(whole, portions, folder / name, **KINDS[kind])
         same(folder / name, folder / "whole")
         assert run.record == unbroken.record
@@ -123,9 +125,11 @@ def test_an_event_waits_until_no_earlier_one_can_come():
 def test_times_and_states_are_taken_as_people_write_them():
     whole, events = small(), rows_of(small())[1]
     written = [
-        ("1970-01-01T00:00:10Z", "n1", 0), (datetime.fromtimestamp(50, UTC), "n0", bfreplay.datasets.NodeState.BUSY),
-        (pd.Timestamp(50, unit="s", tz="UTC"), "n2", "idle"), (70 * SECOND, "n1", "busy"),
-    ]  # fmt: skip
+        ("1970-01-01T00:00:10Z", "n1", 0),
+        (datetime.fromtimestamp(50, UTC), "n0", bfreplay.datasets.NodeState.BUSY),
+        (pd.Timestamp(50, unit="s", tz="UTC"), "n2", "idle"),
+        (70 * SECOND, "n1", "busy"),
+    ]
     arrays = EventBatch(
         np.array([row[0] for row in events]), np.array([1, 0, 2, 1], np.int32), np.array([0, 1, 0, 1], np.int8)
     )
@@ -349,8 +353,14 @@ def test_a_session_with_checkpoints_is_resumed(tmp_path):
 
 
 def test_a_session_that_reads_its_log_takes_no_portions():
-    with bfreplay.ReplaySession(
-        small(), bfreplay.JobSet(JOBS), bfreplay.EqualSharePolicy(), bfreplay.ReplaySettings(),
-        bfreplay.runs.RunSettings(),
-    ) as session, pytest.raises(InputError, match="reads its log itself"):  # fmt: skip
+    with (
+        bfreplay.ReplaySession(
+            small(),
+            bfreplay.JobSet(JOBS),
+            bfreplay.EqualSharePolicy(),
+            bfreplay.ReplaySettings(),
+            bfreplay.runs.RunSettings(),
+        ) as session,
+        pytest.raises(InputError, match="reads its log itself"),
+    ):
         session.advance([])

@@ -54,9 +54,17 @@ KINDS = {
     "Tiresias": ELASTICFLOW | {"policy": "elasticflow.tiresias"},
 }
 OFTEN = (
-    "bftrainer", "nodes left alone", "learning T_fwd", "MILP", "campaign", "Gavel", "Gavel, pairs estimated",
-    "Shockwave", "Shockwave, published", "ElasticFlow",
-)  # fmt: skip
+    "bftrainer",
+    "nodes left alone",
+    "learning T_fwd",
+    "MILP",
+    "campaign",
+    "Gavel",
+    "Gavel, pairs estimated",
+    "Shockwave",
+    "Shockwave, published",
+    "ElasticFlow",
+)
 """The others are cut in the contract of policies as well."""
 KILLED = ("bftrainer", "look-ahead", "learning curves", "campaign", "Gavel", "Shockwave", "ElasticFlow")
 MEASURED = ("session.json", "timings.parquet")
@@ -222,11 +230,13 @@ def test_an_unfinished_run_is_not_begun_anew_without_being_told_to(unfinished, w
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"t_fwd": 60}, "config.policy.t_fwd_s"), ({"max_parallel": 3}, "config.max_parallel"),
-        ({"efficiency": True}, "run_settings.efficiency"), ({"window": ("2024-07-01", "2024-07-02")}, "window_end_us"),
+        ({"t_fwd": 60}, "config.policy.t_fwd_s"),
+        ({"max_parallel": 3}, "config.max_parallel"),
+        ({"efficiency": True}, "run_settings.efficiency"),
+        ({"window": ("2024-07-01", "2024-07-02")}, "window_end_us"),
         ({"policy": "equal-share"}, "config.policy"),
     ],
-)  # fmt: skip
+)
 def test_other_options_are_refused_by_name(change, named, unfinished):
     options, out = unfinished
     with pytest.raises(InputError, match=named):
@@ -400,13 +410,21 @@ def _with(change):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda about: "{", lambda about: "[]", lambda about: "[" * 5000, lambda about: '{"schema":' * 5000,
-        lambda about: json.dumps(about), lambda about: checkpoint._sealed(about).replace("{", '{"schema": 2,', 1),
-        _with({"options": []}), _with({"options": "text"}), lambda about: {**about} | {"options": 1},
+        lambda about: "{",
+        lambda about: "[]",
+        lambda about: "[" * 5000,
+        lambda about: '{"schema":' * 5000,
+        lambda about: json.dumps(about),
+        lambda about: checkpoint._sealed(about).replace("{", '{"schema": 2,', 1),
+        _with({"options": []}),
+        _with({"options": "text"}),
+        lambda about: {**about} | {"options": 1},
         lambda about: {name: value for name, value in about.items() if name != "options"},
-        _with({"options": {"no such option": 1}}), _with({"options": {"events": ["a", {}]}}), _with({"schema": 1}),
+        _with({"options": {"no such option": 1}}),
+        _with({"options": {"events": ["a", {}]}}),
+        _with({"schema": 1}),
     ],
-)  # fmt: skip
+)
 def test_a_damaged_description_of_a_run_is_refused(damage, unfinished):
     file = folder_of(unfinished[1]) / "about.json"
     damaged = damage(unsealed(file))
@@ -531,9 +549,13 @@ def test_a_policy_of_ones_own_is_saved_or_refused_by_the_name_of_the_attribute(w
     replay_log(**options, policy=CountingSaved(), out=tmp_path / "unbroken")
     with pytest.raises(Killed):
         replay_log(
-            **options, policy=CountingSaved(), out=tmp_path / "run", checkpoint_every=0, overwrite=True,
+            **options,
+            policy=CountingSaved(),
+            out=tmp_path / "run",
+            checkpoint_every=0,
+            overwrite=True,
             progress=_raising_after(50),
-        )  # fmt: skip
+        )
     with pytest.raises(BfreplayError, match=r"policy\.last is Late"):
         replay_log(**options, policy=CountingLate(), out=tmp_path / "late", checkpoint_every=0)
     replay_log(**options, policy=CountingSaved(), out=tmp_path / "run", resume=True)
@@ -565,9 +587,7 @@ class Moody:
 def test_a_source_that_answers_otherwise_than_it_did_is_refused(tmp_path, monkeypatch):
     options = QUICK | {"events": "sample", "window": LOG["window"]}
     with pytest.raises(Killed):
-        replay_log(
-            **options, jobs=Moody(), out=tmp_path / "run", checkpoint_every=0, progress=_raising_after(60)
-        )  # fmt: skip
+        replay_log(**options, jobs=Moody(), out=tmp_path / "run", checkpoint_every=0, progress=_raising_after(60))
     monkeypatch.setattr(Moody, "mood", 1)
     with pytest.raises(InputError, match="answers otherwise"):
         replay_log(**options, jobs=Moody(), out=tmp_path / "run", resume=True)

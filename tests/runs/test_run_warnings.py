@@ -36,10 +36,21 @@ def test_a_log_that_cannot_be_believed_is_the_first_thing_that_a_summary_says():
         "Policy      bftrainer, decided by exact, T_fwd 120 s",
     ]
     assert run.summary["log_warnings"] == {
-        "verdict": "cannot be believed", "idle_node_hours": 10.0, "node_assignment": None,
-        "warnings": [{"sentence": "x", "count": 2, "node_hours": 27.0, "share": 2.7, "is_estimate": False, "aside": "",
-                      "why_no_amount": ""}],
-    }  # fmt: skip
+        "verdict": "cannot be believed",
+        "idle_node_hours": 10.0,
+        "node_assignment": None,
+        "warnings": [
+            {
+                "sentence": "x",
+                "count": 2,
+                "node_hours": 27.0,
+                "share": 2.7,
+                "is_estimate": False,
+                "aside": "",
+                "why_no_amount": "",
+            }
+        ],
+    }
 
 
 @pytest.mark.parametrize("change", [{"semantics": "published"}, {}])

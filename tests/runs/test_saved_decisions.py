@@ -109,9 +109,14 @@ def test_every_decision_of_any_run_is_posed_again_as_it_was(
     witness = Witness(_POLICIES[policy]())
     part = events if window is None else events.between(window[0] * SECOND, window[1] * SECOND)
     run = replay_log(
-        part, jobs, witness, ReplaySettings(max_parallel, semantics, seed),
-        unlimited_work=unlimited_work, efficiency=False, bound=False,
-    )  # fmt: skip
+        part,
+        jobs,
+        witness,
+        ReplaySettings(max_parallel, semantics, seed),
+        unlimited_work=unlimited_work,
+        efficiency=False,
+        bound=False,
+    )
     check_all(run, events, jobs, witness.asked)
 
 
@@ -199,9 +204,13 @@ def saved(tmp_path: Path) -> RunResult:
     write_events(log(2, [(10, 1, True), (20, 0, False), (20, 1, False), (30, 1, True)], 60, [0]), tmp_path / "log.csv")
     write_jobs(JobSet([job("a", up_s=3), job("b")]), tmp_path / "jobs.csv")
     replay_log(
-        tmp_path / "log.csv", tmp_path / "jobs.csv", BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False,
+        tmp_path / "log.csv",
+        tmp_path / "jobs.csv",
+        BFTrainerPolicy(T_FWD_S),
+        efficiency=False,
+        bound=False,
         out=tmp_path / "run",
-    )  # fmt: skip
+    )
     return RunResult.load(tmp_path / "run")
 
 
@@ -280,11 +289,20 @@ def _tampered(run: RunResult, column: str, index: int, value: object) -> RunResu
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("time", 11 * SECOND), ("trigger", "completion"), ("n_idle", 3), ("n_jobs", 1), ("counts", [0, 1]),
-        ("counts", [1]), ("objective", 1.0), ("n_reclaimed", 7), ("n_jobs_preempted", 1), ("n_nodes_used", 9),
-        ("samples_since_last", 5.0), ("rescale_cost_samples", 1.0),
+        ("time", 11 * SECOND),
+        ("trigger", "completion"),
+        ("n_idle", 3),
+        ("n_jobs", 1),
+        ("counts", [0, 1]),
+        ("counts", [1]),
+        ("objective", 1.0),
+        ("n_reclaimed", 7),
+        ("n_jobs_preempted", 1),
+        ("n_nodes_used", 9),
+        ("samples_since_last", 5.0),
+        ("rescale_cost_samples", 1.0),
     ],
-)  # fmt: skip
+)
 def test_a_replay_that_goes_another_way_is_stopped_where_it_does(saved, column, value):
     wrong = _tampered(saved, column, 1, value)
     with pytest.raises(InputError, match="differs from the run") as caught:

@@ -73,10 +73,14 @@ def in_thousandths(curve: TabulatedCurve) -> TabulatedCurve:
 
 @settings(max_examples=examples(60))
 @given(
-    events=logs(), jobs=job_sets(), objective=st.sampled_from(OBJECTIVES), max_parallel=st.integers(1, 4),
-    share=st.none() | st.sampled_from(["job", "model"]), noise=st.sampled_from([0.0, 0.2]),
+    events=logs(),
+    jobs=job_sets(),
+    objective=st.sampled_from(OBJECTIVES),
+    max_parallel=st.integers(1, 4),
+    share=st.none() | st.sampled_from(["job", "model"]),
+    noise=st.sampled_from([0.0, 0.2]),
     wakes_on=st.sampled_from([ANY_TRIGGER, ANY_TRIGGER, Trigger.POOL, Trigger.ARRIVAL | Trigger.COMPLETION]),
-)  # fmt: skip
+)
 def test_questions_are_those_of_any_objective_on_the_curves_that_were_believed(
     events, jobs, objective, max_parallel, share, noise, wakes_on
 ):
@@ -92,9 +96,12 @@ def test_questions_are_those_of_any_objective_on_the_curves_that_were_believed(
 
 @settings(max_examples=examples(40))
 @given(
-    events=logs(), n=st.integers(2, 6), objective=st.sampled_from(OBJECTIVES), max_parallel=st.integers(1, 6),
+    events=logs(),
+    n=st.integers(2, 6),
+    objective=st.sampled_from(OBJECTIVES),
+    max_parallel=st.integers(1, 6),
     share=st.none() | st.sampled_from(["job", "model"]),
-)  # fmt: skip
+)
 def test_questions_about_the_trials_of_a_source_are_posed_again(events, n, objective, max_parallel, share):
     source, asked = LittleHalving(n, up_s=2.0, down_s=1.0), Asked(objective)
     policy = asked if share is None else LearningPolicy(asked, share, measure_s=2.0)
@@ -149,8 +156,12 @@ def test_a_run_made_before_objectives_could_be_chosen_has_the_jobs_own():
 
 
 def test_nodes_held_and_reclaimed_are_told_apart_from_what_was_decided_on():
-    events = log(4, [(10, 0, False), (10, 3, True), (20, 1, False), (20, 2, False), (20, 3, False), (30, 1, True)],
-                 60, idle_first=[0, 1, 2])  # fmt: skip
+    events = log(
+        4,
+        [(10, 0, False), (10, 3, True), (20, 1, False), (20, 2, False), (20, 3, False), (30, 1, True)],
+        60,
+        idle_first=[0, 1, 2],
+    )
     jobs = JobSet([job("a", rates=(0.0, 10.0, 20.0)), job("b", rates=(0.0, 9.0, 18.0))])
     run = replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
     assert run.decisions["n_idle"].tolist() == [3, 3, 0, 1]

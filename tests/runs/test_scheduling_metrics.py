@@ -54,10 +54,14 @@ def test_metrics_of_two_jobs_on_two_types_by_hand():
         "harmonic_mean_jct_s": pytest.approx(24.0),
         # alone on v100, at 10 samples/s on one node and 20 on two of the two: 10 s and 6 s
         "contention_fairness": {
-            "contention": 1.0, "average_rho": 3.5, "largest_rho": 5.0, "unfair_share": 1.0,
-            "largest_rho_by_presence": 5.0, "unfair_share_by_presence": 1.0,
+            "contention": 1.0,
+            "average_rho": 3.5,
+            "largest_rho": 5.0,
+            "unfair_share": 1.0,
+            "largest_rho_by_presence": 5.0,
+            "unfair_share_by_presence": 1.0,
         },
-    }  # fmt: skip
+    }
 
 
 def test_a_run_that_ends_with_its_jobs_is_as_long_as_its_makespan():
@@ -97,10 +101,14 @@ def test_only_measured_jobs_count_and_node_hours_are_those_of_all():
         "geometric_mean_jct_s": pytest.approx(20.0),
         "harmonic_mean_jct_s": 20.0,
         "contention_fairness": {
-            "contention": 0.5, "average_rho": 2.0, "largest_rho": 2.0, "unfair_share": 1.0,
-            "largest_rho_by_presence": 2.0, "unfair_share_by_presence": 1.0,
+            "contention": 0.5,
+            "average_rho": 2.0,
+            "largest_rho": 2.0,
+            "unfair_share": 1.0,
+            "largest_rho_by_presence": 2.0,
+            "unfair_share_by_presence": 1.0,
         },
-    }  # fmt: skip
+    }
 
 
 def test_where_nobody_completes_there_is_no_jct_and_no_makespan():
@@ -130,11 +138,17 @@ def test_a_replay_without_tables_tells_the_same():
     events, jobs, settings = typed_log("v100 p100", 100), JobSet(two_jobs()), ReplaySettings()
     told = [
         replay_log(
-            events, jobs, Scripted(EACH_ITS_OWN), settings, efficiency=False, bound=False,
-            with_tables=with_tables, fairness=True,
+            events,
+            jobs,
+            Scripted(EACH_ITS_OWN),
+            settings,
+            efficiency=False,
+            bound=False,
+            with_tables=with_tables,
+            fairness=True,
         ).summary["scheduling"]
         for with_tables in (False, True)
-    ]  # fmt: skip
+    ]
     assert told[0] == told[1]
 
 
@@ -150,9 +164,8 @@ def narrow_job(name, **options):
 
 def with_fairness(events, jobs, policy, **settings):
     return replay_log(
-        events, JobSet(jobs), policy, ReplaySettings(**settings), efficiency=False, bound=False,
-        fairness=True,
-    )  # fmt: skip
+        events, JobSet(jobs), policy, ReplaySettings(**settings), efficiency=False, bound=False, fairness=True
+    )
 
 
 def test_fairness_is_the_time_of_each_job_over_that_with_an_equal_part_of_the_nodes():
@@ -161,8 +174,11 @@ def test_fairness_is_the_time_of_each_job_over_that_with_an_equal_part_of_the_no
     one_by_one = Scripted(Step({0: [0]}, until_s=100), Step({1: [0]}))
     result = with_fairness(typed_log("v100 v100 v100", 250), jobs, one_by_one)
     assert result.summary["scheduling"]["finish_time_fairness"].to_json() == {
-        "average_rho": 1.5, "largest_rho": 2.0, "share_above_1": 0.5, "policy": "gavel.isolated"
-    }  # fmt: skip
+        "average_rho": 1.5,
+        "largest_rho": 2.0,
+        "share_above_1": 0.5,
+        "policy": "gavel.isolated",
+    }
     assert [of_job(result, name)["isolated_jct_s"] for name in "abc"] == [100.0, 100.0, None]
     assert result.session["seconds"]["isolated_s"] > 0
 
@@ -177,8 +193,11 @@ def test_only_measured_jobs_are_compared():
 def test_where_no_job_is_done_in_both_there_is_no_rho():
     told = with_fairness(typed_log("v100", 50), [narrow_job("a")], Scripted(Step({0: [0]}))).summary["scheduling"]
     assert told["finish_time_fairness"].to_json() == {
-        "average_rho": None, "largest_rho": None, "share_above_1": None, "policy": "gavel.isolated"
-    }  # fmt: skip
+        "average_rho": None,
+        "largest_rho": None,
+        "share_above_1": None,
+        "policy": "gavel.isolated",
+    }
 
 
 def test_the_isolated_policy_has_the_options_of_the_policy_that_is_measured():

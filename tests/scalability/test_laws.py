@@ -121,9 +121,13 @@ def test_no_number_is_no_parameter():
 
 def test_every_law_says_which_scaling_it_describes():
     assert {law.law: law.scaling.value for law in EVERY_LAW} == {
-        "amdahl": "strong", "gustafson": "weak", "usl": "either", "power": "either", "communication-weak": "weak",
+        "amdahl": "strong",
+        "gustafson": "weak",
+        "usl": "either",
+        "power": "either",
+        "communication-weak": "weak",
         "communication-strong": "strong",
-    }  # fmt: skip
+    }
     assert [law.law for law in laws_for(Scaling.WEAK)] == ["gustafson", "usl", "power", "communication-weak"]
     assert [law.law for law in laws_for(Scaling.STRONG)] == ["amdahl", "usl", "power", "communication-strong"]
     assert laws_for(Scaling.EITHER) == EVERY_LAW

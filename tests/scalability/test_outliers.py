@@ -17,8 +17,12 @@ def test_a_rate_a_tenth_of_its_repeats_is_told_by_row_count_and_distance():
     assert (found.row, found.nodes, found.rate, found.siblings) == (6, 2, 19.0, (190.0, 192.0))
     assert found.middle == pytest.approx(np.sqrt(190 * 192))
     # distances from medians without the medians' own: log(101/100), log(100/99), log(192/190), log(190/19), ...
-    assert found.scatter == pytest.approx(1.4826 * sorted(abs(np.log(x)) for x in (
-        101 / 100, 100 / 99, 192 / 190, 10, 371 / 370, 370 / 366, 705 / 700, 700 / 690))[3])  # fmt: skip
+    assert found.scatter == pytest.approx(
+        1.4826
+        * sorted(
+            abs(np.log(x)) for x in (101 / 100, 100 / 99, 192 / 190, 10, 371 / 370, 370 / 366, 705 / 700, 700 / 690)
+        )[3]
+    )
 
 
 def test_it_is_said_before_the_choice_and_nothing_is_dropped():

@@ -342,7 +342,11 @@ def test_a_back_end_that_does_not_work_here_fails_before_any_test(tmp_path):
     (tmp_path / "test_it.py").write_text(UNAVAILABLE)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-k", "says_what_it_is", "test_it.py"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "does not work here: no licence found" in done.stdout
     assert "1 error in" in done.stdout

@@ -157,9 +157,7 @@ def _forgotten_nodes(problem, limit):
 def _free_rescaling(problem, limit):
     """A job that holds more than ``limit`` nodes rescales for nothing."""
     few = problem.current <= limit
-    return replace(
-        problem, scale_up_loss=problem.scale_up_loss * few, scale_down_loss=problem.scale_down_loss * few
-    )  # fmt: skip
+    return replace(problem, scale_up_loss=problem.scale_up_loss * few, scale_down_loss=problem.scale_down_loss * few)
 
 
 def _wrong_above(limit, fault, parent):
@@ -175,9 +173,11 @@ def _wrong_above(limit, fault, parent):
     ("fault", "parent"),
     [
         *((_flat_curve, FORMULATIONS.load(name, allow_code=False)) for name in FORMULATIONS.names()),
-        (_short_of_nodes, Choices), (_forgotten_nodes, Choices), (_free_rescaling, Choices),
+        (_short_of_nodes, Choices),
+        (_forgotten_nodes, Choices),
+        (_free_rescaling, Choices),
     ],
-)  # fmt: skip
+)
 def test_a_fault_that_bites_on_many_nodes_only_fails(fault, parent, limit, worker):
     with pytest.raises(AssertionError):
         contract(_wrong_above(limit, fault, parent)).test_it_has_the_optimum_of_wide_decisions(worker)

@@ -213,10 +213,21 @@ class TestTheGoodOne(JobSourceContract):
         (Undescribed, "test_it_says_what_it_is"),
         (Undecided, "test_it_says_what_it_is"),
         (DescribesWhereItIs, "test_a_replay_does_not_change_what_it_says"),
-        *((source, ORDERS[0]) for source in (
-            Submitless, NeverDone, NamesTwice, SubmitsInThePast, ResumesWhoRuns, StopsWhoHasGone, AsksForNow,
-            ScoresNothing, PausesAndEnds, AnswersNothing,
-        )),
+        *(
+            (source, ORDERS[0])
+            for source in (
+                Submitless,
+                NeverDone,
+                NamesTwice,
+                SubmitsInThePast,
+                ResumesWhoRuns,
+                StopsWhoHasGone,
+                AsksForNow,
+                ScoresNothing,
+                PausesAndEnds,
+                AnswersNothing,
+            )
+        ),
         (Remembers, "test_begun_again_it_gives_the_same_orders"),
         (Remembers, "test_begun_again_in_the_middle_it_gives_the_same_orders"),
         (CountsItself, "test_two_of_them_give_the_same_orders"),
@@ -226,7 +237,7 @@ class TestTheGoodOne(JobSourceContract):
         (DrawsFromNumpy, "test_neither_the_clock_nor_global_random_numbers_matter"),
         (KnowsTheCalendar, "test_another_window_only_moves_its_orders"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_source_breaks_the_contract(source, test):
     assert broken(Good, test) is None
     assert broken(source, test) is not None

@@ -103,10 +103,13 @@ class Places(Sound):
                     free = np.setdiff1d(free, of_type)
                     break
         return {
-            "counts": np.array([nodes.size for nodes in assigned]), "assigned": tuple(assigned), "partner": partner,
-            "samples": np.full(state.n_jobs, 500.0), "restart_s": np.full(state.n_jobs, 2.0),
+            "counts": np.array([nodes.size for nodes in assigned]),
+            "assigned": tuple(assigned),
+            "partner": partner,
+            "samples": np.full(state.n_jobs, 500.0),
+            "restart_s": np.full(state.n_jobs, 2.0),
             "until_us": state.time_us + 300_000_000,
-        }  # fmt: skip
+        }
 
     def summary(self):
         return {"n_rounds": 0}

@@ -98,9 +98,16 @@ def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -
         )
     work = max(1.0, float(round(shape.node_hours * 3_600 * float(rates[first]) / first)))
     return ElasticJob(
-        name, submit_us, shape.min_nodes, max_nodes, shape.scale_up_cost_s, shape.scale_down_cost_s, work, curve,
+        name,
+        submit_us,
+        shape.min_nodes,
+        max_nodes,
+        shape.scale_up_cost_s,
+        shape.scale_down_cost_s,
+        work,
+        curve,
         model=model,
-    )  # fmt: skip
+    )
 
 
 def _item(item: str) -> tuple[str, int]:

@@ -275,7 +275,10 @@ def pruner_of(kind: str, options: Mapping[str, Cell] | None = None, *, allow_cod
     if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known):
         checks.known_keys(given, [parameter.name for parameter in known], f"the pruner {kind!r}")
     pruner: Pruner = make_from_code(
-        lambda: found(**given), f"the pruner {kind!r}", value=given,
-        expected=f"keyword arguments of {PRUNERS.location(kind)}", fix="correct the keys of [pruner], or the class",
-    )  # fmt: skip
+        lambda: found(**given),
+        f"the pruner {kind!r}",
+        value=given,
+        expected=f"keyword arguments of {PRUNERS.location(kind)}",
+        fix="correct the keys of [pruner], or the class",
+    )
     return pruner

@@ -157,11 +157,16 @@ class Idleness:
         import pandas as pd
 
         parts = self.timeline
-        return pd.DataFrame({
-            "start": pd.to_datetime(parts.edges_us[:-1], unit="us", utc=True),
-            "least": parts.least, "mean": parts.mean, "most": parts.most,
-            "idle_node_us": parts.node_us, "idle_node_hours": [node_us / HOUR_US for node_us in parts.node_us],
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "start": pd.to_datetime(parts.edges_us[:-1], unit="us", utc=True),
+                "least": parts.least,
+                "mean": parts.mean,
+                "most": parts.most,
+                "idle_node_us": parts.node_us,
+                "idle_node_hours": [node_us / HOUR_US for node_us in parts.node_us],
+            }
+        )
 
     @property
     def duration_s(self) -> float:

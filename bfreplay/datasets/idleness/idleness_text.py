@@ -97,14 +97,7 @@ def _longest_table(it: Idleness) -> list[list[str]]:
 
 
 def _longer_table(it: Idleness) -> list[str]:
-    head = (
-        "intervals longer than",
-        "count",
-        "node-hours",
-        "share of idle",
-        "mean nodes",
-        "share censored",
-    )
+    head = ("intervals longer than", "count", "node-hours", "share of idle", "mean nodes", "share censored")
     rows: list[tuple[str, ...]] = [head]
     for each in it.longer_idle_intervals:
         cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{percent(each.share)}"]

@@ -186,9 +186,12 @@ class _Seen(NamedTuple):
     def of(cls, n: int) -> _Seen:
         """Room for those of ``n`` rows."""
         return cls(
-            np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64),
             np.empty(n, np.int64),
-        )  # fmt: skip
+            np.empty(n, np.bool_),
+            np.empty(n, np.int64),
+            np.empty(n, np.int64),
+            np.empty(n, np.int64),
+        )
 
 
 @compiled

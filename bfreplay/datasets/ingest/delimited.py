@@ -49,9 +49,21 @@ _FORMS = {
 """Forms of columns of Slurm, which tell where a surplus separator is."""
 
 _FREE_TEXT = frozenset(
-    {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "reason", "extra", "stdout",
-     "stdin", "stderr", "container"}
-)  # fmt: skip
+    {
+        "jobname",
+        "comment",
+        "admincomment",
+        "systemcomment",
+        "submitline",
+        "workdir",
+        "reason",
+        "extra",
+        "stdout",
+        "stdin",
+        "stderr",
+        "container",
+    }
+)
 _WITH_COMMAS = frozenset({"nodelist", "nodenames", "nodes", "flags", "licenses", "constraints", "qosreq"})
 
 Place = tuple[str, int]

@@ -133,9 +133,16 @@ def _is_digit(sign: int) -> bool:
 
 @compiled
 def _read_lists(
-    text: NDArray[np.uint8], first: NDArray[np.int64], after: NDArray[np.int64], count: NDArray[np.int64],
-    names: _Names, seen: NDArray[np.int64], n_lists: int, n_listed: NDArray[np.int64], nodes: NDArray[np.int32],
-) -> tuple[int, int]:  # fmt: skip
+    text: NDArray[np.uint8],
+    first: NDArray[np.int64],
+    after: NDArray[np.int64],
+    count: NDArray[np.int64],
+    names: _Names,
+    seen: NDArray[np.int64],
+    n_lists: int,
+    n_listed: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+) -> tuple[int, int]:
     """Fill ``n_listed`` and ``nodes``; return the lists and the nodes done. ``seen`` has the last list of each node."""
     n_nodes = 0
     for each in range(len(first)):
@@ -156,9 +163,15 @@ _OTHER, _FULL = -1, -2
 
 @compiled
 def _read_list(
-    text: NDArray[np.uint8], place: int, after: int, names: _Names, seen: NDArray[np.int64], list_number: int,
-    nodes: NDArray[np.int32], n_nodes: int,
-) -> int:  # fmt: skip
+    text: NDArray[np.uint8],
+    place: int,
+    after: int,
+    names: _Names,
+    seen: NDArray[np.int64],
+    list_number: int,
+    nodes: NDArray[np.int32],
+    n_nodes: int,
+) -> int:
     """Append the nodes of a list, each once; return the new number of nodes, ``_OTHER`` or ``_FULL``.
 
     The grammar is that of ``hostlists`` for ordinary parts, and for single names.

@@ -265,10 +265,7 @@ class OpenedLog(ExitStack):
             raise
         if not self.files:
             raise InputError(
-                "the archive has no files",
-                file=on_disk[0][0],
-                expected="files of a log",
-                fix="check the archive",
+                "the archive has no files", file=on_disk[0][0], expected="files of a log", fix="check the archive"
             )
         self.n_bytes = sum(file.size for file in self.files)
 
@@ -276,9 +273,11 @@ class OpenedLog(ExitStack):
         file = LogFile(path, progress=self._progress, is_named=is_named)
         if path.stat().st_size == 0:
             raise InputError(
-                "the file is empty", file=path, expected="a log",
+                "the file is empty",
+                file=path,
+                expected="a log",
                 fix="check the command that wrote it (sacct writes nothing if it does not know a column)",
-            )  # fmt: skip
+            )
         kind = other_kind(file.head())
         if kind is not None and kind[0] == ZIP:
             packed = _zip_members(file)
@@ -297,11 +296,12 @@ class OpenedLog(ExitStack):
                 bytes_left -= size
                 if bytes_left < 0:
                     raise InputError(
-                        "the archive claims to unpack to far more than its size", file=path,
+                        "the archive claims to unpack to far more than its size",
+                        file=path,
                         value=f"{name}: {size:,} bytes",
                         expected=f"at most {most_bytes:,} bytes in all, from the size of the archive",
                         fix="do not trust this file; or unpack it yourself, and give the folder",
-                    )  # fmt: skip
+                    )
                 # our own file names: an archive must not choose paths on this disk
                 unpacked = self._folder / f"{self._n_unpacked}"
                 self._n_unpacked += 1

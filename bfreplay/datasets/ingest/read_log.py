@@ -234,9 +234,15 @@ def ingest(
         A file cannot be used, or (``strict``) there are warnings.
     """
     log = read_log(
-        paths, reader, options, inventory=inventory, inventory_only=inventory_only, outages=outages,
-        job_names=batch_jobs is not None, progress=progress,
-    )  # fmt: skip
+        paths,
+        reader,
+        options,
+        inventory=inventory,
+        inventory_only=inventory_only,
+        outages=outages,
+        job_names=batch_jobs is not None,
+        progress=progress,
+    )
     built = log.build(rules)
     if strict:
         built.report.refuse_warnings()

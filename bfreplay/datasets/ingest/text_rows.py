@@ -120,9 +120,12 @@ class TextRows:
 
 @compiled
 def _split(
-    text: NDArray[np.uint8], delimiter: int, line_first: NDArray[np.int64], cell_first: NDArray[np.int64],
+    text: NDArray[np.uint8],
+    delimiter: int,
+    line_first: NDArray[np.int64],
+    cell_first: NDArray[np.int64],
     is_whole: NDArray[np.bool_],
-) -> None:  # fmt: skip
+) -> None:
     n_cells = cell_first.shape[1] - 1
     row = cell = 0
     for place in range(len(text)):

@@ -97,9 +97,11 @@ def _counts(cell: Any) -> tuple[int, int]:
         if all(number.is_integer() for number in numbers):
             return int(numbers[0]), int(numbers[1])
     raise InputError(
-        "the measured node counts are not two whole numbers", column=MEASURED_KEY, value=cell,
+        "the measured node counts are not two whole numbers",
+        column=MEASURED_KEY,
+        value=cell,
         expected="the smallest and the largest one: 64:1024 in text, [64, 1024] in TOML",
-    )  # fmt: skip
+    )
 
 
 def _parts(text: str) -> tuple[str, dict[str, str]]:

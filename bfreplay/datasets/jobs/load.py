@@ -93,9 +93,11 @@ def load_jobs(
 
         return read_published_jobs(file, curves_file)
     table: JobTable = reader_for(
-        file, JOB_TABLE_READERS, (".pkl (published)", ".trace (Gavel, Shockwave)"),
+        file,
+        JOB_TABLE_READERS,
+        (".pkl (published)", ".trace (Gavel, Shockwave)"),
         "give the training jobs to replay (docs/files.md#jobs), not the scheduler's jobs",
-    )(file)  # fmt: skip
+    )(file)
     if not table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(table)
@@ -196,10 +198,12 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
 def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
     if job.adaptation is not None or len(job.throughput_by_type) > 1:
         raise InputError(
-            f"job {job.name!r}: several throughput curves cannot be written", column="throughput",
-            value=job.model or job.name, expected="one curve for each job",
+            f"job {job.name!r}: several throughput curves cannot be written",
+            column="throughput",
+            value=job.model or job.name,
+            expected="one curve for each job",
             fix="keep the trace or the spec of the jobs",
-        )  # fmt: skip
+        )
     if any(";" in kind or kind != kind.strip() for kind in job.node_types):
         raise InputError(
             f"job {job.name!r}: a node type cannot be written",

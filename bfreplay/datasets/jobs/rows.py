@@ -18,14 +18,7 @@ from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, measured_counts
 from bfreplay.workload import ElasticJob
 
-REQUIRED_COLUMNS = (
-    "name",
-    "max_nodes",
-    "scale_up_cost_s",
-    "scale_down_cost_s",
-    "work_samples",
-    "curve",
-)
+REQUIRED_COLUMNS = ("name", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "work_samples", "curve")
 REQUEST_COLUMNS = ("requested_nodes", "expected_s")
 """Columns of the request to a scheduler that cannot rescale."""
 

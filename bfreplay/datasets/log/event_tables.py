@@ -325,8 +325,5 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
 def empty_log(file: Path) -> InputError:
     """Return the error for a log without rows."""
     return InputError(
-        "the log is empty",
-        file=file,
-        expected="at least two rows",
-        fix="check the command that wrote the file",
+        "the log is empty", file=file, expected="at least two rows", fix="check the command that wrote the file"
     )

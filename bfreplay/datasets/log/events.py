@@ -173,9 +173,11 @@ class NodeEvents:
         initial = np.asarray(initial_state)
         if initial.dtype.kind not in "iu" or initial.shape not in ((), (len(nodes),)):
             raise InputError(
-                "the initial state is none", column="initial_state", value=initial_state,
+                "the initial state is none",
+                column="initial_state",
+                value=initial_state,
                 expected="a NodeState, or one for each node",
-            )  # fmt: skip
+            )
         states = np.broadcast_to(initial, (len(nodes),))
         end_us = LAST_US if end is None else bound_us("end", end)
         log = cls.from_arrays(nodes, states, [], [], [], bound_us("start", start), end_us, node_types=node_types)
@@ -230,11 +232,13 @@ class NodeEvents:
         batches = list(self.batches())
         columns = ("time_us", "node", "state")
         time_us, node, state = (np.concatenate([getattr(each, name) for each in batches]) for name in columns)
-        return pd.DataFrame({
-            "time": pd.to_datetime(time_us, unit="us", utc=True),
-            "node": pd.Categorical.from_codes(node, pd.Index(self.nodes)),
-            "state": pd.Categorical.from_codes(state, pd.Index(STATE_WORDS)),
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "time": pd.to_datetime(time_us, unit="us", utc=True),
+                "node": pd.Categorical.from_codes(node, pd.Index(self.nodes)),
+                "state": pd.Categorical.from_codes(state, pd.Index(STATE_WORDS)),
+            }
+        )
 
     def between(self, start: int | str | datetime, end: int | str | datetime) -> NodeEvents:
         """Return the same log restricted to a window; the snapshot is then the state at its start.
@@ -369,9 +373,12 @@ def with_node_types(log: NodeEvents, by_type: Mapping[str, Sequence[str]]) -> No
     """
     if log.node_types.is_told_apart:
         raise InputError(
-            "the log has node types already", column="node_types", value=", ".join(by_type),
-            expected=", ".join(log.node_types.names), fix="omit --node-type",
-        )  # fmt: skip
+            "the log has node types already",
+            column="node_types",
+            value=", ".join(by_type),
+            expected=", ".join(log.node_types.names),
+            fix="omit --node-type",
+        )
     typed = copy.copy(log)
     typed.metadata = replace(log.metadata, node_types={name: list(nodes) for name, nodes in by_type.items()})
     typed.node_types = NodeTypes.of(log.nodes, typed.metadata.node_types)

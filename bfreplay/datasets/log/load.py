@@ -38,9 +38,11 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
     checks.instance("path", path, (str, PathLike), "the path of a log, or 'sample'")
     file = resolve_sample(Path(path), "events")
     events: NodeEvents = reader_for(
-        file, EVENT_READERS, fix="convert a scheduler's log into events by: bfreplay ingest auto "
+        file,
+        EVENT_READERS,
+        fix="convert a scheduler's log into events by: bfreplay ingest auto "
         f"{file.name} -o events.parquet; another file may need another name",
-    )(file)  # fmt: skip
+    )(file)
     return events
 
 

@@ -112,9 +112,12 @@ class LogWarnings:
             assignment = assignment_words(metadata.get("allocator"))
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"the metadata of the log cannot be understood: {error}", file=file, column="notes.ingest, allocator",
-                expected="the report of an import as 'bfreplay ingest' writes it", fix="import the log again",
-            ) from error  # fmt: skip
+                f"the metadata of the log cannot be understood: {error}",
+                file=file,
+                column="notes.ingest, allocator",
+                expected="the report of an import as 'bfreplay ingest' writes it",
+                fix="import the log again",
+            ) from error
         warnings.sort(key=lambda each: (-1.0 if each.node_hours is None else each.node_hours, each.count), reverse=True)
         return cls(tuple(warnings), idle, assignment)
 
@@ -196,9 +199,11 @@ class LogWarnings:
         verdict = None if self.verdict is None else str(self.verdict)
         warnings = [asdict(each) for each in self.warnings]
         return {
-            "verdict": verdict, "warnings": warnings, "idle_node_hours": self.idle_node_hours,
+            "verdict": verdict,
+            "warnings": warnings,
+            "idle_node_hours": self.idle_node_hours,
             "node_assignment": self.node_assignment,
-        }  # fmt: skip
+        }
 
 
 def _cases(value: Any) -> int:

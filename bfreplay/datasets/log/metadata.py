@@ -145,6 +145,10 @@ def _check_types(node_types: Any, file: Path | None) -> None:
         is_mapping &= isinstance(members, list) and all(isinstance(node, str) for node in members)
     if not is_mapping:
         raise InputError(
-            "the node types of the log are not lists of nodes", file=file, column="node_types", value=node_types,
-            expected='each type with the names of its nodes: {"v100": ["n0", "n1"]}', fix="write the log again",
-        )  # fmt: skip
+            "the node types of the log are not lists of nodes",
+            file=file,
+            column="node_types",
+            value=node_types,
+            expected='each type with the names of its nodes: {"v100": ["n0", "n1"]}',
+            fix="write the log again",
+        )

@@ -50,16 +50,23 @@ class NodeTypes:
                 if node not in position or of_node[position[node]] >= 0:
                     problem = "has two types" if node in position else "is not in the log"
                     raise InputError(
-                        f"node {node!r} of type {name!r} {problem}", file=file, column="node_types", value=name,
+                        f"node {node!r} of type {name!r} {problem}",
+                        file=file,
+                        column="node_types",
+                        value=name,
                         expected="each node of the log once",
-                    )  # fmt: skip
+                    )
                 of_node[position[node]] = number
         if (of_node < 0).any():
             node = nodes[int(np.flatnonzero(of_node < 0)[0])]
             raise InputError(
-                f"node {node!r} has no type", file=file, column="node_types", value=list(by_type),
-                expected="each node of the log once", fix="name its type, or omit all types",
-            )  # fmt: skip
+                f"node {node!r} has no type",
+                file=file,
+                column="node_types",
+                value=list(by_type),
+                expected="each node of the log once",
+                fix="name its type, or omit all types",
+            )
         return cls(tuple(by_type), of_node)
 
     @property

@@ -74,11 +74,7 @@ def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row: in
 
 
 def checked_batches(
-    nodes: Sequence[str],
-    source: EventSource,
-    log_us: tuple[int, int],
-    window_us: tuple[int, int],
-    rows: int,
+    nodes: Sequence[str], source: EventSource, log_us: tuple[int, int], window_us: tuple[int, int], rows: int
 ) -> Iterator[EventBatch]:
     """Yield the snapshot at the start of the window, then its events; see ``NodeEvents.batches``.
 

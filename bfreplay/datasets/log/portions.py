@@ -74,9 +74,11 @@ class Portions:
             until_us = max([self.until_us, *latest])
         if until_us < self.until_us:
             raise InputError(
-                "the replay does not go back", column="until", value=iso_utc(until_us),
+                "the replay does not go back",
+                column="until",
+                value=iso_utc(until_us),
                 expected=f"{iso_utc(self.until_us)} or later",
-            )  # fmt: skip
+            )
         until_us = min(until_us, last_us)
         merged, n_repeated = self._merged(new)
         first, behind = (int(np.searchsorted(merged.time_us, until_us, side)) for side in ("left", "right"))
@@ -112,9 +114,10 @@ class Portions:
             rows = self._checked(rows) if isinstance(rows, EventBatch) else self._events(rows)
         except (TypeError, ValueError, KeyError) as error:
             raise InputError(
-                f"a portion has no rows: {one_line(error)}", value=type(rows).__name__,
+                f"a portion has no rows: {one_line(error)}",
+                value=type(rows).__name__,
                 expected="(time, node, state) for each event, or a data frame with these columns",
-            ) from error  # fmt: skip
+            ) from error
         order = np.lexsort((rows.node, rows.time_us))
         ordered = EventBatch(rows.time_us[order], rows.node[order], rows.state[order])
         if len(ordered):
@@ -151,22 +154,29 @@ class Portions:
             time_us = time_us_of(time)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"row {k} of a portion is no event: {error}", value=row, expected="(time, node, state)",
+                f"row {k} of a portion is no event: {error}",
+                value=row,
+                expected="(time, node, state)",
                 fix="give the time as ISO-8601 text, a datetime, or whole microseconds since 1970 UTC",
-            ) from error  # fmt: skip
+            ) from error
         number = self._number.get(node) if isinstance(node, str) else None
         if number is None:
             raise InputError(
-                f"row {k} of a portion names an unknown node", column="node", value=node,
-                expected="a node of the log", fix=did_you_mean([str(node)], self._log.nodes) or "add it to the nodes",
-            )  # fmt: skip
+                f"row {k} of a portion names an unknown node",
+                column="node",
+                value=node,
+                expected="a node of the log",
+                fix=did_you_mean([str(node)], self._log.nodes) or "add it to the nodes",
+            )
         is_state = isinstance(state, str | int | np.integer) and not isinstance(state, bool)
         code = _STATES.get(state) if is_state else None
         if code is None:
             raise InputError(
-                f"row {k} of a portion has an unknown state", column="state", value=state,
+                f"row {k} of a portion has an unknown state",
+                column="state",
+                value=state,
                 expected=", ".join(STATE_WORDS),
-            )  # fmt: skip
+            )
         return time_us, number, code
 
     def _check_times(self, rows: EventBatch) -> None:
@@ -177,10 +187,11 @@ class Portions:
             raise InputError(
                 f"node {self._log.nodes[rows.node[k]]!r} has an event "
                 + ("at a time that is over: it comes too late" if early else "after the end of the window"),
-                column="time", value=iso_utc(int(rows.time_us[k])),
+                column="time",
+                value=iso_utc(int(rows.time_us[k])),
                 expected=f"{iso_utc(self.until_us)} to {iso_utc(self._log.window_end_us)}",
                 fix="advance only to a time before which no event can come any more" if early else None,
-            )  # fmt: skip
+            )
 
     def _merged(self, new: EventBatch) -> tuple[EventBatch, int]:
         """Return all waiting rows in order, those that are twice there once, and the number of repetitions."""
@@ -193,10 +204,12 @@ class Portions:
         if differs.size:
             k = int(differs[0])
             raise InputError(
-                f"node {self._log.nodes[node[k]]!r} has two states at {iso_utc(int(time_us[k]))}", column="state",
-                value=STATE_WORDS[state[k + 1]], expected=f"one state, such as {STATE_WORDS[state[k]]}",
+                f"node {self._log.nodes[node[k]]!r} has two states at {iso_utc(int(time_us[k]))}",
+                column="state",
+                value=STATE_WORDS[state[k + 1]],
+                expected=f"one state, such as {STATE_WORDS[state[k]]}",
                 fix="keep the last of the two",
-            )  # fmt: skip
+            )
         keep = ~is_same
         return EventBatch(time_us[keep], node[keep], state[keep]), int(is_same.sum())
 
@@ -209,15 +222,18 @@ class Portions:
             raise InputError(
                 f"node {self._log.nodes[ready.node[k]]!r} becomes idle at {iso_utc(int(ready.time_us[k]))} but is idle "
                 "already",
-                column="state", value="idle", expected="an event that reclaims the node between two that free it",
+                column="state",
+                value="idle",
+                expected="an event that reclaims the node between two that free it",
                 fix="give the missing event before it" + (", and this one again" if is_it.any() else ""),
-            )  # fmt: skip
+            )
 
 
 _KINDS = (np.int64, np.int32, np.int8)
 _STATES: Mapping[Any, int] = {
-    **{word: code for code, word in enumerate(STATE_WORDS)}, **{int(each): int(each) for each in NodeState}
-}  # fmt: skip
+    **{word: code for code, word in enumerate(STATE_WORDS)},
+    **{int(each): int(each) for each in NodeState},
+}
 
 
 def _idle_until_left_us(rows: EventBatch, before: NDArray[np.int8], start_us: int) -> int:

@@ -86,6 +86,7 @@ class RowsToCome(EventSource):
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Raise ``InputError``: a policy that knows the log, say, cannot know this one."""
         raise InputError(
-            "the events of this log are still to come", expected="a log that is there as a whole",
+            "the events of this log are still to come",
+            expected="a log that is there as a whole",
             fix="choose a policy that does not look at the log before its replay, or replay the whole log",
-        )  # fmt: skip
+        )

@@ -45,9 +45,18 @@ _AT_ONCE = 4
 """Numbers of dedicated nodes tried at once; the same on every machine, as the answer may depend on it."""
 
 _OWN = (
-    "cluster", "measure", "unlimited_work", "until_done", "semantics", "efficiency", "bound", "fairness", "ideal",
-    "batch_jobs", "record_nodes",
-)  # fmt: skip
+    "cluster",
+    "measure",
+    "unlimited_work",
+    "until_done",
+    "semantics",
+    "efficiency",
+    "bound",
+    "fairness",
+    "ideal",
+    "batch_jobs",
+    "record_nodes",
+)
 _QUARTILES = (0.25, 0.5, 0.75)
 _ANY_NODE = "node"
 
@@ -106,8 +115,12 @@ def finish(
     zone = choose_zone(tz, log.metadata)
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
     workers: dict[str, Any] = {
-        "processes": processes, "scheduler": scheduler, "progress": progress, "on_wait": on_wait, "retry_failed": True,
-    }  # fmt: skip
+        "processes": processes,
+        "scheduler": scheduler,
+        "progress": progress,
+        "on_wait": on_wait,
+        "retry_failed": True,
+    }
     with resumable_folder(out, FINISH, stale=PICTURES) as folder:
         clusters = _Clusters(base, log, folder / "dedicated", workers, dedicated)
         most = _most_nodes(base, log, workload)
@@ -132,21 +145,32 @@ def finish(
                     for name, value in base.to_json().items()
                     if name not in FILE_OPTIONS and name not in map(option_name, _OWN)
                 },
-                dedicated=dedicated, starts=n_starts, seed=seed, time_zone=None if zone is None else zone[0],
+                dedicated=dedicated,
+                starts=n_starts,
+                seed=seed,
+                time_zone=None if zone is None else zone[0],
             ),
             inputs=saved.FinishInputs(
                 events=[InputFile(name=each.name, sha256=each.sha256) for each in log.sources],
-                window_us=(log.window_start_us, log.window_end_us), n_nodes=len(log.nodes),
+                window_us=(log.window_start_us, log.window_end_us),
+                n_nodes=len(log.nodes),
                 jobs=[InputFile(name=name, sha256=digest) for name, digest in workload.sources],
                 is_search=is_search,
             ),
-            starts=found, quantiles=quantiles, dedicated=on_dedicated, worth=worth, answer="", warnings=[], notes=[],
-        )  # fmt: skip
+            starts=found,
+            quantiles=quantiles,
+            dedicated=on_dedicated,
+            worth=worth,
+            answer="",
+            warnings=[],
+            notes=[],
+        )
         record = msgspec.structs.replace(
-            record, answer=answer_of(record),
+            record,
+            answer=answer_of(record),
             warnings=list(dict.fromkeys([*swept.warnings, *clusters.warnings, *cautions(record)])),
             notes=notes(record, None if zone is None else zone[2]),
-        )  # fmt: skip
+        )
         text = record_json(record, "the finish")
         if out is not None:
             write_whole(folder / FINISH.record_file, text)
@@ -165,9 +189,11 @@ class _Clusters:
         names = log.node_types.names
         if len(names) > 1:
             raise InputError(
-                "the log has nodes of several types: it is open which of them to dedicate", value=", ".join(names),
-                expected="nodes of one type", fix="make a log of the nodes of one type",
-            )  # fmt: skip
+                "the log has nodes of several types: it is open which of them to dedicate",
+                value=", ".join(names),
+                expected="nodes of one type",
+                fix="make a log of the nodes of one type",
+            )
         self._type = names[0] if log.node_types.is_told_apart else _ANY_NODE
         self._base = base
         self._folder = folder
@@ -193,9 +219,11 @@ class _Clusters:
 def _check_jobs(workload: JobSet | JobSource) -> None:
     if isinstance(workload, JobSet) and not workload.submit_is_relative:
         raise InputError(
-            "the jobs have calendar times, so they cannot start at another time", column="submit_time",
-            expected="submit times after the start", fix="replace the column submit_time by submit_after_s, in seconds",
-        )  # fmt: skip
+            "the jobs have calendar times, so they cannot start at another time",
+            column="submit_time",
+            expected="submit times after the start",
+            fix="replace the column submit_time by submit_after_s, in seconds",
+        )
 
 
 def _most_nodes(base: RunOptions, log: NodeEvents, workload: JobSet | JobSource) -> int:
@@ -210,17 +238,20 @@ def _latest_start(log: NodeEvents, fastest_s: float | None, most: int) -> int:
     """Return the latest start from which the jobs could be done before the log ends."""
     if fastest_s is None:
         raise InputError(
-            f"the jobs are never all done, even on {count(most, 'dedicated node')}", value=f"{most:,} nodes",
+            f"the jobs are never all done, even on {count(most, 'dedicated node')}",
+            value=f"{most:,} nodes",
             expected="jobs that fit the nodes, with work that ends",
             fix=f"see which job it is with 'bfreplay replay --cluster {_ANY_NODE}={most} --jobs JOBS'",
-        )  # fmt: skip
+        )
     latest_us = log.window_end_us - round(fastest_s * 1e6)
     if latest_us < log.window_start_us:
         length = duration((log.window_end_us - log.window_start_us) / 1e6)
         raise InputError(
             f"the log is too short: even on {count(most, 'dedicated node')} the jobs take {duration(fastest_s)}",
-            value=length, expected="a log several times as long", fix="give a longer log, or less work",
-        )  # fmt: skip
+            value=length,
+            expected="a log several times as long",
+            fix="give a longer log, or less work",
+        )
     return latest_us
 
 
@@ -228,11 +259,14 @@ def _starts(swept: SweepResult, begins: list[int], end_us: int) -> list[saved.St
     columns = (swept.results[name].to_pylist() for name in ("id", "last_finish"))
     return [
         saved.Start(
-            time=iso_utc(start_us), time_us=start_us, is_done=time is not None, run=run_id,
+            time=iso_utc(start_us),
+            time_us=start_us,
+            is_done=time is not None,
+            run=run_id,
             duration_s=((end_us if time is None else microseconds_of(time)) - start_us) / 1e6,
         )
         for start_us, run_id, time in zip(begins, *columns, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _quantiles(found: list[saved.Start]) -> saved.Quantiles:

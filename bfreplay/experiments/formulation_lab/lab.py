@@ -97,9 +97,12 @@ def compare_formulations(
     started, begun = perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
     tell: LabProgress = progress or (lambda stage, done, total, what: None)
     plan = plan_pairs(
-        formulations, backends, more_formulations=more_formulations, more_backends=more_backends,
+        formulations,
+        backends,
+        more_formulations=more_formulations,
+        more_backends=more_backends,
         reformulate_sets=settings.reformulate_sets,
-    )  # fmt: skip
+    )
     BFTrainerPolicy(settings.t_fwd_s)  # refuses a bad time before reading the inputs
     if not isinstance(events, NodeEvents):
         events = load_events(events)
@@ -110,9 +113,11 @@ def compare_formulations(
             failures, most = folder / FAILURES, KEPT_FAILURES
         with Trials(plan, settings, failures, most) as trials:
             sample = sample_decisions(
-                events, workload, settings,
+                events,
+                workload,
+                settings,
                 lambda number, done, total: tell("count" if number == 1 else "capture", done, total, ""),
-            )  # fmt: skip
+            )
             sampled = perf_counter()
             trials.warm_up(lambda done, total, pair: tell("warm-up", done, total, pair))
             warmed = perf_counter()

@@ -140,10 +140,13 @@ def sample_decisions(
         watch = _Watch(settings.t_fwd_s, chosen)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
         result = run_replay(
-            events, jobs, watch, ReplaySettings(settings.max_parallel),
+            events,
+            jobs,
+            watch,
+            ReplaySettings(settings.max_parallel),
             RunSettings(unlimited_work=settings.unlimited_work, efficiency=False, bound=False, tables=False),
             progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us),
-        )  # fmt: skip
+        )
         return watch, result.record
 
     first, record = replay_pass(1, frozenset())

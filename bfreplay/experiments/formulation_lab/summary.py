@@ -139,16 +139,24 @@ def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: 
         if answer.is_proven and answer.posed_optimum is not None and answer.optimum is not None
     ]
     return SummaryRow(
-        pair=name, formulation=answers[0].formulation, backend=answers[0].backend, decisions=len(answers),
-        solved=len(solved), **{outcome.value: outcomes[outcome] for outcome in Outcome}, fastest=wins, **medians,
+        pair=name,
+        formulation=answers[0].formulation,
+        backend=answers[0].backend,
+        decisions=len(answers),
+        solved=len(solved),
+        **{outcome.value: outcomes[outcome] for outcome in Outcome},
+        fastest=wins,
+        **medians,
         sgm_s=shifted_geometric_mean(charged_s),
         times_exact=_percentile(ratios, 50),
-        gap_median=_percentile(gaps, 50), gap_worst=_percentile(gaps, 100),
-        loss_median=_percentile(losses, 50), loss_worst=_percentile(losses, 100),
+        gap_median=_percentile(gaps, 50),
+        gap_worst=_percentile(gaps, 100),
+        loss_median=_percentile(losses, 50),
+        loss_worst=_percentile(losses, 100),
         loss_proven_worst=_percentile(given_away, 100),
         better_than_exact=sum(loss < -RELATIVE_TOLERANCE for loss in losses),
         workers_lost=sum(answer.worker_lost for answer in answers),
-    )  # fmt: skip
+    )
 
 
 def _percentile(values: Sequence[float], percent: float) -> float | None:

@@ -58,11 +58,7 @@ class Trials:
     """
 
     def __init__(
-        self,
-        plan: PairPlan,
-        settings: LabSettings,
-        save_failures: Path | None = None,
-        most_failures: int | None = None,
+        self, plan: PairPlan, settings: LabSettings, save_failures: Path | None = None, most_failures: int | None = None
     ) -> None:
         self._exact = ExactSolver()
         self._workers = {
@@ -144,9 +140,14 @@ class Trials:
     def _answer(self, index: int, pair: Pair | None, solution: Solution, best: Optima) -> Answer:
         if pair is None:
             return answer_of(
-                solution, decision=index, pair=EXACT, formulation=COUNTS, backend=EXACT,
-                optimum=best.optimum, posed_optimum=best.optimum,
-            )  # fmt: skip
+                solution,
+                decision=index,
+                pair=EXACT,
+                formulation=COUNTS,
+                backend=EXACT,
+                optimum=best.optimum,
+                posed_optimum=best.optimum,
+            )
         own = solution.rejected or solution
         lost = own.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
         warm = self._warm_pair.get(pair.backend.name)
@@ -155,9 +156,15 @@ class Trials:
             del self._warm_pair[pair.backend.name]
         limited = pair.formulation.formulation.change_limited
         return answer_of(
-            own, decision=index, pair=pair.name, formulation=pair.formulation.name, backend=pair.backend.name,
-            optimum=best.optimum, posed_optimum=best.published_optimum if limited else best.optimum, worker_lost=lost,
-        )  # fmt: skip
+            own,
+            decision=index,
+            pair=pair.name,
+            formulation=pair.formulation.name,
+            backend=pair.backend.name,
+            optimum=best.optimum,
+            posed_optimum=best.published_optimum if limited else best.optimum,
+            worker_lost=lost,
+        )
 
     def _tiny_works(self, pair: Pair) -> bool:
         limit_s = min(self._settings.time_limit_s, WARM_UP_LIMIT_S)

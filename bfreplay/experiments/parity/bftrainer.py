@@ -53,9 +53,11 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     yield from _decisions(data)
     runs = {run: records.PublishedReplay.load(data, run) for run in (QUICK_RUNS if quick else records.RUNS)}
     yield check_runs(
-        "decisions of replays: time, jobs, allocated nodes, idle nodes", runs, "decision",
+        "decisions of replays: time, jobs, allocated nodes, idle nodes",
+        runs,
+        "decision",
         lambda run: (run.rerun.policy.questions, records.recorded_questions(run)),
-    )  # fmt: skip
+    )
     yield check_runs(
         "rows of the replays' step logs: 12 columns",
         runs,
@@ -64,13 +66,20 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
         1e-8,
     )
     yield check_runs(
-        "jobs of replays: samples done at the end", runs, "job",
-        lambda run: (run.rerun.final_progress(), run.record["final_progress"]), 1e-6,
-    )  # fmt: skip
+        "jobs of replays: samples done at the end",
+        runs,
+        "job",
+        lambda run: (run.rerun.final_progress(), run.record["final_progress"]),
+        1e-6,
+    )
     yield check_runs(
-        "decisions of replays: optimum under the published limit, objective of the recorded answer", runs, "decision",
-        lambda run: records.objectives(run.rerun.policy), 1e-6, known=BELOW_ITS_OWN_OPTIMUM,
-    )  # fmt: skip
+        "decisions of replays: optimum under the published limit, objective of the recorded answer",
+        runs,
+        "decision",
+        lambda run: records.objectives(run.rerun.policy),
+        1e-6,
+        known=BELOW_ITS_OWN_OPTIMUM,
+    )
     if not quick:
         yield _efficiency(data)
 
@@ -101,10 +110,12 @@ def utilisation(data: Path, job_set: str, max_parallel: int, t_fwd_s: float) -> 
     folder = data / "data" / "bftrainer"
     jobs = read_published_jobs(*(folder / JOB_FILES[job_set].format(kind) for kind in ("Jbnd", "JNPs")))
     return run_replay(
-        load_events(folder / "summit-2021-02-node-events.parquet"), jobs, BFTrainerPolicy(t_fwd_s),
+        load_events(folder / "summit-2021-02-node-events.parquet"),
+        jobs,
+        BFTrainerPolicy(t_fwd_s),
         ReplaySettings(max_parallel, Semantics.PUBLISHED),
         RunSettings(unlimited_work=True, bound=False, tables=False),
-    )  # fmt: skip
+    )
 
 
 def _efficiency(data: Path) -> Check:

@@ -136,9 +136,15 @@ class SystemParity:
 
 
 def check_runs(
-    what: str, runs: Mapping[str, T], unit: str, answers: Callable[[T], tuple[Any, Any]], tolerance: float = 0.0,
-    *, notes: Sequence[str] = (), known: Mapping[str, str] = MappingProxyType({}),
-) -> Check:  # fmt: skip
+    what: str,
+    runs: Mapping[str, T],
+    unit: str,
+    answers: Callable[[T], tuple[Any, Any]],
+    tolerance: float = 0.0,
+    *,
+    notes: Sequence[str] = (),
+    known: Mapping[str, str] = MappingProxyType({}),
+) -> Check:
     """Compare the items of each run, ours and recorded by ``answers``; without a ``unit`` a run is one item."""
     check = Check(what, tolerance=tolerance, notes=notes)
     for name, run in runs.items():
@@ -194,10 +200,12 @@ def data_folder(given: Path | None) -> Path:
     folder = given or (Path(named) if named else Path(bfreplay.__file__).resolve().parents[2] / "shared")
     if not (folder / "golden").is_dir():
         raise InputError(
-            "the recorded results of the published systems were not found", file=folder, value=str(folder),
+            "the recorded results of the published systems were not found",
+            file=folder,
+            value=str(folder),
             expected="a folder with golden/bftrainer, data/bftrainer and so on",
             fix=f"give the folder by --data FOLDER, or by the environment variable {DATA_VARIABLE}",
-        )  # fmt: skip
+        )
     return folder
 
 
@@ -235,10 +243,12 @@ def _check_system(
         if not folder.is_dir():
             if is_asked_for:
                 raise InputError(
-                    f"the data of {name} were not found", file=folder, value=str(folder),
+                    f"the data of {name} were not found",
+                    file=folder,
+                    value=str(folder),
                     expected="its recorded results and their inputs",
                     fix="add them, or give no name: all systems with data are then compared",
-                )  # fmt: skip
+                )
             return SystemParity(name, absent=str(folder))
     checks: Callable[..., Iterator[Check]] = built_in(SYSTEMS[name])
     return SystemParity(name, tuple(_with_seconds(checks(data, quick=quick), name, progress)))

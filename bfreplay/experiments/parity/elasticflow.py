@@ -49,25 +49,29 @@ def checks(data: Path, *, quick: bool) -> Iterator[Check]:
     if problem := missing_solver():
         recorded = {name: run for name, run in recorded.items() if run.schedule != "themis"}
         notes.append(f"Runs of Themis are not compared: {problem}")
+    yield check_runs("runs of seven schedules: jobs accepted and declined", recorded, "", _counts, notes=notes)
     yield check_runs(
-        "runs of seven schedules: jobs accepted and declined", recorded, "", _counts,
-        notes=notes,
-    )  # fmt: skip
-    yield check_runs(
-        "jobs of these runs: start, end, GPUs, in time", recorded, "job",
-        lambda run: (run.ends(), run.recorded_ends()), notes=[NO_STARTS],
-    )  # fmt: skip
+        "jobs of these runs: start, end, GPUs, in time",
+        recorded,
+        "job",
+        lambda run: (run.ends(), run.recorded_ends()),
+        notes=[NO_STARTS],
+    )
     yield check_runs(
         "events of these runs: time, jobs of all GPUs, efficiency of the cluster (nine digits)",
-        {name: run for name, run in recorded.items() if "events" in run.record}, "event",
-        lambda run: (run.events(), run.record["events"]), 1e-8,
-    )  # fmt: skip
+        {name: run for name, run in recorded.items() if "events" in run.record},
+        "event",
+        lambda run: (run.events(), run.record["events"]),
+        1e-8,
+    )
     chronus = {name: records.ChronusRecord.load(data, name) for name in records.chronus_records(data)}
     yield check_runs(
         "jobs of runs of Chronus: end, GPUs, stops, starts, in time",
-        {name: run for name, run in chronus.items() if not quick or len(run.jobs) <= 25}, "job",
-        lambda run: (run.ends(), run.recorded_ends()), notes=[GREEDY],
-    )  # fmt: skip
+        {name: run for name, run in chronus.items() if not quick or len(run.jobs) <= 25},
+        "job",
+        lambda run: (run.ends(), run.recorded_ends()),
+        notes=[GREEDY],
+    )
     if not quick:
         yield _published_logs(data, {run.schedule: run for run in recorded.values() if run.name.startswith("fig10/")})
         yield _published_chronus_log(data)
@@ -127,10 +131,12 @@ def _published_logs(data: Path, runs_by_schedule: dict[str, records.RecordedRun]
         if row[:3] != log.get(job)
     }
     return check_runs(
-        "jobs of the published logs of figure 10: start, end, GPUs", {schedule: schedule for schedule in logs}, "job",
+        "jobs of the published logs of figure 10: start, end, GPUs",
+        {schedule: schedule for schedule in logs},
+        "job",
         lambda schedule: ({job: row[:3] for job, row in runs_by_schedule[schedule].ends().items()}, logs[schedule]),
         known=named,
-    )  # fmt: skip
+    )
 
 
 def _published_chronus_log(data: Path) -> Check:

@@ -173,9 +173,13 @@ def generated_sets(data: Path) -> Iterator[tuple[list[list[Any]], list[list[Any]
     table = throughputs_of(data)
     for each in golden(data, "gavel/generated_jobs")["sets"]:
         jobs = generated_jobs(
-            table, len(each["jobs"]), each["seed"], jobs_per_hour=3600 / each["lambda_seconds"],
-            multi_gpu=each["multi_gpu"], priorities=each["priorities"],
-        )  # fmt: skip
+            table,
+            len(each["jobs"]),
+            each["seed"],
+            jobs_per_hour=3600 / each["lambda_seconds"],
+            multi_gpu=each["multi_gpu"],
+            priorities=each["priorities"],
+        )
         recorded = [
             [job_type, gang, steps, weight, round(arrival_s * 1e6)]
             for job_type, gang, _, steps, weight, arrival_s in each["jobs"]

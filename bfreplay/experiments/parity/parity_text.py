@@ -84,11 +84,13 @@ def to_json(systems: Sequence[SystemParity]) -> dict[str, Any]:
     """Return all values, with the verdict of each check."""
     found = [
         {
-            "system": each.system, "absent": each.absent or None, "failed": each.has_failed,
+            "system": each.system,
+            "absent": each.absent or None,
+            "failed": each.has_failed,
             "checks": [_check_json(check) for check in each.checks],
         }
         for each in systems
-    ]  # fmt: skip
+    ]
     return {"failed": any(each.has_failed for each in systems), "systems": found}
 
 

@@ -149,9 +149,16 @@ def compare(
             schema_version=COMPARISON.schema_version,
             versions=versions(),
             config=ComparisonConfig(
-                bin_s=bin_s, seed=seed, resamples=resamples, level=LEVEL, least_bins=LEAST_BINS,
-                least_blocks=LEAST_BLOCKS, lengthen_blocks=LENGTHEN, window_start_us=config.window_start_us,
-                window_end_us=end_us, unlimited_work=config.unlimited_work,
+                bin_s=bin_s,
+                seed=seed,
+                resamples=resamples,
+                level=LEVEL,
+                least_bins=LEAST_BINS,
+                least_blocks=LEAST_BLOCKS,
+                lengthen_blocks=LENGTHEN,
+                window_start_us=config.window_start_us,
+                window_end_us=end_us,
+                unlimited_work=config.unlimited_work,
             ),
             inputs=loaded[0].record.inputs.to_json(),
             runs=[
@@ -170,7 +177,7 @@ def compare(
                 "folders": [None if run.folder is None else str(run.folder) for run in loaded],
                 **(session or {}),
             },
-        )  # fmt: skip
+        )
         record = write_result(folder, record, tables, COMPARISON, pictures)
     return RunComparison(record, None if out is None else Path(out).resolve(), tables)
 

@@ -80,10 +80,14 @@ def _hours(pair: RunDifference, bin_s: int) -> list[str]:
             difference = round(difference)
         cells.append(
             [
-                HOUR_WORDS[row.measure], *map(amount, levels), signed_amount(difference), share, ends,
+                HOUR_WORDS[row.measure],
+                *map(amount, levels),
+                signed_amount(difference),
+                share,
+                ends,
                 "" if length is None else f"{total.n} / {length}",
             ]
-        )  # fmt: skip
+        )
     whys = {row.total.why_no_interval: None for row in pair.hours if row.total.why_no_interval}
     bins = duration(bin_s) if bin_s != 3_600 else "1 h"
     notes = [

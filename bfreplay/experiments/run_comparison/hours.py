@@ -39,9 +39,12 @@ def bin_edges(start_us: int, end_us: int, bin_s: float) -> Ints:
     n = max(1, -(-(end_us - start_us) // step))
     if n > MOST_BINS:
         raise InputError(
-            f"there would be {n:,} bins", column="bin", value=bin_s, expected=f"at most {MOST_BINS:,}",
+            f"there would be {n:,} bins",
+            column="bin",
+            value=bin_s,
+            expected=f"at most {MOST_BINS:,}",
             fix="use longer bins (--bin)",
-        )  # fmt: skip
+        )
     return np.append(start_us + step * np.arange(n, dtype=np.int64), end_us)
 
 
@@ -75,10 +78,12 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
     A bin includes its begin but not its end; the last bin includes both.
     """
     charged = (
-        ("rescale_cost_samples", "rescale_cost_samples"), ("preemption_cost_samples", "preemption_cost_samples"),
-        ("n_scale_ups", "n_jobs_scaled_up"), ("n_scale_downs", "n_jobs_scaled_down"),
+        ("rescale_cost_samples", "rescale_cost_samples"),
+        ("preemption_cost_samples", "preemption_cost_samples"),
+        ("n_scale_ups", "n_jobs_scaled_up"),
+        ("n_scale_downs", "n_jobs_scaled_down"),
         ("n_preemptions", "n_jobs_preempted"),
-    )  # fmt: skip
+    )
     rows = run.columns("decisions", "time", "samples_since_last", *(column for _, column in charged))
     time_us = times_us(rows["time"])
     samples = _floats(rows["samples_since_last"])

@@ -33,8 +33,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LESS_IS_BETTER: Mapping[str, bool | None] = {
-    "finish_s": True, "start_s": True, "waiting_s": True, "done_samples": False, "useful_node_hours": None
-}  # fmt: skip
+    "finish_s": True,
+    "start_s": True,
+    "waiting_s": True,
+    "done_samples": False,
+    "useful_node_hours": None,
+}
 """Measures, and whether less is better; ``None`` without a better direction.
 
 Finish and first start are seconds from the start of the window; waiting is from submit to first start.
@@ -84,15 +88,17 @@ def run_jobs(run: RunResult) -> pd.DataFrame:
     finished, started, submitted = (time_us(name) for name in ("finished", "first_start", "submitted"))
     columns = {name: table[name].to_pylist() for name in ("job", "model", "status")}
     params = [each or "" for each in table["params"].to_pylist()] if "params" in table.column_names else ""
-    return pd.DataFrame({
-        **columns,
-        "params": params,
-        "finish_s": finished / US_PER_S,
-        "start_s": started / US_PER_S,
-        "waiting_s": (started - submitted) / US_PER_S,
-        "done_samples": np.asarray(table["done_samples"], dtype=np.float64),
-        "useful_node_hours": np.asarray(table["useful_node_us"], dtype=np.float64) / NODE_US_PER_HOUR,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            **columns,
+            "params": params,
+            "finish_s": finished / US_PER_S,
+            "start_s": started / US_PER_S,
+            "waiting_s": (started - submitted) / US_PER_S,
+            "done_samples": np.asarray(table["done_samples"], dtype=np.float64),
+            "useful_node_hours": np.asarray(table["useful_node_us"], dtype=np.float64) / NODE_US_PER_HOUR,
+        }
+    )
 
 
 def pair_jobs(baseline: pd.DataFrame, other: pd.DataFrame) -> PairedJobs:
@@ -148,11 +154,20 @@ def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
         low, high = (float(each) for each in np.percentile(difference, _SPREAD))
         median, mean = float(np.median(difference)), float(difference.mean())
     return JobShares(
-        measure=name, n_both=int(difference.size), only_in_baseline=only_a, only_in_other=only_b,
-        n_less=less, n_equal=equal, n_more=more,
-        n_better=better + only_b if has_direction else None, n_worse=worse + only_a if has_direction else None,
-        median=median, mean=mean, p2_5=low, p97_5=high,
-    )  # fmt: skip
+        measure=name,
+        n_both=int(difference.size),
+        only_in_baseline=only_a,
+        only_in_other=only_b,
+        n_less=less,
+        n_equal=equal,
+        n_more=more,
+        n_better=better + only_b if has_direction else None,
+        n_worse=worse + only_a if has_direction else None,
+        median=median,
+        mean=mean,
+        p2_5=low,
+        p97_5=high,
+    )
 
 
 def _measure(jobs: pd.DataFrame, name: str, *, resamples: int, seed: int) -> JobMeasure:

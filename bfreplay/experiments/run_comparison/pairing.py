@@ -62,9 +62,12 @@ def check_pairing(runs: Sequence[RunResult], labels: Sequence[str]) -> None:
 def _check_equal(run: RunResult, label: str, what: str, value: Any, base: Any, fix: str = _RERUN) -> None:
     if value != base:
         raise InputError(
-            f"run {label} cannot be compared with run A: {what}", file=run.folder, value=value,
-            expected=f"{base}, as in A", fix=fix,
-        )  # fmt: skip
+            f"run {label} cannot be compared with run A: {what}",
+            file=run.folder,
+            value=value,
+            expected=f"{base}, as in A",
+            fix=fix,
+        )
 
 
 def have_same_nodes(base: RunResult, run: RunResult) -> bool:

@@ -55,10 +55,12 @@ class DaskExecutor:
             self._client = self._distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:  # ValueError: not an address
             raise InputError(
-                f"no Dask scheduler answers: {one_line(error)}", column="scheduler", value=address,
+                f"no Dask scheduler answers: {one_line(error)}",
+                column="scheduler",
+                value=address,
                 expected="the address that 'dask scheduler' printed, such as tcp://host:8786",
                 fix="start one: dask scheduler; and workers: dask worker ADDRESS --nthreads 1",
-            ) from error  # fmt: skip
+            ) from error
         try:
             if not self.n_workers and on_wait is not None:
                 on_wait()
@@ -123,9 +125,11 @@ class DaskExecutor:
             version, missing = found
             if version != __version__:
                 raise InputError(
-                    f"the Dask worker {worker} has another version of bfreplay", value=version, expected=__version__,
+                    f"the Dask worker {worker} has another version of bfreplay",
+                    value=version,
+                    expected=__version__,
                     fix="install the same version everywhere: the ids of runs depend on it",
-                )  # fmt: skip
+                )
             if missing:
                 what = "the folder of the sweep" if missing[0] == str(probe) else "an input"
                 raise InputError(
@@ -148,6 +152,7 @@ def _import_distributed() -> Any:
         return importlib.import_module("distributed")
     except ImportError as error:
         raise InputError(
-            f"--scheduler needs Dask, which cannot be imported: {one_line(error)}", expected="dask and distributed",
+            f"--scheduler needs Dask, which cannot be imported: {one_line(error)}",
+            expected="dask and distributed",
             fix="pip install 'bfreplay[cluster]'",
-        ) from error  # fmt: skip
+        ) from error

@@ -119,8 +119,11 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
 def _named_code(policy: str, objective: str, formulation: str, solver: str) -> frozenset[str]:
     found: set[str] = set()
     for registry, spec in (
-        (POLICIES, policy), (OBJECTIVES, objective), (FORMULATIONS, formulation), (BACKENDS, solver),
-    ):  # fmt: skip
+        (POLICIES, policy),
+        (OBJECTIVES, objective),
+        (FORMULATIONS, formulation),
+        (BACKENDS, solver),
+    ):
         found.update(place for name in _NAME.findall(spec) for place in _foreign(registry, name))
         found.update(place for place in _PLACE.findall(spec) if _is_importable(place))
     return frozenset(found)

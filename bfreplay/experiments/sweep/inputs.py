@@ -72,6 +72,8 @@ def _check_same(what: str, found: Sequence[str], known: Known | None) -> None:
 def changed_input_error(what: str, found: str, expected: str) -> InputError:
     """Return the error for an input that has changed since the sweep began."""
     return InputError(
-        f"the file of the {what} has changed since the sweep began", value=found, expected=expected,
+        f"the file of the {what} has changed since the sweep began",
+        value=found,
+        expected=expected,
         fix="sweep again: its runs then have other ids",
-    )  # fmt: skip
+    )

@@ -42,9 +42,12 @@ def parameters_of(document: Mapping[str, Any]) -> tuple[str, ...]:
         if is_option or name in RESULT_COLUMNS:
             taken = "an option" if is_option else "a column of the results"
             raise InputError(
-                f"the placeholder {{{name}}} cannot have this name: it is {taken}", column=name, value=f"{{{name}}}",
-                expected="another word in braces", fix=f"choose another name, for example {{job_{name}}}",
-            )  # fmt: skip
+                f"the placeholder {{{name}}} cannot have this name: it is {taken}",
+                column=name,
+                value=f"{{{name}}}",
+                expected="another word in braces",
+                fix=f"choose another name, for example {{job_{name}}}",
+            )
     return found
 
 
@@ -78,10 +81,12 @@ def _text(option: str, match: re.Match[str], values: Mapping[str, Any]) -> str:
         return match[0][0]
     if name not in values:
         raise InputError(
-            f"the placeholder {{{name}}} has no value", column=option, value=match.string,
+            f"the placeholder {{{name}}} has no value",
+            column=option,
+            value=match.string,
             expected=f"{name} = [...] in [vary], or {name} = VALUE in [run]",
             fix=f"add one; for literal braces write them twice: {{{{{name}}}}}",
-        )  # fmt: skip
+        )
     return text_of(values[name])
 
 
@@ -95,6 +100,9 @@ def check_value(name: str, value: object) -> None:
     """
     if not isinstance(value, str | int | float):
         raise InputError(
-            f"{name} cannot be part of a text", column=name, value=value, expected="a number, text, true or false",
+            f"{name} cannot be part of a text",
+            column=name,
+            value=value,
+            expected="a number, text, true or false",
             fix=f"it replaces {{{name}}}: write one value",
-        )  # fmt: skip
+        )

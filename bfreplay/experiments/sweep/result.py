@@ -96,7 +96,7 @@ class SweepResult(Result[SweepRecord]):
                 "the sweep is unfinished: it has no table of results",
                 file=found.folder / "results.parquet",
                 fix="repeat the same 'bfreplay sweep' to resume it",
-            )  # fmt: skip
+            )
         return replace(found, n_reused=len(found.record.runs))
 
     @property
@@ -126,10 +126,8 @@ class SweepResult(Result[SweepRecord]):
         """Finished runs by id, in the order of the spec."""
         folders = {run_id: self.folder / "runs" / run_id for run_id in self.ids}
         return {
-            run_id: RunResult.load(folder)
-            for run_id, folder in folders.items()
-            if (folder / RUN.record_file).exists()
-        }  # fmt: skip
+            run_id: RunResult.load(folder) for run_id, folder in folders.items() if (folder / RUN.record_file).exists()
+        }
 
     @property
     def ids(self) -> list[str]:

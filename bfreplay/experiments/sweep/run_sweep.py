@@ -111,9 +111,11 @@ def sweep(
     leave_unguarded_script()
     if processes is not None and scheduler is not None:
         raise InputError(
-            "both processes and a scheduler are given: a scheduler has its own workers", value=processes,
-            expected="one of the two", fix="remove --processes",
-        )  # fmt: skip
+            "both processes and a scheduler are given: a scheduler has its own workers",
+            value=processes,
+            expected="one of the two",
+            fix="remove --processes",
+        )
     plan = plan_of(spec, allow_code=allow_code)
     store = Store.create(out)
     with store.lock():
@@ -162,21 +164,29 @@ def outlook(plan: SweepPlan, store: Store) -> Outlook:
 
 
 def _executor(
-    plan: SweepPlan, store: Store, missing: Sequence[str], processes: int | None, scheduler: str | None,
+    plan: SweepPlan,
+    store: Store,
+    missing: Sequence[str],
+    processes: int | None,
+    scheduler: str | None,
     on_wait: Callable[[], None] | None,
-) -> Executor:  # fmt: skip
+) -> Executor:
     if scheduler is None:
         return ProcessExecutor(processes)
     places = {
         file for run_id in missing for file in files_of(plan.runs[run_id].options).values() if Path(file).is_absolute()
-    }  # fmt: skip
+    }
     return DaskExecutor(scheduler, store.folder, sorted(places), on_wait)
 
 
 def _run(
-    plan: SweepPlan, store: Store, states: Outlook, executor: Executor,
-    progress: Callable[[SweepProgress], None] | None, expected_run_s: float | None,
-) -> None:  # fmt: skip
+    plan: SweepPlan,
+    store: Store,
+    states: Outlook,
+    executor: Executor,
+    progress: Callable[[SweepProgress], None] | None,
+    expected_run_s: float | None,
+) -> None:
     n_finished = n_failed = 0
     seconds: list[float] = []
 
@@ -217,9 +227,11 @@ FINISHED, FAILED = "finished", "failed"
 _TEXTS = ("started", "worker")
 
 _TYPES = {
-    "double": pa.float64(), "int64": pa.int64(), "string": pa.string(),
+    "double": pa.float64(),
+    "int64": pa.int64(),
+    "string": pa.string(),
     "timestamp[us, tz=UTC]": pa.timestamp("us", tz="UTC"),
-}  # fmt: skip
+}
 
 
 def write_tables(plan: SweepPlan, store: Store) -> None:

@@ -200,9 +200,13 @@ class _Reader:
         for name in y:
             if name not in RESULT_COLUMNS:
                 raise self._error(
-                    "the picture has an unknown metric", row, "y", name, ", ".join(sorted(RESULT_COLUMNS)),
+                    "the picture has an unknown metric",
+                    row,
+                    "y",
+                    name,
+                    ", ".join(sorted(RESULT_COLUMNS)),
                     checks.nearest(name, RESULT_COLUMNS, "choose one of these"),
-                )  # fmt: skip
+                )
         return PictureSpec(_column(x), y, tuple(map(_column, by)))
 
     def _names_in(self, given: object, key: str) -> tuple[str, ...]:
@@ -244,9 +248,13 @@ class _Reader:
             given = self._locate(partial(_evenly, name, given), row)
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise self._error(
-                f"{name} in [vary] is not a list", row, name, given, "a list of values", f"write {name} = [...], or "
-                "move it to [run]",
-            )  # fmt: skip
+                f"{name} in [vary] is not a list",
+                row,
+                name,
+                given,
+                "a list of values",
+                f"write {name} = [...], or move it to [run]",
+            )
         if not given:
             raise self._error(f"{name} in [vary] has no values", row, name, given, "at least one value", "add some")
         settings = [{name: value} for value in given]
@@ -257,13 +265,17 @@ class _Reader:
     def _check_name(self, name: str) -> None:
         if name not in self._names:
             raise self._error(
-                f"{name!r} in [vary] is neither an option nor a placeholder {{{name}}} in a text", "[vary]", name, name,
+                f"{name!r} in [vary] is neither an option nor a placeholder {{{name}}} in a text",
+                "[vary]",
+                name,
+                name,
                 ", ".join(self._names),
                 checks.nearest(
-                    name, self._names, f"write {{{name}}} into the text of an option, such as "
-                    'jobs = "gavel(n=100, seed={' + name + '})"',
+                    name,
+                    self._names,
+                    f'write {{{name}}} into the text of an option, such as jobs = "gavel(n=100, seed={{' + name + '})"',
                 ),
-            )  # fmt: skip
+            )
 
     def _label_axis(self, name: str, given: Mapping[str, Any]) -> _Axis:
         row = f"[vary.{name}]"
@@ -273,10 +285,13 @@ class _Reader:
         if name in self._names or _column(name) in RESULT_COLUMNS or not _LABEL.fullmatch(name):
             is_name = _LABEL.fullmatch(name) is not None
             raise self._error(
-                f"{name!r} cannot be the name of a group of options" + (f": it is {taken}" if is_name else ""), row,
-                name, name, "letters, digits, - and _; not an option, and not a column of the results",
+                f"{name!r} cannot be the name of a group of options" + (f": it is {taken}" if is_name else ""),
+                row,
+                name,
+                name,
+                "letters, digits, - and _; not an option, and not a column of the results",
                 "choose another name, for example workload",
-            )  # fmt: skip
+            )
         if not given:
             raise self._error(f"{row} has no labels", row, name, {}, "LABEL = { OPTION = VALUE, ... }", "add some")
         for label, options in given.items():
@@ -290,9 +305,13 @@ class _Reader:
             both = sorted(one.options & other.options)
             if both:
                 raise self._error(
-                    f"{both[0]} is set by {one.name} and by {other.name}", "[vary]", both[0], both[0],
-                    "each option in one place of [vary]", "remove one of them",
-                )  # fmt: skip
+                    f"{both[0]} is set by {one.name} and by {other.name}",
+                    "[vary]",
+                    both[0],
+                    both[0],
+                    "each option in one place of [vary]",
+                    "remove one of them",
+                )
 
     def _check_size(self) -> None:
         """Refuse too many runs before reading them."""
@@ -302,17 +321,25 @@ class _Reader:
         size = (math.prod(lengths) if lengths else 0) + (len(runs) if isinstance(runs, Sized) else 0)
         if size > MOST_POINTS:
             raise self._error(
-                f"the sweep is {size:,} runs", "[vary]" if lengths else "[[runs]]", None,
-                " x ".join(map(str, lengths)) or size, f"at most {MOST_POINTS:,}", "vary fewer values",
-            )  # fmt: skip
+                f"the sweep is {size:,} runs",
+                "[vary]" if lengths else "[[runs]]",
+                None,
+                " x ".join(map(str, lengths)) or size,
+                f"at most {MOST_POINTS:,}",
+                "vary fewer values",
+            )
 
     def _extra(self, axes: Sequence[_Axis]) -> Sequence[Mapping[str, Any]]:
         given = self._document.get("runs", [])
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise self._error(
-                "runs is not a list of tables", "[[runs]]", "runs", given,
-                "[[runs]] in a line of its own, options below", "write [[runs]] with two brackets",
-            )  # fmt: skip
+                "runs is not a list of tables",
+                "[[runs]]",
+                "runs",
+                given,
+                "[[runs]] in a line of its own, options below",
+                "write [[runs]] with two brackets",
+            )
         labelled = {axis.name: axis.labels for axis in axes if axis.labels is not None}
         for number, each in enumerate(given, start=1):
             row = f"[[runs]] {number}"
@@ -330,7 +357,7 @@ class _Reader:
                 self._locate(partial(check_value, name, given[name]), row)
         options = {
             name: value for name, value in given.items() if name not in self._parameters and not has_placeholder(value)
-        }  # fmt: skip
+        }
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
         given = {**nodes, "jobs": _ANY_FILE, **options}
         self._locate(lambda: RunOptions.from_mapping(given, allow_code=self._allow_code), row)

@@ -120,9 +120,11 @@ class Store:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(
-                "the note of a failed run cannot be read", file=file, value=str(error),
+                "the note of a failed run cannot be read",
+                file=file,
+                value=str(error),
                 fix="remove it to repeat the run",
-            ) from error  # fmt: skip
+            ) from error
 
     def note_failure(self, run_id: str, failure: Failure, options: JsonObject) -> None:
         """Save the error and the options of a failed run."""

@@ -55,9 +55,13 @@ class Grid:
 
 
 def grid_of(
-    t_fwd: Sequence[ForwardTime] | None, max_parallel: Sequence[int] | None, *, n_jobs: int | None, shortest_s: float,
+    t_fwd: Sequence[ForwardTime] | None,
+    max_parallel: Sequence[int] | None,
+    *,
+    n_jobs: int | None,
+    shortest_s: float,
     n_pool_events: int = 0,
-) -> Grid:  # fmt: skip
+) -> Grid:
     """Return the grid of the given or the usual values, checked and cut.
 
     Parameters
@@ -111,9 +115,12 @@ def check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_V
         )
     if not given:
         raise InputError(
-            f"{name} has no values", column=name, value=list(given), expected="at least one",
+            f"{name} has no values",
+            column=name,
+            value=list(given),
+            expected="at least one",
             fix="add some, or omit it for the default values",
-        )  # fmt: skip
+        )
     found = [OPTIONS[field].check(name, each) for each in given]
     twice = [each for k, each in enumerate(found) if each in found[:k]]
     if twice:
@@ -165,9 +172,12 @@ def split(start_us: int, end_us: int, train: float) -> tuple[Part, Part]:
     border = whole if whole > start_us else border
     if not start_us < border < end_us:
         raise InputError(
-            "train leaves nothing to tune on, or nothing to validate on", column="train", value=train,
-            expected="a share of the log between 0 and 1", fix="two thirds (0.67) is a good start",
-        )  # fmt: skip
+            "train leaves nothing to tune on, or nothing to validate on",
+            column="train",
+            value=train,
+            expected="a share of the log between 0 and 1",
+            fix="two thirds (0.67) is a good start",
+        )
     return Part(start_us, border), Part(border, end_us)
 
 
@@ -235,10 +245,15 @@ def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us:
     samples, last_finish, bound, scaled_up, scaled_down, n_events, idle_nodes = (
         results[name].to_pylist()
         for name in (
-            "samples", "last_finish", "share_of_bound", "n_scale_ups", "n_scale_downs",
-            "n_pool_events", "equivalent_nodes",
+            "samples",
+            "last_finish",
+            "share_of_bound",
+            "n_scale_ups",
+            "n_scale_downs",
+            "n_pool_events",
+            "equivalent_nodes",
         )
-    )  # fmt: skip
+    )
     done = not unlimited_work and None not in last_finish
     value = [(microseconds_of(time) - start_us) / 1e6 for time in last_finish] if done else samples
     return Surface(

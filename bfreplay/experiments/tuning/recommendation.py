@@ -132,9 +132,11 @@ def cautions(
 ) -> list[str]:
     """Return warnings: best values at an edge of the grid, unlike parts, a short log."""
     return [
-        *_short(surfaces), *_flatness(grid, surfaces[0]), *_edges(grid, found, surfaces[0], tolerance),
+        *_short(surfaces),
+        *_flatness(grid, surfaces[0]),
+        *_edges(grid, found, surfaces[0], tolerance),
         *_unlike(parts, surfaces),
-    ]  # fmt: skip
+    ]
 
 
 def _short(surfaces: tuple[Surface, Surface]) -> Iterator[str]:

@@ -49,11 +49,13 @@ def weigh(
     ages = sorted({0.0, *check_values("min_age", min_age, USUAL_MIN_AGE)})
     pairs = [(nodes, seconds) for nodes in reserves for seconds in ages]
     chosen = replace(base, t_fwd=found.t_fwd, max_parallel=found.max_parallel)
-    swept = run([
-        replace(chosen, window=part.window, reserve=nodes, min_age=seconds)
-        for part in parts
-        for nodes, seconds in pairs
-    ])  # fmt: skip
+    swept = run(
+        [
+            replace(chosen, window=part.window, reserve=nodes, min_age=seconds)
+            for part in parts
+            for nodes, seconds in pairs
+        ]
+    )
     one = Grid((found.t_fwd,), tuple(range(1, len(pairs) + 1)))  # a column for each pair
     share, measure, hours = {}, {}, {}
     for k, (name, part) in enumerate(zip(PARTS, parts, strict=True)):
@@ -64,11 +66,13 @@ def weigh(
     knee = knee_of(share[TUNED_ON], hours[TUNED_ON])
     points = [
         TradeOffPoint(
-            reserve=nodes, min_age_s=seconds, share={name: float(share[name][k]) for name in PARTS},
+            reserve=nodes,
+            min_age_s=seconds,
+            share={name: float(share[name][k]) for name in PARTS},
             delay_node_hours={name: float(hours[name][k]) for name in PARTS},
         )
         for k, (nodes, seconds) in enumerate(pairs)
-    ]  # fmt: skip
+    ]
     return TradeOff(clear_s=float(base.clear), measure=measure, points=points, knee=knee)
 
 
@@ -119,8 +123,9 @@ def trade_off_cautions(found: TradeOff) -> list[str]:
     )
     return [
         f"{text} is the largest {option} tried, and the best to spare batch jobs: try more."
-        for option, value, most, text in pairs if found.knee and value == most > 0
-    ]  # fmt: skip
+        for option, value, most, text in pairs
+        if found.knee and value == most > 0
+    ]
 
 
 def _fall(after: float, before: float) -> float:
@@ -135,11 +140,16 @@ def _flags(point: TradeOffPoint) -> str:
 def trade_off_rows(found: TradeOff) -> list[list[str]]:
     """Return the table of the points as texts, the header first: ``*`` marks the knee."""
     head = ["reserve", "min age", "share of the best, %", "delay to batch jobs, node-hours"]
-    return [head, *(
-        [
-            f"{point.reserve:,}", duration(point.min_age_s) if point.min_age_s else "0",
-            " / ".join(f"{100 * point.share[name]:.2f}" for name in PARTS),
-            " / ".join(amount(point.delay_node_hours[name]) for name in PARTS) + (" *" if k == found.knee else "  "),
-        ]
-        for k, point in enumerate(found.points)
-    )]  # fmt: skip
+    return [
+        head,
+        *(
+            [
+                f"{point.reserve:,}",
+                duration(point.min_age_s) if point.min_age_s else "0",
+                " / ".join(f"{100 * point.share[name]:.2f}" for name in PARTS),
+                " / ".join(amount(point.delay_node_hours[name]) for name in PARTS)
+                + (" *" if k == found.knee else "  "),
+            ]
+            for k, point in enumerate(found.points)
+        ),
+    ]

@@ -109,15 +109,17 @@ def tune(
     checks.known_keys(options, [each.name for each in fields(RunOptions)], "tune", "option")
     base = RunOptions(
         events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
-    )  # fmt: skip
+    )
     checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
     scheduler_needs(out, scheduler)
     log, job_set = load_log(base), load_jobs_of(base)
     if unlimited_work and not isinstance(job_set, JobSet):
         raise InputError(
-            "a campaign cannot have unlimited work: it makes jobs during the replay", value=job_set.name,
-            expected="a plain job set, or work that ends", fix="add --own-work (Python: unlimited_work=False)",
-        )  # fmt: skip
+            "a campaign cannot have unlimited work: it makes jobs during the replay",
+            value=job_set.name,
+            expected="a plain job set, or work that ends",
+            fix="add --own-work (Python: unlimited_work=False)",
+        )
     parts = split(log.window_start_us, log.window_end_us, train)
     n_jobs = len(job_set) if isinstance(job_set, JobSet) else None
     pool_us = pool_of(log).time_us
@@ -134,9 +136,15 @@ def tune(
 
         def made(options: list[RunOptions], name: str) -> SweepResult:
             swept = sweep(
-                options, folder / name, processes=processes, scheduler=scheduler, retry_failed=True,
-                progress=progress, on_wait=on_wait, expected_run_s=run_s,
-            )  # fmt: skip
+                options,
+                folder / name,
+                processes=processes,
+                scheduler=scheduler,
+                retry_failed=True,
+                progress=progress,
+                on_wait=on_wait,
+                expected_run_s=run_s,
+            )
             refuse_failures(swept.results)
             return swept
 
@@ -152,7 +160,9 @@ def tune(
             versions=versions(),
             config=TuningConfig(
                 options={name: value for name, value in base.to_json().items() if name not in _VARIED},
-                train=train, tolerance=tolerance, flat=FLAT,
+                train=train,
+                tolerance=tolerance,
+                flat=FLAT,
             ),
             inputs=TuningInputs(
                 events=[InputFile(name=each.name, sha256=each.sha256) for each in log.sources],
@@ -169,12 +179,13 @@ def tune(
                 *([] if trade_off is None else [trade_off_sentence(trade_off)]),
             ],
             warnings=[
-                *swept.warnings, *cautions(grid, found, parts, surfaces, tolerance),
+                *swept.warnings,
+                *cautions(grid, found, parts, surfaces, tolerance),
                 *([] if trade_off is None else trade_off_cautions(trade_off)),
             ],
             trade_off=trade_off,
             notes=[*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
-        )  # fmt: skip
+        )
         text = record_json(record, "the tuning")
         if out is not None:
             write_whole(folder / TUNING.record_file, text)
@@ -218,18 +229,25 @@ def _surfaces(
     )
     if not tuned.share.any():
         raise InputError(
-            "no job processed anything in the part of the log to tune on", value=" to ".join(parts[0].window),
+            "no job processed anything in the part of the log to tune on",
+            value=" to ".join(parts[0].window),
             expected="idle nodes, and jobs that fit them",
             fix="give another --window, or look at the log with 'bfreplay describe'",
-        )  # fmt: skip
+        )
     return tuned, other
 
 
 def _part(part: Part, surface: Surface) -> TunedPart:
     bound = surface.share_of_bound
     return TunedPart(
-        window=part.window, window_us=(part.start_us, part.end_us), duration_s=part.duration_s,
-        idle_nodes=surface.idle_nodes, n_pool_events=surface.n_pool_events, measure=surface.measure,
-        value=surface.value.tolist(), share=surface.share.tolist(), rescales=surface.rescales.tolist(),
+        window=part.window,
+        window_us=(part.start_us, part.end_us),
+        duration_s=part.duration_s,
+        idle_nodes=surface.idle_nodes,
+        n_pool_events=surface.n_pool_events,
+        measure=surface.measure,
+        value=surface.value.tolist(),
+        share=surface.share.tolist(),
+        rescales=surface.rescales.tolist(),
         share_of_bound=[[None if np.isnan(each) else each for each in row] for row in bound.tolist()],
-    )  # fmt: skip
+    )

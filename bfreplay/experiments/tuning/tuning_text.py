@@ -33,10 +33,16 @@ def _parts(record: TuningRecord) -> list[str]:
     for name in PARTS:
         part = record.parts[name]
         measure = "samples" if part.measure == SAMPLES else "time until all work was done"
-        cells.append([
-            _TITLES[name], *part.window, duration(part.duration_s), amount(part.idle_nodes),
-            f"{part.n_pool_events:,}", measure,
-        ])  # fmt: skip
+        cells.append(
+            [
+                _TITLES[name],
+                *part.window,
+                duration(part.duration_s),
+                amount(part.idle_nodes),
+                f"{part.n_pool_events:,}",
+                measure,
+            ]
+        )
     work = "unlimited" if record.config.options["unlimited-work"] else "that of the jobs"
     return [*aligned_lines(cells), f"Work: {work}."]
 
@@ -62,10 +68,15 @@ def _columns(record: TuningRecord) -> list[str]:
     within = [f"{100 * each:g}" for each in record.config.flat]
     cells = [["jobs at once", "T_fwd", "best", "its share", *(f"within {each} % of the best fixed" for each in within)]]
     for column in record.columns:
-        cells.append([
-            str(column.max_parallel), seconds(column.t_fwd), seconds(column.best_t_fwd),
-            f"{100 * column.share:.2f} %", *map(_range, column.flat),
-        ])  # fmt: skip
+        cells.append(
+            [
+                str(column.max_parallel),
+                seconds(column.t_fwd),
+                seconds(column.best_t_fwd),
+                f"{100 * column.share:.2f} %",
+                *map(_range, column.flat),
+            ]
+        )
     return ["Best T_fwd by jobs at once, and ranges near it, in the part tuned on", *aligned_lines(cells)]
 
 

@@ -58,12 +58,7 @@ class Undecided(NamedTuple):
 
 @compiled
 def undecided_counts(
-    hulls: Hulls,
-    vertex: NDArray[np.int64],
-    value: NDArray[np.float64],
-    capacity: int,
-    price: float,
-    allowance: float,
+    hulls: Hulls, vertex: NDArray[np.int64], value: NDArray[np.float64], capacity: int, price: float, allowance: float
 ) -> Undecided:
     """Return the counts that alone lose at most ``allowance`` against the job's best with nodes at ``price``.
 

@@ -78,15 +78,19 @@ def read_decision(path: Path) -> AllocationProblem:
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         said = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
         raise InputError(
-            f"the decision cannot be read: {said}", file=path,
+            f"the decision cannot be read: {said}",
+            file=path,
             expected="the fields and shapes that 'bfreplay export-decision' writes",
-        )  from error  # fmt: skip
+        ) from error
     if too_short:
         j = too_short[0]
         raise InputError(
-            f"gain of job {j} has the wrong length", file=path, column="gain", value=len(rows[j]),
+            f"gain of job {j} has the wrong length",
+            file=path,
+            column="gain",
+            value=len(rows[j]),
             expected=f"{int(problem.max_nodes[j]) + 1}: one number for 0 to max_nodes",
-        )  # fmt: skip
+        )
     try:
         problem.validate()
     except InputError as error:
@@ -104,9 +108,13 @@ def _document(path: Path) -> dict[str, Any]:
     if not (isinstance(document, dict) and document.get("schema") == SCHEMA):
         found = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise InputError(
-            "is no decision", file=path, column="schema", value=found, expected=SCHEMA,
+            "is no decision",
+            file=path,
+            column="schema",
+            value=found,
+            expected=SCHEMA,
             fix="write one with 'bfreplay export-decision'",
-        )  # fmt: skip
+        )
     return document
 
 

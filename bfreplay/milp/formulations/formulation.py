@@ -103,8 +103,11 @@ def read(
 def _node_map(formulation: Formulation, problem: AllocationProblem, nodes: Any) -> NodeMap:
     try:
         mapped = tuple(tuple(int(node) for node in mine) for mine in nodes)
-        same = all(node == whole for mine, wholes in zip(nodes, mapped, strict=True)
-                   for node, whole in zip(mine, wholes, strict=True))  # fmt: skip
+        same = all(
+            node == whole
+            for mine, wholes in zip(nodes, mapped, strict=True)
+            for node, whole in zip(mine, wholes, strict=True)
+        )
     except Exception as error:  # no sequence of sequences of numbers
         raise _failure(formulation, "read", f"its node map is {_kind(nodes)}, not a tuple of tuples") from error
     if len(mapped) != problem.n_jobs:

@@ -113,9 +113,11 @@ class TypedProblem:
         if wrong.any():
             j = int(np.argmax(wrong))
             raise InputError(
-                f"current_type of job {j} is out of range", column="current_type", value=int(kinds[j]),
+                f"current_type of job {j} is out of range",
+                column="current_type",
+                value=int(kinds[j]),
                 expected=f"0 to {self.n_types - 1} for a job with nodes, {NO_TYPE} for one without",
-            )  # fmt: skip
+            )
         for t in range(self.n_types):
             self.of_type(t).validate()
         if (self.gain[:, :, 0] != self.gain[:, :1, 0]).any():

@@ -133,11 +133,7 @@ def _merge(
 
 @compiled
 def _least_loss(
-    relaxed: Relaxed,
-    order: NDArray[np.int64],
-    allowance: float,
-    answer: NDArray[np.int64],
-    states: NDArray[np.int64],
+    relaxed: Relaxed, order: NDArray[np.int64], allowance: float, answer: NDArray[np.int64], states: NDArray[np.int64]
 ) -> int:
     """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
 

@@ -222,8 +222,18 @@ class TypedExactSolver:
         if fault:
             none = Solution.without_answer(self.name, status, fault, built - started, solved - built)
             return TypedSolution(None, replace(none, quality=Quality.WRONG))
-        return TypedSolution(found.types, Solution(
-            found.counts, worth, max(found.bound, worth), ProcessStatus.OK, status,
-            Quality.PROVEN if found.is_proven else Quality.FEASIBLE, self.name, built - started, solved - built,
-            "" if found.is_proven else f"not proven optimal: {found.message}",
-        ))  # fmt: skip
+        return TypedSolution(
+            found.types,
+            Solution(
+                found.counts,
+                worth,
+                max(found.bound, worth),
+                ProcessStatus.OK,
+                status,
+                Quality.PROVEN if found.is_proven else Quality.FEASIBLE,
+                self.name,
+                built - started,
+                solved - built,
+                "" if found.is_proven else f"not proven optimal: {found.message}",
+            ),
+        )

@@ -60,10 +60,11 @@ class _JointPlan:
         A job that is late by these may end a slot later: slots begin anew with each decision.
         """
         return [
-            row for row, plan in before.plans.items()
+            row
+            for row, plan in before.plans.items()
             if self.plans[row].finish_s > jobs[row].deadline_s
             and self.plans[row].finish_s > plan.finish_s + (slot_s if plan.finish_s > jobs[row].deadline_s else 0.0)
-        ]  # fmt: skip
+        ]
 
 
 class DeadlinePlans:
@@ -132,10 +133,11 @@ class DeadlinePlans:
             beside = self._beside(jobs[row], row, best, now_s, total)
             may_decline = state.deadline_us[row] != NO_DEADLINE_US
             good = [
-                each for each in (anew, beside)
+                each
+                for each in (anew, beside)
                 if not each.delays(jobs, best, self._slot_s)
                 and (each.plans[row].finish_s <= jobs[row].deadline_s or not may_decline)
-            ]  # fmt: skip
+            ]
             if good:
                 best = good[0]
             else:

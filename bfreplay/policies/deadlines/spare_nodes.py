@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.policies.deadlines.plan import (
-    Floats,
-    Plan,
-    Steps,
-    _put,
-    _value_at,
-    _without_repeats,
-    minimum_share,
-)
+from bfreplay.policies.deadlines.plan import Floats, Plan, Steps, _put, _value_at, _without_repeats, minimum_share
 
 
 @dataclass(slots=True, eq=False)
@@ -115,9 +107,7 @@ def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: floa
     without = free_without(free, nodes, jobs.end_s[j], total)
     counts = jobs.counts[jobs.offset[j] : jobs.offset[j + 1]]
     rates = jobs.rates[jobs.offset[j] : jobs.offset[j + 1]]
-    return minimum_share(
-        without, jobs.deadline_s[j], slot_s, jobs.work[j], counts, rates, total, jobs.level[j] + 1
-    )  # fmt: skip
+    return minimum_share(without, jobs.deadline_s[j], slot_s, jobs.work[j], counts, rates, total, jobs.level[j] + 1)
 
 
 @compiled
@@ -159,9 +149,18 @@ def _with_room(jobs: _Jobs, width: int) -> _Jobs:
     time[:, :before] = jobs.time
     value[:, :before] = jobs.value
     return _Jobs(
-        jobs.offset, jobs.counts, jobs.rates, jobs.deadline_s, jobs.work, jobs.level, time, value, jobs.n_steps,
-        jobs.end_s, jobs.finish_s,
-    )  # fmt: skip
+        jobs.offset,
+        jobs.counts,
+        jobs.rates,
+        jobs.deadline_s,
+        jobs.work,
+        jobs.level,
+        time,
+        value,
+        jobs.n_steps,
+        jobs.end_s,
+        jobs.finish_s,
+    )
 
 
 @compiled

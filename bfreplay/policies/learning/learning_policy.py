@@ -96,9 +96,11 @@ class LearningPolicy(Policy):
             if job.adaptation is not None:
                 raise InputError(
                     f"the job {job.name!r} changes its batch size while it trains: its curve cannot be learnt",
-                    column="adaptation", value=job.adaptation.rule, expected="jobs that stay as they are",
+                    column="adaptation",
+                    value=job.adaptation.rule,
+                    expected="jobs that stay as they are",
                     fix="leave --learn-curves out",
-                )  # fmt: skip
+                )
         self.inner.check_jobs(jobs, most_nodes)
 
     def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
@@ -122,9 +124,12 @@ class LearningPolicy(Policy):
         return {
             **self.inner.describe(),
             "learning": {
-                "share": self.share.value, "noise": self.noise, "seed": self.seed, "measure_s": self.measure_s
+                "share": self.share.value,
+                "noise": self.noise,
+                "seed": self.seed,
+                "measure_s": self.measure_s,
             },
-        }  # fmt: skip
+        }
 
     def close(self) -> None:
         """Close the inner policy, and forget what was learnt."""

@@ -104,9 +104,15 @@ class _Rows(NamedTuple):
 def _posed(state: PolicyState, t_fwd_s: float) -> tuple[Any, ...]:
     """Return the arguments of ``_pose``."""
     return (
-        state.objective, state.current, state.min_nodes, state.max_nodes, state.scale_up_cost_s,
-        state.scale_down_cost_s, float(t_fwd_s), state.n_idle,
-    )  # fmt: skip
+        state.objective,
+        state.current,
+        state.min_nodes,
+        state.max_nodes,
+        state.scale_up_cost_s,
+        state.scale_down_cost_s,
+        float(t_fwd_s),
+        state.n_idle,
+    )
 
 
 @compiled
@@ -157,9 +163,13 @@ def _optimum(
     for j in range(n_jobs):
         of = made_of[j]
         differs = (
-            of["current"] != current[j] or of["min_nodes"] != min_nodes[j] or of["max_nodes"] != max_nodes[j]
-            or of["up_s"] != up_s[j] or of["down_s"] != down_s[j] or of["t_fwd_s"] != t_fwd_s
-        )  # fmt: skip
+            of["current"] != current[j]
+            or of["min_nodes"] != min_nodes[j]
+            or of["max_nodes"] != max_nodes[j]
+            or of["up_s"] != up_s[j]
+            or of["down_s"] != down_s[j]
+            or of["t_fwd_s"] != t_fwd_s
+        )
         for n in range(width):  # all of them: the compiler compares several at once
             differs |= rate[j, n] != tables[_RATE, j, n]
         if differs:

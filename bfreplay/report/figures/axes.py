@@ -58,9 +58,7 @@ def legend_below(figure: Figure) -> None:
     of_axes = [axes.get_legend_handles_labels() for axes in figure.axes]
     handles, labels = (list(chain.from_iterable(each)) for each in zip(*of_axes, strict=True))
     for columns in range(min(_LEGEND_COLUMNS, len(labels)), 0, -1):
-        legend = figure.legend(
-            handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False
-        )  # fmt: skip
+        legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
         for text in legend.get_texts():
             text.set_parse_math(False)
         size = legend.get_window_extent()
@@ -112,8 +110,10 @@ def elapsed_axis(axes: Axes, days: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
     units: tuple[tuple[str, float, list[float]], ...] = (
-        ("days", 1, [1, 2, 5, 10]), ("hours", 24, [1, 2, 3, 6, 10]), ("minutes", 1_440, [1, 2, 3, 6, 10]),
-    )  # fmt: skip
+        ("days", 1, [1, 2, 5, 10]),
+        ("hours", 24, [1, 2, 3, 6, 10]),
+        ("minutes", 1_440, [1, 2, 3, 6, 10]),
+    )
     seconds: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
     unit, per_day, steps = next((each for each in units if days * each[1] >= 2), seconds)
     places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)

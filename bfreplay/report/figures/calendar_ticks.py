@@ -86,9 +86,13 @@ def _midnights(days: Iterable[date], start_us: int, end_us: int, zone: tzinfo) -
 
 
 def _labels(
-    times_us: list[int], zone: tzinfo, first_line: Callable[[datetime], str],
-    second_line: Callable[[datetime], str] | None = None, *, mondays: bool = False,
-) -> CalendarTicks:  # fmt: skip
+    times_us: list[int],
+    zone: tzinfo,
+    first_line: Callable[[datetime], str],
+    second_line: Callable[[datetime], str] | None = None,
+    *,
+    mondays: bool = False,
+) -> CalendarTicks:
     """Labels with ``second_line`` where it changes, and the year likewise."""
     labels, day_before, year_before = [], "", 0
     for time_us in times_us:

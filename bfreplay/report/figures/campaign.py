@@ -151,9 +151,14 @@ def draw_job(found: JobOverTime) -> Drawing:
     lost = [step for step in found.steps if step.reason == "preempted"]
     if lost:
         axes.plot(
-            span.days(np.array([step.time_us for step in lost])), [step.before for step in lost], linestyle="",
-            marker="v", markersize=5, color=RED, label="reclaimed by the batch scheduler",
-        )  # fmt: skip
+            span.days(np.array([step.time_us for step in lost])),
+            [step.before for step in lost],
+            linestyle="",
+            marker="v",
+            markersize=5,
+            color=RED,
+            label="reclaimed by the batch scheduler",
+        )
     axes.set_ylim(0.0, max(1.0, float(nodes.count.max())) * 1.1)
     draw_time_axis(axes, span)
     dress(axes, y="nodes", title=found.title, y_ticks=plain_tick)
@@ -167,9 +172,14 @@ def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
     if len(campaign.ended_s) > len(campaign.finished_s):
         edges, ended = counting_steps(campaign.ended_s, span)
         axes.stairs(
-            ended, edges, baseline=None, color=RED, linestyle=(0, (6, 2)), linewidth=1.4,
+            ended,
+            edges,
+            baseline=None,
+            color=RED,
+            linestyle=(0, (6, 2)),
+            linewidth=1.4,
             label="finished or ended early",
-        )  # fmt: skip
+        )
         axes.legend(fontsize=9, frameon=False, loc="best")
     axes.set_ylim(0.0, max(1, len(campaign.ended_s)) * 1.08)
     dress(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
@@ -189,10 +199,17 @@ def _draw_stack(axes: Axes, stacked: StackedNodes, span: Part) -> list[Artist]:
     for k, (label, mean) in enumerate(zip(stacked.labels, stacked.mean, strict=True)):
         handles.append(
             axes.stairs(
-                below + mean, edges, baseline=below, fill=True, facecolor=OKABE_ITO[k % len(OKABE_ITO)],
-                hatch=_HATCHES[k % len(_HATCHES)], edgecolor="white", linewidth=0.0, label=label,
+                below + mean,
+                edges,
+                baseline=below,
+                fill=True,
+                facecolor=OKABE_ITO[k % len(OKABE_ITO)],
+                hatch=_HATCHES[k % len(_HATCHES)],
+                edgecolor="white",
+                linewidth=0.0,
+                label=label,
             )
-        )  # fmt: skip
+        )
         below = below + mean
     axes.set_ylim(0.0, max(1.0, float(below.max(initial=0.0))) * 1.05)
     dress(axes, y="nodes held", y_ticks=plain_tick)

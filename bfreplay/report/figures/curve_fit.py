@@ -110,9 +110,19 @@ def fit_curves(name: str, choice: Choice) -> FitCurves:
             laws.append(LawLine(law_name, fitted is best, rates, rates / used - 1.0))
     rates = np.asarray(measured.rates)
     return FitCurves(
-        name, counts, rates, rates / expected - 1.0, nodes, used, tuple(laws), band_nodes, band_used, low, high,
+        name,
+        counts,
+        rates,
+        rates / expected - 1.0,
+        nodes,
+        used,
+        tuple(laws),
+        band_nodes,
+        band_used,
+        low,
+        high,
         int(last),
-    )  # fmt: skip
+    )
 
 
 def draw_fit(curves: FitCurves) -> Drawing:
@@ -122,13 +132,22 @@ def draw_fit(curves: FitCurves) -> Drawing:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(5, 3))
     if len(curves.band_nodes):
         above.fill_between(
-            curves.band_nodes, curves.band_low, curves.band_high, color=_PALE_BLUE, linewidth=0, label="95 % band",
+            curves.band_nodes,
+            curves.band_low,
+            curves.band_high,
+            color=_PALE_BLUE,
+            linewidth=0,
+            label="95 % band",
             zorder=1,
-        )  # fmt: skip
+        )
         below.fill_between(
-            curves.band_nodes, 100 * (curves.band_low / curves.band_used - 1),
-            100 * (curves.band_high / curves.band_used - 1), color=_PALE_BLUE, linewidth=0, zorder=1,
-        )  # fmt: skip
+            curves.band_nodes,
+            100 * (curves.band_low / curves.band_used - 1),
+            100 * (curves.band_high / curves.band_used - 1),
+            color=_PALE_BLUE,
+            linewidth=0,
+            zorder=1,
+        )
     else:
         above.plot(curves.nodes, curves.used, color="black", linewidth=1.8, label="means, as points", zorder=3)
     for k, law in enumerate(curves.laws):

@@ -79,9 +79,11 @@ def decision_times(run: RunResult) -> DecisionTimes:
     kind = np.concatenate([np.zeros(0, np.int8), *map(_kinds, run.batches("decisions", _STATUS_COLUMNS))])
     if decide_s.size != kind.size:
         raise InputError(
-            "the tables decisions and timings do not have the same decisions", file=run.folder,
-            value=f"{kind.size:,} and {decide_s.size:,} rows", fix="make the run again",
-        )  # fmt: skip
+            "the tables decisions and timings do not have the same decisions",
+            file=run.folder,
+            value=f"{kind.size:,} and {decide_s.size:,} rows",
+            fix="make the run again",
+        )
     asked = decide_s > 0.0
     if not asked.any():
         raise NothingToShowError("there never was a job and an idle node at one time, so nothing was decided")
@@ -115,8 +117,16 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
         share = 100 * np.arange(1, data.decide_s.size + 1) / data.decide_s.size
         x, y = np.append(data.decide_s[:1], data.decide_s), np.append(0.0, share)
         axes.plot(x, y, drawstyle="steps-post", label=label or None, **line)
-        axes.plot(_quantiles(data.decide_s), [100 * q for q in QUANTILES], marker="o", linestyle="", markersize=5,
-                  color=line["color"], markeredgecolor="white", zorder=3)  # fmt: skip
+        axes.plot(
+            _quantiles(data.decide_s),
+            [100 * q for q in QUANTILES],
+            marker="o",
+            linestyle="",
+            markersize=5,
+            color=line["color"],
+            markeredgecolor="white",
+            zorder=3,
+        )
     paper_axis(axes, *_range(found))
     axes.set_ylim(-2, 104)
     dress(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
@@ -139,10 +149,15 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
         quantiles = _quantiles(data.decide_s)
         texts = [f"{word} {_milliseconds(each)}" for word, each in zip(_QUANTILE_WORDS, quantiles, strict=True)]
         points = mark.curve(
-            tag(label, "quantiles"), tag(label, "%{customdata}"), mode="markers", customdata=texts, showlegend=False,
-            x=quantiles, y=[100 * share for share in QUANTILES],
+            tag(label, "quantiles"),
+            tag(label, "%{customdata}"),
+            mode="markers",
+            customdata=texts,
+            showlegend=False,
+            x=quantiles,
+            y=[100 * share for share in QUANTILES],
             marker={"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
-        )  # fmt: skip
+        )
         traces += [curve | {"showlegend": bool(label)}, points]
     layout = {
         "xaxis": {"title": {"text": _X_TITLE}, **page_axis(low_s, high_s)},

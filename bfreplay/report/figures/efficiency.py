@@ -132,11 +132,18 @@ def page(found: Mapping[str, Efficiency]) -> PageFigure:
     bars, title = _bars(found)
     traces = [
         bar.mark.bars(
-            "", [bar.value], [in_lines(bar.words, 18)], f"{bar.words}: {bar.text}{bar.more}", orientation="h",
-            text=[bar.text], textposition="outside", cliponaxis=False, showlegend=False,
+            "",
+            [bar.value],
+            [in_lines(bar.words, 18)],
+            f"{bar.words}: {bar.text}{bar.more}",
+            orientation="h",
+            text=[bar.text],
+            textposition="outside",
+            cliponaxis=False,
+            showlegend=False,
         )
         for bar in bars
-    ]  # fmt: skip
+    ]
     right = 1.5 * max(bar.value for bar in bars) or 1.0  # room for the numbers on a narrow page
     x = {"title": {"text": title}, "range": [0, right], "exponentformat": "power", "nticks": 4, "tickangle": 0}
     layout = {"barmode": "overlay", "xaxis": x, "yaxis": ROWS, "showlegend": False}

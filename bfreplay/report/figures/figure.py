@@ -152,9 +152,10 @@ def find_figure(name: str) -> RunFigure[Any]:
     found = FIGURES.find(name, _FORM, allow_code=True)
     if not isinstance(found, RunFigure):
         raise InputError(
-            f"{name!r} is no figure, but {type(found).__name__}", value=FIGURES.location(name),
+            f"{name!r} is no figure, but {type(found).__name__}",
+            value=FIGURES.location(name),
             expected="a bfreplay.report.figures.figure.RunFigure",
-        )  # fmt: skip
+        )
     return found
 
 

@@ -116,18 +116,39 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
     x, share = done_by(times.time, times.is_done)
     low, high = quantiles.quarter_s, quantiles.three_quarters_s
     if low is not None:
-        axes.axvspan(low / unit_s, end if high is None else high / unit_s, color=_SHADE, linewidth=0,
-                     label="middle half of the starts")  # fmt: skip
+        axes.axvspan(
+            low / unit_s,
+            end if high is None else high / unit_s,
+            color=_SHADE,
+            linewidth=0,
+            label="middle half of the starts",
+        )
     steps = np.concatenate([[0.0], x, [end]]), 100 * np.concatenate([[0.0], share, share[-1:] if x.size else [0.0]])
     axes.step(*steps, where="post", color=_BLUE, linewidth=2.0, label="idle nodes: starts done", zorder=4)
     open_at = times.time[~times.is_done]
     if open_at.size:
         heights = 100 * np.concatenate([[0.0], share])[np.searchsorted(x, open_at, side="right")]
-        axes.plot(open_at, heights, linestyle="none", marker="|", markersize=9, color=_RED, zorder=5,
-                  label=f"unfinished when the log ends ({open_at.size})")  # fmt: skip
+        axes.plot(
+            open_at,
+            heights,
+            linestyle="none",
+            marker="|",
+            markersize=9,
+            color=_RED,
+            zorder=5,
+            label=f"unfinished when the log ends ({open_at.size})",
+        )
     if quantiles.median_s is not None:
-        axes.plot([quantiles.median_s / unit_s], [50], marker="o", markersize=7, color=_BLUE, linestyle="none",
-                  label=f"median: {duration(quantiles.median_s)}", zorder=6)  # fmt: skip
+        axes.plot(
+            [quantiles.median_s / unit_s],
+            [50],
+            marker="o",
+            markersize=7,
+            color=_BLUE,
+            linestyle="none",
+            label=f"median: {duration(quantiles.median_s)}",
+            zorder=6,
+        )
     asked, worth = record.config.dedicated, record.worth
     for nodes, color, dashes in ((asked, _GREEN, "--"), (worth.nodes, _GREY, ":")):
         seconds = record.dedicated_s(nodes)
@@ -137,8 +158,13 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
         about = {AT_MOST: "worth at most ", MORE: ""}.get(worth.meaning, "worth ") if color == _GREY else ""
         axes.axvline(seconds / unit_s, color=color, linestyle=dashes, linewidth=1.8, label=f"{about}{words}", zorder=3)
     axes.set_ylim(0, 102)
-    axes.set_xlim(0, 1.03 * max(end, max((each.duration_s or 0) / unit_s for each in record.dedicated
-                                         if each.nodes in (asked, worth.nodes))))  # fmt: skip
+    axes.set_xlim(
+        0,
+        1.03
+        * max(
+            end, max((each.duration_s or 0) / unit_s for each in record.dedicated if each.nodes in (asked, worth.nodes))
+        ),
+    )
     thing = "search over" if record.inputs.is_search else "all jobs done"
     dress(axes, f"time since the start, {times.unit}", f"{thing}, % of the starts")
     axes.legend(fontsize=8.5, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
@@ -146,18 +172,29 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
 
 def _draw_starts(axes: Axes, times: FinishTimes, place: NDArray[np.float64], width: float) -> None:
     looks: tuple[tuple[NDArray[np.bool_], Trace], ...] = (
-        (times.is_done, {"marker": "o", "markersize": 4.5, "color": _BLUE, "alpha": 0.75, "markeredgewidth": 0,
-                         "label": "a start"}),
-        (~times.is_done, {"marker": "^", "markersize": 5.5, "color": _RED, "markerfacecolor": "white",
-                          "label": "unfinished after"}),
-    )  # fmt: skip
+        (
+            times.is_done,
+            {"marker": "o", "markersize": 4.5, "color": _BLUE, "alpha": 0.75, "markeredgewidth": 0, "label": "a start"},
+        ),
+        (
+            ~times.is_done,
+            {"marker": "^", "markersize": 5.5, "color": _RED, "markerfacecolor": "white", "label": "unfinished after"},
+        ),
+    )
     for chosen, look in looks:
         if chosen.any():
             axes.plot(place[chosen], times.time[chosen], linestyle="none", clip_on=False, **look)
     of_group = medians(times, np.floor(place / width).astype(np.int64))
     for k, (number, median) in enumerate(of_group.items()):
-        axes.hlines(median, number * width, (number + 1) * width, color="black", linewidth=1.8, zorder=4,
-                    label="_" if k else "median")  # fmt: skip
+        axes.hlines(
+            median,
+            number * width,
+            (number + 1) * width,
+            color="black",
+            linewidth=1.8,
+            zorder=4,
+            label="_" if k else "median",
+        )
     axes.set_ylim(bottom=0)
     for edge in np.arange(width, float(np.ceil(place.max() / width)) * width, width):
         axes.axvline(edge, color="#E4E4E4", linewidth=0.6, zorder=0)

@@ -138,9 +138,16 @@ def draw_outcomes(found: OutcomeShares) -> Drawing:
             colour, hatch = _OUTCOME_FILL[outcome]
             label = outcome.replace("_", " ").replace("timed out", "killed at the deadline")
             axes.barh(
-                places, share, left=left, height=0.78, color=colour, hatch=hatch, edgecolor="white", linewidth=0.5,
+                places,
+                share,
+                left=left,
+                height=0.78,
+                color=colour,
+                hatch=hatch,
+                edgecolor="white",
+                linewidth=0.5,
                 label=label,
-            )  # fmt: skip
+            )
             left = left + share
     axes.set_yticks(places, labels=list(pairs), fontsize=9)
     axes.set_ylim(len(pairs) - 0.4, -0.6)
@@ -158,12 +165,16 @@ def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[st
     """Matplotlib's look of every (formulation, back end): the latter gives colour and dashes, the former the marker."""
     return {
         (formulation, backend): {
-            "color": OKABE_ITO[b % len(OKABE_ITO)], "linestyle": LINES[b % len(LINES)], "linewidth": 1.6,
-            "marker": MARKERS[f % len(MARKERS)], "markersize": 5, "zorder": 2,
+            "color": OKABE_ITO[b % len(OKABE_ITO)],
+            "linestyle": LINES[b % len(LINES)],
+            "linewidth": 1.6,
+            "marker": MARKERS[f % len(MARKERS)],
+            "markersize": 5,
+            "zorder": 2,
         }
         for f, formulation in enumerate(formulations)
         for b, backend in enumerate(backends)
-    }  # fmt: skip
+    }
 
 
 def _by_pair(lab: LabResult, rows: Sequence[Trace]) -> Iterator[tuple[tuple[str, str, str], list[Trace]]]:
@@ -216,9 +227,15 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Drawing, lis
     shown = {curve.backend: curve for curve in curves}
     order = sorted(shown, key=lambda backend: (backend != EXACT, backend))
     figure.legend(
-        [_handle(_style(shown[backend], look)) for backend in order], order, loc="outside right center", fontsize=9,
-        frameon=False, handlelength=3.6, title="back end", alignment="left",
-    )  # fmt: skip
+        [_handle(_style(shown[backend], look)) for backend in order],
+        order,
+        loc="outside right center",
+        fontsize=9,
+        frameon=False,
+        handlelength=3.6,
+        title="back end",
+        alignment="left",
+    )
     figure.suptitle(f"{title} (grey: the other formulations)", fontsize=11)
     return figure, grid[: len(formulations)]
 

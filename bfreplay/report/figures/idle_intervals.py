@@ -246,10 +246,13 @@ def _page_node_hours(data: IdleIntervals) -> Iterable[Trace]:
         hours = (node_us / NODE_US_PER_HOUR).tolist()
         texts = [f"{amount(each)} node-hours {name}" for each in hours]
         yield mark.bars(
-            name, ((edge[:-1] + edge[1:]) / 2).tolist(), hours,
-            "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}", width=np.diff(edge).tolist(),
+            name,
+            ((edge[:-1] + edge[1:]) / 2).tolist(),
+            hours,
+            "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}",
+            width=np.diff(edge).tolist(),
             customdata=[[*each] for each in zip(bins, texts, counts, strict=True)],
-        )  # fmt: skip
+        )
 
 
 def _bins(data: IdleIntervals) -> list[str]:

@@ -127,9 +127,12 @@ def draw_idle_over_time(idleness: Idleness) -> Drawing:
     axes.stairs(band.most, days, baseline=band.least, fill=True, color=PALE_BLUE, label="fewest to most")
     axes.stairs(band.mean, days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
     axes.axhline(
-        idleness.mean_idle_nodes, color=RED, linestyle=(0, (6, 2)), linewidth=1.4,
+        idleness.mean_idle_nodes,
+        color=RED,
+        linestyle=(0, (6, 2)),
+        linewidth=1.4,
         label=f"mean of the window: {amount(idleness.mean_idle_nodes)} nodes",
-    )  # fmt: skip
+    )
     axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
     _right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
     draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
@@ -197,9 +200,13 @@ def draw_lengths(idleness: Idleness) -> Drawing:
     longer.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
     marked = [each for each in idleness.longer_idle_intervals if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
     longer.plot(
-        [each.over_s for each in marked], [each.share for each in marked], linestyle="", marker="o", markersize=5,
+        [each.over_s for each in marked],
+        [each.share for each in marked],
+        linestyle="",
+        marker="o",
+        markersize=5,
         color=BLUE,
-    )  # fmt: skip
+    )
     longer.set_ylim(0.0, 1.04)
     _right_scale(longer, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
     longer.set_xscale("log")
@@ -262,9 +269,14 @@ def draw_bursts(idleness: Idleness) -> Drawing:
         sizes.plot(nodes, per_day, color=colour, linewidth=1.8, label=label, **look)
         places = np.arange(len(of.large)) + (k - 0.5) * 0.4
         bars = shares.bar(
-            places, [large.per_day for large in of.large], width=0.36, color=colour, hatch=hatch, edgecolor="white",
+            places,
+            [large.per_day for large in of.large],
+            width=0.36,
+            color=colour,
+            hatch=hatch,
+            edgecolor="white",
             linewidth=0.5,
-        )  # fmt: skip
+        )
         shares.bar_label(bars, labels=[amount(large.per_day) for large in of.large], fontsize=8, padding=2)
     sizes.set_yscale("log")
     powers_of_two(sizes, largest, room_for=9)

@@ -121,9 +121,13 @@ def draw(found: Mapping[str, JobTimeline]) -> Figure:
         start, end = (float(day) for day in span.days(edges[[0, -1]]))
         heat = np.array([row.nodes.in_columns(edges).mean for row in data.rows])
         axes.imshow(
-            heat, cmap=colours, norm=scale, aspect="auto", interpolation="nearest",
+            heat,
+            cmap=colours,
+            norm=scale,
+            aspect="auto",
+            interpolation="nearest",
             extent=(start, end, len(data.rows) - 0.5, -0.5),
-        )  # fmt: skip
+        )
         _name_rows(axes, data, height)
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
         axes.tick_params(axis="x", labelsize=9)
@@ -141,10 +145,12 @@ def page(found: Mapping[str, JobTimeline]) -> PageFigure:
     """A heat map a run, one below the other, with the same colours and the same time."""
     top = max(data.most for data in found.values())
     scale: Trace = {
-        "zmin": 0, "zmax": top, "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
+        "zmin": 0,
+        "zmax": top,
+        "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
         "colorbar": {"title": {"text": "nodes"}, "thickness": 14, "outlinewidth": 0},
         "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
-    }  # fmt: skip
+    }
     panels = []
     for k, (label, data) in enumerate(found.items()):
         rows, start_us = data.rows, data.span.start_us

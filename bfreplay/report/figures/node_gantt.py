@@ -108,9 +108,15 @@ def node_gantt(run: RunResult) -> NodeGantt:
     row[shown] = np.arange(len(shown))
     kept = row[node] >= 0
     return NodeGantt(
-        Part.of_record(run.record), tuple(nodes[k] for k in shown), jobs, row[node][kept], job[kept], from_us[kept],
-        to_us[kept], len(nodes),
-    )  # fmt: skip
+        Part.of_record(run.record),
+        tuple(nodes[k] for k in shown),
+        jobs,
+        row[node][kept],
+        job[kept],
+        from_us[kept],
+        to_us[kept],
+        len(nodes),
+    )
 
 
 def draw(found: Mapping[str, NodeGantt]) -> Figure:
@@ -123,9 +129,13 @@ def draw(found: Mapping[str, NodeGantt]) -> Figure:
     for axes, height, (label, each) in zip(panels, heights, found.items(), strict=True):
         room = 72 * height / (len(each.nodes) + 1)
         axes.hlines(
-            each.node, span.days(each.from_us), span.days(each.to_us), colors=list(colours[each.job % _COLOURS]),
-            linewidth=max(0.8, 0.7 * room), capstyle="butt",
-        )  # fmt: skip
+            each.node,
+            span.days(each.from_us),
+            span.days(each.to_us),
+            colors=list(colours[each.job % _COLOURS]),
+            linewidth=max(0.8, 0.7 * room),
+            capstyle="butt",
+        )
         shown = named_rows(len(each.nodes), height)
         axes.set_yticks(shown, labels=[each.nodes[k] for k in shown], fontsize=7, parse_math=False)
         axes.set_ylim(len(each.nodes) - 0.4, -0.6)
@@ -140,9 +150,13 @@ def page(found: Mapping[str, NodeGantt]) -> PageFigure:
     """The same for the page, where a drag enlarges nodes and time; in each column the job of the longest time shows."""
     colours = [[(k + side) / _COLOURS, f"@{role}"] for k, role in enumerate(_ROLES) for side in (0, 1)]
     scale = {
-        "zmin": -0.5, "zmax": _COLOURS - 0.5, "colorscale": colours, "showscale": False,
-        "hovertemplate": "%{y}<br>%{text}<extra></extra>", "meta": {"colours": _COLOURS},
-    }  # fmt: skip
+        "zmin": -0.5,
+        "zmax": _COLOURS - 0.5,
+        "colorscale": colours,
+        "showscale": False,
+        "hovertemplate": "%{y}<br>%{text}<extra></extra>",
+        "meta": {"colours": _COLOURS},
+    }
     panels = []
     for label, each in found.items():
         rows = {node: each.series_of(row) for row, node in enumerate(each.nodes)}

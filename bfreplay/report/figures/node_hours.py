@@ -87,13 +87,26 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
     for part in _parts(found):
         shares = [data.share(part.key) for data in found.values()]
         lefts = [_left_edge(data, part) for data in found.values()]
-        axes.barh(range(len(found)), [100 * share for share in shares], left=lefts, height=0.62, label=part.words,
-                  **part.mark.paper_fill)  # fmt: skip
+        axes.barh(
+            range(len(found)),
+            [100 * share for share in shares],
+            left=lefts,
+            height=0.62,
+            label=part.words,
+            **part.mark.paper_fill,
+        )
         for row, (share, left) in enumerate(zip(shares, lefts, strict=True)):
             if share >= _ROOM_FOR_TEXT:
-                axes.text(left + 50 * share, row, percent(share), ha="center", va="center", fontsize=9,
-                          color="black" if part.mark.role in _PALE else "white",
-                          bbox={"facecolor": LIGHT[part.mark.role], "edgecolor": "none", "pad": 1.5})  # fmt: skip
+                axes.text(
+                    left + 50 * share,
+                    row,
+                    percent(share),
+                    ha="center",
+                    va="center",
+                    fontsize=9,
+                    color="black" if part.mark.role in _PALE else "white",
+                    bbox={"facecolor": LIGHT[part.mark.role], "edgecolor": "none", "pad": 1.5},
+                )
     axes.set_yticks(range(len(found)), labels=list(found))
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
@@ -116,11 +129,18 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
         inside = [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares]
         traces.append(
             part.mark.bars(
-                part.words, [100 * share for share in shares], list(found),
-                "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})", customdata=texts, orientation="h",
-                text=inside, textposition="inside", insidetextanchor="middle", textangle=0,
+                part.words,
+                [100 * share for share in shares],
+                list(found),
+                "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})",
+                customdata=texts,
+                orientation="h",
+                text=inside,
+                textposition="inside",
+                insidetextanchor="middle",
+                textangle=0,
             )
-        )  # fmt: skip
+        )
     layout = {
         "barmode": "stack",
         "bargap": 0.35,

@@ -182,6 +182,8 @@ def _files(folder: Path, formats: Sequence[str]) -> list[Path]:
 
 def _no_folder(folder: Path, why: str) -> InputError:
     return InputError(
-        f"the folder of the pictures cannot be made: {why}", file=folder, expected="a folder in which you may write",
+        f"the folder of the pictures cannot be made: {why}",
+        file=folder,
+        expected="a folder in which you may write",
         fix="choose another folder",
-    )  # fmt: skip
+    )

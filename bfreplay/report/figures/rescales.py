@@ -144,10 +144,16 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
     layout: Trace = {
         "barmode": "overlay",
         "xaxis": {
-            "tickvals": list(range(len(causes))), "ticktext": names, "tickangle": 0, "tickfont": {"size": 12},
-            "range": [-0.55, len(causes) - 0.45], "showgrid": False, "anchor": axis(len(panels) - 1), "zeroline": False,
+            "tickvals": list(range(len(causes))),
+            "ticktext": names,
+            "tickangle": 0,
+            "tickfont": {"size": 12},
+            "range": [-0.55, len(causes) - 0.45],
+            "showgrid": False,
+            "anchor": axis(len(panels) - 1),
+            "zeroline": False,
         },
-    }  # fmt: skip
+    }
     traces: list[Trace] = []
     for k, (title, bars) in enumerate(panels):
         top = 1 - k * height
@@ -162,12 +168,18 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
             base = {} if bar.below is None else {"base": bar.below[causes].tolist()}
             traces.append(
                 bar.mark.bars(
-                    bar.words, [cause + bar.place for cause in range(len(causes))], bar.heights[causes].tolist(),
-                    "%{customdata[0]}<br>%{customdata[1]}", width=bar.width, yaxis=axis(k), **base,
-                    customdata=[[CAUSES[cause], bar.texts[cause]] for cause in causes], legendgroup=bar.words,
+                    bar.words,
+                    [cause + bar.place for cause in range(len(causes))],
+                    bar.heights[causes].tolist(),
+                    "%{customdata[0]}<br>%{customdata[1]}",
+                    width=bar.width,
+                    yaxis=axis(k),
+                    **base,
+                    customdata=[[CAUSES[cause], bar.texts[cause]] for cause in causes],
+                    legendgroup=bar.words,
                     showlegend=len(found) == 1 or k == 0,
                 )
-            )  # fmt: skip
+            )
     return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
 
 

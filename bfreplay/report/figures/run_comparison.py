@@ -136,8 +136,9 @@ def draw_over_time(found: list[Differences]) -> Drawing:
     for k, data in enumerate(found):
         above, below = panels[2 * k], panels[2 * k + 1]
         above.stairs(data.difference, data.window.days(data.edge_us), fill=True, color=BLUE, linewidth=0.0)
-        above.set_title(f"{data.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left",
-                        parse_math=False)  # fmt: skip
+        above.set_title(
+            f"{data.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left", parse_math=False
+        )
         _draw_cumulative(below, data)
         for axes, title in ((above, "each bar"), (below, "summed up")):
             axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
@@ -187,10 +188,15 @@ def over_time_page(found: list[Differences]) -> PageFigure:
         traces += [
             mark.steps(f"{data.run}: sum up to then", f"{data.run}, up to then: {value}", names["sum"]),
             mark.steps(
-                f"{data.run}: each bin", f"{data.run}, this bin: {value}", names["bin"], showlegend=False,
-                line={"width": 1, "dash": "solid"}, fill="tozeroy", yaxis=axis(k + 1),
+                f"{data.run}: each bin",
+                f"{data.run}, this bin: {value}",
+                names["bin"],
+                showlegend=False,
+                line={"width": 1, "dash": "solid"},
+                fill="tozeroy",
+                yaxis=axis(k + 1),
             ),
-        ]  # fmt: skip
+        ]
         top = 1 - (_SUM_HEIGHT + _GAP + k * (_BARS_HEIGHT + _GAP)) / room
         title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, top - _BARS_HEIGHT / room), top]
         layout[layout_axis(k + 1)] = {"title": title, "domain": domain, **_OF_TIME}
@@ -259,20 +265,33 @@ def causes_page(found: list[Steps]) -> PageFigure:
             text = f"{_signed_text(size)} %"
             traces.append(
                 mark.bars(
-                    "", [size], [in_lines(part, 16)], f"{steps.run}: {part}<br>{text} of A's samples", base=[base],
-                    orientation="h", width=0.6, xaxis=axis(k, "x"), yaxis=axis(k), text=[text], textposition="outside",
-                    textangle=0, cliponaxis=False, constraintext="none",
+                    "",
+                    [size],
+                    [in_lines(part, 16)],
+                    f"{steps.run}: {part}<br>{text} of A's samples",
+                    base=[base],
+                    orientation="h",
+                    width=0.6,
+                    xaxis=axis(k, "x"),
+                    yaxis=axis(k),
+                    text=[text],
+                    textposition="outside",
+                    textangle=0,
+                    cliponaxis=False,
+                    constraintext="none",
                 )
-            )  # fmt: skip
+            )
         top = 1 - above / room
         above += len(steps.bars) * _ROW_HEIGHT
         low, high = steps.ends
         beside = 0.8 * (high - low) or 1.0  # for the numbers
         layout[layout_axis(k)] = {**ROWS, "domain": [1 - above / room, top]}
         layout[layout_axis(k, "x")] = {
-            "title": {"text": f"{steps.run} - A, % of A's samples"}, "anchor": axis(k),
-            "range": [low - beside, high + beside], "zeroline": True,
-        }  # fmt: skip
+            "title": {"text": f"{steps.run} - A, % of A's samples"},
+            "anchor": axis(k),
+            "range": [low - beside, high + beside],
+            "zeroline": True,
+        }
         above += _PANEL_FOOT
     return PageFigure(traces, layout, height=room + 40)
 
@@ -305,8 +324,15 @@ def _draw_cumulative(axes: Axes, data: Differences) -> None:
 def _say(axes: Axes, place: int, start: float, size: float) -> None:
     """Write the size above a bar that goes up, and below a bar that goes down."""
     up = size >= 0
-    axes.annotate(f"{_signed_text(size)} %", (place, start + size), xytext=(0, 3 if up else -3),
-                  textcoords="offset points", ha="center", va="bottom" if up else "top", fontsize=9)  # fmt: skip
+    axes.annotate(
+        f"{_signed_text(size)} %",
+        (place, start + size),
+        xytext=(0, 3 if up else -3),
+        textcoords="offset points",
+        ha="center",
+        va="bottom" if up else "top",
+        fontsize=9,
+    )
 
 
 def _signed_text(value: float) -> str:

@@ -136,10 +136,12 @@ def swept_lines(
         kept = has_place & ~np.isnan(values)
         if not kept.any():
             raise InputError(
-                f"no row of the sweep has a value of {column!r} to show", column=column, value=x,
+                f"no row of the sweep has a value of {column!r} to show",
+                column=column,
+                value=x,
                 expected="runs that finished, and that have this metric",
                 fix="choose another column; 'bfreplay sweep ... --json' prints them all",
-            )  # fmt: skip
+            )
         shown |= kept
         words, scale = _words(column, float(values[kept].max()))
         lines = _lines(axis, labels, values / scale, saturated, np.flatnonzero(kept), is_number=is_number)
@@ -148,9 +150,14 @@ def swept_lines(
 
 
 def _lines(
-    axis: Sequence[Any], labels: Sequence[str], values: NDArray[np.float64], saturated: NDArray[np.bool_],
-    rows: NDArray[np.int64], *, is_number: bool,
-) -> list[SweptLine]:  # fmt: skip
+    axis: Sequence[Any],
+    labels: Sequence[str],
+    values: NDArray[np.float64],
+    saturated: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+    *,
+    is_number: bool,
+) -> list[SweptLine]:
     lines = []
     order = list(dict.fromkeys(axis[row] for row in rows))  # categories as they come in the table
     if is_number:
@@ -173,10 +180,12 @@ def _cells(table: pd.DataFrame, name: str) -> list[Any]:
     found = [_parameter(cell, parameter) for cell in table[column].tolist()]
     if all(cell is None for cell in found):
         raise InputError(
-            f"no text of {column!r} has the parameter {parameter!r}", column=name,
-            value=next(iter(table[column]), None), expected="NAME(parameter=value, ...) in the texts of the column",
+            f"no text of {column!r} has the parameter {parameter!r}",
+            column=name,
+            value=next(iter(table[column]), None),
+            expected="NAME(parameter=value, ...) in the texts of the column",
             fix="name a parameter that is in them, or the column",
-        )  # fmt: skip
+        )
     return found
 
 
@@ -192,18 +201,24 @@ def _numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
         raise _no_column(table, column)
     if table[column].dtype.kind not in "iufb" and not table[column].isna().all():
         raise InputError(
-            f"the column {column!r} is no number", column=column, value=next(iter(table[column].dropna())),
-            expected="a metric that is a number, such as average_jct_s", fix="choose another column",
-        )  # fmt: skip
+            f"the column {column!r} is no number",
+            column=column,
+            value=next(iter(table[column].dropna())),
+            expected="a metric that is a number, such as average_jct_s",
+            fix="choose another column",
+        )
     return np.asarray(table[column].astype("float64"))
 
 
 def _no_column(table: pd.DataFrame, name: str) -> InputError:
     columns = [str(each) for each in table.columns]
     return InputError(
-        f"the sweep has no column {name!r}", column=name, value=name, expected=f"one of {', '.join(columns)}",
+        f"the sweep has no column {name!r}",
+        column=name,
+        value=name,
+        expected=f"one of {', '.join(columns)}",
         fix=nearest(name, columns, "name a column, or COLUMN.PARAMETER"),
-    )  # fmt: skip
+    )
 
 
 def _is_saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]:

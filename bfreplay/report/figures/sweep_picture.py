@@ -106,9 +106,14 @@ def _draw_bars(axes: Axes, panel: SweptPanel, looks: dict[str, int], log: bool |
         low, high = line.span
         for place, mean, is_saturated in zip(places, line.mean, line.is_saturated, strict=True):
             axes.barh(
-                place, mean, height=0.9 * height, color=OKABE_ITO[k % len(OKABE_ITO)], edgecolor="white",
-                linewidth=0.0, hatch="///" if is_saturated else "",
-            )  # fmt: skip
+                place,
+                mean,
+                height=0.9 * height,
+                color=OKABE_ITO[k % len(OKABE_ITO)],
+                edgecolor="white",
+                linewidth=0.0,
+                hatch="///" if is_saturated else "",
+            )
         if (high > low).any():
             axes.hlines(places, low, high, color=_GREY, linewidth=1.4)
     axes.set_yticks(range(len(categories)), labels=[str(each) for each in categories])

@@ -186,9 +186,15 @@ def _draw_idle(axes: Axes, data: Timeline, mark: Mark, label: str) -> None:
     days = data.span.days(shown.edge_us)
     if not shown.is_exact:
         axes.stairs(
-            shown.most, days, baseline=shown.least, fill=True, color=LIGHT["idle-range"], linewidth=0.0, zorder=1.5,
+            shown.most,
+            days,
+            baseline=shown.least,
+            fill=True,
+            color=LIGHT["idle-range"],
+            linewidth=0.0,
+            zorder=1.5,
             label=tag(label, "idle, least to most"),
-        )  # fmt: skip
+        )
     line = mark.paper_line | {"linewidth": 1.0}
     words = tag(label, "idle" if shown.is_exact else "idle, mean")
     axes.stairs(shown.mean, days, baseline=None, zorder=2.5, label=words, **line)

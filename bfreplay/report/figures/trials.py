@@ -158,8 +158,15 @@ def draw(found: Mapping[str, Trials]) -> Figure:
         for k, one in enumerate(each.coordinates):
             axes.axvline(k, color=LIGHT["rule"], linewidth=0.8, zorder=0)
             for place, text in one.ticks:
-                axes.annotate(text, (k, place), xytext=(3, 0), textcoords="offset points", fontsize=8, va="center",
-                              parse_math=False)  # fmt: skip
+                axes.annotate(
+                    text,
+                    (k, place),
+                    xytext=(3, 0),
+                    textcoords="offset points",
+                    fontsize=8,
+                    va="center",
+                    parse_math=False,
+                )
         axes.set_xlim(-0.1, len(x) - 0.8)
         axes.set_xticks(x, labels=[one.name for one in each.coordinates], fontsize=9, parse_math=False)
         axes.set_yticks([])
@@ -182,31 +189,53 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
         for colour, words_, part in each.classes:
             traces.append(
                 {
-                    "type": "scatter", "mode": "lines", "name": tag(label, f"simulated score {words_}"),
-                    "xaxis": axis(k, "x"), "yaxis": axis(k), "x": x * len(part),
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": tag(label, f"simulated score {words_}"),
+                    "xaxis": axis(k, "x"),
+                    "yaxis": axis(k),
+                    "x": x * len(part),
                     "y": [place for trial in part for place in (*heights[trial], None)],
                     "text": [each.texts[trial] for trial in part for _ in x],
                     "line": {"color": f"@{colour}", "width": 1.5},
                     "hovertemplate": "%{text}<extra></extra>",
                 }
-            )  # fmt: skip
+            )
         own = {"xref": axis(k, "x"), "yref": axis(k)}
         for place, one in enumerate(each.coordinates):
             line = {"color": "@muted", "width": 1}
             layout["shapes"].append({"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line, **own})
             for height, text in one.ticks:
                 layout["annotations"].append(
-                    {"x": place, "y": height, "text": text, "showarrow": False, "font": {"size": 11}, **own,
-                     "xanchor": "left" if place < n - 1 else "right", "bgcolor": "@panel", "opacity": 0.85}
-                )  # fmt: skip
+                    {
+                        "x": place,
+                        "y": height,
+                        "text": text,
+                        "showarrow": False,
+                        "font": {"size": 11},
+                        **own,
+                        "xanchor": "left" if place < n - 1 else "right",
+                        "bgcolor": "@panel",
+                        "opacity": 0.85,
+                    }
+                )
         names = [escape(one.name) for one in each.coordinates]
         layout[layout_axis(k, "x")] = {
-            "tickvals": [*range(n)], "ticktext": names, "range": [-0.1, n - 0.9], "showgrid": False, "zeroline": False,
-            "anchor": axis(k), "fixedrange": True,
-        }  # fmt: skip
+            "tickvals": [*range(n)],
+            "ticktext": names,
+            "range": [-0.1, n - 0.9],
+            "showgrid": False,
+            "zeroline": False,
+            "anchor": axis(k),
+            "fixedrange": True,
+        }
         layout[layout_axis(k)] = {
-            "domain": parts[k], "range": [-0.05, 1.05], "visible": False, "anchor": axis(k, "x"), "fixedrange": True,
-        }  # fmt: skip
+            "domain": parts[k],
+            "range": [-0.05, 1.05],
+            "visible": False,
+            "anchor": axis(k, "x"),
+            "fixedrange": True,
+        }
     return PageFigure(traces, layout, height=_HEIGHT * len(found) + 60)
 
 

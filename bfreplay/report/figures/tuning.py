@@ -140,8 +140,7 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
     if flat is not None:
         low, high = flat if flat[0] < flat[1] else (flat[0] / 1.08, flat[1] * 1.08)
         within = 100 * record.config.flat[0]
-        axes.axvspan(low, high, color=_SHADE, linewidth=0.0, zorder=0,
-                     label=f"within {within:g} % of the best fixed")  # fmt: skip
+        axes.axvspan(low, high, color=_SHADE, linewidth=0.0, zorder=0, label=f"within {within:g} % of the best fixed")
     numbers = record.grid.max_parallel
     for line in lines:
         k = numbers.index(line.max_parallel)
@@ -150,8 +149,15 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
         look |= {"markersize": 4.5, "clip_on": False}
         is_recommended = line.max_parallel == recommended.max_parallel
         label = f"{count(line.max_parallel, 'job')} at once" if line.part == "tuning" else None
-        axes.plot(line.t_fwd_s, line.share, linestyle=_PARTS[line.part][1], linewidth=2.0 if is_recommended else 1.2,
-                  label=label, zorder=4 if is_recommended else 3, **look)  # fmt: skip
+        axes.plot(
+            line.t_fwd_s,
+            line.share,
+            linestyle=_PARTS[line.part][1],
+            linewidth=2.0 if is_recommended else 1.2,
+            label=label,
+            zorder=4 if is_recommended else 3,
+            **look,
+        )
         if line.auto is not None:
             axes.plot([auto_at], [line.auto], linestyle="none", zorder=3, label=None if fixed.size else label, **look)
     column = numbers.index(recommended.max_parallel)
@@ -174,8 +180,16 @@ def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
     recommended = record.recommended
     for line in number_lines(record):
         dashes = _PARTS[line.part][1]
-        axes.plot(line.max_parallel, line.share, color=_GREY, linestyle=dashes, linewidth=1.6, marker="o",
-                  markersize=4.5, markerfacecolor=_GREY if line.part == "tuning" else "white")  # fmt: skip
+        axes.plot(
+            line.max_parallel,
+            line.share,
+            color=_GREY,
+            linestyle=dashes,
+            linewidth=1.6,
+            marker="o",
+            markersize=4.5,
+            markerfacecolor=_GREY if line.part == "tuning" else "white",
+        )
     column = record.grid.max_parallel.index(recommended.max_parallel)
     _mark(axes, recommended.max_parallel, float(number_lines(record)[0].share[column]))
     axes.set_xscale("log")
@@ -209,8 +223,16 @@ def _draw_trade_off(axes: Axes, found: TradeOff) -> None:
             for delay, share, reserve in line if is_tuned else []:
                 axes.annotate(f"{reserve}", (delay, share), (4, -9), textcoords="offset points", fontsize=7.5)
     _, delay, share = trade_off_points(found, "tuning")[found.knee]
-    axes.plot([delay], [share], linestyle="none", marker="*", markersize=17, color="black", markerfacecolor="#FFD23F",
-              zorder=2)  # fmt: skip
+    axes.plot(
+        [delay],
+        [share],
+        linestyle="none",
+        marker="*",
+        markersize=17,
+        color="black",
+        markerfacecolor="#FFD23F",
+        zorder=2,
+    )
     low = min(axes.get_xlim()[0], axes.get_ylim()[0])
     axes.axline((100, 100), slope=1.0, color=_GREY, linewidth=0.8, linestyle=":", zorder=1)
     axes.set_xlim(low, 103)
@@ -231,8 +253,17 @@ def _stretch(axes: Axes, low: float) -> None:
 
 
 def _mark(axes: Axes, x: float, y: float) -> None:
-    axes.plot([x], [y], linestyle="none", marker="*", markersize=17, color="black", markerfacecolor="#FFD23F", zorder=2,
-              label="recommended")  # fmt: skip
+    axes.plot(
+        [x],
+        [y],
+        linestyle="none",
+        marker="*",
+        markersize=17,
+        color="black",
+        markerfacecolor="#FFD23F",
+        zorder=2,
+        label="recommended",
+    )
 
 
 TUNING = Figure("tuning", "Forward-looking times and numbers of jobs", as_they_are, tuning_figure)

@@ -26,9 +26,11 @@ _COMPARED = {
 }
 """Title of a card about several runs by key figure, and True if more is better."""
 _OF_SEARCHES = {
-    "done_s": ("Search finished after", False), "best.score": ("Best simulated score", True),
-    "node_hours.held": ("Node-hours held", False), "share.overhead": ("Rescaling and preemption", False),
-}  # fmt: skip
+    "done_s": ("Search finished after", False),
+    "best.score": ("Best simulated score", True),
+    "node_hours.held": ("Node-hours held", False),
+    "share.overhead": ("Rescaling and preemption", False),
+}
 """The same of several searches: more samples or node-hours are no merit there."""
 _OF_ANY_JOBS = ("node_hours.useful", "utilisation", "share.overhead")
 """Figures that compare even if jobs differ."""

@@ -118,9 +118,16 @@ def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
         total, below = row.total, row.baseline
         difference = but_rounding(total.value or 0.0, below)
         cells = [
-            HOUR_WORDS[row.measure], below, row.other, difference, difference / below if below else None,
-            total.low, total.high, total.n, total.block_length,
-        ]  # fmt: skip
+            HOUR_WORDS[row.measure],
+            below,
+            row.other,
+            difference,
+            difference / below if below else None,
+            total.low,
+            total.high,
+            total.n,
+            total.block_length,
+        ]
         rows.append([*cells, reason] if any(reasons) else cells)
     return ShownTable(f"{b} against {a}, by bins of {bin_words(record.config.bin_s)}", tuple(columns), rows)
 
@@ -174,12 +181,13 @@ def job_measure_table(pair: RunDifference) -> ShownTable:
     )
     rows = [
         [
-            _JOBS[row.measure], *(row[key] for key in ("n_both", "n_better", "n_equal", "n_worse")),
+            _JOBS[row.measure],
+            *(row[key] for key in ("n_both", "n_better", "n_equal", "n_worse")),
             *(_in_hours(row.measure, row[key]) for key in ("median", "median_low", "median_high", "p2_5", "p97_5")),
         ]
         for row in pair.jobs.measures
         if row.n_both or row.only_in_baseline or row.only_in_other
-    ]  # fmt: skip
+    ]
     return ShownTable(f"{b} against {a}, job by job", columns, rows)
 
 

@@ -213,20 +213,35 @@ def _together(sentences: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup
 
 
 _FIRST = (
-    "nodes", "idle.node_hours", "idle.mean_nodes", "node_hours.useful", "share.useful", "utilisation", "samples", "u",
-    "bound.share", "done_s", "dedicated.done_s", "bound.done_s", "jobs", "jobs.finished", "best.score", "jct.mean_s",
-    "submit_to_start.median_s", "node_hours.rescaling", "node_hours.preempted", "preemptions", "decisions",
-)  # fmt: skip
+    "nodes",
+    "idle.node_hours",
+    "idle.mean_nodes",
+    "node_hours.useful",
+    "share.useful",
+    "utilisation",
+    "samples",
+    "u",
+    "bound.share",
+    "done_s",
+    "dedicated.done_s",
+    "bound.done_s",
+    "jobs",
+    "jobs.finished",
+    "best.score",
+    "jct.mean_s",
+    "submit_to_start.median_s",
+    "node_hours.rescaling",
+    "node_hours.preempted",
+    "preemptions",
+    "decisions",
+)
 _A_DOZEN = 12
 
 
 def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable]:
     """Key figures of the runs, a column a run: first those that matter most, or that differ."""
     first = next(iter(facts.values()))
-    columns = (
-        Column("what", "key figure"),
-        *(Column(label or "value", label or "value", "number") for label in facts),
-    )
+    columns = (Column("what", "key figure"), *(Column(label or "value", label or "value", "number") for label in facts))
     rows = {
         key: [
             Cell(key, fact.words),

@@ -26,12 +26,19 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
     record = Finish.load(folder).record
     text = template("finish.html.j2").render(
         title="When the search is over" if record.inputs.is_search else "When all jobs are done",
-        record=record, figure=FINISH, picture=_picture(record), cards=_cards(record),
-        cautions=[*record.warnings, *record.notes], starts=page_table(_starts(record)),
-        dedicated=page_table(_dedicated(record)), files=[*record.inputs.events, *record.inputs.jobs],
-        config=json.dumps(record.config.to_json(), indent=2, sort_keys=True), version=__version__,
-        scripts=[script("unpack"), script("tables"), script("theme")], **page_parts(),
-    )  # fmt: skip
+        record=record,
+        figure=FINISH,
+        picture=_picture(record),
+        cards=_cards(record),
+        cautions=[*record.warnings, *record.notes],
+        starts=page_table(_starts(record)),
+        dedicated=page_table(_dedicated(record)),
+        files=[*record.inputs.events, *record.inputs.jobs],
+        config=json.dumps(record.config.to_json(), indent=2, sort_keys=True),
+        version=__version__,
+        scripts=[script("unpack"), script("tables"), script("theme")],
+        **page_parts(),
+    )
     with written_whole([file], overwrite) as (part,):
         part.write_text(text, encoding="utf-8")
     return file
@@ -70,14 +77,20 @@ def _starts(record: FinishRecord) -> ShownTable:
     is_relative = record.config.time_zone is None
     start = Column("start", "start, after", "seconds") if is_relative else Column("start", "start (UTC)", "time")
     columns = (
-        start, Column("duration_s", "time", "seconds"),
-        Column("is_done", "all done"), Column("run", "run in starts/runs/"),
-    )  # fmt: skip
+        start,
+        Column("duration_s", "time", "seconds"),
+        Column("is_done", "all done"),
+        Column("run", "run in starts/runs/"),
+    )
     rows = [
-        ((each.time_us - first_us) / 1e6 if is_relative else each.time_us, each.duration_s,
-         "yes" if each.is_done else "no, the log ends", each.run)
+        (
+            (each.time_us - first_us) / 1e6 if is_relative else each.time_us,
+            each.duration_s,
+            "yes" if each.is_done else "no, the log ends",
+            each.run,
+        )
         for each in record.starts
-    ]  # fmt: skip
+    ]
     return ShownTable("Starts in the log, with the time until all is done or the log ends", columns, rows)
 
 

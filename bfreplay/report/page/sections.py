@@ -203,10 +203,7 @@ def job_sections(run: RunResult) -> Iterator[Section]:
     """Return sections with the tables of node types and weights, models, and jobs."""
     if tables := [page_table(table) for table in scheduling_tables(run)]:
         yield Section("scheduling", "Node types and weights", _WORDS["scheduling"], tables=tables, folded=False)
-    for name, title, table in (
-        ("models", "Models", models_table(run)),
-        ("job-table", "Jobs", jobs_table(run)),
-    ):
+    for name, title, table in (("models", "Models", models_table(run)), ("job-table", "Jobs", jobs_table(run))):
         if table.rows:
             yield Section(name, title, _WORDS[name], tables=[page_table(table)], folded=False)
         else:

@@ -74,9 +74,11 @@ class Life:
 
     def _refusal(self, time_us: int, why: str) -> InputError:
         return InputError(
-            f"the job was not active at this time: {why}", column="time", value=self._words(time_us),
+            f"the job was not active at this time: {why}",
+            column="time",
+            value=self._words(time_us),
             expected="a time at which it was admitted, not paused, and not yet ended",
-        )  # fmt: skip
+        )
 
     def _when_active(self) -> str:
         status = self.status.replace("_", " ")
@@ -93,11 +95,7 @@ class Life:
 
 
 def is_active_after(
-    run: RunResult,
-    job: str,
-    index: int,
-    progress: ProgressCallback | None = None,
-    **inputs: Unpack[GivenInputs],
+    run: RunResult, job: str, index: int, progress: ProgressCallback | None = None, **inputs: Unpack[GivenInputs]
 ) -> bool:
     """Return whether ``job`` is active after decision ``index``, by a rerun.
 

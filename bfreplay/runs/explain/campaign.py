@@ -74,11 +74,7 @@ class CampaignAnswer:
             "finished_s": self.finished_s.tolist(),
             "ended_s": self.ended_s.tolist(),
             "higher_is_better": self.higher_is_better,
-            "best": {
-                "job": self.best_job,
-                "after_s": self.best_s.tolist(),
-                "score": self.best_score.tolist(),
-            },
+            "best": {"job": self.best_job, "after_s": self.best_s.tolist(), "score": self.best_score.tolist()},
             "budget": {name: dict(of_limit) for name, of_limit in self.budget.items()},
             "source": None if self.source is None else dict(self.source),
         }

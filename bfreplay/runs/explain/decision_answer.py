@@ -233,8 +233,10 @@ def _whole_decisions(answer: DecisionAnswer) -> Iterator[str]:
         best = "no decision has more" if answer.is_optimal else "not the best"
         yield _row("chosen", answer.chosen_objective, f"{answer.after} for {answer.job}; {best} ({answer.solver})")
     for label, whole in (
-        ("best of all", answer.optimum), ("runner-up", answer.runner_up), ("left as it was", answer.as_it_was),
-    ):  # fmt: skip
+        ("best of all", answer.optimum),
+        ("runner-up", answer.runner_up),
+        ("left as it was", answer.as_it_was),
+    ):
         if whole is not None:
             yield _row(label, whole.objective, f"{whole.nodes} for {answer.job}{_margin(whole)}{_rest(whole, answer)}")
     if answer.runner_up is None:

@@ -84,11 +84,7 @@ class JobStory:
 
 
 def job_story(
-    run: RunResult,
-    name: str,
-    *,
-    progress: ProgressCallback | None = None,
-    **inputs: Unpack[GivenInputs],
+    run: RunResult, name: str, *, progress: ProgressCallback | None = None, **inputs: Unpack[GivenInputs]
 ) -> JobStory:
     """Return the story of job ``name`` from a rerun; arguments and errors as for ``recorded_jobs``.
 

@@ -75,9 +75,11 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
         lost = samples(of_job["preemption_cost_samples"])
         yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost} samples lost"
     if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
-        scores = "" if math.isnan(of_job["best_score"]) else (
-            f": best simulated score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}"
-        )  # fmt: skip
+        scores = (
+            ""
+            if math.isnan(of_job["best_score"])
+            else (f": best simulated score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}")
+        )
         yield f"  {count(int(of_job['n_reports']), 'report')}{scores}"
 
 

@@ -21,10 +21,18 @@ if TYPE_CHECKING:
 
 _Numbers = NDArray[np.float64]
 _OF_TABLE = (
-    "work_samples", "done_samples", "rescale_cost_samples", "preemption_cost_samples",
-    "n_starts", "n_scale_ups", "n_scale_downs",
-    "n_preemptions", "n_reports", "best_score", "last_score",
-)  # fmt: skip
+    "work_samples",
+    "done_samples",
+    "rescale_cost_samples",
+    "preemption_cost_samples",
+    "n_starts",
+    "n_scale_ups",
+    "n_scale_downs",
+    "n_preemptions",
+    "n_reports",
+    "best_score",
+    "last_score",
+)
 
 
 _TIMES = {

@@ -29,19 +29,22 @@ def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -
 def _models(models: pd.DataFrame) -> Iterator[str]:
     statuses = [status for status in STATUSES if models[status].any()]
     words = [status.replace("_", " ") for status in statuses]
-    header = [
-        "model", "jobs", *words, "queue", "95 %", "completion", "95 %", "samples", "node-hours", "useful",
-    ]  # fmt: skip
+    header = ["model", "jobs", *words, "queue", "95 %", "completion", "95 %", "samples", "node-hours", "useful"]
     rows = []
     for row in models.to_dict("records"):
         times = [row[f"{what}_{which}_s"] for what in ("queue", "completion") for which in ("median", "p95")]
         held, useful = row["held_node_hours"], row["useful_node_hours"]
         rows.append(
             [
-                row["model"], f"{row['n_jobs']:,}", *(f"{row[status]:,}" for status in statuses),
-                *map(maybe_duration, times), f"{row['samples']:.4g}", amount(held), _share(useful, held),
+                row["model"],
+                f"{row['n_jobs']:,}",
+                *(f"{row[status]:,}" for status in statuses),
+                *map(maybe_duration, times),
+                f"{row['samples']:.4g}",
+                amount(held),
+                _share(useful, held),
             ]
-        )  # fmt: skip
+        )
     yield from aligned_lines([header, *rows])
     yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
 

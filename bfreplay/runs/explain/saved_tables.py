@@ -58,10 +58,13 @@ def refuse_unknown_job(run: RunResult, job: str) -> None:
     near = near_name(job, lower)
     some = ", ".join(names[:3]) + (f", ... ({len(names):,} jobs)" if len(names) > 3 else "")
     raise InputError(
-        "the run has no such job", file=run.folder, column="job", value=job,
+        "the run has no such job",
+        file=run.folder,
+        column="job",
+        value=job,
         expected=f"one of {some}" if names else "a run with jobs",
         fix=None if near is None else f"did you mean {lower[near]!r}?",
-    )  # fmt: skip
+    )
 
 
 def relative_origin_us(run: RunResult) -> int | None:

@@ -64,9 +64,12 @@ class ElasticFlowPolicy(Policy):
         """Raise ``InputError`` for a log with reclaimed nodes, with ``published``."""
         if self.options.published and events.metadata.source_format != FIXED_CLUSTER:
             raise InputError(
-                "the published simulator cannot reclaim nodes", column="published", value=True,
-                expected="a cluster of one's own (--cluster)", fix="remove published, or replay on a cluster",
-            )  # fmt: skip
+                "the published simulator cannot reclaim nodes",
+                column="published",
+                value=True,
+                expected="a cluster of one's own (--cluster)",
+                fix="remove published, or replay on a cluster",
+            )
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the nodes of each job until the next event."""
@@ -77,9 +80,12 @@ class ElasticFlowPolicy(Policy):
             return self.decide_now(state)
         if self._played_back is None:
             raise InputError(
-                "the published simulator needs all jobs before it starts", column="published", value=True,
-                expected="a job set", fix="remove published, or give a trace instead of a campaign",
-            )  # fmt: skip
+                "the published simulator needs all jobs before it starts",
+                column="published",
+                value=True,
+                expected="a job set",
+                fix="remove published, or give a trace instead of a campaign",
+            )
         return self._played_back.decide(state)
 
     @abstractmethod

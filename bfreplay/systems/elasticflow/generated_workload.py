@@ -85,10 +85,17 @@ def generated_jobs(
         is_best_effort = of_deadlines.uniform(0, 1) < best_effort
         jobs.append(
             trace_job(
-                f"job{index:0{digits}}", int(arrival_s), max(1, int(duration_s * rates[gpus])), model,
-                None if is_best_effort else int(deadline_s), size, gpus, int(duration_s), throughputs,
+                f"job{index:0{digits}}",
+                int(arrival_s),
+                max(1, int(duration_s * rates[gpus])),
+                model,
+                None if is_best_effort else int(deadline_s),
+                size,
+                gpus,
+                int(duration_s),
+                throughputs,
             )
-        )  # fmt: skip
+        )
     text = (
         f"elasticflow(n={n_jobs}, gap_s={gap_s:g}, min_deadline={min_deadline:g}, max_deadline={max_deadline:g}, "
         f"best_effort={best_effort:g}, most_gpus={most_gpus}, seed={seed}, deadline_seed={deadline_seed})"

@@ -46,9 +46,12 @@ class ElasticFlowOptions:
             checks.number("slot_s", self.slot_s, least=1)
             if not float(self.slot_s).is_integer():
                 raise InputError(
-                    "the published simulator counts whole seconds", column="slot_s", value=self.slot_s,
-                    expected="a whole number", fix="round it",
-                )  # fmt: skip
+                    "the published simulator counts whole seconds",
+                    column="slot_s",
+                    value=self.slot_s,
+                    expected="a whole number",
+                    fix="round it",
+                )
 
     def to_json(self) -> dict[str, Json]:
         """Return every option."""

@@ -51,10 +51,16 @@ def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
         duration_s = job.seconds_alone(gpus) if job.expected_s is None else job.expected_s
         found.append(
             TraceJob(
-                index, job.submit_us // _US_PER_S, deadline_s, gpus, int(duration_s), int(job.work_samples), rates,
+                index,
+                job.submit_us // _US_PER_S,
+                deadline_s,
+                gpus,
+                int(duration_s),
+                int(job.work_samples),
+                rates,
                 most_gpus(model, size, rates),
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -166,7 +172,10 @@ def servers_of(state_nodes: int, gpus_each: int) -> Servers:
     """
     if state_nodes % gpus_each:
         raise InputError(
-            "the cluster is not a whole number of servers", column="gpus_each", value=gpus_each,
-            expected=f"a divisor of its {state_nodes} GPUs", fix="set gpus_each to the GPUs of a server",
-        )  # fmt: skip
+            "the cluster is not a whole number of servers",
+            column="gpus_each",
+            value=gpus_each,
+            expected=f"a divisor of its {state_nodes} GPUs",
+            fix="set gpus_each to the GPUs of a server",
+        )
     return Servers(state_nodes // gpus_each, gpus_each)

@@ -30,9 +30,15 @@ _MADE_UP = {  # seconds of one GPU per sample, per iteration, and per doubling o
 }
 WORKLOAD = (
     *((model, size) for model in ("resnet50", "vgg16") for size in (64, 128, 256)),
-    ("inception3", 64), ("inception3", 128), ("gpt2", 128), ("gpt2", 256),
-    ("bert", 128), ("bert", 64), ("deepspeech2", 64), ("deepspeech2", 32),
-)  # fmt: skip
+    ("inception3", 64),
+    ("inception3", 128),
+    ("gpt2", 128),
+    ("gpt2", 256),
+    ("bert", 128),
+    ("bert", 64),
+    ("deepspeech2", 64),
+    ("deepspeech2", 32),
+)
 """Models and global batch sizes of the published generator of traces."""
 
 _COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -71,10 +77,13 @@ class Throughputs:
             sizes = sorted(size for name, size in self.rates if name == model)
             known = f"{model} with {sizes}" if sizes else ", ".join(sorted({name for name, _ in self.rates}))
             raise InputError(
-                f"the tables have no rate of {model!r} with a global batch of {batch_size}", file=self.folder,
-                column="model_name, batch_size", value=f"{model}, {batch_size}", expected=known,
+                f"the tables have no rate of {model!r} with a global batch of {batch_size}",
+                file=self.folder,
+                column="model_name, batch_size",
+                value=f"{model}, {batch_size}",
+                expected=known,
                 fix="measure it and add it to the table of the model, or remove such jobs",
-            )  # fmt: skip
+            )
         return found
 
     def curve(self, model: str, batch_size: int) -> TabulatedCurve:
@@ -118,9 +127,12 @@ def read_throughputs(folder: str | PathLike[str]) -> Throughputs:
         names = [name for name in table.columns if name != BATCH_SIZE]
         if not names or len(names) == len(table.columns):
             raise InputError(
-                "this is not a throughput table", file=file, column=BATCH_SIZE, value=", ".join(table.columns),
+                "this is not a throughput table",
+                file=file,
+                column=BATCH_SIZE,
+                value=", ".join(table.columns),
                 expected=_FORM,
-            )  # fmt: skip
+            )
         counts = {name: _whole(name, file, None, name) for name in names}
         for row, cells in table.rows:
             size = _whole(str(cells.get(BATCH_SIZE, "")), file, row, BATCH_SIZE)
@@ -132,9 +144,14 @@ def read_throughputs(folder: str | PathLike[str]) -> Throughputs:
             rates[file.stem, size] = {gpus: rate for gpus, rate in found.items() if rate > 0}
             if not rates[file.stem, size]:
                 raise InputError(
-                    "a batch size has no rate", file=file, row=row, column=BATCH_SIZE, value=size,
-                    expected="iterations/s above 0 for at least one number of GPUs", fix="remove the row",
-                )  # fmt: skip
+                    "a batch size has no rate",
+                    file=file,
+                    row=row,
+                    column=BATCH_SIZE,
+                    value=size,
+                    expected="iterations/s above 0 for at least one number of GPUs",
+                    fix="remove the row",
+                )
     return Throughputs(rates, place, tuple(SourceFile.of(file) for file in files))
 
 
@@ -148,9 +165,11 @@ def throughputs_of(curves: Path | None, what: str, **details: object) -> Through
     """
     if curves is None:
         raise InputError(
-            f"{what} needs throughput tables", **details,  # type: ignore[arg-type]  # names of the error's own parts
-            expected=_FORM, fix="give the folder as --curves (curves= in Python), or --curves sample for made-up ones",
-        )  # fmt: skip
+            f"{what} needs throughput tables",
+            **details,  # type: ignore[arg-type]  # names of the error's own parts
+            expected=_FORM,
+            fix="give the folder as --curves (curves= in Python), or --curves sample for made-up ones",
+        )
     return made_up_throughputs() if is_bundled(curves) else read_throughputs(curves)
 
 
@@ -186,7 +205,11 @@ def _rate(text: str, file: Path, row: int | str, column: str) -> float:
         rate = math.inf
     if not (math.isfinite(rate) and rate >= 0):
         raise InputError(
-            "this is not a rate", file=file, row=row, column=column, value=text,
+            "this is not a rate",
+            file=file,
+            row=row,
+            column=column,
+            value=text,
             expected="iterations/s; empty, nan or 0 where the job cannot use this number of GPUs",
-        )  # fmt: skip
+        )
     return rate

@@ -85,9 +85,16 @@ def trace_with(file: Path, curves: Path | None) -> JobSet:
 
 
 def trace_job(
-    name: str, submit_s: int, iterations: int, model: str, deadline_s: int | None, batch_size: int, gpus: int,
-    duration_s: int, throughputs: Throughputs,
-) -> ElasticJob:  # fmt: skip
+    name: str,
+    submit_s: int,
+    iterations: int,
+    model: str,
+    deadline_s: int | None,
+    batch_size: int,
+    gpus: int,
+    duration_s: int,
+    throughputs: Throughputs,
+) -> ElasticJob:
     """Return a job as in ``read_trace``; ``deadline_s`` is ``None`` for best effort.
 
     Raises
@@ -98,17 +105,28 @@ def trace_job(
     rates = throughputs.of(model, batch_size)
     if gpus not in rates:
         raise InputError(
-            f"{job_model(model, batch_size)} was not measured on {gpus} GPUs", file=throughputs.folder,
-            column="num_gpu", value=gpus, expected=f"one of {list(rates)}",
+            f"{job_model(model, batch_size)} was not measured on {gpus} GPUs",
+            file=throughputs.folder,
+            column="num_gpu",
+            value=gpus,
+            expected=f"one of {list(rates)}",
             fix="correct the trace, or measure it and add it to the table",
-        )  # fmt: skip
+        )
     cost_s = overhead_s(gpus, 1, restart=False)
     return ElasticJob(
-        name=name, submit_us=submit_s * 1_000_000, min_nodes=min(rates), max_nodes=max(rates), scale_up_cost_s=cost_s,
-        scale_down_cost_s=cost_s, work_samples=float(iterations), throughput=throughputs.curve(model, batch_size),
-        deadline_us=None if deadline_s is None else deadline_s * 1_000_000, model=job_model(model, batch_size),
-        requested_nodes=gpus, expected_s=float(duration_s),
-    )  # fmt: skip
+        name=name,
+        submit_us=submit_s * 1_000_000,
+        min_nodes=min(rates),
+        max_nodes=max(rates),
+        scale_up_cost_s=cost_s,
+        scale_down_cost_s=cost_s,
+        work_samples=float(iterations),
+        throughput=throughputs.curve(model, batch_size),
+        deadline_us=None if deadline_s is None else deadline_s * 1_000_000,
+        model=job_model(model, batch_size),
+        requested_nodes=gpus,
+        expected_s=float(duration_s),
+    )
 
 
 class _Row:
@@ -124,10 +142,16 @@ class _Row:
         deadline_s = None if is_best_effort == "1" else self.whole("ddl", 0) - start_s
         try:
             return trace_job(
-                self._text("job_id"), self.whole("submit_time", 0) - start_s, self.whole("iteration", 1),
-                self._text("model_name"), deadline_s, self.whole("batch_size", 1), self.whole("num_gpu", 1),
-                self.whole("duration", 1), throughputs,
-            )  # fmt: skip
+                self._text("job_id"),
+                self.whole("submit_time", 0) - start_s,
+                self.whole("iteration", 1),
+                self._text("model_name"),
+                deadline_s,
+                self.whole("batch_size", 1),
+                self.whole("num_gpu", 1),
+                self.whole("duration", 1),
+                throughputs,
+            )
         except InputError as error:
             raise (
                 error if error.row is not None else error.with_changes(file=self._table.file, row=self._row)
@@ -152,9 +176,14 @@ class _Row:
 
     def _error(self, problem: str, column: str, value: object, expected: str) -> InputError:
         return InputError(
-            problem, file=self._table.file, row=self._row, column=column, value=value, expected=expected,
+            problem,
+            file=self._table.file,
+            row=self._row,
+            column=column,
+            value=value,
+            expected=expected,
             fix="correct the row",
-        )  # fmt: skip
+        )
 
 
 def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
@@ -186,10 +215,12 @@ def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
     size = rest.removesuffix(")")
     if not (model and size.isascii() and size.isdigit() and job.requested_nodes and math.isfinite(job.work_samples)):
         raise InputError(
-            f"job {job.name!r} is not of a trace of ElasticFlow", column="model", value=job.model,
+            f"job {job.name!r} is not of a trace of ElasticFlow",
+            column="model",
+            value=job.model,
             expected="a model such as 'bert (batch size 64)', a number of nodes asked for, and an end",
             fix="read the jobs from such a trace, or generate them: elasticflow(n=100)",
-        )  # fmt: skip
+        )
     return model, int(size)
 
 
@@ -198,12 +229,21 @@ def _cells(job: ElasticJob, is_relative: bool) -> list[str]:
     if not is_relative:
         raise InputError(
             "a trace counts seconds from its start, and these jobs have calendar submit times",
-            column="submit_us", value=job.submit_us, expected="submit times relative to the start of the window",
-        )  # fmt: skip
+            column="submit_us",
+            value=job.submit_us,
+            expected="submit times relative to the start of the window",
+        )
     gpus = job.requested_nodes or job.max_nodes
     duration_s = job.seconds_alone(gpus) if job.expected_s is None else job.expected_s
     deadline_us = job.submit_us + round(duration_s * 1e6) if job.deadline_us is None else job.deadline_us
     return [
-        job.name, str(job.submit_us // 1_000_000), str(int(job.work_samples)), model, str(deadline_us // 1_000_000),
-        str(size), str(gpus), str(max(1, int(duration_s))), str(int(job.deadline_us is None)),
-    ]  # fmt: skip
+        job.name,
+        str(job.submit_us // 1_000_000),
+        str(int(job.work_samples)),
+        model,
+        str(deadline_us // 1_000_000),
+        str(size),
+        str(gpus),
+        str(max(1, int(duration_s))),
+        str(int(job.deadline_us is None)),
+    ]

@@ -41,9 +41,12 @@ class BelievedPairs:
         assert state.colocation is not None
         self._relative = RelativeRates.of(state.colocation, type_names)
         self._estimator = PairEstimator(
-            self._relative, options.profiled, options.references, options.seed,
+            self._relative,
+            options.profiled,
+            options.references,
+            options.seed,
             reads_wrong_columns=options.quirks.profiles_wrong_columns,
-        )  # fmt: skip
+        )
         self._position = {name: k for k, name in enumerate(self._relative.job_types)}
         self._taken_for: dict[int, int] = {}
         self._has_run: dict[tuple[int, int], NDArray[np.bool_]] = {}

@@ -69,10 +69,12 @@ class GavelPolicy(Policy):
         self.shares: SharePolicy = self.make_shares(self.options)
         if self.options.profiled is not None and not self.shares.uses_pairs:
             raise InputError(
-                f"the policy {self.name!r} runs no pairs, so it has no pair rates to estimate", column="profiled",
-                value=self.options.profiled, expected="a packed policy, such as gavel.max_min_fairness_packed",
+                f"the policy {self.name!r} runs no pairs, so it has no pair rates to estimate",
+                column="profiled",
+                value=self.options.profiled,
+                expected="a packed policy, such as gavel.max_min_fairness_packed",
                 fix="choose one, or remove profiled",
-            )  # fmt: skip
+            )
         self._last_us = LONG_AGO_US
         self._forget()
 
@@ -135,17 +137,21 @@ class GavelPolicy(Policy):
             if width[0] > 1:
                 raise InputError(
                     f"pair rates are estimated for jobs on one node each, and job {job.name!r} needs {width[0]}",
-                    column="profiled", value=self.options.profiled, expected="jobs that run on one node each",
+                    column="profiled",
+                    value=self.options.profiled,
+                    expected="jobs that run on one node each",
                     fix="remove profiled or such jobs (multi_gpu=false), or give elastic jobs one node: gang=min",
-                )  # fmt: skip
+                )
 
     def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:
         if self.shares.looks_at_work and np.isinf(steps_left).any():
             raise InputError(
                 f"the policy {self.name!r} needs the remaining work of each job, and some jobs have no end",
-                column="work_samples", value=math.inf, expected="jobs with an end",
+                column="work_samples",
+                value=math.inf,
+                expected="jobs with an end",
                 fix="remove --unlimited-work, or choose a policy such as gavel.max_min_fairness_perf",
-            )  # fmt: skip
+            )
 
     # -- the beginning of a replay -------------------------------------------------------------------------
 
@@ -250,7 +256,7 @@ class GavelPolicy(Policy):
         steps_left = self._steps_left(state)[rows]
         assignment = refill(
             rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, kept
-        )  # fmt: skip
+        )
         if self._believed is not None and self._believed.learn(rounds):
             rounds.changed = True
         self.assignment = assignment
@@ -394,6 +400,8 @@ def _refuse_standstill(jobs: Sequence[ElasticJob]) -> None:
         for node_type in (each for each, rate in rates.items() if 0 < rate < least):
             raise InputError(
                 f"job {job.name!r} hardly goes on" + f" on the node type {node_type!r}" * (node_type != ""),
-                column="throughput", value=rates[node_type], expected=f"{least:g} samples/s or more, or none",
+                column="throughput",
+                value=rates[node_type],
+                expected=f"{least:g} samples/s or more, or none",
                 fix="correct the rate, or omit the type" if node_type else "correct the rate",
-            )  # fmt: skip
+            )

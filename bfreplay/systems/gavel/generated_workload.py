@@ -100,14 +100,24 @@ def generated_jobs(
         submit_us, slo = checks.time_us("submit_us", arrival_s * 1e6), _slo(of_slos) if slos else None
         jobs.append(curves.job(f"job{index:0{digits}}", submit_us, job_type, gang, steps, weight=weight, slo=slo))
     text = spec_text(
-        n=n_jobs, jobs_per_hour=jobs_per_hour, seed=seed, multi_gpu=multi_gpu, priorities=priorities, slos=slos,
-        elastic=elastic, duration_s=duration_s, steady_state=steady_state,
-    )  # fmt: skip
+        n=n_jobs,
+        jobs_per_hour=jobs_per_hour,
+        seed=seed,
+        multi_gpu=multi_gpu,
+        priorities=priorities,
+        slos=slos,
+        elastic=elastic,
+        duration_s=duration_s,
+        steady_state=steady_state,
+    )
     if filling.goes_on:
         raise InputError(
-            "the workload has fewer jobs than a full cluster has at the start", column="n", value=n_jobs,
-            expected=f"more jobs: {n_jobs:,} do not fill {steady_state}", fix="make n larger, or the cluster smaller",
-        )  # fmt: skip
+            "the workload has fewer jobs than a full cluster has at the start",
+            column="n",
+            value=n_jobs,
+            expected=f"more jobs: {n_jobs:,} do not fill {steady_state}",
+            fix="make n larger, or the cluster smaller",
+        )
     return generated_set(jobs, text, [table.source], table.colocation())
 
 
@@ -141,21 +151,30 @@ class _Filling:
             return
         if jobs_per_hour is None:
             raise InputError(
-                "all jobs arrive at the start, so there is no steady state", column="steady_state",
-                value=steady_state, expected="a steady state with jobs that arrive", fix="add jobs_per_hour=1",
-            )  # fmt: skip
+                "all jobs arrive at the start, so there is no steady state",
+                column="steady_state",
+                value=steady_state,
+                expected="a steady state with jobs that arrive",
+                fix="add jobs_per_hour=1",
+            )
         if not isinstance(steady_state, str):
             raise InputError(
-                "steady_state is not a cluster", column="steady_state", value=steady_state,
-                expected="the cluster in quotes: steady_state='v100=36,k80=36'", fix="write it like that",
-            )  # fmt: skip
+                "steady_state is not a cluster",
+                column="steady_state",
+                value=steady_state,
+                expected="the cluster in quotes: steady_state='v100=36,k80=36'",
+                fix="write it like that",
+            )
         try:
             cluster = ClusterSpec.parse(steady_state)
         except InputError as error:
             raise InputError(
-                f"steady_state is not a cluster: {error.problem}", column="steady_state", value=steady_state,
-                expected=error.expected, fix=error.fix,
-            ) from error  # fmt: skip
+                f"steady_state is not a cluster: {error.problem}",
+                column="steady_state",
+                value=steady_state,
+                expected=error.expected,
+                fix=error.fix,
+            ) from error
         self._missing = [count for _, count in reversed(cluster.types)]
 
     @property

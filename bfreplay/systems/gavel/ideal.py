@@ -155,9 +155,13 @@ class IdealReplay:
 
 
 def _columns(
-    jobs: JobSet, types: tuple[str, ...], n_nodes: NDArray[np.int64], options: GavelOptions, shares: SharePolicy,
+    jobs: JobSet,
+    types: tuple[str, ...],
+    n_nodes: NDArray[np.int64],
+    options: GavelOptions,
+    shares: SharePolicy,
     start_us: int,
-) -> _Jobs:  # fmt: skip
+) -> _Jobs:
     least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
     gang = gangs(least, most, options.gang, int(n_nodes.max()))
     kinds: dict[tuple[str, int], int] = {}
@@ -167,15 +171,15 @@ def _columns(
         submit_s=np.array([(job.submit_us - start_us) / 1e6 for job in jobs]),
         work=np.array([job.work_samples for job in jobs], np.float64),
         gang=gang,
-        rate=np.array([
-            [_rate(job, width, name) for name in types] for job, width in zip(jobs, gang.tolist(), strict=True)
-        ]),
+        rate=np.array(
+            [[_rate(job, width, name) for name in types] for job, width in zip(jobs, gang.tolist(), strict=True)]
+        ),
         fits=gang[:, None] <= n_nodes,
         weight=np.array([job.weight for job in jobs], np.float64),
         deadline_s=(np.array(deadline_us) - start_us) / 1e6,
         kind=kind,
         together=_together(jobs, kinds, types) if shares.uses_pairs else np.zeros(0),
-    )  # fmt: skip
+    )
 
 
 def _kind(kinds: dict[tuple[str, int], int], job: ElasticJob, width: int) -> int:

@@ -94,10 +94,19 @@ class TypedCurves:
         runs = self.of(job_type, gang)
         deadline_us = None if slo is None else submit_us + checks.time_us("SLO", slo * (steps / runs.rate) * 1e6)
         return ElasticJob(
-            name=name, submit_us=submit_us, min_nodes=runs.min_nodes, max_nodes=runs.max_nodes, scale_up_cost_s=0.0,
-            scale_down_cost_s=0.0, work_samples=steps, throughput=runs.throughput, weight=weight,
-            deadline_us=deadline_us, model=job_type, throughput_by_type=runs.by_type,
-        )  # fmt: skip
+            name=name,
+            submit_us=submit_us,
+            min_nodes=runs.min_nodes,
+            max_nodes=runs.max_nodes,
+            scale_up_cost_s=0.0,
+            scale_down_cost_s=0.0,
+            work_samples=steps,
+            throughput=runs.throughput,
+            weight=weight,
+            deadline_us=deadline_us,
+            model=job_type,
+            throughput_by_type=runs.by_type,
+        )
 
     def _make_runs(self, job_type: str, gang: int) -> Runs:
         table = self._table

@@ -48,11 +48,7 @@ class NodeModel:
     link_gb_per_s: float
 
 
-NODE_MODELS = {
-    "v100": NodeModel(1.0, 16.0, 6.0),
-    "p100": NodeModel(0.55, 16.0, 6.0),
-    "k80": NodeModel(0.1, 12.0, 4.0),
-}
+NODE_MODELS = {"v100": NodeModel(1.0, 16.0, 6.0), "p100": NodeModel(0.55, 16.0, 6.0), "k80": NodeModel(0.1, 12.0, 4.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +117,11 @@ def throughputs_of(curves: Path | None, needed_by: str, **where: Any) -> Through
     """
     if curves is None:
         raise InputError(
-            f"{needed_by} needs measured throughputs", expected="Gavel's throughput file (.json, .json.gz) as `curves`",
+            f"{needed_by} needs measured throughputs",
+            expected="Gavel's throughput file (.json, .json.gz) as `curves`",
             fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
             **where,
-        )  # fmt: skip
+        )
     return sample_throughputs() if is_bundled(curves) else read_throughputs(curves)
 
 

@@ -130,15 +130,20 @@ class GavelOptions:
         checks.one_of("inner", self.inner, ("fairness", "fifo"))
         if self.restart_s >= self.round_s:
             raise InputError(
-                "a restart takes as long as a round", column="restart_s", value=self.restart_s,
-                expected=f"seconds below round_s ({self.round_s:g})", fix="make rounds longer",
-            )  # fmt: skip
+                "a restart takes as long as a round",
+                column="restart_s",
+                value=self.restart_s,
+                expected=f"seconds below round_s ({self.round_s:g})",
+                fix="make rounds longer",
+            )
         if self.published and self.least_reset_s not in (0.0, self.published_reset_s):
             raise InputError(
-                "the published program has its own least time between two recomputations", column="least_reset_s",
-                value=self.least_reset_s, expected=f"{self.published_reset_s:g} with published=true",
+                "the published program has its own least time between two recomputations",
+                column="least_reset_s",
+                value=self.least_reset_s,
+                expected=f"{self.published_reset_s:g} with published=true",
                 fix="leave it out",
-            )  # fmt: skip
+            )
         if self.published:
             object.__setattr__(self, "least_reset_s", self.published_reset_s)
         for name, price in self.prices.items():
@@ -149,9 +154,12 @@ class GavelOptions:
             checks.whole("references", self.references, 1)
             if self.profiled is None:
                 raise InputError(
-                    "references has no effect without profiled: the rates of pairs are known", column="references",
-                    value=self.references, expected="references with profiled", fix="add profiled=0.6, or leave it out",
-                )  # fmt: skip
+                    "references has no effect without profiled: the rates of pairs are known",
+                    column="references",
+                    value=self.references,
+                    expected="references with profiled",
+                    fix="add profiled=0.6, or leave it out",
+                )
 
     @property
     def quirks(self) -> Quirks:
@@ -178,9 +186,11 @@ class GavelOptions:
         order = self.types or (published_order(listed) if self.published else listed)
         if sorted(order) != sorted(listed):
             raise InputError(
-                "the order of node types does not name each of them once", column="types", value=";".join(order),
+                "the order of node types does not name each of them once",
+                column="types",
+                value=";".join(order),
                 expected=f"{', '.join(listed)} in some order",
-            )  # fmt: skip
+            )
         return RoundRules(
             type_order=tuple(type_names.index(name) for name in order),
             round_s=self.round_s,

@@ -54,14 +54,18 @@ class RelativeRates:
         if not listed:
             raise InputError(
                 "rates of pairs are estimated relative to rates alone, and none was measured on one node",
-                column="profiled", value=len(colocation.alone), expected="jobs with Gavel's throughputs (--curves)",
+                column="profiled",
+                value=len(colocation.alone),
+                expected="jobs with Gavel's throughputs (--curves)",
                 fix="remove profiled: the rates of pairs are then known",
-            )  # fmt: skip
+            )
         names = tuple(sorted(listed, key=lambda name: _POSITION.get(name, len(_POSITION))))
-        rate = np.array([
-            [_relative(colocation, one, other, node_type) for node_type in node_types for other in names]
-            for one in names
-        ])  # fmt: skip
+        rate = np.array(
+            [
+                [_relative(colocation, one, other, node_type) for node_type in node_types for other in names]
+                for one in names
+            ]
+        )
         return cls(names, tuple(node_types), np.clip(rate, 0.0, 1.0))
 
     @property

@@ -114,9 +114,11 @@ class ThroughputTable:
         """Return the curve of a job that runs on ``gang`` nodes of a type or on none; zero where it cannot run."""
         rate = self.rate(job_type, gang, node_type)
         name = f"{job_type} on {gang} {node_type}"
-        return TabulatedCurve((0, gang), (0.0, rate), name) if gang == 1 else TabulatedCurve(
-            (0, gang - 1, gang), (0.0, 0.0, rate), name
-        )  # fmt: skip
+        return (
+            TabulatedCurve((0, gang), (0.0, rate), name)
+            if gang == 1
+            else TabulatedCurve((0, gang - 1, gang), (0.0, 0.0, rate), name)
+        )
 
     def elastic_curve(self, job_type: str, node_type: str) -> TabulatedCurve:
         """Return the curve through every measured number of nodes, up to the largest on any type.
@@ -132,9 +134,11 @@ class ThroughputTable:
         gangs = self.gangs(job_type)
         if not gangs:
             raise InputError(
-                f"the throughputs do not have the job type {job_type!r}", file=self.file, value=job_type,
+                f"the throughputs do not have the job type {job_type!r}",
+                file=self.file,
+                value=job_type,
                 expected="one of its job types: " + ", ".join(self.job_types[:4]) + ", ...",
-            )  # fmt: skip
+            )
         points = {0: 0.0}
         before, rate_before = 0, 0.0
         for gang in gangs:
@@ -232,10 +236,11 @@ class _Place(NamedTuple):
         match = _KEY.fullmatch(key)
         if match is None:
             raise self.error(
-                "a job type is not written in the form of the file", key,
+                "a job type is not written in the form of the file",
+                key,
                 "('NAME', NODES), such as ('ResNet-18 (batch size 16)', 2)",
                 "write the name in quotes and the number of nodes, in brackets",
-            )  # fmt: skip
+            )
         return match["job_type"], int(match["gang"])
 
     def rate(self, value: Json) -> float:
@@ -276,29 +281,39 @@ def _document(file: Path) -> dict[str, Json]:
             content = stream.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise InputError(
-                "the throughput file is too large", file=file, expected=f"at most {_MOST_BYTES:,} bytes, unpacked",
+                "the throughput file is too large",
+                file=file,
+                expected=f"at most {_MOST_BYTES:,} bytes, unpacked",
                 fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-            )  # fmt: skip
+            )
         document = parse_json(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise not_utf8(file) from error
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
-            f"the throughput file cannot be unpacked: {error}", file=file, expected="JSON, or JSON packed by gzip",
+            f"the throughput file cannot be unpacked: {error}",
+            file=file,
+            expected="JSON, or JSON packed by gzip",
             fix="fetch or make the file again",
-        ) from error  # fmt: skip
+        ) from error
     except ValueError as error:
         row = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else None
         what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InputError(
-            f"the throughput file is not JSON: {what}", file=file, row=row, expected=_FORM,
+            f"the throughput file is not JSON: {what}",
+            file=file,
+            row=row,
+            expected=_FORM,
             fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-        ) from error  # fmt: skip
+        ) from error
     if not isinstance(document, dict):
         raise InputError(
-            "the throughput file is not a JSON object", file=file, value=type(document).__name__, expected=_FORM,
+            "the throughput file is not a JSON object",
+            file=file,
+            value=type(document).__name__,
+            expected=_FORM,
             fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-        )  # fmt: skip
+        )
     return document
 
 
@@ -345,9 +360,12 @@ def throughputs_text(table: ThroughputTable) -> str:
         for (one, other, gang), both in table.shared.get(node_type, {}).items():
             if _key(one, gang) not in entries:
                 raise InputError(
-                    "a job type shares nodes and has no rate alone", row=node_type, value=_key(one, gang),
-                    expected="a rate of its own for the first of each pair", fix="add it, 0 where it cannot run",
-                )  # fmt: skip
+                    "a job type shares nodes and has no rate alone",
+                    row=node_type,
+                    value=_key(one, gang),
+                    expected="a rate of its own for the first of each pair",
+                    fix="add it, 0 where it cannot run",
+                )
             entries[_key(one, gang)][_key(other, gang)] = list(both)
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -80,22 +80,32 @@ def read_trace(
             continue
         try:
             job = curves.job(
-                f"job{index:0{digits}}", row.arrival_us, row.job_type, row.gang, row.steps,
-                weight=row.weight, slo=row.slo,
-            )  # fmt: skip
+                f"job{index:0{digits}}",
+                row.arrival_us,
+                row.job_type,
+                row.gang,
+                row.steps,
+                weight=row.weight,
+                slo=row.slo,
+            )
         except InputError as error:
             raise _of_line(error, file, index + 1, table) from error
         jobs.append(job)
     if not jobs:
         raise InputError(
-            "no job of the trace was measured", file=file, value=f"{len(rows)} lines",
-            expected="job types and scale factors of the throughput file", fix="give the throughputs of these jobs",
-        )  # fmt: skip
+            "no job of the trace was measured",
+            file=file,
+            value=f"{len(rows)} lines",
+            expected="job types and scale factors of the throughput file",
+            fix="give the throughputs of these jobs",
+        )
     sources = [SourceFile.of(file), *([table.source] if table.source else [])]
     return JobSet(
-        jobs, submit_is_relative=True, sources=[(each.name, each.sha256) for each in sources],
+        jobs,
+        submit_is_relative=True,
+        sources=[(each.name, each.sha256) for each in sources],
         colocation=table.colocation(),
-    )  # fmt: skip
+    )
 
 
 def trace_with(file: Path, curves: Path | None) -> JobSet:
@@ -123,9 +133,13 @@ def _row(line: TraceLine) -> _Row:
     is_old = "SLO" not in line.columns
     line.check_flag("needs data directory")
     return _Row(
-        line.job_type(), line.whole("total steps"), line.whole("scale factor"),
-        1.0 if is_old else line.weight(), None if is_old else line.slo(), line.arrival_us(),
-    )  # fmt: skip
+        line.job_type(),
+        line.whole("total steps"),
+        line.whole("scale factor"),
+        1.0 if is_old else line.weight(),
+        None if is_old else line.slo(),
+        line.arrival_us(),
+    )
 
 
 def _of_line(error: InputError, file: Path, number: int, table: ThroughputTable) -> InputError:
@@ -134,10 +148,14 @@ def _of_line(error: InputError, file: Path, number: int, table: ThroughputTable)
         return with_location(error, file, f"line {number}")
     job_type_known = f"{error.expected}, as in {table.file.name}" if table.file else error.expected
     return InputError(
-        error.problem, file=file, row=f"line {number}", column="job type, scale factor", value=error.value,
+        error.problem,
+        file=file,
+        row=f"line {number}",
+        column="job type, scale factor",
+        value=error.value,
         expected=job_type_known,
         fix="skip the job (skip_unmeasured=True in Python), or add its rate to the throughput file",
-    )  # fmt: skip
+    )
 
 
 def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
@@ -166,10 +184,12 @@ def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False
     file = Path(path)
     if not jobs.submit_is_relative:
         raise InputError(
-            "a trace counts arrivals from its start, and these jobs have calendar submit times", file=file,
-            value=jobs[0].submit_us, expected="submit times relative to the start of the window",
+            "a trace counts arrivals from its start, and these jobs have calendar submit times",
+            file=file,
+            value=jobs[0].submit_us,
+            expected="submit times relative to the start of the window",
             fix="give the submit times as seconds after the start (submit_after_s)",
-        )  # fmt: skip
+        )
     lines = ["\t".join(_cells(job)) for job in jobs]
     with written_whole([file], overwrite) as (temporary,):
         temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
@@ -178,29 +198,49 @@ def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False
 def _cells(job: ElasticJob) -> list[str]:
     if job.adaptation is not None:
         raise _unwritable(
-            job, "its batch size changes", "adaptation", job.adaptation.rule, "jobs of one batch size",
+            job,
+            "its batch size changes",
+            "adaptation",
+            job.adaptation.rule,
+            "jobs of one batch size",
             "keep the trace of Shockwave that it was read from",
-        )  # fmt: skip
+        )
     if job.min_nodes != job.max_nodes:
         raise _unwritable(
-            job, "its number of nodes is not fixed", "min_nodes", (job.min_nodes, job.max_nodes),
-            "min_nodes equal to max_nodes", "set both to the same number",
-        )  # fmt: skip
+            job,
+            "its number of nodes is not fixed",
+            "min_nodes",
+            (job.min_nodes, job.max_nodes),
+            "min_nodes equal to max_nodes",
+            "set both to the same number",
+        )
     if not job.model:
         raise _unwritable(job, "it has no job type", "model", job.model, "a job type", "name the job's type")
     if not 1 <= job.work_samples < math.inf:
         raise _unwritable(
-            job, "its work is not a number of steps", "work_samples", job.work_samples, "at least one step, and an end",
+            job,
+            "its work is not a number of steps",
+            "work_samples",
+            job.work_samples,
+            "at least one step, and an end",
             "give it some work",
-        )  # fmt: skip
+        )
     if job.submit_us < 0:
         raise _unwritable(
             job, "it arrives before the start", "submit_us", job.submit_us, "0 or later", "move the arrivals"
         )
     return [
-        job.model, _NOT_KEPT, _NOT_KEPT, _NOT_KEPT, "0", str(int(job.work_samples)), str(job.min_nodes),
-        _number_text(job.weight), f"{_slo(job):.6f}", f"{Decimal(job.submit_us).scaleb(-6).normalize():f}",
-    ]  # fmt: skip
+        job.model,
+        _NOT_KEPT,
+        _NOT_KEPT,
+        _NOT_KEPT,
+        "0",
+        str(int(job.work_samples)),
+        str(job.min_nodes),
+        _number_text(job.weight),
+        f"{_slo(job):.6f}",
+        f"{Decimal(job.submit_us).scaleb(-6).normalize():f}",
+    ]
 
 
 def _slo(job: ElasticJob) -> float:
@@ -211,9 +251,13 @@ def _slo(job: ElasticJob) -> float:
     slo = (job.deadline_us - job.submit_us) / 1e6 / (job.work_samples / rate) if rate else 0.0
     if not slo >= 1e-6:
         raise _unwritable(
-            job, "its deadline is not a positive multiple of its duration", "deadline_us", job.deadline_us,
-            "a deadline after the submit time, and a throughput", "move the deadline",
-        )  # fmt: skip
+            job,
+            "its deadline is not a positive multiple of its duration",
+            "deadline_us",
+            job.deadline_us,
+            "a deadline after the submit time, and a throughput",
+            "move the deadline",
+        )
     return slo
 
 
@@ -223,6 +267,9 @@ def _number_text(value: float) -> str:
 
 def _unwritable(job: ElasticJob, problem: str, column: str, value: object, expected: str, fix: str) -> InputError:
     return InputError(
-        f"job {job.name!r} cannot be written to a trace: {problem}", column=column, value=value, expected=expected,
+        f"job {job.name!r} cannot be written to a trace: {problem}",
+        column=column,
+        value=value,
+        expected=expected,
         fix=fix,
-    )  # fmt: skip
+    )

@@ -122,9 +122,11 @@ def model_and_batch_size(job_type: str) -> tuple[str, int]:
     size = rest.removesuffix(")")
     if model not in MODELS or not (size.isascii() and size.isdigit() and int(size) >= 1):
         raise InputError(
-            "this job type has no known data set and batch size", column="job type", value=job_type,
+            "this job type has no known data set and batch size",
+            column="job type",
+            value=job_type,
             expected=f"MODEL (batch size N), MODEL one of {', '.join(MODELS)}",
-        )  # fmt: skip
+        )
     return model, int(size)
 
 

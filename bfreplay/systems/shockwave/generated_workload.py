@@ -72,9 +72,11 @@ def generated_jobs(
     choices = {gang: _job_types(table, gang) for gang in gangs}
     if not choices[1]:
         raise InputError(
-            "none of the models was measured on one node", file=table.file, value=", ".join(table.job_types[:3]),
+            "none of the models was measured on one node",
+            file=table.file,
+            value=", ".join(table.job_types[:3]),
             expected=f"job types such as 'LM (batch size 10)', of {', '.join(MODELS)}",
-        )  # fmt: skip
+        )
     parts = np.array(_GANG_PARTS[: len(gangs)])
     makes, digits, arrival_s, jobs = JobMaker(table, elastic=elastic), max(4, len(str(n_jobs - 1))), 0.0, []
     for index in range(n_jobs):
@@ -91,9 +93,15 @@ def generated_jobs(
         submit_us = checks.time_us("submit_us", arrival_s * 1e6)
         jobs.append(makes.job(f"job{index:0{digits}}", AskedJob(job_type, gang, mode, steps, submit_us)))
     text = spec_text(
-        n=n_jobs, gap_s=gap_s, min_hours=min_hours, max_hours=max_hours, dynamic=dynamic, seed=seed,
-        multi_gpu=multi_gpu, elastic=elastic,
-    ).replace("gavel(", "shockwave(", 1)  # fmt: skip
+        n=n_jobs,
+        gap_s=gap_s,
+        min_hours=min_hours,
+        max_hours=max_hours,
+        dynamic=dynamic,
+        seed=seed,
+        multi_gpu=multi_gpu,
+        elastic=elastic,
+    ).replace("gavel(", "shockwave(", 1)
     return generated_set(jobs, text, [table.source])
 
 

@@ -21,9 +21,16 @@ from bfreplay.systems.shockwave.shockwave_policy import ShockwavePolicy
 
 _OF_ROUNDS = ("round_s", "restart_s", "gang", "published", "deadline_factor", "refill")
 _OF_PLANNER = (
-    "future_rounds", "k", "priority_power", "rhomax", "backend", "time_limit_s", "relative_gap", "published_weights",
+    "future_rounds",
+    "k",
+    "priority_power",
+    "rhomax",
+    "backend",
+    "time_limit_s",
+    "relative_gap",
+    "published_weights",
     "replan_every",
-)  # fmt: skip
+)
 
 
 class _NoShares(SharePolicy):

@@ -75,7 +75,7 @@ def profile_of(job: ElasticJob, n_nodes: int, *, published: bool = False) -> Pro
         model, _ = model_and_batch_size(job.model or "")
         sizes: Sequence[int] = batch_sizes(
             model, first_size, n_nodes, Mode(adaptation.rule), n_epochs, PUBLISHED_PROFILE
-        )  # fmt: skip
+        )
     else:
         sizes = [adaptation.batch_size_at(float(epoch * samples)) for epoch in range(n_epochs)]
     rate = {size: float(adaptation.throughput[size].table(n_nodes)[n_nodes]) / size for size in set(sizes)}

@@ -74,9 +74,12 @@ class ShockwavePolicy(GavelPolicy):
         if index < len(self._listed_jobs):
             return self._listed_jobs[index]
         raise InputError(
-            "the published simulator needs all jobs at the start", column="published", value=index,
-            expected="jobs of a trace of Shockwave", fix="leave published=true out",
-        )  # fmt: skip
+            "the published simulator needs all jobs at the start",
+            column="published",
+            value=index,
+            expected="jobs of a trace of Shockwave",
+            fix="leave published=true out",
+        )
 
     # -- the published simulator -----------------------------------------------------------------------------
 
@@ -148,9 +151,12 @@ class ShockwavePolicy(GavelPolicy):
         assert decision.round is not None
         if state.n_idle != self._n_first:
             raise InputError(
-                "the published simulator has a constant set of nodes", column="published", value=state.n_idle,
-                expected=f"{self._n_first} nodes at every round", fix="remove published=true, or use --cluster",
-            )  # fmt: skip
+                "the published simulator has a constant set of nodes",
+                column="published",
+                value=state.n_idle,
+                expected=f"{self._n_first} nodes at every round",
+                fix="remove published=true, or use --cluster",
+            )
         of_state = self._of_state(state)
         left = np.array([float(max(job.steps_left, 1) * job.size) for job in of_state])
         running = decision.counts > 0
@@ -171,10 +177,12 @@ class ShockwavePolicy(GavelPolicy):
 def _check_published(job: ElasticJob) -> None:
     if job.adaptation is None or job.adaptation.rule not in MODES or job.min_nodes != job.max_nodes:
         raise InputError(
-            f"the published simulator cannot run the job {job.name!r}", column="published",
-            value=job.model or job.name, expected="jobs of a trace of Shockwave, each on its own number of nodes",
+            f"the published simulator cannot run the job {job.name!r}",
+            column="published",
+            value=job.model or job.name,
+            expected="jobs of a trace of Shockwave, each on its own number of nodes",
             fix="leave published=true out",
-        )  # fmt: skip
+        )
     model_and_batch_size(job.model or "")
 
 

@@ -79,9 +79,14 @@ def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bo
         line.check_flag("needs data directory")
         with locate_errors(file, f"line {line.number}"):
             asked = AskedJob(
-                line.job_type(), line.whole("scale factor"), Mode(line.word("mode", MODES)), line.whole("total steps"),
-                line.arrival_us(), line.weight(), line.slo(),
-            )  # fmt: skip
+                line.job_type(),
+                line.whole("scale factor"),
+                Mode(line.word("mode", MODES)),
+                line.whole("total steps"),
+                line.arrival_us(),
+                line.weight(),
+                line.slo(),
+            )
             jobs.append(makes.job(f"job{line.number - 1:0{digits}}", asked))
     sources = [SourceFile.of(file), *([table.source] if table.source else [])]
     return JobSet(jobs, submit_is_relative=True, sources=[(each.name, each.sha256) for each in sources])
@@ -149,11 +154,18 @@ class JobMaker:
                 changes.append((float(epoch * samples), after))
         cost_s = RESTORE_S if self._elastic else 0.0
         job = ElasticJob(
-            name=name, submit_us=asked.arrival_us, min_nodes=1 if self._elastic else asked.gang,
-            max_nodes=min(curve.last_nodes for curve in curves.values()), scale_up_cost_s=cost_s,
-            scale_down_cost_s=cost_s, work_samples=work, throughput=curves[first_size], weight=asked.weight,
-            model=asked.job_type, adaptation=Adaptation(asked.mode.value, samples, curves, tuple(changes)),
-        )  # fmt: skip
+            name=name,
+            submit_us=asked.arrival_us,
+            min_nodes=1 if self._elastic else asked.gang,
+            max_nodes=min(curve.last_nodes for curve in curves.values()),
+            scale_up_cost_s=cost_s,
+            scale_down_cost_s=cost_s,
+            work_samples=work,
+            throughput=curves[first_size],
+            weight=asked.weight,
+            model=asked.job_type,
+            adaptation=Adaptation(asked.mode.value, samples, curves, tuple(changes)),
+        )
         if asked.slo is None:
             return job
         deadline_us = asked.arrival_us + checks.time_us("SLO", asked.slo * job.seconds_alone(asked.gang) * 1e6)

@@ -1,12 +1,6 @@
 """A good row of ``sacct``, and how rows are read, for the tests of its text form."""
 
-from tests.datasets.ingest.slurm_logs import (
-    HEADER,
-    at,
-    read,
-    rows_balance,
-    sacct,
-)
+from tests.datasets.ingest.slurm_logs import HEADER, at, read, rows_balance, sacct
 
 NOON = at("2024-03-01 12:00:00")
 GOOD = "7|7|COMPLETED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600|120|2|n[1-2]"

@@ -127,9 +127,17 @@ def _sacct_json() -> str:
         state = {"current": ["RUNNING" if end is None else "COMPLETED"], "reason": "None"}
         het = {"job_id": 0, "job_offset": _wrapped(0)}
         records.append(
-            {"job_id": job, "cluster": "hill", "allocation_nodes": len(nodes), "nodes": folded(nodes), "restart_cnt": 0,
-             "het": het, "state": state, "time": times}
-        )  # fmt: skip
+            {
+                "job_id": job,
+                "cluster": "hill",
+                "allocation_nodes": len(nodes),
+                "nodes": folded(nodes),
+                "restart_cnt": 0,
+                "het": het,
+                "state": state,
+                "time": times,
+            }
+        )
     return _listed({"meta": {"slurm": {"release": "24.05"}}}, "jobs", records)
 
 
@@ -201,11 +209,53 @@ def _lsf() -> str:
     for job, start, end, nodes in ENDED:
         hosts = [f'"cn{node}"' for node in nodes for _ in range(2)]
         fields = [
-            '"JOB_FINISH"', '"10.1"', T + end, job, 500, 33_554_434, len(hosts), T + start - 300, 0, 0, T + start,
-            '"ann"', '"normal"', '"span[ptile=2]"', '""', '""', '"login1"', '"/home/ann"', '""', '"%J.out"',
-            '""', '"17.7"', 0, len(hosts), *hosts, 64, "60.0", '"run ""it"""', '"a.out"', "0.25", "0.50", *[-1] * 17,
-            '""', '"default"', 0, len(hosts), '""', '""', 3 if job == 105 else 0, 2_048, 0, '""', '""', '""', '""', 0,
-        ]  # fmt: skip
+            '"JOB_FINISH"',
+            '"10.1"',
+            T + end,
+            job,
+            500,
+            33_554_434,
+            len(hosts),
+            T + start - 300,
+            0,
+            0,
+            T + start,
+            '"ann"',
+            '"normal"',
+            '"span[ptile=2]"',
+            '""',
+            '""',
+            '"login1"',
+            '"/home/ann"',
+            '""',
+            '"%J.out"',
+            '""',
+            '"17.7"',
+            0,
+            len(hosts),
+            *hosts,
+            64,
+            "60.0",
+            '"run ""it"""',
+            '"a.out"',
+            "0.25",
+            "0.50",
+            *[-1] * 17,
+            '""',
+            '"default"',
+            0,
+            len(hosts),
+            '""',
+            '""',
+            3 if job == 105 else 0,
+            2_048,
+            0,
+            '""',
+            '""',
+            '""',
+            '""',
+            0,
+        ]
         records.append((end, " ".join(map(str, fields))))
     for second, code, host in ((600, 2, "cn6"), (9_600, 1, "cn6"), (12_500, 2, "cn4")):
         records.append((second, f'"HOST_CTRL" "10.1" {T + second} {code} "{host}" 0 "root" "fan"'))
@@ -272,10 +322,21 @@ def _flux() -> str:
         ranks = str(nodes[0] - 1) if len(nodes) == 1 else f"[{','.join(str(node - 1) for node in nodes)}]"
         over: dict[str, object] = {} if end is None else {"t_cleanup": T + end - 0.5, "t_inactive": T + end + 0.0}
         records.append(
-            {"id": 9_000_000_000 + job, "userid": 7, "t_submit": at - 300.25, "t_depend": at - 300.0, "t_run": at + 0.0,
-             **over, "nnodes": len(nodes), "ranks": ranks, "nodelist": folded(nodes), "expiration": at + 18_000.0,
-             "duration": 18_000.0, "state": "RUN" if end is None else "INACTIVE"}
-        )  # fmt: skip
+            {
+                "id": 9_000_000_000 + job,
+                "userid": 7,
+                "t_submit": at - 300.25,
+                "t_depend": at - 300.0,
+                "t_run": at + 0.0,
+                **over,
+                "nnodes": len(nodes),
+                "ranks": ranks,
+                "nodelist": folded(nodes),
+                "expiration": at + 18_000.0,
+                "duration": 18_000.0,
+                "state": "RUN" if end is None else "INACTIVE",
+            }
+        )
     return _listed({}, "jobs", records)
 
 

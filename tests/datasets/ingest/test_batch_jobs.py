@@ -58,10 +58,14 @@ def minutes(text):
 def rows_of(jobs, nodes):
     """(job, start, end, names of nodes) of every row."""
     return [
-        (str(jobs.job[j]), int(jobs.start_us[j]), int(jobs.end_us[j]),
-         [nodes[i] for i in jobs.node[jobs.first[j] : jobs.first[j + 1]]])
+        (
+            str(jobs.job[j]),
+            int(jobs.start_us[j]),
+            int(jobs.end_us[j]),
+            [nodes[i] for i in jobs.node[jobs.first[j] : jobs.first[j + 1]]],
+        )
         for j in range(len(jobs))
-    ]  # fmt: skip
+    ]
 
 
 def written(folder, text, reader="slurm", rules=FULL, options=UTC):
@@ -98,7 +102,7 @@ def test_a_job_that_gets_its_last_nodes_later_has_a_row_for_them(tmp_path):
     delayed = replace(FULL, oversubscription="delay", release_delay_s=60)
     events, jobs = written(tmp_path, SWF, "swf", delayed, ReadOptions())
     assert rows_of(load_batch_jobs(jobs, load_events(events)), log.nodes)[1:2] == [
-        ("2", t0 + 660 * S, t0 + 1_320 * S, ["n0001", "n0002"]),  # free a minute after the end
+        ("2", t0 + 660 * S, t0 + 1_320 * S, ["n0001", "n0002"])  # free a minute after the end
     ]
 
 
@@ -125,8 +129,9 @@ some_jobs = st.lists(
     st.tuples(
         st.integers(0, 40), st.integers(1, 30), st.integers(1, 5), st.none() | st.sets(st.integers(0, 3), min_size=1)
     ),
-    min_size=1, max_size=14,
-)  # fmt: skip
+    min_size=1,
+    max_size=14,
+)
 
 
 def record_of(jobs, n_nodes=4):
@@ -141,17 +146,26 @@ def record_of(jobs, n_nodes=4):
 
 
 @given(
-    some_jobs, st.sampled_from(ASSIGNMENTS), st.sampled_from(OVERSUBSCRIPTION), st.sampled_from([0, 2]),
-    st.sampled_from([None, (10, 30)]), st.booleans(),
-)  # fmt: skip
+    some_jobs,
+    st.sampled_from(ASSIGNMENTS),
+    st.sampled_from(OVERSUBSCRIPTION),
+    st.sampled_from([0, 2]),
+    st.sampled_from([None, (10, 30)]),
+    st.booleans(),
+)
 @settings(max_examples=examples(200), deadline=None)
 def test_a_node_is_busy_just_while_a_batch_job_has_it(jobs, assignment, oversubscription, release, window, is_down):
     assume(window is None or min(start for start, *_ in jobs) < window[1])
     record = record_of(jobs)
     if is_down:
         record.add_outage(NodeState.DOWN, 15 * S, 20 * S, record.node_ids(["n1"]))
-    rules = plain(assignment=assignment, oversubscription=oversubscription, release_delay_s=release, log_end_us=75 * S,
-                  window="full" if window is None else (window[0] * S, window[1] * S))  # fmt: skip
+    rules = plain(
+        assignment=assignment,
+        oversubscription=oversubscription,
+        release_delay_s=release,
+        log_end_us=75 * S,
+        window="full" if window is None else (window[0] * S, window[1] * S),
+    )
     built = build.build_events(record, rules)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "FIRST_SLOTS", 2)  # as little room as can be
@@ -185,9 +199,14 @@ def test_nodes_outside_a_given_inventory_are_left_out(tmp_path):
     (tmp_path / "nodes").write_text("cn1\ncn3\n")
     (tmp_path / "log").write_text(SLURM)
     events, _ = ingest(
-        tmp_path / "log", "slurm", UTC, FULL, inventory=tmp_path / "nodes", inventory_only=True,
+        tmp_path / "log",
+        "slurm",
+        UTC,
+        FULL,
+        inventory=tmp_path / "nodes",
+        inventory_only=True,
         batch_jobs=tmp_path / "jobs.parquet",
-    )  # fmt: skip
+    )
     jobs = load_batch_jobs(tmp_path / "jobs.parquet", events)
     assert [row[3] for row in rows_of(jobs, events.nodes)] == [["cn1"], ["cn3"], ["cn1"], ["cn3"]]
 

@@ -69,10 +69,19 @@ def read(tmp_path):
 def raw_row(number, start, end, nodes, block, machine="mira"):
     cells = dict.fromkeys(RAW_JOB_COLUMNS, "1")
     cells |= {
-        "QUEUED_TIMESTAMP": start, "START_TIMESTAMP": start, "END_TIMESTAMP": end, "QUEUED_DATE_ID": "20150101",
-        "START_DATE_ID": "20150101", "END_DATE_ID": "20150101", "USED_NODES": nodes, "MACHINE_PARTITION": block,
-        "MACHINE_NAME": machine, "JOBID": str(number), "RUNTIME_SECONDS": "", "WALLTIME_SECONDS": "3600.0000",
-    }  # fmt: skip
+        "QUEUED_TIMESTAMP": start,
+        "START_TIMESTAMP": start,
+        "END_TIMESTAMP": end,
+        "QUEUED_DATE_ID": "20150101",
+        "START_DATE_ID": "20150101",
+        "END_DATE_ID": "20150101",
+        "USED_NODES": nodes,
+        "MACHINE_PARTITION": block,
+        "MACHINE_NAME": machine,
+        "JOBID": str(number),
+        "RUNTIME_SECONDS": "",
+        "WALLTIME_SECONDS": "3600.0000",
+    }
     return ",".join(f'"{cells[name]}"' for name in RAW_JOB_COLUMNS) + "\n"
 
 
@@ -253,9 +262,13 @@ def status(*rows):
 def test_machine_status_is_down_where_all_of_it_is_down(read):
     record = read(
         HEADER + job(),
-        status("2024-02-05 14:00:00,2024-02-05 22:00:00,1", "2024-02-06 14:00:00,2024-02-06 22:00:00,0", "x,y,1",
-               "2024-02-06 14:00:00,,perhaps"),
-    )  # fmt: skip
+        status(
+            "2024-02-05 14:00:00,2024-02-05 22:00:00,1",
+            "2024-02-06 14:00:00,2024-02-06 22:00:00,0",
+            "x,y,1",
+            "2024-02-06 14:00:00,,perhaps",
+        ),
+    )
     assert [(outage.start_us, outage.end_us) for outage in record.outages] == [
         (us("2024-02-05 14:00:00"), us("2024-02-05 22:00:00"))
     ]
@@ -439,6 +452,8 @@ def test_amounts_of_rows_of_another_machine_of_skipped_ones_and_of_running_ones_
     record.report.settle(record.last_stamp_us, None)
     found = record.report.warnings
     assert {sentence: tally.node_hours for sentence, tally in found.items()} == {
-        OTHER_MACHINE: 4 * 3.0, TOO_LARGE: 9000 * 2.0, WHERE_MISSING: 3 * 4.0 + 2 * 1.5,
-    }  # fmt: skip
+        OTHER_MACHINE: 4 * 3.0,
+        TOO_LARGE: 9000 * 2.0,
+        WHERE_MISSING: 3 * 4.0 + 2 * 1.5,
+    }
     assert found[OTHER_MACHINE].aside

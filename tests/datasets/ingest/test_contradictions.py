@@ -42,8 +42,12 @@ def read(name, folder, old, new):
         ("lsf", f'"HOST_CTRL" "10.1" {T + 600}', '"HOST_CTRL" "10.1" 0', UNREADABLE),
         ("alcf", "2024-06-01 03:20:00,18000.0", ",18000.0", cobalt.NO_END),
         ("alcf", '"x3005c0s2b0n0"', "", cobalt.WHERE_MISSING),
-        ("table", "COMPLETED,2024-06-01T02:46:40Z,2024-06-01T03:20:00Z", "COMPLETED,2024-06-01T02:46:40Z,",
-         table.ENDS_BY_ELAPSED),
+        (
+            "table",
+            "COMPLETED,2024-06-01T02:46:40Z,2024-06-01T03:20:00Z",
+            "COMPLETED,2024-06-01T02:46:40Z,",
+            table.ENDS_BY_ELAPSED,
+        ),
         ("table", "RUNNING,2024-06-01T04:26:40Z", "RUNNING,2024-06-01T02:26:40Z", table.WRITTEN_AT),
         ("table", ",4500,1,", ",4500?,1,", table.ELAPSED_UNREADABLE),
         ("table", '"cn4,cn5,cn6"', '"cn4,\x1fcn5,cn6"', table.LISTS_UNREADABLE),
@@ -59,7 +63,7 @@ def read(name, folder, old, new):
         ("batsim", "9700.000000,3,", "9700.000000,3 4,", batsim.OTHER_COUNT),
         ("batsim", ",7300.000000,", ",7300.0６0000,", UNREADABLE),
     ],
-)  # fmt: skip
+)
 def test_what_contradicts_itself_has_warning(name, old, new, sentence, tmp_path):
     warnings = read(name, tmp_path, old, new).record.report.warnings
     assert sentence in warnings

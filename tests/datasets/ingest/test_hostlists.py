@@ -74,8 +74,15 @@ def expanded(text):
 def test_an_ordinary_list_does_not_need_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "ClusterShell.NodeSet", None)
     assert expanded("frontier[00009-00011,00044],n[8-10],login1") == (
-        "frontier00009", "frontier00010", "frontier00011", "frontier00044", "n8", "n9", "n10", "login1",
-    )  # fmt: skip
+        "frontier00009",
+        "frontier00010",
+        "frontier00011",
+        "frontier00044",
+        "n8",
+        "n9",
+        "n10",
+        "login1",
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,9 +107,26 @@ def test_what_means_no_nodes_is_no_node_of_that_name(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["c505-[083,104", "n1,,n2", "n[3-1]", "a b", "@all", "n[1-3]&n2", "n[1-2]!n1", "x]", "n[", "n[]", "n[a-b]",
-     "n[1-99999999]", "n[1-1000][1-10000]", "-n1", "n1\x00", "ñ1", "n[1-2]\n"],
-)  # fmt: skip
+    [
+        "c505-[083,104",
+        "n1,,n2",
+        "n[3-1]",
+        "a b",
+        "@all",
+        "n[1-3]&n2",
+        "n[1-2]!n1",
+        "x]",
+        "n[",
+        "n[]",
+        "n[a-b]",
+        "n[1-99999999]",
+        "n[1-1000][1-10000]",
+        "-n1",
+        "n1\x00",
+        "ñ1",
+        "n[1-2]\n",
+    ],
+)
 def test_junk_is_refused(text):
     text = text if not text.endswith("\n") else text + "x"
     with pytest.raises(ValueError):

@@ -40,10 +40,29 @@ def one_by_one(record, text):
     return record.node_ids(names).tolist() if names and set(names) <= set(NAMES) else None
 
 
-FIELD = st.sampled_from([
-    "0", "1", "00", "01", "9", "09", "12", "5-7", "8-11", "08-11", "099-101", "0-3", "0-03", "3-1", "1-13", "1-",
-    "-1", "1-3/2", "5.",
-])  # fmt: skip
+FIELD = st.sampled_from(
+    [
+        "0",
+        "1",
+        "00",
+        "01",
+        "9",
+        "09",
+        "12",
+        "5-7",
+        "8-11",
+        "08-11",
+        "099-101",
+        "0-3",
+        "0-03",
+        "3-1",
+        "1-13",
+        "1-",
+        "-1",
+        "1-3/2",
+        "5.",
+    ]
+)
 PART = st.one_of(
     st.builds(
         lambda prefix, fields, end: f"{prefix}[{','.join(fields)}{end}",

@@ -99,10 +99,7 @@ def test_members_of_an_archive_are_files_of_the_log(tmp_path, mode):
     path = tmp_path / "accounting.tar"
     archived(path, [("accounting/20240102", b"b\n"), ("accounting/20240101", gzip.compress(b"a\n"))], mode)
     with OpenedLog([path]) as opened:
-        assert [file.name for file in opened.files] == [
-            f"{path}:accounting/20240101",
-            f"{path}:accounting/20240102",
-        ]
+        assert [file.name for file in opened.files] == [f"{path}:accounting/20240101", f"{path}:accounting/20240102"]
         assert [list(file.lines()) for file in opened.files] == [[(1, "a")], [(1, "b")]]
         unpacked = opened.files[0].path
         assert [source.name for source in opened.sources] == ["accounting.tar"]

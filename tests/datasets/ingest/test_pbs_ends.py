@@ -7,18 +7,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.pbs.reader import CUT_END_WARNING, PbsReader
 from bfreplay.datasets.ingest.pbs.records import MISSING_DAYS_WARNING
 from bfreplay.datasets.ingest.reader import ReadOptions
-from tests.datasets.ingest.pbs_records import (
-    BOTH,
-    UNREADABLE,
-    T,
-    ended,
-    line,
-    read,
-    runs,
-    skipped,
-    started,
-    warnings,
-)
+from tests.datasets.ingest.pbs_records import BOTH, UNREADABLE, T, ended, line, read, runs, skipped, started, warnings
 
 
 def test_a_rerun_record_with_times_closes_a_run_and_the_next_start_opens_another(tmp_path):

@@ -13,17 +13,7 @@ from bfreplay.datasets.ingest.slurm.clock import FOLD_WARNING, OWN_FORMAT, RELAT
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
-from tests.datasets.ingest.slurm_logs import (
-    at,
-    files_of,
-    jobs,
-    outages,
-    read,
-    rows_balance,
-    sacct,
-    skipped,
-    warnings,
-)
+from tests.datasets.ingest.slurm_logs import at, files_of, jobs, outages, read, rows_balance, sacct, skipped, warnings
 
 NOON = at("2024-03-01 12:00:00")
 EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"

@@ -24,10 +24,20 @@ COLUMNS = ("JobIDRaw", "JobID", "Cluster", "State", "Submit", "Start", "End", "E
 COLUMNS += ("TimelimitRaw", "NNodes", "NodeList", "Restarts")
 HEADER = "|".join(COLUMNS)
 GOOD = {
-    "JobIDRaw": "7", "JobID": "7", "Cluster": "hill", "State": "COMPLETED", "Submit": "2024-03-01T09:00:00",
-    "Start": "2024-03-01T10:00:00", "End": "2024-03-01T11:00:00", "ElapsedRaw": "3600", "Suspended": "00:00:00",
-    "TimelimitRaw": "90", "NNodes": "2", "NodeList": "n[1-2]", "Restarts": "0",
-}  # fmt: skip
+    "JobIDRaw": "7",
+    "JobID": "7",
+    "Cluster": "hill",
+    "State": "COMPLETED",
+    "Submit": "2024-03-01T09:00:00",
+    "Start": "2024-03-01T10:00:00",
+    "End": "2024-03-01T11:00:00",
+    "ElapsedRaw": "3600",
+    "Suspended": "00:00:00",
+    "TimelimitRaw": "90",
+    "NNodes": "2",
+    "NodeList": "n[1-2]",
+    "Restarts": "0",
+}
 OTHERS = {
     "JobIDRaw": ["8", "8", "9", "007", "7.batch", "x", "", "123456789012345678", "-1"],
     "JobID": ["8", "7_1", "7_[2-3]", "7+1", "7.batch", "_1", "7_", "", "x"],
@@ -125,10 +135,18 @@ def log(n, **cells):
 @pytest.mark.parametrize(
     "cells",
     [
-        {}, {"State": "FAILED"}, {"State": "CANCELLED by 7"}, {"State": "TIMEOUT"}, {"TimelimitRaw": "UNLIMITED"},
-        {"Suspended": ""}, {"Cluster": ""}, {"NodeList": "n1,n2"}, {"ElapsedRaw": "3601"}, {"ElapsedRaw": "3599"},
+        {},
+        {"State": "FAILED"},
+        {"State": "CANCELLED by 7"},
+        {"State": "TIMEOUT"},
+        {"TimelimitRaw": "UNLIMITED"},
+        {"Suspended": ""},
+        {"Cluster": ""},
+        {"NodeList": "n1,n2"},
+        {"ElapsedRaw": "3601"},
+        {"ElapsedRaw": "3599"},
     ],
-)  # fmt: skip
+)
 def test_ordinary_rows_are_taken_at_once(cells):
     assert check_same(log(20, **cells)) >= 15
 

@@ -18,16 +18,7 @@ from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.ingest.slurm.sacct import COMMAND, SACCT_COLUMNS, XDMOD_COLUMNS
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
-from tests.datasets.ingest.slurm_logs import (
-    HEADER,
-    files_of,
-    jobs,
-    read,
-    rows_balance,
-    sacct,
-    skipped,
-    warnings,
-)
+from tests.datasets.ingest.slurm_logs import HEADER, files_of, jobs, read, rows_balance, sacct, skipped, warnings
 
 # ---- columns --------------------------------------------------------------------------------------------------------
 
@@ -104,11 +95,23 @@ def test_named_columns_that_are_not_enough_are_refused(tmp_path):
 
 
 OWN = {
-    "JobIDRaw": "7", "JobID": "7", "Cluster": "hill", "Partition": "batch", "State": "COMPLETED",
-    "Submit": "2024-03-01T11:00:00", "Eligible": "2024-03-01T11:00:00", "Start": "2024-03-01T12:00:00",
-    "End": "2024-03-01T13:00:00", "ElapsedRaw": "3600", "Suspended": "00:00:00", "TimelimitRaw": "120", "NNodes": "2",
-    "NodeList": "n[1-2]", "Reservation": "", "Restarts": "0",
-}  # fmt: skip
+    "JobIDRaw": "7",
+    "JobID": "7",
+    "Cluster": "hill",
+    "Partition": "batch",
+    "State": "COMPLETED",
+    "Submit": "2024-03-01T11:00:00",
+    "Eligible": "2024-03-01T11:00:00",
+    "Start": "2024-03-01T12:00:00",
+    "End": "2024-03-01T13:00:00",
+    "ElapsedRaw": "3600",
+    "Suspended": "00:00:00",
+    "TimelimitRaw": "120",
+    "NNodes": "2",
+    "NodeList": "n[1-2]",
+    "Reservation": "",
+    "Restarts": "0",
+}
 
 
 @pytest.mark.parametrize("absent", [(), ("Suspended",), ("JobID",), ("JobID", "Suspended"), None, ("Restarts",)])
@@ -409,10 +412,20 @@ def test_a_table_of_sacct_that_lacks_a_column_is_still_slurm_s(tmp_path):
 @pytest.mark.parametrize("is_trailing", [True, False])
 def test_rows_of_joined_files_on_one_line_are_read_or_said(is_trailing, with_header, columns, tmp_path):
     cell = {
-        "State": "COMPLETED", "Submit": "2024-01-01T00:00:00", "Eligible": "2024-01-01T00:00:00", "ElapsedRaw": "1800",
-        "Elapsed": "00:30:00", "TimelimitRaw": "60", "NNodes": "1", "NodeList": "n1", "NCPUS": "1", "JobName": "mine",
-        "Suspended": "00:00:00", "Restarts": "0", "Cluster": "c",
-    }  # fmt: skip
+        "State": "COMPLETED",
+        "Submit": "2024-01-01T00:00:00",
+        "Eligible": "2024-01-01T00:00:00",
+        "ElapsedRaw": "1800",
+        "Elapsed": "00:30:00",
+        "TimelimitRaw": "60",
+        "NNodes": "1",
+        "NodeList": "n1",
+        "NCPUS": "1",
+        "JobName": "mine",
+        "Suspended": "00:00:00",
+        "Restarts": "0",
+        "Cluster": "c",
+    }
 
     def row(k):
         times = {"Start": f"2024-01-01T{k:02}:00:00", "End": f"2024-01-01T{k:02}:30:00"}

@@ -9,13 +9,7 @@ from bfreplay.datasets.ingest.slurm import clock
 from bfreplay.datasets.ingest.slurm import job_rows as sentences
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
-from tests.datasets.ingest.slurm_logs import (
-    jobs,
-    read,
-    sacct,
-    skipped,
-    warnings,
-)
+from tests.datasets.ingest.slurm_logs import jobs, read, sacct, skipped, warnings
 
 # ---- rows without an interval ---------------------------------------------------------------------------------------
 
@@ -48,16 +42,25 @@ def test_rows_that_hold_no_nodes_by_their_nature_are_skipped_without_warning(tmp
         ("8|8|COMPLETED|2024-03-01T12:00:00|Unknown|x||1|n1", "finished, but no end", sentences.NO_END),
         ("8|8|COMPLETED|2024-03-01T12:00:00|Unknown|0||1|n1", "finished, but no end", sentences.NO_END),
         ("8|8|COMPLETED|Unknown|2024-03-01T13:00:00|3600||1|n1", "nodes, but no start", sentences.NO_START),
-        ("8|8|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600||1|None assigned", "ran, but without nodes",
-         sentences.NO_NODES),
-        ("8|8|FAILED|2024-03-01T12:00:00|2024-03-01T11:00:00|||1|n1", "job that ends before it starts",
-         sentences.BACKWARDS),
+        (
+            "8|8|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|3600||1|None assigned",
+            "ran, but without nodes",
+            sentences.NO_NODES,
+        ),
+        (
+            "8|8|FAILED|2024-03-01T12:00:00|2024-03-01T11:00:00|||1|n1",
+            "job that ends before it starts",
+            sentences.BACKWARDS,
+        ),
         ("x|8|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|||1|n1", "unreadable JobID", UNREADABLE),
         ("8.batch|8|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|||1|n1", "unreadable JobID", UNREADABLE),
-        ("8|8|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|||x|n[1-", "neither a list nor a number of nodes",
-         UNREADABLE),
+        (
+            "8|8|FAILED|2024-03-01T12:00:00|2024-03-01T13:00:00|||x|n[1-",
+            "neither a list nor a number of nodes",
+            UNREADABLE,
+        ),
     ],
-)  # fmt: skip
+)
 def test_rows_that_should_hold_nodes_and_cannot_raise_a_warning(tmp_path, row, reason, sentence):
     record = utc(tmp_path, GOOD, row)
     assert jobs(record) == [GOOD_JOB]

@@ -153,13 +153,7 @@ def test_bytes_at_random_are_refused_by_name(content, tmp_path_factory):
     pytest.fail(f"taken for a log: {record.report.to_json()}")
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 20), st.integers(1, 10), st.integers(1, 5)),
-        min_size=1,
-        max_size=40,
-    )
-)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 10), st.integers(1, 5)), min_size=1, max_size=40))
 def test_the_most_at_once_is_that_of_counting_each_second(jobs):
     record = ScheduleRecord()
     for i, (start, length, count) in enumerate(jobs):

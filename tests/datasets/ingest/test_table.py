@@ -51,8 +51,12 @@ def test_columns_are_found_by_their_usual_names_and_said_in_the_report(read):
     record = read("JobID,Start,End,NNodes,NodeList\n7,100,160,2,n[1-2]\n")
     assert intervals(record) == [(100, 160, 2, ("n1", "n2"))]
     assert record.report.facts["columns"] == {
-        "job": "JobID", "nodes": "NodeList", "node_count": "NNodes", "start": "Start", "end": "End",
-    }  # fmt: skip
+        "job": "JobID",
+        "nodes": "NodeList",
+        "node_count": "NNodes",
+        "start": "Start",
+        "end": "End",
+    }
     assert balances(record)
 
 
@@ -60,13 +64,16 @@ def test_columns_are_found_by_their_usual_names_and_said_in_the_report(read):
     ("header", "row", "held"),
     [
         ("job_id,user,nodes_req,start_time,end_time,wallclock_req", "1,u,3,100,160,60.0", 3),
-        ("job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue",
-         "1,u,v,8,64,4,COMPLETED,90,100,160,60,10", 4),
+        (
+            "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue",
+            "1,u,v,8,64,4,COMPLETED,90,100,160,60,10",
+            4,
+        ),
         ("allocation_id,num_nodes,begin_time,end_time", "1,5,100,160", 5),
         ("jid,nnumr,sdt,edt", "1,6,100,160", 6),
         ("job_id,num_nodes_alloc,nodes,start_time,end_time", '1,2,"[857, 12]",100,160', 2),
     ],
-)  # fmt: skip
+)
 def test_tables_that_many_know_need_no_mapping(read, header, row, held):
     record = read(f"{header}\n{row}\n")
     assert [interval[:3] for interval in intervals(record)] == [(100, 160, held)]

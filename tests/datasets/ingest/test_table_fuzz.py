@@ -22,11 +22,33 @@ from bfreplay.errors import InputError
 from tests.examples import examples
 
 JUNK = (
-    b"", b'"', b'""', b",", b"\x00", b"\xff", b"-1", b"0", b"nan", b"inf", b"1e9", b"99999999999999999999", b"None",
-    b"\n",    b"9999-12-31 23:59:59", b"0001-01-01 00:00:00", b"2021-10-31 02:30:00", b"n[1-", b"n[1-99999999]",
+    b"",
+    b'"',
+    b'""',
+    b",",
+    b"\x00",
+    b"\xff",
+    b"-1",
+    b"0",
+    b"nan",
+    b"inf",
+    b"1e9",
+    b"99999999999999999999",
+    b"None",
+    b"\n",
+    b"9999-12-31 23:59:59",
+    b"0001-01-01 00:00:00",
+    b"2021-10-31 02:30:00",
+    b"n[1-",
+    b"n[1-99999999]",
     b"RUNNING",
-    "１２".encode(), b"\xef\xbb\xbf", b"#", b" ", b"=1+1", b"2021-03-28 02:30:00",
-)  # fmt: skip
+    "１２".encode(),
+    b"\xef\xbb\xbf",
+    b"#",
+    b" ",
+    b"=1+1",
+    b"2021-03-28 02:30:00",
+)
 
 
 @dataclass(frozen=True)

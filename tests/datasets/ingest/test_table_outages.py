@@ -178,12 +178,21 @@ def test_an_outage_that_ends_before_it_starts_is_a_warning(read):
 @pytest.mark.parametrize(
     ("word", "state"),
     [
-        ("DOWN*", NodeState.DOWN), ("IDLE+DRAIN", NodeState.DRAIN), ("DRAIN+DOWN", NodeState.DOWN),
-        ("Unknown", NodeState.UNKNOWN), ("POWERED_DOWN", NodeState.OFF), ("MAINT", NodeState.DOWN),
-        ("reserved", NodeState.RESERVED), ("Not responding", NodeState.DOWN), ("DOWN + DRAIN", NodeState.DOWN),
-        ("upgrade", None), ("up", None), ("IDLE+CLOUD", None), ("resumed by root", None),
+        ("DOWN*", NodeState.DOWN),
+        ("IDLE+DRAIN", NodeState.DRAIN),
+        ("DRAIN+DOWN", NodeState.DOWN),
+        ("Unknown", NodeState.UNKNOWN),
+        ("POWERED_DOWN", NodeState.OFF),
+        ("MAINT", NodeState.DOWN),
+        ("reserved", NodeState.RESERVED),
+        ("Not responding", NodeState.DOWN),
+        ("DOWN + DRAIN", NodeState.DOWN),
+        ("upgrade", None),
+        ("up", None),
+        ("IDLE+CLOUD", None),
+        ("resumed by root", None),
     ],
-)  # fmt: skip
+)
 def test_words_of_people_and_schedulers_are_states(add, word, state):
     record = add(f"node,start,end,state\nc1,100,160,{word}\nc2,100,160,down\n")
     assert [outage.state for outage in record.outages[:-1]] == ([] if state is None else [state])

@@ -57,10 +57,16 @@ def times(record):
 @pytest.mark.parametrize(
     ("unit", "cell"),
     [
-        ("s", "5400"), ("ms", "5400000"), ("us", "5400000000"), ("ns", "5400000000000"), ("min", "90"), ("h", "1.5"),
-        ("d", "0.0625"), ("min", "01:30:00"),
+        ("s", "5400"),
+        ("ms", "5400000"),
+        ("us", "5400000000"),
+        ("ns", "5400000000000"),
+        ("min", "90"),
+        ("h", "1.5"),
+        ("d", "0.0625"),
+        ("min", "01:30:00"),
     ],
-)  # fmt: skip
+)
 def test_elapsed_time_is_in_the_unit_given(read, unit, cell):
     record = read(f"id,start,ran,nodes\n1,100,{cell},2\n", mapping={"elapsed": f"ran:{unit}"})
     assert times(record) == [(100, 5500)]
@@ -95,11 +101,21 @@ def test_a_column_whose_name_ends_like_a_unit_is_that_column(read):
 @pytest.mark.parametrize(
     ("name", "unit"),
     [
-        ("dur_min", "min"), ("runtimeMinutes", "min"), ("Elapsed [h]", "h"), ("wall_hrs", "h"), ("run ms", "ms"),
-        ("elapsedMs", "ms"), ("days", "d"), ("RUNTIME_SECONDS", "s"), ("minimum", None), ("elapsed", None),
-        ("elapsedraw", None), ("wallclock", None), ("the", None),
+        ("dur_min", "min"),
+        ("runtimeMinutes", "min"),
+        ("Elapsed [h]", "h"),
+        ("wall_hrs", "h"),
+        ("run ms", "ms"),
+        ("elapsedMs", "ms"),
+        ("days", "d"),
+        ("RUNTIME_SECONDS", "s"),
+        ("minimum", None),
+        ("elapsed", None),
+        ("elapsedraw", None),
+        ("wallclock", None),
+        ("the", None),
     ],
-)  # fmt: skip
+)
 def test_units_are_found_in_names(name, unit):
     assert unit_in_name(name) == unit
 

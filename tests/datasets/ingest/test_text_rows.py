@@ -63,9 +63,20 @@ def test_times_that_no_clock_shows_are_left(month, day, hour, minute, second, ye
 
 
 @pytest.mark.parametrize(
-    "text", ["", "2024-01-01 00:00:00", "2024-01-01T00:00:00Z", "2024-01-01T00:00:0", "2024/01/01T00:00:00",
-             "2024-01-01T00.00:00", "2o24-01-01T00:00:00", "1704067200", "Unknown", "2024-01-01T0-:00:00"]
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "2024-01-01 00:00:00",
+        "2024-01-01T00:00:00Z",
+        "2024-01-01T00:00:0",
+        "2024/01/01T00:00:00",
+        "2024-01-01T00.00:00",
+        "2o24-01-01T00:00:00",
+        "1704067200",
+        "Unknown",
+        "2024-01-01T0-:00:00",
+    ],
+)
 def test_other_spellings_of_times_are_left(text):
     assert read(column_of(text).wall_clock_us(1)) == [None]
 

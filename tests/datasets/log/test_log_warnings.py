@@ -50,8 +50,10 @@ def test_the_verdict_goes_by_the_largest_warning_and_by_the_sum_as_an_upper_limi
 def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amount_last():
     found = LogWarnings.of_metadata(metadata({"rare": None, "small": 2.0, "large": 30.0}, 40.0))
     assert [(each.sentence, each.count, each.node_hours, each.share) for each in found.warnings] == [
-        ("large", 3, 30.0, 0.75), ("small", 2, 2.0, 0.05), ("rare", 1, None, None),
-    ]  # fmt: skip
+        ("large", 3, 30.0, 0.75),
+        ("small", 2, 2.0, 0.05),
+        ("rare", 1, None, None),
+    ]
     assert found.sentences() == [
         "The idle nodes of this log cannot be believed: warnings of its import of a known amount concern at most 32 "
         "node-hours, 80 % of the idle ones of the imported log; 1 warning of its import has no amount.",
@@ -60,9 +62,14 @@ def test_warnings_come_largest_first_with_their_shares_and_those_of_unknown_amou
         "1 x rare (amount not known)",
     ]
     assert found.to_json()["warnings"][0] == {
-        "sentence": "large", "count": 3, "node_hours": 30.0, "share": 0.75, "is_estimate": False, "aside": "",
+        "sentence": "large",
+        "count": 3,
+        "node_hours": 30.0,
+        "share": 0.75,
+        "is_estimate": False,
+        "aside": "",
         "why_no_amount": "",
-    }  # fmt: skip
+    }
 
 
 def test_what_does_not_change_how_many_nodes_are_idle_is_no_part_of_the_verdict_and_estimates_say_so():
@@ -95,35 +102,41 @@ def test_what_does_not_change_how_many_nodes_are_idle_is_no_part_of_the_verdict_
     ("warnings", "idle", "sentence"),
     [
         (
-            {"x": 983_122.7}, 364_119.5,
+            {"x": 983_122.7},
+            364_119.5,
             "The idle nodes of this log cannot be believed: warnings of its import concern at most 983,000 "
             "node-hours, 2.70 times the idle ones of the imported log.",
         ),
         (
-            {"x": 15.0, "y": 8.0}, 100.0,
+            {"x": 15.0, "y": 8.0},
+            100.0,
             "The idle nodes of this log may be wrong by up to 23 %: warnings of its import concern at most 23 "
             "node-hours, 23 % of the idle ones of the imported log.",
         ),
         (
-            {"x": 15.0, "y": None}, 100.0,
+            {"x": 15.0, "y": None},
+            100.0,
             "The idle nodes of this log may be wrong: warnings of its import of a known amount concern at most 15 "
             "node-hours, 15 % of the idle ones of the imported log; 1 warning of its import has no amount.",
         ),
         (
-            {"x": 0.01}, 100.0,
+            {"x": 0.01},
+            100.0,
             "What may be wrong with the idle nodes of this log has a small effect: warnings of its import concern at "
             "most 0.0100 node-hours, less than 0.1 % of the idle ones of the imported log.",
         ),
         (
-            {"x": None, "y": None}, 100.0,
+            {"x": None, "y": None},
+            100.0,
             "The error of the idle nodes of this log cannot be estimated: 2 warnings of its import have no amount.",
         ),
         (
-            {"x": 3.0}, 0.0,
+            {"x": 3.0},
+            0.0,
             "The idle nodes of this log cannot be believed: warnings of its import concern at most 3 node-hours.",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_says_what_it_rests_on(warnings, idle, sentence):
     assert LogWarnings.of_metadata(metadata(warnings, idle)).verdict_sentence() == sentence
 

@@ -18,9 +18,16 @@ LISTED = ("v100", "p100", "k80")  # not by the alphabet
 def _log(node_types=("v100", "k80", "p100", "v100"), metadata=None) -> NodeEvents:
     """Nodes named in another order than the alphabet's: z is a v100, y a k80, x a p100, w a v100."""
     return NodeEvents.from_arrays(
-        ["z", "y", "x", "w"], [NodeState.IDLE] * 4, [MINUTE, 2 * MINUTE], [1, 1], [NodeState.BUSY, NodeState.IDLE],
-        0, 3 * MINUTE, metadata, node_types=node_types,
-    )  # fmt: skip
+        ["z", "y", "x", "w"],
+        [NodeState.IDLE] * 4,
+        [MINUTE, 2 * MINUTE],
+        [1, 1],
+        [NodeState.BUSY, NodeState.IDLE],
+        0,
+        3 * MINUTE,
+        metadata,
+        node_types=node_types,
+    )
 
 
 def _listed() -> NodeEvents:

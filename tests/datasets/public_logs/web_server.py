@@ -69,10 +69,21 @@ def unused_address() -> str:
 def made_log(name: str, *files: LogFile) -> PublicLog:
     """An entry with these files and made-up words."""
     return PublicLog(
-        name=name, title="made up", format="swf", quality="B", clock="relative", good_for="tests", bad_for="results",
-        traps=("none",), licence="none", acknowledge="nobody", citation="nothing", page="https://example.org",
-        files=files, ingest=f"bfreplay ingest swf {files[0].name} -o x.parquet",
-    )  # fmt: skip
+        name=name,
+        title="made up",
+        format="swf",
+        quality="B",
+        clock="relative",
+        good_for="tests",
+        bad_for="results",
+        traps=("none",),
+        licence="none",
+        acknowledge="nobody",
+        citation="nothing",
+        page="https://example.org",
+        files=files,
+        ingest=f"bfreplay ingest swf {files[0].name} -o x.parquet",
+    )
 
 
 def made_file(name: str, body: bytes, *addresses: str, content: bytes | None = None) -> LogFile:

@@ -23,9 +23,17 @@ large,1,4,10,5,100000,0:0 1:20 2:38 4:60,60
 
 
 REFUSED = (
-    "cluster", "unlimited_work", "until_done", "semantics", "efficiency", "bound", "fairness", "ideal", "batch_jobs",
+    "cluster",
+    "unlimited_work",
+    "until_done",
+    "semantics",
+    "efficiency",
+    "bound",
+    "fairness",
+    "ideal",
+    "batch_jobs",
     "record_nodes",
-)  # fmt: skip
+)
 """Options of a run that are none of ``finish``."""
 
 

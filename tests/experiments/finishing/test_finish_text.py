@@ -22,11 +22,10 @@ HOUR = 3600.0
 
 def record(quartiles=(31, 36, 44), *, n_open=0, worth=(EXACT, 14), asked=32, is_search=True, days=14, zone="UTC"):
     low, middle, high = (None if each is None else each * HOUR for each in quartiles)
-    starts = [
-        Start(time="t", time_us=0, duration_s=50 * HOUR, is_done=k >= n_open, run=f"r{k}") for k in range(48)
-    ]  # fmt: skip
+    starts = [Start(time="t", time_us=0, duration_s=50 * HOUR, is_done=k >= n_open, run=f"r{k}") for k in range(48)]
     return FinishRecord(
-        schema_version=1, versions={},
+        schema_version=1,
+        versions={},
         config=FinishConfig(options={}, dedicated=asked, starts=48, seed=0, time_zone=zone),
         inputs=FinishInputs(
             events=[], window_us=(0, round(days * 24 * HOUR) * 10**6), n_nodes=9, jobs=[], is_search=is_search
@@ -34,29 +33,43 @@ def record(quartiles=(31, 36, 44), *, n_open=0, worth=(EXACT, 14), asked=32, is_
         starts=starts,
         quantiles=Quantiles(quarter_s=low, median_s=middle, three_quarters_s=high, observed_s=50 * HOUR),
         dedicated=[Dedicated(nodes=13, duration_s=None), Dedicated(nodes=32, duration_s=19.9 * HOUR)],
-        worth=Worth(meaning=worth[0], nodes=worth[1]), answer="", warnings=[], notes=[],
-    )  # fmt: skip
+        worth=Worth(meaning=worth[0], nodes=worth[1]),
+        answer="",
+        warnings=[],
+        notes=[],
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "answer"),
     [
-        ({}, "The search is over after 36 h (half of the starts within 31 to 44 h), against 19.9 h on 32 nodes of your "
-             "own; to this search these idle nodes are worth 14 dedicated nodes."),
-        ({"is_search": False, "asked": None, "worth": (EXACT, 1)},
-         "All jobs are done after 36 h (half of the starts within 31 to 44 h); to these jobs these idle nodes are "
-         "worth 1 dedicated node."),
-        ({"quartiles": (31, 36, None), "asked": None, "worth": (MORE, 120)},
-         "The search is over after 36 h (a quarter of the starts within 31 h); to this search these idle nodes are "
-         "worth more than 120 dedicated nodes, the most that were tried."),
-        ({"quartiles": (31, None, None), "n_open": 30, "asked": 13, "worth": (AT_MOST, 9)},
-         "The search is over after more than 2.08 days (30 of 48 starts are unfinished when the log ends), and never "
-         "on 13 nodes of your own; to this search these idle nodes are worth at most 9 dedicated nodes."),
-        ({"quartiles": (1.5, 36, 60), "asked": None},
-         "The search is over after 36 h (half of the starts within 90 min to 2.50 days); to this search these idle "
-         "nodes are worth 14 dedicated nodes."),
+        (
+            {},
+            "The search is over after 36 h (half of the starts within 31 to 44 h), against 19.9 h on 32 nodes of your "
+            "own; to this search these idle nodes are worth 14 dedicated nodes.",
+        ),
+        (
+            {"is_search": False, "asked": None, "worth": (EXACT, 1)},
+            "All jobs are done after 36 h (half of the starts within 31 to 44 h); to these jobs these idle nodes are "
+            "worth 1 dedicated node.",
+        ),
+        (
+            {"quartiles": (31, 36, None), "asked": None, "worth": (MORE, 120)},
+            "The search is over after 36 h (a quarter of the starts within 31 h); to this search these idle nodes are "
+            "worth more than 120 dedicated nodes, the most that were tried.",
+        ),
+        (
+            {"quartiles": (31, None, None), "n_open": 30, "asked": 13, "worth": (AT_MOST, 9)},
+            "The search is over after more than 2.08 days (30 of 48 starts are unfinished when the log ends), and "
+            "never on 13 nodes of your own; to this search these idle nodes are worth at most 9 dedicated nodes.",
+        ),
+        (
+            {"quartiles": (1.5, 36, 60), "asked": None},
+            "The search is over after 36 h (half of the starts within 90 min to 2.50 days); to this search these idle "
+            "nodes are worth 14 dedicated nodes.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_answer_is_one_sentence(given, answer):
     assert answer_of(record(**given)) == answer
 

@@ -36,10 +36,14 @@ QUICK = LabSettings(sample=4, time_limit_s=2.0, grace_s=2.0)
 def lab(tmp_path_factory):
     """Two formulations on two back ends, on the bundled log."""
     return compare_formulations(
-        bfreplay.sample_events_path(), bfreplay.sample_jobs_path(), LabSettings(sample=6),
-        formulations=["choices", "counts_sos2"], backends=["cbc", "highs"],
-        out=tmp_path_factory.mktemp("labs") / "lab", pictures=lambda folder: (folder / "drawn").touch(),
-    )  # fmt: skip
+        bfreplay.sample_events_path(),
+        bfreplay.sample_jobs_path(),
+        LabSettings(sample=6),
+        formulations=["choices", "counts_sos2"],
+        backends=["cbc", "highs"],
+        out=tmp_path_factory.mktemp("labs") / "lab",
+        pictures=lambda folder: (folder / "drawn").touch(),
+    )
 
 
 def _tiny(**options):
@@ -117,9 +121,13 @@ def test_the_record_has_every_option_the_inputs_and_the_solvers(lab):
 @pytest.mark.thorough
 def test_decisions_and_pairs_are_the_same_for_the_same_seed(lab, tmp_path):
     again = compare_formulations(
-        bfreplay.sample_events_path(), bfreplay.sample_jobs_path(), LabSettings(sample=6),
-        formulations=["choices", "counts_sos2"], backends=["cbc", "highs"], out=tmp_path / "again",
-    )  # fmt: skip
+        bfreplay.sample_events_path(),
+        bfreplay.sample_jobs_path(),
+        LabSettings(sample=6),
+        formulations=["choices", "counts_sos2"],
+        backends=["cbc", "highs"],
+        out=tmp_path / "again",
+    )
     first, second = (folder / "decisions.parquet" for folder in (lab.folder, again.folder))
     assert first.read_bytes() == second.read_bytes()
     for key in ("pairs", "left_out", "sampling", "inputs", "config", "backends", "versions"):
@@ -224,9 +232,10 @@ def test_fewer_decisions_than_asked_are_all_taken_and_it_says_so():
 def test_the_order_of_the_pairs_turns_from_decision_to_decision():
     order = []
     _tiny(
-        formulations=["choices", "node_level"], backends=["cbc"],
+        formulations=["choices", "node_level"],
+        backends=["cbc"],
         progress=lambda stage, done, total, what: order.append(what) if stage == "solve" else None,
-    )  # fmt: skip
+    )
     assert order[:3] == ["exact", "choices on cbc", "node_level on cbc"]
     assert order[3:6] == ["choices on cbc", "node_level on cbc", "exact"]
     assert order[6:9] == ["node_level on cbc", "exact", "choices on cbc"]
@@ -328,9 +337,12 @@ def test_what_a_gap_leaves_open_is_not_blamed_on_the_published_limit():
     few = log(6, [(10, 1, True), (20, 2, True), (30, 3, True)], 60, idle_first=range(1))
     one = JobSet([job(rates=tuple(10.0 * n for n in range(7)))])
     result = compare_formulations(
-        few, one, LabSettings(sample=10, relative_gap=0.9),
-        formulations=["published"], backends=[FAULTY + "CallsTheStartOptimal"],
-    )  # fmt: skip
+        few,
+        one,
+        LabSettings(sample=10, relative_gap=0.9),
+        formulations=["published"],
+        backends=[FAULTY + "CallsTheStartOptimal"],
+    )
     row = result.summary.set_index("pair").loc["published on cbc"]
     assert row["proven"] > 0
     assert row["loss_worst"] > 0.1
@@ -340,9 +352,14 @@ def test_what_a_gap_leaves_open_is_not_blamed_on_the_published_limit():
 
 def test_every_option_reaches_the_back_end():
     settings = LabSettings(
-        sample=2, time_limit_s=3.0, relative_gap=0.25, threads=2, solver_seed=7, warm_start=False,
+        sample=2,
+        time_limit_s=3.0,
+        relative_gap=0.25,
+        threads=2,
+        solver_seed=7,
+        warm_start=False,
         memory_limit_bytes=1 << 34,
-    )  # fmt: skip
+    )
     result = _tiny(settings=settings, backends=[FAULTY + "TellsItsOptions"])
     told = result.answers[result.answers["pair"] != "exact"]["message"].tolist()
     said = "time_limit_s=3.0, relative_gap=0.25, threads=2, seed=7), start False, 17179869184"

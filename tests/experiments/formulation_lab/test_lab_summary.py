@@ -109,8 +109,9 @@ def test_time_is_binned_by_jobs_times_nodes_in_powers_of_two():
     rows = time_by_size(ANSWERS, sizes, PAIRS)
     a = [row for row in rows if row["pair"] == "a on x"]
     assert [(row["size_from"], row["size_to"], row["decisions"], row["proven"]) for row in a] == [
-        (8, 16, 2, 2), (16, 32, 1, 0),
-    ]  # fmt: skip
+        (8, 16, 2, 2),
+        (16, 32, 1, 0),
+    ]
     assert a[0]["total_median_s"] == pytest.approx(0.007)
     assert (a[0]["n_jobs_median"], a[0]["n_idle_median"], a[0]["columns_median"]) == (2.5, 4.5, 15)
     assert (a[1]["total_median_s"], a[1]["columns_median"]) == (None, 40)

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 import bfreplay
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.formulation_lab import sampling
-from bfreplay.experiments.formulation_lab.sampling import (
-    LabSettings,
-    choose,
-    quantile_class,
-    sample_decisions,
-    spread,
-)
+from bfreplay.experiments.formulation_lab.sampling import LabSettings, choose, quantile_class, sample_decisions, spread
 from bfreplay.milp import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.workload import JobSet

@@ -54,7 +54,16 @@ def lab_record(taken: int) -> LabRecord:
         **asdict(LabSettings()), formulations=[], backends=[], window_start_us=0, window_end_us=1_000_000
     )
     return LabRecord(
-        schema_version=LAB.schema_version, versions={}, config=config, inputs={}, warnings=[],
-        sampling=Sampling(asked=taken, available=taken, taken=taken, strata=[]), pairs=[], backends=[], left_out=[],
-        summary=[], winner=None, session={},
-    )  # fmt: skip
+        schema_version=LAB.schema_version,
+        versions={},
+        config=config,
+        inputs={},
+        warnings=[],
+        sampling=Sampling(asked=taken, available=taken, taken=taken, strata=[]),
+        pairs=[],
+        backends=[],
+        left_out=[],
+        summary=[],
+        winner=None,
+        session={},
+    )

@@ -48,9 +48,12 @@ def test_wider_use_of_the_same_nodes_is_put_down_to_node_hours_and_to_the_rate_h
 def test_where_one_run_used_no_node_all_is_due_to_node_hours():
     idle, busy = (run(two_hours(), JobSet([job(submit_s=s)])) for s in (10 * HOUR, 0.0))
     assert causes_of(idle, busy).to_json() == {
-        "node_hours": pytest.approx(108_000.0), "samples_per_node_hour": 0.0, "rescaling": 0.0, "preemption": 0.0,
+        "node_hours": pytest.approx(108_000.0),
+        "samples_per_node_hour": 0.0,
+        "rescaling": 0.0,
+        "preemption": 0.0,
         "trimmed": 0.0,
-    }  # fmt: skip
+    }
     assert set(causes_of(idle, idle).to_json().values()) == {0.0}
     assert totals_of(idle)["gross_samples_per_used_node_hour"] == 0.0
 

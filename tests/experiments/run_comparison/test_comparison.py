@@ -21,13 +21,7 @@ from bfreplay.experiments.run_comparison.comparison_text import render
 from bfreplay.policies import Decision, EqualSharePolicy, Round
 from bfreplay.replay import Semantics
 from bfreplay.report import draw_comparison
-from bfreplay.result_folders.comparison import (
-    Both,
-    Causes,
-    DifferingOption,
-    Estimate,
-    SamplesDifference,
-)
+from bfreplay.result_folders.comparison import Both, Causes, DifferingOption, Estimate, SamplesDifference
 from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.experiments.run_comparison.little_runs import (
@@ -262,9 +256,10 @@ def test_the_same_runs_give_the_same_bytes_whatever_the_hash_seed(folders, tmp_p
     )
     for seed in ("1", "2"):
         subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path / seed), *map(str, folders)], check=True,
+            [sys.executable, "-c", code, str(tmp_path / seed), *map(str, folders)],
+            check=True,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
-        )  # fmt: skip
+        )
     for name in ("hours.parquet", "jobs.parquet", "cumulative.parquet"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
     records = [json.loads((tmp_path / seed / "comparison.json").read_text()) for seed in ("1", "2")]

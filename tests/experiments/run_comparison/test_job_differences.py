@@ -95,8 +95,9 @@ def test_models_are_told_apart_where_there_are_several():
     a, b = (run(events, JobSet(jobs), max_parallel=n) for n in (1, 4))
     found = job_differences(_pair(a, b), **FEW)
     assert {(row["model"], row["measure"], row["n_both"]) for row in found["models"]} >= {
-        ("a", "finish_s", 2), ("b", "finish_s", 2)
-    }  # fmt: skip
+        ("a", "finish_s", 2),
+        ("b", "finish_s", 2),
+    }
     one_model = [replace(each, model="a") for each in jobs]
     assert job_differences(_pair(*[run(events, JobSet(one_model))] * 2), **FEW)["models"] == []
 

@@ -127,8 +127,9 @@ def test_a_run_on_a_cluster_is_compared_with_one_on_a_log_from_the_start_of_each
         made = next(row for row in pair.hours if row.measure == "samples")
         assert made.baseline == made.other == pytest.approx(29_000.0)
     assert next(row.to_json() for row in differing_options([on_log, on_cluster])) == {
-        "option": "log", "values": ["a log in memory", "cluster v100=2"]
-    }  # fmt: skip
+        "option": "log",
+        "values": ["a log in memory", "cluster v100=2"],
+    }
 
 
 def test_jobs_of_a_cluster_are_those_of_the_log_at_the_same_times_after_the_start():

@@ -83,9 +83,7 @@ ALL_ONCE = {"10": 1, "20": 1, "30": 1, "40": 1}
 
 def write_files(folder: Path) -> Path:
     """The log, the jobs, the policy and the spec of four runs; returns the folder."""
-    for name, text in (
-        ("events.csv", EVENTS), ("jobs.csv", JOBS), ("noting.py", NOTING), ("sweep.toml", SPEC),
-    ):  # fmt: skip
+    for name, text in (("events.csv", EVENTS), ("jobs.csv", JOBS), ("noting.py", NOTING), ("sweep.toml", SPEC)):
         (folder / name).write_text(text)
     return folder
 
@@ -94,9 +92,12 @@ def start_sweep(folder: Path, out: str, *options: str) -> subprocess.Popen:
     """``bfreplay sweep`` of the files in ``folder``, as a user types it there."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "bfreplay.cli", "sweep", "sweep.toml", "--allow-code", "--out", out, *options],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    )
 
 
 def sweep_to_the_end(folder: Path, out: str, *options: str) -> subprocess.CompletedProcess:

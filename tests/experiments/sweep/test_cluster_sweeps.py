@@ -47,8 +47,9 @@ def test_processes_make_the_table_with_a_schedulers_figures(files):
     result = sweep(files / "sweep.toml", files / "out", processes=1)
     rows = result.results.to_pylist()
     assert [(row["name"], row["policy"], row["status"]) for row in rows] == [
-        ("four", "gavel.max_min_fairness_perf", "finished"), ("four", "gavel.isolated", "finished"),
-    ]  # fmt: skip
+        ("four", "gavel.max_min_fairness_perf", "finished"),
+        ("four", "gavel.isolated", "finished"),
+    ]
     for row, run in zip(rows, result.runs.values(), strict=True):
         told = run.summary["scheduling"]
         assert row["n_measured_jobs"] == row["n_measured_completed"] == 4
@@ -78,8 +79,11 @@ def test_generated_workloads_are_drawn_for_each_point(files, monkeypatch):
     result = sweep(spec, files / "out")
     rows = result.results.to_pylist()
     assert [(row["draw"], row["many"], row["n_measured_completed"]) for row in rows] == [
-        (0, 2, 2), (0, 3, 3), (1, 2, 2), (1, 3, 3),
-    ]  # fmt: skip
+        (0, 2, 2),
+        (0, 3, 3),
+        (1, 2, 2),
+        (1, 3, 3),
+    ]
     assert len({row["average_jct_s"] for row in rows}) == 4
     (paths,) = {json.dumps(each["paths"]["curves"]) for each in result.record["runs"].values()}
     assert json.loads(paths) == "sample"
@@ -104,15 +108,24 @@ def test_the_throughputs_count_and_the_way_options_are_written_does_not(files):
     run = options(files)
     before = _ids(run)
     same = [
-        replace(run, cluster=" fast=2 , slow=4"), replace(run, max_parallel=4), replace(run, t_fwd=60),
-        replace(run, solver="cbc", threads=2), replace(run, efficiency=False), replace(run, bound=False),
+        replace(run, cluster=" fast=2 , slow=4"),
+        replace(run, max_parallel=4),
+        replace(run, t_fwd=60),
+        replace(run, solver="cbc", threads=2),
+        replace(run, efficiency=False),
+        replace(run, bound=False),
         replace(run, policy="gavel.max_min_fairness_perf(seed=0)"),
-    ]  # fmt: skip
+    ]
     assert set(_ids(run, *same)) == set(before)
     for changed in (
-        {"cluster": "fast=4,slow=2"}, {"round": 120}, {"measure": (0, 2)}, {"fairness": True},
-        {"prices": {"fast": 1.0}}, {"max_parallel": 2}, {"policy": "gavel.fifo_perf"},
-    ):  # fmt: skip
+        {"cluster": "fast=4,slow=2"},
+        {"round": 120},
+        {"measure": (0, 2)},
+        {"fairness": True},
+        {"prices": {"fast": 1.0}},
+        {"max_parallel": 2},
+        {"policy": "gavel.fifo_perf"},
+    ):
         assert _ids(replace(run, **changed)) != before, changed
     faster = {**THROUGHPUTS, "fast": {**THROUGHPUTS["fast"], "('A3C', 1)": {"null": 4.5}}}
     (files / "throughputs.json").write_text(json.dumps(faster))
@@ -132,8 +145,11 @@ def test_points_keep_their_order_whatever_the_order_in_which_jobs_are_read(files
     (files / "more.trace").write_text((files / "four.trace").read_text() * 1 + (files / "four.trace").read_text()[-1:])
     (files / "two.trace").write_text("".join((files / "four.trace").read_text().splitlines(keepends=True)[:2]))
     run = options(files)
-    points = [replace(run, jobs=files / f"{name}.trace", policy=f"gavel.{policy}")
-              for policy in ("fifo_perf", "isolated") for name in ("four", "two")]  # fmt: skip
+    points = [
+        replace(run, jobs=files / f"{name}.trace", policy=f"gavel.{policy}")
+        for policy in ("fifo_perf", "isolated")
+        for name in ("four", "two")
+    ]
     plan = plan_runs(spec_of_options(points))
     assert [str(plan.runs[each].options.jobs).rpartition("/")[2] for each in plan.ids] == [
         "four.trace",

@@ -44,9 +44,18 @@ class Cluster:
     def add_worker(self, name: str, nanny: str = "--no-nanny") -> None:
         """Start one; a nanny would start it anew when it is killed."""
         self._start(
-            "worker", self.address, "--nthreads", "1", nanny, "--no-dashboard", "--name", name,
-            "--local-directory", str(self.folder / name), log=name,
-        )  # fmt: skip
+            "worker",
+            self.address,
+            "--nthreads",
+            "1",
+            nanny,
+            "--no-dashboard",
+            "--name",
+            name,
+            "--local-directory",
+            str(self.folder / name),
+            log=name,
+        )
         self._said(name, r"Registered to:\s+(tcp://\S+)")
 
     def n_clients(self) -> int:
@@ -62,9 +71,12 @@ class Cluster:
     def _start(self, command: str, *words: str, log: str | None = None) -> subprocess.Popen:
         with (self.folder / f"{log or command}.log").open("w") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dask", command, *words], stdout=out, stderr=out, cwd=self.folder,
+                [sys.executable, "-m", "dask", command, *words],
+                stdout=out,
+                stderr=out,
+                cwd=self.folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
-            )  # fmt: skip
+            )
         self._started.append(process)
         return process
 

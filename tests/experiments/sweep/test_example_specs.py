@@ -9,9 +9,10 @@ import pytest
 from bfreplay.experiments.sweep.spec import read_spec
 
 SPECS = [
-    file for file in sorted((Path(__file__).resolve().parents[3] / "examples").glob("*.toml"))
+    file
+    for file in sorted((Path(__file__).resolve().parents[3] / "examples").glob("*.toml"))
     if "[campaign]" not in file.read_text(encoding="utf-8")
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda path: path.stem)

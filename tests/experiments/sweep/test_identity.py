@@ -78,9 +78,11 @@ def test_options_that_change_nothing_do_not_count(files):
 
 def test_no_option_without_effect_is_part_of_the_identity(files):
     for run in (
-        options(files), options(files, policy="bftrainer"), options(files, policy="gavel.fifo", measure=(0, 1)),
+        options(files),
+        options(files, policy="bftrainer"),
+        options(files, policy="gavel.fifo", measure=(0, 1)),
         options(files, policy="bftrainer", solver="cbc", learn_curves="job"),
-    ):  # fmt: skip
+    ):
         prepared = run.prepare()
         counted = content_of(run, prepared.log, prepared.jobs)["options"]
         prepared.policy.close()
@@ -92,13 +94,19 @@ def test_no_option_without_effect_is_part_of_the_identity(files):
 @pytest.mark.parametrize(
     "changed",
     [
-        {"t_fwd": 60}, {"max_parallel": 3}, {"unlimited_work": True},
+        {"t_fwd": 60},
+        {"max_parallel": 3},
+        {"unlimited_work": True},
         {"window": ("2024-05-01", "2024-05-01T00:30")},
-        {"semantics": "published"}, {"record_nodes": True}, {"efficiency": False}, {"bound": True},
-        {"policy": "bftrainer"}, {"learn_curves": "job"},
+        {"semantics": "published"},
+        {"record_nodes": True},
+        {"efficiency": False},
+        {"bound": True},
+        {"policy": "bftrainer"},
+        {"learn_curves": "job"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_changes_a_result_changes_the_id(files, changed):
     run = options(files)
     assert len(set(_ids(run, replace(run, **changed)))) == 2
@@ -151,8 +159,10 @@ def test_code_that_an_objective_or_a_campaign_names_counts(files, monkeypatch):
         "def worth(state, counts):\n    return counts * 1.0\ndef score(trial, params, epochs):\n    return epochs\n"
     )
     (files / "c.toml").write_text(CAMPAIGN.format(proposer="random") + '[scores]\nfunction = "worth:score"\n')
-    for run in (options(files, policy="bftrainer", objective="0.5*throughput + 0.5*worth:worth"),
-                options(files, jobs=files / "c.toml", allow_code=True)):  # fmt: skip
+    for run in (
+        options(files, policy="bftrainer", objective="0.5*throughput + 0.5*worth:worth"),
+        options(files, jobs=files / "c.toml", allow_code=True),
+    ):
         (found,) = plan_runs(spec_of_options([run])).runs.values()
         assert len(found.content["code"]) == 1
         assert all(place.startswith("worth:") and len(digest) == 64 for place, digest in found.content["code"].items())

@@ -142,9 +142,12 @@ def test_a_script_without_a_guard_is_told_what_it_needs(tmp_path):
         "print(list(ProcessExecutor(1).each(abs, {'a': -1})))\n"
     )
     done = subprocess.run(
-        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode != 0
     assert "if __name__ == '__main__':" in done.stderr
     assert BfreplayError.__name__ in done.stderr
@@ -158,9 +161,12 @@ def test_a_sweep_in_a_script_without_a_guard_costs_one_message(tmp_path):
         f"               {str(tmp_path / 'out')!r}, processes=1)\n"
     )
     done = subprocess.run(
-        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode != 0
     assert "if __name__ == '__main__':" in done.stderr
     assert done.stderr.count("\nSystemExit") == done.stderr.count("RuntimeError") == 0

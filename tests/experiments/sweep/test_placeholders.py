@@ -16,8 +16,9 @@ def test_a_parameter_is_filled_into_every_text_and_has_a_column():
     assert spec.columns == ("draw", "t_fwd", "policy_name")
     assert [tuple(point.cells.values()) for point in spec.points][1:3] == [(0, 60, "gandiva"), (1, 60, "fifo")]
     assert [(point.options.jobs, point.options.policy) for point in spec.points][1:3] == [
-        ("gavel(n=5, seed=0)", "gavel.gandiva(seed=0)"), ("gavel(n=5, seed=1)", "gavel.fifo(seed=1)"),
-    ]  # fmt: skip
+        ("gavel(n=5, seed=0)", "gavel.gandiva(seed=0)"),
+        ("gavel(n=5, seed=1)", "gavel.fifo(seed=1)"),
+    ]
 
 
 def test_values_are_written_as_the_text_needs_them():
@@ -39,8 +40,11 @@ def test_labels_and_single_runs_may_set_parameters():
     )
     assert spec.columns == ("size", "many", "draw")
     assert [point.options.jobs for point in spec.points] == [
-        "gavel(n=1, seed=7)", "gavel(n=9, seed=7)", "gavel(n=3, seed=8)", "gavel(n=1, seed=9)",
-    ]  # fmt: skip
+        "gavel(n=1, seed=7)",
+        "gavel(n=9, seed=7)",
+        "gavel(n=3, seed=8)",
+        "gavel(n=1, seed=9)",
+    ]
     assert [point.cells["many"] for point in spec.points] == [1, 9, 3, 1]
 
 
@@ -61,19 +65,21 @@ def test_a_window_may_have_parameters():
     ("text", "says", "where"),
     [
         ("jobs = 'gavel(n={many})'\n", "the placeholder {many} has no value", "[run]"),
-        ("jobs = 'sample'\n[vary]\nmany = [1]\n", "'many' in [vary] is neither an option nor a placeholder",
-         "[vary]"),
+        ("jobs = 'sample'\n[vary]\nmany = [1]\n", "'many' in [vary] is neither an option nor a placeholder", "[vary]"),
         ("jobs = 'gavel(n={many})'\n[vary]\nmayn = [1]\n", "did you mean 'many'?", "[vary]"),
         ("jobs = 'gavel(n={many})'\n[vary]\nmany = []\n", "many in [vary] has no values", "[vary] many"),
         ("jobs = 'gavel(n={many})'\n[vary]\nmany = [[1]]\n", "many cannot be part of a text", "[vary] many"),
-        ("jobs = 'gavel(seed={seed})'\n[vary]\nseed = [1]\n", "{seed} cannot have this name: it is an option",
-         "the file"),
+        (
+            "jobs = 'gavel(seed={seed})'\n[vary]\nseed = [1]\n",
+            "{seed} cannot have this name: it is an option",
+            "the file",
+        ),
         ("jobs = 'gavel(n={samples})'\n", "a column of the results", "the file"),
         ("jobs = 'gavel(n={size})'\n[vary.size]\nsmall = { t-fwd = 1 }\n", "it is a placeholder", "[vary.size]"),
         ("jobs = 'sample'\nt-fwd = '{t}'\n[vary]\nt = [60]\n", "neither a number nor 'auto'", "t = 60"),
         ("jobs = 'gavel(n={many})'\n[[runs]]\nmany = 1\n[[runs]]\nmnay = 1\n", "has no key 'mnay'", "[[runs]] 2"),
     ],
-)  # fmt: skip
+)
 def test_placeholders_without_values_and_values_without_placeholders_are_refused(tmp_path, text, says, where):
     (tmp_path / "sweep.toml").write_text("[run]\nevents = 'sample'\n" + text)
     with pytest.raises(InputError) as caught:

@@ -54,11 +54,15 @@ def test_a_label_sets_several_options_together():
     workload = {"small": {"jobs": "s.csv"}, "large": {"jobs": "l.pkl", "curves": "c.pkl", "max-parallel": 70}}
     spec = spec_of({"run": {"events": "log.parquet"}, "vary": {"workload": workload, "seed": [1, 2]}})
     assert [tuple(point.cells.values()) for point in spec.points] == [
-        ("small", 1), ("small", 2), ("large", 1), ("large", 2),
-    ]  # fmt: skip
+        ("small", 1),
+        ("small", 2),
+        ("large", 1),
+        ("large", 2),
+    ]
     assert [(point.options.curves, point.options.max_parallel) for point in spec.points[1:3]] == [
-        (None, None), ("c.pkl", 70),
-    ]  # fmt: skip
+        (None, None),
+        ("c.pkl", 70),
+    ]
 
 
 def test_single_runs_come_after_the_combinations_and_may_use_labels():
@@ -71,8 +75,10 @@ def test_single_runs_come_after_the_combinations_and_may_use_labels():
     )
     assert spec.columns == ("t_fwd", "workload", "policy", "seed")
     assert [tuple(point.cells.values()) for point in spec.points] == [
-        (60, "many", "bftrainer", 0), (300, None, "equal-share", 0), (300, "many", "bftrainer", 3),
-    ]  # fmt: skip
+        (60, "many", "bftrainer", 0),
+        (300, None, "equal-share", 0),
+        (300, "many", "bftrainer", 3),
+    ]
     assert [point.options.max_parallel for point in spec.points] == [70, None, 70]
 
 
@@ -100,19 +106,26 @@ def test_a_window_may_be_written_with_times_of_toml(tmp_path):
     )
     spec = read_spec(tmp_path / "sweep.toml")
     assert [point.cells["window"] for point in spec.points] == [
-        "2024-07-01/2024-07-02T06:00:00+00:00", "2024-07-01/1719900000", "1719813600/1719900000",
-    ]  # fmt: skip
+        "2024-07-01/2024-07-02T06:00:00+00:00",
+        "2024-07-01/1719900000",
+        "1719813600/1719900000",
+    ]
     assert spec.document["vary"]["window"][0] == ["2024-07-01", "2024-07-02T06:00:00+00:00"]
 
 
 def test_options_given_in_python_are_told_apart_by_what_differs():
-    runs = [RunOptions(events="a.csv", jobs="j.csv", t_fwd=t_fwd, policy=policy)
-            for t_fwd in (60, "auto") for policy in ("bftrainer", "equal-share")]  # fmt: skip
+    runs = [
+        RunOptions(events="a.csv", jobs="j.csv", t_fwd=t_fwd, policy=policy)
+        for t_fwd in (60, "auto")
+        for policy in ("bftrainer", "equal-share")
+    ]
     spec = spec_of_options(runs)
     assert spec.columns == ("policy", "t_fwd")
     assert [tuple(point.cells.values()) for point in spec.points][:3] == [
-        ("bftrainer", 60), ("equal-share", 60), ("bftrainer", "auto"),
-    ]  # fmt: skip
+        ("bftrainer", 60),
+        ("equal-share", 60),
+        ("bftrainer", "auto"),
+    ]
     for wrong in ([], ["sample"]):
         with pytest.raises(InputError):
             spec_of_options(wrong)

@@ -7,11 +7,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.tuning.grid import split
 
 
-@given(
-    start=st.integers(-(10**15), 10**15),
-    length=st.integers(1_000, 10**13),
-    train=st.floats(0.01, 0.99),
-)
+@given(start=st.integers(-(10**15), 10**15), length=st.integers(1_000, 10**13), train=st.floats(0.01, 0.99))
 def test_two_parts_cover_the_window_and_share_no_moment(start, length, train):
     first, second = split(start, start + length, train)
     assert first.start_us == start < first.end_us == second.start_us < second.end_us == start + length

@@ -88,9 +88,11 @@ def test_a_tolerance_is_a_share(tolerance):
 @pytest.mark.parametrize(
     ("share", "measure", "words"),
     [
-        (0.94, "samples", "process 6 % fewer samples"), (1.25, "samples", "process 25 % more samples"),
-        (0.8, "finish", "take 25 % longer"), (1.25, "finish", "take 20 % less time"),
+        (0.94, "samples", "process 6 % fewer samples"),
+        (1.25, "samples", "process 25 % more samples"),
+        (0.8, "finish", "take 25 % longer"),
+        (1.25, "finish", "take 20 % less time"),
     ],
-)  # fmt: skip
+)
 def test_worse_in_words(share, measure, words):
     assert worse(share, measure) == words

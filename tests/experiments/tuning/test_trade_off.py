@@ -28,19 +28,33 @@ def test_the_knee_spares_more_than_it_costs(share, delay, knee):
 
 def test_each_point_is_the_run_by_itself(files):
     found = tune(
-        "events.csv", "jobs.csv", t_fwd=[20, 300], max_parallel=[1, 3], train=2 / 3, min_age=["2min", 360],
-        clear="10s", out="tuned",
-    )  # fmt: skip
+        "events.csv",
+        "jobs.csv",
+        t_fwd=[20, 300],
+        max_parallel=[1, 3],
+        train=2 / 3,
+        min_age=["2min", 360],
+        clear="10s",
+        out="tuned",
+    )
     weighed = found.record.trade_off
     assert [(p.reserve, p.min_age_s) for p in weighed.points] == [(0, a) for a in (0.0, 120.0, 360.0)]
     for part, window in (("tuning", (START, BORDER)), ("validation", (BORDER, END))):
         samples = []
         for point in weighed.points:
             run = RunOptions(
-                events="events.csv", jobs="jobs.csv", window=window, t_fwd=found.recommended.t_fwd, clear=10,
-                max_parallel=found.recommended.max_parallel, unlimited_work=True, efficiency=False, bound=False,
-                reserve=point.reserve, min_age=point.min_age_s,
-            ).run()  # fmt: skip
+                events="events.csv",
+                jobs="jobs.csv",
+                window=window,
+                t_fwd=found.recommended.t_fwd,
+                clear=10,
+                max_parallel=found.recommended.max_parallel,
+                unlimited_work=True,
+                efficiency=False,
+                bound=False,
+                reserve=point.reserve,
+                min_age=point.min_age_s,
+            ).run()
             assert point.delay_node_hours[part] == run.summary.batch_starts.delay_node_hours
             samples.append(run.summary.ledger.samples)
         assert [p.share[part] for p in weighed.points] == pytest.approx([each / max(samples) for each in samples])

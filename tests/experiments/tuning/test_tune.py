@@ -27,9 +27,14 @@ def test_every_value_of_the_table_is_that_of_the_run_by_itself(files):
     for part, window in (("tuning", (START, BORDER)), ("validation", (BORDER, END))):
         for t_fwd, number in ((300.0, 1), ("auto", 3)):
             run = RunOptions(
-                events=files / "events.csv", jobs=files / "jobs.csv", window=window, t_fwd=t_fwd, max_parallel=number,
-                unlimited_work=True, efficiency=False,
-            ).run()  # fmt: skip
+                events=files / "events.csv",
+                jobs=files / "jobs.csv",
+                window=window,
+                t_fwd=t_fwd,
+                max_parallel=number,
+                unlimited_work=True,
+                efficiency=False,
+            ).run()
             row = table[(table.part == part) & (table.t_fwd == t_fwd) & (table.max_parallel == number)].iloc[0]
             assert row["value"] == run.summary["ledger"]["samples"]
             assert row["rescales"] == run.summary["n_scale_ups"] + run.summary["n_scale_downs"]
@@ -71,7 +76,7 @@ def test_own_work_is_measured_by_when_it_is_done_where_all_is_done(files):
     tuned = table[table.part == "tuning"].set_index(["t_fwd", "max_parallel"])
     run = RunOptions(
         events=files / "events.csv", jobs=files / "jobs.csv", window=(START, BORDER), t_fwd=20, max_parallel=3
-    ).run()  # fmt: skip
+    ).run()
     assert tuned.loc[(20.0, 3), "value"] == pytest.approx(
         (run.summary["last_finish_us"] - run.record["config"]["window_start_us"]) / 1e6
     )

@@ -17,7 +17,7 @@ def _surface(value, *, measure=SAMPLES, bound=0.9, n_pool_events=100, idle_nodes
     value = np.array(value, dtype=float)
     return Surface(
         measure, value, np.zeros(value.shape, dtype=np.int64), np.full(value.shape, bound), n_pool_events, idle_nodes
-    )  # fmt: skip
+    )
 
 
 def _found(tuned, grid=GRID):

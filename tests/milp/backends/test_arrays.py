@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from bfreplay.milp.backends import BackendAnswer, ModelRefusedError, SolveOptions
-from bfreplay.milp.backends.arrays import (
-    refuse_sets,
-    resolve_unbounded,
-    trivial_answer,
-    unscale,
-    with_one_sided_rows,
-)
+from bfreplay.milp.backends.arrays import refuse_sets, resolve_unbounded, trivial_answer, unscale, with_one_sided_rows
 from bfreplay.milp.backends.backend import objective_scale
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus

@@ -252,7 +252,10 @@ def test_what_a_library_prints_when_it_is_made_does_not_reach_our_output(tmp_pat
     )
     script = "from bfreplay.milp.backends.highs import new_highs; print('{'); new_highs(); print('}')"
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).resolve().parents[3]}"},
-    )  # fmt: skip
+    )
     assert done.stdout == "{\n}\n"

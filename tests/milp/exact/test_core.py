@@ -10,14 +10,7 @@ import pytest
 from benchmarks.decisions import optimum_by_dynamic_program
 from bfreplay.milp.exact import search, solver
 from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
-from bfreplay.milp.exact.search import (
-    Relaxed,
-    Undecided,
-    _ascending,
-    _completion,
-    better_answer,
-    undecided_counts,
-)
+from bfreplay.milp.exact.search import Relaxed, Undecided, _ascending, _completion, better_answer, undecided_counts
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts, optimum_on
 
 CORE = 3  # the stage of optimal_counts in which the core was searched

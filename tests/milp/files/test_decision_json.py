@@ -43,8 +43,10 @@ def test_a_decision_comes_back(tmp_path, problem):
 
 
 @_IN_A_FOLDER
-@given(gain=stn.arrays(np.float64, (2, 5), elements=_REAL),
-       losses=stn.arrays(np.float64, 4, elements=st.floats(0, allow_infinity=False)))  # fmt: skip
+@given(
+    gain=stn.arrays(np.float64, (2, 5), elements=_REAL),
+    losses=stn.arrays(np.float64, 4, elements=st.floats(0, allow_infinity=False)),
+)
 def test_every_float_comes_back_bit_for_bit(tmp_path, gain, losses):
     problem = problem_of_two(gain=gain, scale_up_loss=losses[:2], scale_down_loss=losses[2:])
     assert_same(problem, again(problem, tmp_path))

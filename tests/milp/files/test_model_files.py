@@ -36,19 +36,33 @@ def maximum(model: LinearModel, folder: Path, form: str, solver: str) -> float |
 
 
 def model_of(
-    objective: list[float], lower: list[float], upper: list[float], whole: list[int],
-    rows: list[tuple[float, list[float], float]], constant: float = 0.0,
-    sets: tuple[SpecialOrderedSet, ...] = (), names: list[str] | None = None, row_names: list[str] | None = None,
-) -> LinearModel:  # fmt: skip
+    objective: list[float],
+    lower: list[float],
+    upper: list[float],
+    whole: list[int],
+    rows: list[tuple[float, list[float], float]],
+    constant: float = 0.0,
+    sets: tuple[SpecialOrderedSet, ...] = (),
+    names: list[str] | None = None,
+    row_names: list[str] | None = None,
+) -> LinearModel:
     matrix = np.array([row for _, row, _ in rows]).reshape(len(rows), len(objective))
     entry_row, entry_column = np.nonzero(matrix)
     return LinearModel(
-        np.array(objective), constant, np.array(lower), np.array(upper), np.array(whole, dtype=bool),
+        np.array(objective),
+        constant,
+        np.array(lower),
+        np.array(upper),
+        np.array(whole, dtype=bool),
         tuple(names or [f"x[{c}]" for c in range(len(objective))]),
-        np.array([low for low, _, _ in rows]), np.array([high for _, _, high in rows]),
+        np.array([low for low, _, _ in rows]),
+        np.array([high for _, _, high in rows]),
         tuple(row_names or [f"row[{r}]" for r in range(len(rows))]),
-        entry_row, entry_column, matrix[entry_row, entry_column], sets,
-    )  # fmt: skip
+        entry_row,
+        entry_column,
+        matrix[entry_row, entry_column],
+        sets,
+    )
 
 
 SECOND_ORDER = SpecialOrderedSet(2, np.arange(3), np.array([1.0, 2.5, 4.0]))
@@ -124,9 +138,11 @@ def test_special_ordered_sets_are_kept_or_the_file_is_refused(tmp_path, form, so
     ],
 )
 @settings(
-    max_examples=examples(12), deadline=None, derandomize=True,
+    max_examples=examples(12),
+    deadline=None,
+    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+)
 @given(problem=problems(max_jobs=3, max_nodes=5))
 @example(problem=problem_of_two())
 @example(problem=problem_of_two(change_limit=1, capacity=9, current=np.array([4, 1])))
@@ -154,11 +170,24 @@ def test_names_are_kept_in_round_brackets_in_lp_and_as_they_are_in_mps(tmp_path,
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(
     "names",
-    [["node count", "b"], ["1st", "2nd"], ["e1", "E2"], ["free", "x"], ["größe", "x"], ["a", "a"], ["", "x"],
-     ["*x", "$y"], ["a" * 300, "b" * 300], ["x[0]", "x(0)"], ["st", "Bounds"], ["inf", "sos2"], ["a+b", "a:b"],
-     ["objective_constant", "negative_objective"]],
+    [
+        ["node count", "b"],
+        ["1st", "2nd"],
+        ["e1", "E2"],
+        ["free", "x"],
+        ["größe", "x"],
+        ["a", "a"],
+        ["", "x"],
+        ["*x", "$y"],
+        ["a" * 300, "b" * 300],
+        ["x[0]", "x(0)"],
+        ["st", "Bounds"],
+        ["inf", "sos2"],
+        ["a+b", "a:b"],
+        ["objective_constant", "negative_objective"],
+    ],
     ids=lambda names: names[0][:20] or "empty",
-)  # fmt: skip
+)
 def test_names_that_a_format_cannot_hold_become_numbers(tmp_path, names, form, solver):
     """4 a + 3 b - 1 with 1 <= a + b <= 2, b at most 1: 7, and nobody but the file's reader sees the names."""
     model = model_of(
@@ -169,17 +198,30 @@ def test_names_that_a_format_cannot_hold_become_numbers(tmp_path, names, form, s
 
 def test_lines_of_lp_files_are_short_enough_for_every_reader():
     problem = AllocationProblem(
-        current=np.zeros(2, np.int64), min_nodes=np.ones(2, np.int64), max_nodes=np.full(2, 300),
-        gain=np.cumsum(np.ones((2, 301)), axis=1) ** 0.5, scale_up_loss=np.zeros(2), scale_down_loss=np.zeros(2),
+        current=np.zeros(2, np.int64),
+        min_nodes=np.ones(2, np.int64),
+        max_nodes=np.full(2, 300),
+        gain=np.cumsum(np.ones((2, 301)), axis=1) ** 0.5,
+        scale_up_loss=np.zeros(2),
+        scale_down_loss=np.zeros(2),
         capacity=400,
-    )  # fmt: skip
+    )
     for name in FORMULATIONS.names():
         assert max(map(len, lp_text(formulation_of(name).build(problem)).splitlines())) <= 120
 
 
 def test_an_lp_file_reads_like_the_model():
-    text = lp_text(model_of([1, -2], [0, -1], [1, INF], [1, 0], [(1, [1, 1], 2)], 3.0, sets=(
-        SpecialOrderedSet(2, np.array([0, 1]), np.array([1.0, 2.0])),)))  # fmt: skip
+    text = lp_text(
+        model_of(
+            [1, -2],
+            [0, -1],
+            [1, INF],
+            [1, 0],
+            [(1, [1, 1], 2)],
+            3.0,
+            sets=(SpecialOrderedSet(2, np.array([0, 1]), np.array([1.0, 2.0])),),
+        )
+    )
     assert text.splitlines() == [
         "\\ one decision of bfreplay",
         "Maximize",

@@ -113,10 +113,15 @@ def typed_problems(draw: st.DrawFn, *, max_jobs: int = 4, max_types: int = 3, ma
         kinds.append(kind if held else NO_TYPE)
     loss = st.integers(0, 6).map(lambda n: n * scale)
     problem = TypedProblem(
-        np.array(current), np.array(kinds), np.array(low), np.array(high), gain,
-        np.array([draw(loss) for _ in range(n_jobs)]), np.array([draw(loss) for _ in range(n_jobs)]),
+        np.array(current),
+        np.array(kinds),
+        np.array(low),
+        np.array(high),
+        gain,
+        np.array([draw(loss) for _ in range(n_jobs)]),
+        np.array([draw(loss) for _ in range(n_jobs)]),
         np.array(capacity),
-    )  # fmt: skip
+    )
     problem.validate()
     return problem
 

@@ -49,9 +49,15 @@ def test_highs_decides_what_is_left_where_no_state_is_allowed(problem):
 
 def as_typed(problem) -> TypedProblem:
     return TypedProblem(
-        problem.current, np.where(problem.current > 0, 0, NO_TYPE), problem.min_nodes, problem.max_nodes,
-        problem.gain[:, None, :], problem.scale_up_loss, problem.scale_down_loss, np.array([problem.capacity]),
-    )  # fmt: skip
+        problem.current,
+        np.where(problem.current > 0, 0, NO_TYPE),
+        problem.min_nodes,
+        problem.max_nodes,
+        problem.gain[:, None, :],
+        problem.scale_up_loss,
+        problem.scale_down_loss,
+        np.array([problem.capacity]),
+    )
 
 
 @settings(max_examples=examples(80))
@@ -166,10 +172,15 @@ def test_a_gang_never_straddles_types():
 def test_the_order_of_types_does_not_change_what_is_possible():
     problem = drawn(11, 20, [5, 8, 3], elastic=True)
     turned = TypedProblem(
-        problem.current, np.where(problem.current_type < 0, NO_TYPE, 2 - problem.current_type), problem.min_nodes,
-        problem.max_nodes, problem.gain[:, ::-1].copy(), problem.scale_up_loss, problem.scale_down_loss,
+        problem.current,
+        np.where(problem.current_type < 0, NO_TYPE, 2 - problem.current_type),
+        problem.min_nodes,
+        problem.max_nodes,
+        problem.gain[:, ::-1].copy(),
+        problem.scale_up_loss,
+        problem.scale_down_loss,
         problem.capacity[::-1].copy(),
-    )  # fmt: skip
+    )
     one, other = (TypedExactSolver().solve(each).solution.objective for each in (problem, turned))
     assert one == pytest.approx(other, rel=1e-12)
 

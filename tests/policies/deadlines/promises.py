@@ -31,10 +31,16 @@ def _job(dice: random.Random, k: int, n_nodes: int, span_s: int, cost_s: float) 
     due_s = float(int(due_s)) if dice.random() < 0.5 else due_s
     submit_us = int(submit_s * 1e6)
     return ElasticJob(
-        f"job{k:03d}", submit_us, least if curve[least] > 0 else 1, most, cost_s, cost_s, max(curve) * alone_s,
+        f"job{k:03d}",
+        submit_us,
+        least if curve[least] > 0 else 1,
+        most,
+        cost_s,
+        cost_s,
+        max(curve) * alone_s,
         TabulatedCurve(tuple(range(most + 1)), tuple(curve)),
         deadline_us=None if dice.random() < 0.1 else max(int(due_s * 1e6), submit_us + 1),
-    )  # fmt: skip
+    )
 
 
 def late_of_admitted(policy: str, seed: int, cost_s: float = 0.0, reserve: float = 0.0) -> tuple[list[str], int]:
@@ -44,9 +50,13 @@ def late_of_admitted(policy: str, seed: int, cost_s: float = 0.0, reserve: float
     jobs = [_job(dice, k, n_nodes, span_s, cost_s) for k in range(dice.choice([5, 10, 25, 40]))]
     slot_s, most_parallel = dice.choice([1.0, 7.3, 60.0, 60.0, 240.0]), dice.choice([1, 2, 5, 100, 100])
     run = replay_log(
-        fixed_cluster(f"gpu={n_nodes}"), sorted(jobs, key=lambda job: job.submit_us), max_parallel=most_parallel,
-        policy=f"{policy}(slot_s={slot_s}, reserve={reserve})", efficiency=False, bound=False,
-    )  # fmt: skip
+        fixed_cluster(f"gpu={n_nodes}"),
+        sorted(jobs, key=lambda job: job.submit_us),
+        max_parallel=most_parallel,
+        policy=f"{policy}(slot_s={slot_s}, reserve={reserve})",
+        efficiency=False,
+        bound=False,
+    )
     admitted = run.jobs[(run.jobs.status != "declined") & run.jobs.admitted.notna() & run.jobs.deadline.notna()]
     is_met = admitted.deadline_met.fillna(False).astype(bool)
     return admitted.job[~is_met].tolist(), len(admitted)

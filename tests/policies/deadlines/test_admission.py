@@ -118,7 +118,7 @@ def jobs_with_deadlines():
     return JobSet(
         [replace(job(name, work=100), deadline_us=due_s * SECOND) for name, due_s in (("a", 15), ("b", 15), ("c", 5))],
         submit_is_relative=True,
-    )  # fmt: skip
+    )
 
 
 def test_a_declined_job_leaves_at_once_and_the_run_says_why():
@@ -178,7 +178,7 @@ def test_a_job_is_admitted_by_the_nodes_that_are_idle_when_it_comes(name):
             replace(job("late", work=190, submit_s=12), deadline_us=22 * SECOND),
         ],
         submit_is_relative=True,
-    )  # fmt: skip
+    )
     events = log(4, [(11, node, False) for node in (1, 2, 3)], 60, idle_first=range(4))
     policy = policy_of(name, t_fwd_s=60.0, solver=ExactSolver())
     run = replay_log(events, jobs, policy, ReplaySettings(max_parallel=5))
@@ -195,7 +195,7 @@ def test_without_admission_the_job_that_is_due_first_runs_first_though_another_i
             replace(job("urgent", work=800, submit_s=10), deadline_us=30 * SECOND),
         ],
         submit_is_relative=True,
-    )  # fmt: skip
+    )
     policy = policy_of(name, t_fwd_s=60.0, solver=ExactSolver())
     run = replay_log(log(4, [], 300, idle_first=range(4)), jobs, policy, ReplaySettings(max_parallel=5))
     assert run.jobs.set_index("job")["deadline_met"].to_dict() == {"long": False, "urgent": True}

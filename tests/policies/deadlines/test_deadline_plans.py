@@ -197,9 +197,11 @@ def work_by(nodes, levels, until):
 
 @settings(max_examples=examples(300))
 @given(
-    free=free_functions(), deadline_s=st.integers(1, 150), work=st.integers(1, 600),
+    free=free_functions(),
+    deadline_s=st.integers(1, 150),
+    work=st.integers(1, 600),
     levels=st.sampled_from([LINEAR, SUBLINEAR]),
-)  # fmt: skip
+)
 def test_a_plan_does_its_work_on_nodes_that_are_free_and_no_lower_count_would_do(free, deadline_s, work, levels):
     plan = plan_of(steps(*free), deadline_s, work, levels)
     nodes = pairs(plan.nodes)

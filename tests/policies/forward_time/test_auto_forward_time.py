@@ -23,9 +23,14 @@ def _at(seconds: float, n_idle: int, current: list[int], **changes: object) -> P
     rates = [[10.0 * n for n in range(5)], [12.0 * n for n in range(5)]][: len(current)]
     cost_s = [10.0] * len(current)
     return state_of(
-        rates, n_idle, time_us=round(seconds * SECOND), current=current, scale_up_cost_s=cost_s,
-        scale_down_cost_s=cost_s, **changes,
-    )  # fmt: skip
+        rates,
+        n_idle,
+        time_us=round(seconds * SECOND),
+        current=current,
+        scale_up_cost_s=cost_s,
+        scale_down_cost_s=cost_s,
+        **changes,
+    )
 
 
 def _follow(forward: AutoForwardTime, gap_s: float, n_decisions: int, start_s: float = 0.0) -> list[float]:
@@ -154,9 +159,12 @@ def test_the_record_has_a_number_or_what_decides_it_never_both():
     described = BFTrainerPolicy("auto").describe()
     assert "t_fwd_s" not in described
     assert described["forward_time"] == {
-        "name": "auto", "start_s": 120.0, "memory_decisions": 200, "sharpness": 600.0,
+        "name": "auto",
+        "start_s": 120.0,
+        "memory_decisions": 200,
+        "sharpness": 600.0,
         "candidates_s": [7.5, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0],
-    }  # fmt: skip
+    }
 
 
 def test_with_many_jobs_the_shadows_take_turns_and_the_time_is_learnt_all_the_same():
@@ -170,9 +178,13 @@ def test_with_many_jobs_the_shadows_take_turns_and_the_time_is_learnt_all_the_sa
             if current.sum() > n_idle:
                 current[np.flatnonzero(current)[-1]] -= 1
             state = state_of(
-                rates, n_idle, time_us=round(k * gap_s * SECOND), current=current, scale_up_cost_s=[10.0] * 40,
+                rates,
+                n_idle,
+                time_us=round(k * gap_s * SECOND),
+                current=current,
+                scale_up_cost_s=[10.0] * 40,
                 scale_down_cost_s=[10.0] * 40,
-            )  # fmt: skip
+            )
             decision = policy.decide(state)
             counts = decision.counts
         times[gap_s] = decision.t_fwd_s

@@ -64,8 +64,10 @@ def test_it_ends_near_the_best_fixed_value_however_fast_the_pool_changes(mean_ga
 def test_what_comes_later_changes_no_decision():
     whole = random_log(20.0, 600)
     at_us = int(whole.window_start_us + (whole.window_end_us - whole.window_start_us) * 0.4)
-    rows = [run(part, unequal_jobs()).table("decisions").to_pylist()
-            for part in (whole, whole.between(whole.window_start_us, at_us))]  # fmt: skip
+    rows = [
+        run(part, unequal_jobs()).table("decisions").to_pylist()
+        for part in (whole, whole.between(whole.window_start_us, at_us))
+    ]
     n_before = sum(row["time"].timestamp() * 1e6 < at_us for row in rows[0])
     assert n_before > 100
     assert len({row["t_fwd_s"] for row in rows[0][:n_before]}) > 20, "it learns in this example"
@@ -141,9 +143,12 @@ def test_logs_without_events_and_single_jobs_are_no_matter():
 
 @settings(max_examples=examples(40))
 @given(
-    events=logs(), jobs=job_sets(), semantics=st.sampled_from(list(Semantics)), max_parallel=st.integers(1, 4),
+    events=logs(),
+    jobs=job_sets(),
+    semantics=st.sampled_from(list(Semantics)),
+    max_parallel=st.integers(1, 4),
     unlimited_work=st.booleans(),
-)  # fmt: skip
+)
 def test_any_small_run_ends_with_times_between_the_candidates(events, jobs, semantics, max_parallel, unlimited_work):
     made = run(events, jobs, settings=ReplaySettings(max_parallel, semantics), unlimited_work=unlimited_work)
     for row in made.table("decisions").select(["t_fwd_s", "solver"]).to_pylist():

@@ -50,9 +50,9 @@ class _Watched(Policy):
         if self.allowed is not None:
             if state.time_us > self.until_us:
                 raise _Seen
-            state = replace(state, throughput=self._hidden(state.throughput, state), objective=self._hidden(
-                state.objective, state
-            ))  # fmt: skip
+            state = replace(
+                state, throughput=self._hidden(state.throughput, state), objective=self._hidden(state.objective, state)
+            )
         decision = self.inner.decide(state)
         counts = decision.counts.tolist()
         self.decided.append((state.time_us, counts))
@@ -98,15 +98,7 @@ def _learner(share: str, noise: float = 0.0, seed: int = 0) -> LearningPolicy:
 
 def _watch(events: bfreplay.NodeEvents, jobs: JobSet, policy: Policy, **options: object) -> _Watched:
     watched = _Watched(policy, **options)
-    replay_log(
-        events,
-        jobs,
-        watched,
-        ReplaySettings(max_parallel=3),
-        efficiency=False,
-        bound=False,
-        with_tables=False,
-    )
+    replay_log(events, jobs, watched, ReplaySettings(max_parallel=3), efficiency=False, bound=False, with_tables=False)
     return watched
 
 
@@ -119,13 +111,7 @@ def test_decisions_rest_on_nothing_that_had_not_been_run_for_long_enough_by_then
         blind = _Watched(_learner(share, 0.1), allowed, until_us)
         with suppress(_Seen):
             replay_log(
-                events,
-                jobs,
-                blind,
-                ReplaySettings(max_parallel=3),
-                efficiency=False,
-                bound=False,
-                with_tables=False,
+                events, jobs, blind, ReplaySettings(max_parallel=3), efficiency=False, bound=False, with_tables=False
             )
         assert blind.decided == [one for one in free.decided if one[0] <= until_us]
 

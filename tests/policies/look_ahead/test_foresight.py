@@ -43,10 +43,7 @@ def test_it_grows_for_a_idle_interval_that_lasts_where_one_who_expects_little_do
 def test_it_gives_a_node_up_for_a_job_that_can_have_it_long():
     # the second job would make 10 where the first makes 1, which pays for 20 s of 15 after 33 s
     calm = log(4, [(900, 3, True)], 1000, idle_first=(0, 1, 2))
-    jobs = [
-        job("first", rates=(0.0, 10.0, 14.0, 15.0), down_s=20.0),
-        job("second", rates=(0.0, 10.0), submit_s=100),
-    ]
+    jobs = [job("first", rates=(0.0, 10.0, 14.0, 15.0), down_s=20.0), job("second", rates=(0.0, 10.0), submit_s=100)]
     assert _counts(calm, jobs, BFTrainerPolicy(10.0))[:2] == [(0, [3]), (100, [3, 0])]
     assert _counts(calm, jobs, ForesightPolicy(1, 10.0))[:2] == [(0, [3]), (100, [2, 1])]
 
@@ -111,9 +108,14 @@ def _renumbered(events: NodeEvents, order: np.ndarray) -> NodeEvents:
     nodes = np.concatenate([np.zeros(0, np.int64), *(order[batch.node] for batch in rest)])
     after = np.concatenate([np.zeros(0, np.int8), *(batch.state for batch in rest)])
     return NodeEvents.from_arrays(
-        events.nodes, opening, times, nodes.astype(np.int32), [NodeState(state) for state in after.tolist()],
-        events.window_start_us, events.window_end_us,
-    )  # fmt: skip
+        events.nodes,
+        opening,
+        times,
+        nodes.astype(np.int32),
+        [NodeState(state) for state in after.tolist()],
+        events.window_start_us,
+        events.window_end_us,
+    )
 
 
 def test_after_close_it_knows_nothing_and_decides_as_bftrainer():

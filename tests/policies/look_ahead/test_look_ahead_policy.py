@@ -162,9 +162,14 @@ def test_it_grows_again_when_idle_intervals_become_long():
     long = [(100.0 * k + after, node, after == 0) for k in range(60, 120) for after in (0, 90) for node in (1, 2)]
     events = log(3, [*short, *long], 12_000, idle_first=(0,))
     run = replay_log(
-        events, JobSet([job(up_s=20.0, down_s=5.0)]), LookAheadPolicy(2, 3, 20, 120.0), ReplaySettings(1),
-        unlimited_work=True, efficiency=False, bound=False,
-    )  # fmt: skip
+        events,
+        JobSet([job(up_s=20.0, down_s=5.0)]),
+        LookAheadPolicy(2, 3, 20, 120.0),
+        ReplaySettings(1),
+        unlimited_work=True,
+        efficiency=False,
+        bound=False,
+    )
     table = run.table("decisions").to_pylist()
     grown = [row["time"].timestamp() for row in table if row["counts"] == [3]]
     assert not [at for at in grown if 1000 <= at < 6000]

@@ -25,10 +25,7 @@ from tests.replay.test_job_sources import Scripted
 from tests.replay.tiny import job, job_sets, log, logs
 
 _ALL = pytest.mark.parametrize("name", ["foresight", "look-ahead"])
-_MADE = {
-    "foresight": lambda: ForesightPolicy(3, 40.0),
-    "look-ahead": lambda: LookAheadPolicy(2, 2, 6, 40.0),
-}
+_MADE = {"foresight": lambda: ForesightPolicy(3, 40.0), "look-ahead": lambda: LookAheadPolicy(2, 2, 6, 40.0)}
 """With so short a memory that look-ahead soon looks, and soon forgets."""
 
 
@@ -52,16 +49,22 @@ def _decided(run: RunResult) -> pa.Table:
 
 
 _ANY = given(
-    events=logs(), jobs=job_sets(), name=st.sampled_from(sorted(_MADE)), max_parallel=st.integers(1, 4),
-    semantics=st.sampled_from(list(Semantics)), unlimited_work=st.booleans(),
-)  # fmt: skip
+    events=logs(),
+    jobs=job_sets(),
+    name=st.sampled_from(sorted(_MADE)),
+    max_parallel=st.integers(1, 4),
+    semantics=st.sampled_from(list(Semantics)),
+    unlimited_work=st.booleans(),
+)
 
 
 @settings(max_examples=examples(60))
 @given(
-    events=logs(), jobs=job_sets(), t_fwd_s=st.sampled_from([3.0, 60.0, 400.0]),
+    events=logs(),
+    jobs=job_sets(),
+    t_fwd_s=st.sampled_from([3.0, 60.0, 400.0]),
     semantics=st.sampled_from(list(Semantics)),
-)  # fmt: skip
+)
 def test_with_nothing_in_sight_they_decide_as_bftrainer(events, jobs, t_fwd_s, semantics):
     plain = _decided(_replay(events, jobs, BFTrainerPolicy(t_fwd_s), ReplaySettings(3, semantics)))
     for policy in (ForesightPolicy(0, t_fwd_s), LookAheadPolicy(2, 30, 40, t_fwd_s)):  # logs have 25 changes at most
@@ -72,9 +75,7 @@ def test_with_nothing_in_sight_they_decide_as_bftrainer(events, jobs, t_fwd_s, s
 @_ANY
 def test_any_replay_closes_its_ledger_and_repeats(events, jobs, name, max_parallel, semantics, unlimited_work):
     given_ = ReplaySettings(max_parallel, semantics)
-    one, other = (
-        _replay(events, jobs, _MADE[name](), given_, unlimited_work=unlimited_work) for _ in range(2)
-    )  # fmt: skip
+    one, other = (_replay(events, jobs, _MADE[name](), given_, unlimited_work=unlimited_work) for _ in range(2))
     assert one.record == other.record
     assert one.table("decisions").equals(other.table("decisions"))
 
@@ -124,9 +125,12 @@ def test_runs_give_the_same_bytes_twice(name, tmp_path):
 def test_one_job_at_once_on_one_node_that_never_goes(name, semantics, unlimited_work):
     still = log(1, [], 100, idle_first=(0,))
     run = _replay(
-        still, JobSet([job("a", work=200.0), job("b", work=300.0)]), _MADE[name](), ReplaySettings(1, semantics),
+        still,
+        JobSet([job("a", work=200.0), job("b", work=300.0)]),
+        _MADE[name](),
+        ReplaySettings(1, semantics),
         unlimited_work=unlimited_work,
-    )  # fmt: skip
+    )
     # under the published clock nobody notices, without a pool event, that the first job is done
     expected = 1000.0 if unlimited_work else 500.0 if semantics is Semantics.CONTINUOUS else 200.0
     assert run.summary["ledger"]["samples"] == pytest.approx(expected)
@@ -157,9 +161,7 @@ def test_foresight_sees_through_one_who_learns():
 def test_a_run_tells_their_parameters():
     policy = _replay(_busy(), _two(), LookAheadPolicy(2, 3, 8, 60.0)).record["config"]["policy"]
     solver = ExactSolver().describe()
-    assert policy == {
-        "name": "look-ahead", "events": 2, "futures": 3, "memory": 8, "t_fwd_s": 60.0, "solver": solver
-    }  # fmt: skip
+    assert policy == {"name": "look-ahead", "events": 2, "futures": 3, "memory": 8, "t_fwd_s": 60.0, "solver": solver}
     policy = _replay(_busy(), _two(), ForesightPolicy(7, 60.0)).record["config"]["policy"]
     assert policy == {"name": "foresight", "events": 7, "t_fwd_s": 60.0, "solver": solver}
 

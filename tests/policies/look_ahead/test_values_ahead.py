@@ -17,9 +17,12 @@ def _worth(rates, price, seconds, *, min_nodes=None, max_nodes=None, up_s=0.0, d
     rate = np.array(rates, np.float64)
     n_jobs, width = rate.shape
     jobs = JobTables(
-        rate, np.array(min_nodes or [1] * n_jobs), np.array(max_nodes or [width - 1] * n_jobs),
-        np.full(n_jobs, up_s), np.full(n_jobs, down_s),
-    )  # fmt: skip
+        rate,
+        np.array(min_nodes or [1] * n_jobs),
+        np.array(max_nodes or [width - 1] * n_jobs),
+        np.full(n_jobs, up_s),
+        np.full(n_jobs, down_s),
+    )
     return values_ahead(jobs, np.array(price, np.float64), np.array(seconds, np.float64))
 
 
@@ -57,9 +60,7 @@ def _questions(draw):
 def test_a_count_is_worth_the_best_of_all_ways_from_it_averaged_over_the_futures(question):
     rate, min_nodes, max_nodes, up_s, down_s, price, seconds = question
     wider = [*rate, 99.0]  # the table of another job is longer
-    found = _worth(
-        [wider], price, seconds, min_nodes=[min_nodes], max_nodes=[max_nodes], up_s=up_s, down_s=down_s
-    )  # fmt: skip
+    found = _worth([wider], price, seconds, min_nodes=[min_nodes], max_nodes=[max_nodes], up_s=up_s, down_s=down_s)
     ways = [_all_ways(rate, min_nodes, max_nodes, up_s, down_s, *future) for future in zip(price, seconds, strict=True)]
     for n in (0, *range(min_nodes, max_nodes + 1)):
         assert found[0, n] == pytest.approx(np.mean([way[n] for way in ways]), rel=1e-9, abs=1e-6)

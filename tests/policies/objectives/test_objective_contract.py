@@ -154,7 +154,7 @@ def test_an_objective_that_its_spec_does_not_make_again_fails(made):
         ("GivesMoreThanAllowed", SOUND, (), AssertionError),
         ("LeavesNoAnswer", SOUND, (), AssertionError),
     ],
-)  # fmt: skip
+)
 def test_a_broken_objective_fails(name, test, arguments, error):
     contract = ObjectiveContract()
     contract.objective = f"{HERE}:{name}"

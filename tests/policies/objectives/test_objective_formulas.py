@@ -194,10 +194,15 @@ def test_what_costs_more_than_it_makes_is_given_up_for_nothing():
 @pytest.mark.parametrize(
     "spec",
     [
-        "deadline(background=-0.1)", "cost(price=-1)", "energy(price=-1)", "energy(idle_w=-1)",
-        "energy(wait_w=599)", "energy(busy_w=999)", "energy(idle_w=5, wait_w=5, busy_w=5)",
+        "deadline(background=-0.1)",
+        "cost(price=-1)",
+        "energy(price=-1)",
+        "energy(idle_w=-1)",
+        "energy(wait_w=599)",
+        "energy(busy_w=999)",
+        "energy(idle_w=5, wait_w=5, busy_w=5)",
     ],
-)  # fmt: skip
+)
 def test_parameters_out_of_range_are_refused(spec):
     with pytest.raises(InputError, match=r"out of (range|order)"):
         values(spec, state_of(FAST_AND_SLOW, 3))

@@ -122,10 +122,18 @@ def test_what_a_job_is_worth_does_not_depend_on_the_others(state, data):
 @pytest.mark.parametrize("spec", [*OBJECTIVES.names(), SUM])
 def test_a_milp_finds_the_same_optimum(spec):
     state = state_of(
-        [[0, 100, 150, 160, 240], [0, 10, 19, 27, 30], [0, 7, 7, 30, 31]], 7, current=[2, 0, 3], age_s=[300, 0, 60],
-        progress=[20_000, 0, 100], scale_up_cost_s=[20, 20, 20], scale_down_cost_s=[10, 10, 10],
-        due_s=[None, 7_000, 60_000], weight=[1, 2, 1], min_nodes=[1, 2, 3], work=[1e6, 1e5, 1e6],
-    )  # fmt: skip
+        [[0, 100, 150, 160, 240], [0, 10, 19, 27, 30], [0, 7, 7, 30, 31]],
+        7,
+        current=[2, 0, 3],
+        age_s=[300, 0, 60],
+        progress=[20_000, 0, 100],
+        scale_up_cost_s=[20, 20, 20],
+        scale_down_cost_s=[10, 10, 10],
+        due_s=[None, 7_000, 60_000],
+        weight=[1, 2, 1],
+        min_nodes=[1, 2, 3],
+        work=[1e6, 1e5, 1e6],
+    )
     posed = objective_of(spec).problem(state, T_FWD_S)
     exact = ExactSolver().solve(posed)
     answer = MilpSolver("choices_reduced", "highs", fallback="none", isolated=False).solve(posed)

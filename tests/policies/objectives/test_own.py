@@ -62,10 +62,13 @@ def test_rows_kept_from_earlier_decisions_change_no_answer(seed):
     own, t_fwd_s = OwnObjective(), 120.0
     min_nodes = rng.integers(1, width, n_jobs)
     state = state_of(
-        _curves(rng, n_jobs, width).tolist(), int(rng.integers(1, 3 * width)), min_nodes=min_nodes,
-        max_nodes=rng.integers(min_nodes, width), scale_up_cost_s=rng.integers(0, 60, n_jobs),
+        _curves(rng, n_jobs, width).tolist(),
+        int(rng.integers(1, 3 * width)),
+        min_nodes=min_nodes,
+        max_nodes=rng.integers(min_nodes, width),
+        scale_up_cost_s=rng.integers(0, 60, n_jobs),
         scale_down_cost_s=rng.integers(0, 60, n_jobs),
-    )  # fmt: skip
+    )
     whole = state
     for _ in range(15):
         n_idle = max(state.n_idle + int(rng.integers(-5, 6)), 1)

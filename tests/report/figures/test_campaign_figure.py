@@ -100,11 +100,14 @@ def test_a_campaign_has_a_panel_of_scores_and_a_plain_set_has_none(trials, plain
             CampaignOverTime(campaign, nodes_over_time_by_model(run), SPAN, "equal-share, $x$")
         )
     assert [axes.get_ylabel().replace("\n", " ") for axes in figures["trials"].axes] == [
-        "of 4 jobs finished", "best simulated score so far (higher is better)", "nodes held",
-    ]  # fmt: skip
+        "of 4 jobs finished",
+        "best simulated score so far (higher is better)",
+        "nodes held",
+    ]
     assert [axes.get_ylabel().replace("\n", " ") for axes in figures["plain"].axes] == [
-        "of 2 jobs finished", "nodes held",
-    ]  # fmt: skip
+        "of 2 jobs finished",
+        "nodes held",
+    ]
     assert figures["plain"].axes[0].get_title(loc="left") == "equal-share, $x$"
     assert [text.get_text() for text in figures["plain"].legends[0].get_texts()] == ["net", "(no model)"]
     of_trials = [text.get_text() for text in figures["trials"].axes[0].get_legend().get_texts()]
@@ -129,8 +132,9 @@ def test_reclaims_are_marked_where_the_job_lost_nodes(plain):
     assert (marks.get_xdata() * DAY_S).tolist() == pytest.approx([10.0])
     assert marks.get_ydata().tolist() == [1]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "nodes held", "reclaimed by the batch scheduler",
-    ]  # fmt: skip
+        "nodes held",
+        "reclaimed by the batch scheduler",
+    ]
     assert [edge * DAY_S for edge in axes.get_xlim()] == pytest.approx([0, 30])  # as long as it was there
 
 

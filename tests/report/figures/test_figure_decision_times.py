@@ -56,10 +56,14 @@ def test_each_decision_counts_as_what_stands_behind_it():
     found = decision_times(run)
     kinds = {kind: (times.tolist(), n) for kind, (times, n) in found.by_kind.items()}
     assert kinds == {
-        "proven": ([0.5], 0), "proven_by_fallback": ([4.0], 0), "feasible": ([0.25], 0),
+        "proven": ([0.5], 0),
+        "proven_by_fallback": ([4.0], 0),
+        "feasible": ([0.25], 0),
         "unproven_by_design": ([0.125], 0),
-        "proven_trivially": ([], 1), "not_asked": ([], 1), "none": ([2.0], 0),
-    }  # fmt: skip
+        "proven_trivially": ([], 1),
+        "not_asked": ([], 1),
+        "none": ([2.0], 0),
+    }
 
 
 @pytest.mark.parametrize("which", ["sample_run", "other_run", "all_idle_run", "many_jobs_run"])
@@ -74,9 +78,7 @@ def test_counts_and_the_slowest_are_those_of_summary_and_session(which, request)
 def test_the_first_map_of_the_published_clock_is_a_rule_that_nobody_asked_for():
     settings = ReplaySettings(semantics=Semantics.PUBLISHED)
     events = log(2, [(10, 1, True), (20, 1, False)], 60, idle_first=[0])
-    run = replay_log(
-        events, JobSet([job()]), EqualSharePolicy(), settings, efficiency=False, bound=False
-    )  # fmt: skip
+    run = replay_log(events, JobSet([job()]), EqualSharePolicy(), settings, efficiency=False, bound=False)
     found = decision_times(run)
     assert {kind: times.size + n for kind, (times, n) in found.by_kind.items()} == run.summary["decisions"]
     assert found.n_not_asked == 1

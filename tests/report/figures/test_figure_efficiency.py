@@ -31,19 +31,10 @@ def efficiency_run(samples=40.0, dedicated=80.0, bound=50.0, *, done=None, there
     }
     if dedicated is not None:
         u = samples / dedicated if dedicated and source is None else None
-        summary["efficiency"] = {
-            "u": u,
-            "dedicated_samples": dedicated,
-            "dedicated_last_finish_us": time_us(there),
-        }
+        summary["efficiency"] = {"u": u, "dedicated_samples": dedicated, "dedicated_last_finish_us": time_us(there)}
     if bound is not None:
         share = samples / bound if bound else None
-        summary["bound"] = {
-            "samples": bound,
-            "kind": "priced",
-            "share": share,
-            "earliest_finish_us": time_us(earliest),
-        }
+        summary["bound"] = {"samples": bound, "kind": "priced", "share": share, "earliest_finish_us": time_us(earliest)}
     inputs = {"jobs": {"source": source}, "events": {"metadata": {}}}
     config = {"window_start_us": START_US, "window_end_us": 1_000 * START_US}
     record = {"config": config, "inputs": inputs, "summary": summary}
@@ -96,9 +87,13 @@ def test_baselines_that_runs_share_are_shown_once():
     }
     bars, _ = bars_of(found)
     assert bars == {
-        "A": 40.0, "B": 45.0, "C": 30.0, "12.5 dedicated nodes (A, B)": 80.0, "12.5 dedicated nodes (C)": 60.0,
+        "A": 40.0,
+        "B": 45.0,
+        "C": 30.0,
+        "12.5 dedicated nodes (A, B)": 80.0,
+        "12.5 dedicated nodes (C)": 60.0,
         "upper bound": 50.0,
-    }  # fmt: skip
+    }
 
 
 def test_what_is_not_known_is_left_out():

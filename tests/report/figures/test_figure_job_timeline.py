@@ -95,8 +95,11 @@ def test_many_jobs_share_as_few_rows_as_there_are_jobs_at_once():
     """a holds nodes from 0 to 10 with a pause, b from 2 to 4, c from 4 to 12, d from 10 to 11."""
     rows = rows_of(
         held(("a", 1, 0, 3), ("b", 2, 2, 4), ("a", 3, 6, 10), ("c", 4, 4, 12), ("d", 5, 10, 11)),
-        [(name, None) for name in "abcd"], 0, 20, most_rows=3,
-    )  # fmt: skip
+        [(name, None) for name in "abcd"],
+        0,
+        20,
+        most_rows=3,
+    )
     assert [row.jobs for row in rows] == [("a", "d"), ("b", "c")]
     assert [row.label for row in rows] == ["row 1", "row 2"]
     assert rows[0].since_us.tolist() == [0, 10]
@@ -157,8 +160,11 @@ def test_what_is_held_is_cut_at_the_ends_of_a_part():
 def test_labels_are_short_and_all_different():
     long = "experiment-with-a-very-long-name-indeed"
     assert labels_of_jobs([("J1-AlexNet", "alexnet"), ("t1", "net"), ("t2", None), ("t3", "")]) == [
-        "J1-AlexNet", "t1 (net)", "t2", "t3",
-    ]  # fmt: skip
+        "J1-AlexNet",
+        "t1 (net)",
+        "t2",
+        "t3",
+    ]
     assert shorten(f"{long}-07") == "experiment-wit…-name-indeed-07"
     assert len(shorten(f"{long}-07")) == 30
     middle = [(f"{long}-{k}-{long}", None) for k in range(3)]

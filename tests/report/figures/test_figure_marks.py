@@ -25,10 +25,7 @@ def test_other_labels_are_refused(label):
 
 
 def test_runs_are_numbered_by_their_letters_and_not_by_their_places():
-    assert by_run({"B (run)": "x", "AB": "y"}) == [
-        (Mark.of_run(1), "B (run)", "x"),
-        (Mark.of_run(27), "AB", "y"),
-    ]
+    assert by_run({"B (run)": "x", "AB": "y"}) == [(Mark.of_run(1), "B (run)", "x"), (Mark.of_run(27), "AB", "y")]
 
 
 def test_two_runs_with_one_letter_are_refused():

@@ -23,9 +23,13 @@ def run():
     """Two nodes, the second from 20 s on; ``late`` waits until ``early`` has left at 15 s."""
     jobs = JobSet([job("early", work=150.0, rates=(0.0, 10.0)), job("late", submit_s=1, work=1e6)])
     return replay_log(
-        log(2, [(20, 1, True)], 60, idle_first=[0]), jobs, EqualSharePolicy(), ReplaySettings(record_nodes=True),
-        efficiency=False, bound=False,
-    )  # fmt: skip
+        log(2, [(20, 1, True)], 60, idle_first=[0]),
+        jobs,
+        EqualSharePolicy(),
+        ReplaySettings(record_nodes=True),
+        efficiency=False,
+        bound=False,
+    )
 
 
 def steps(series, start_us):

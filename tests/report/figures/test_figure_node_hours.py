@@ -16,9 +16,12 @@ HOUR_US = 3_600_000_000
 def ledger_run(useful=60, rescaling=10, lost=5, stalled=5, free=20) -> RunResult:
     """A run of which only the ledger is known, in node-hours."""
     hours = {
-        "useful_node_us": useful, "rescaling_node_us": rescaling, "preempted_node_us": lost,
-        "stalled_node_us": stalled, "unallocated_node_us": free,
-    }  # fmt: skip
+        "useful_node_us": useful,
+        "rescaling_node_us": rescaling,
+        "preempted_node_us": lost,
+        "stalled_node_us": stalled,
+        "unallocated_node_us": free,
+    }
     ledger = {name: value * HOUR_US for name, value in hours.items()}
     ledger["idle_node_us"] = sum(ledger.values())
     return run_of({"summary": {"ledger": ledger}})

@@ -20,9 +20,15 @@ from tests.run_records import run_of
 def rescales_run(factor: int = 1, gross: float = 1_000.0) -> RunResult:
     """A decision for each cause; of cause k 8 - k jobs grow, and what is charged is told apart by its digits."""
     rows = [
-        ("pool", 3, 0), ("pool", 0, 2), ("pool", 1, 1), ("arrival", 0, 0), ("completion", 0, 0),
-        ("round", 0, 0), ("completion+round", 0, 0), ("window_begin", 0, 0),
-    ]  # fmt: skip
+        ("pool", 3, 0),
+        ("pool", 0, 2),
+        ("pool", 1, 1),
+        ("arrival", 0, 0),
+        ("completion", 0, 0),
+        ("round", 0, 0),
+        ("completion+round", 0, 0),
+        ("window_begin", 0, 0),
+    ]
     decisions = pa.table(
         {
             "trigger": pa.array([trigger for trigger, _, _ in rows]).dictionary_encode(),
@@ -74,8 +80,10 @@ def test_bars_of_one_run_are_grouped_and_charges_stacked():
     found = {"": rescales(rescales_run())}
     counts, charges = RESCALES.draw(found).axes
     assert [[bar.get_height() for bar in bars] for bars in counts.containers] == [
-        [8, 7, 6, 5, 4, 3, 2, 1], [1, 0, 0, 0, 0, 0, 0, 0], [0, 4, 2, 0, 0, 0, 0, 0]
-    ]  # fmt: skip
+        [8, 7, 6, 5, 4, 3, 2, 1],
+        [1, 0, 0, 0, 0, 0, 0, 0],
+        [0, 4, 2, 0, 0, 0, 0, 0],
+    ]
     rescaling, preemption = charges.containers
     assert [bar.get_height() for bar in rescaling] == pytest.approx([1, 0, 0, 0.5, 0, 0, 0, 0])
     assert [bar.get_y() for bar in preemption] == pytest.approx([1, 0, 0, 0.5, 0, 0, 0, 0])
@@ -95,8 +103,11 @@ def test_several_runs_have_a_panel_for_each_measure():
     found = {"A": rescales(rescales_run()), "B": rescales(rescales_run(factor=2, gross=500.0))}
     panels = RESCALES.draw(found).axes
     assert [axes.get_ylabel().split(",")[0] for axes in panels] == [
-        "rescales up", "rescales down", "preemptions", "charged"
-    ]  # fmt: skip
+        "rescales up",
+        "rescales down",
+        "preemptions",
+        "charged",
+    ]
     first, second = panels[0].containers
     assert [bar.get_height() for bar in second] == [2 * bar.get_height() for bar in first]
     figure = check_page(RESCALES.page(found))

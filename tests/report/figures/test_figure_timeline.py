@@ -140,16 +140,21 @@ def test_the_page_has_the_band_before_the_lines_and_the_numbers_as_they_are(samp
     found = timeline(sample_run)
     page = TIMELINE.page({"": found})
     assert [trace["steps"] for trace in page.traces] == [
-        {"series": "idle", "statistic": "least"}, {"series": "idle", "statistic": "most"},
-        {"series": "idle", "statistic": "mean"}, {"series": "held", "statistic": "mean"},
-    ]  # fmt: skip
+        {"series": "idle", "statistic": "least"},
+        {"series": "idle", "statistic": "most"},
+        {"series": "idle", "statistic": "mean"},
+        {"series": "held", "statistic": "mean"},
+    ]
     assert page.traces[1]["fill"] == "tonexty"
     assert page.series["idle"].mean.tolist() == found.idle.mean.tolist()
     assert page.layout["xaxis"]["time"] is True
     assert page.layout["yaxis"]["fixedrange"] is True  # only time is zoomed
     assert [trace["hovertemplate"].partition(":")[0] for trace in page.traces] == [
-        "idle nodes, least", "idle nodes, most", "idle nodes, mean", "nodes held by jobs, mean"
-    ]  # fmt: skip
+        "idle nodes, least",
+        "idle nodes, most",
+        "idle nodes, mean",
+        "nodes held by jobs, mean",
+    ]
 
 
 def test_the_picture_draws_least_mean_and_most_of_its_columns(sample_run):

@@ -74,12 +74,18 @@ def test_steps_are_drawn_where_the_shares_change():
 def test_what_is_idle_is_shown_once_for_runs_of_one_log():
     one_log = {"A": widths(widths_run()), "B": widths(widths_run(held=()))}
     assert [trace["name"] for trace in check_page(WIDTHS.page(one_log)).traces] == [
-        "idle", "A: held by jobs", "B: held by jobs"
-    ]  # fmt: skip
+        "idle",
+        "A: held by jobs",
+        "B: held by jobs",
+    ]
     two_logs = {"A": widths(widths_run()), "B": widths(widths_run(n_idle=(2, 2, 2, 2)))}
     assert [column.words for column in WIDTHS.table(two_logs).columns] == [
-        "Nodes, at least", "A: idle", "A: held by jobs", "B: idle", "B: held by jobs"
-    ]  # fmt: skip
+        "Nodes, at least",
+        "A: idle",
+        "A: held by jobs",
+        "B: idle",
+        "B: held by jobs",
+    ]
 
 
 def test_the_table_has_powers_of_two_up_to_the_most():

@@ -132,14 +132,22 @@ def test_the_picture_over_time_shows_the_mean_of_the_window_and_both_scales(work
     (line,) = axes.get_lines()
     assert line.get_ydata()[0] == worked.mean_idle_nodes == 0.5
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "fewest to most", "mean", "mean of the window: 0.500 nodes",
-    ]  # fmt: skip
+        "fewest to most",
+        "mean",
+        "mean of the window: 0.500 nodes",
+    ]
     assert axes.get_ylabel() == "idle nodes"
     assert axes.get_xlabel() == "time (UTC)"
     assert "share of 3 nodes" in _texts(figure)
     assert [label.get_text() for label in axes.get_xticklabels()] == [
-        "00:00\n1 Jan 1970", "06:00", "12:00", "18:00", "00:00\n2 Jan", "06:00", "12:00",
-    ]  # fmt: skip
+        "00:00\n1 Jan 1970",
+        "06:00",
+        "12:00",
+        "18:00",
+        "00:00\n2 Jan",
+        "06:00",
+        "12:00",
+    ]
     assert axes.get_xticks().tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5]
 
 
@@ -147,8 +155,13 @@ def test_the_axis_of_weeks_says_that_its_ticks_are_mondays():
     (axes,) = draw_idle_over_time(characterise(log([IDLE] * 3, [], end=40 * 24 * HOUR))).axes
     assert axes.get_xlabel() == "time (UTC); ticks on Mondays"
     assert [label.get_text() for label in axes.get_xticklabels()] == [
-        "5 Jan\n1970", "12 Jan", "19 Jan", "26 Jan", "2 Feb", "9 Feb",
-    ]  # fmt: skip
+        "5 Jan\n1970",
+        "12 Jan",
+        "19 Jan",
+        "26 Jan",
+        "2 Feb",
+        "9 Feb",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,10 @@ def test_the_axis_may_be_a_parameter_in_a_text_and_lines_are_told_apart_by_sever
     found = swept_lines(given, "jobs.jobs_per_hour", ["average_jct_s"], ["policy.profiled", "draw"])
     assert found.panels[0].lines[0].x == (0.5, 2)
     assert [line.label for line in found.panels[0].lines] == [
-        "policy.profiled 0.2, draw 1", "policy.profiled 0.2, draw 2", "policy.profiled 1, draw 1"
-    ]  # fmt: skip
+        "policy.profiled 0.2, draw 1",
+        "policy.profiled 0.2, draw 2",
+        "policy.profiled 1, draw 1",
+    ]
     # the column that the axis is taken from does not count as averaged over: policy and jobs vary besides
     assert found.averaged_over == {"jobs": 2, "policy": 2}
 

@@ -11,13 +11,7 @@ from msgspec.structs import replace
 
 from bfreplay.errors import InputError
 from bfreplay.report import draw_tuning
-from bfreplay.report.figures.tuning import (
-    flat_range,
-    forward_time_lines,
-    number_lines,
-    relative_to_best,
-    tuning_figure,
-)
+from bfreplay.report.figures.tuning import flat_range, forward_time_lines, number_lines, relative_to_best, tuning_figure
 from bfreplay.result_folders.tuning import (
     Column,
     GridValues,
@@ -32,9 +26,17 @@ from bfreplay.result_folders.writing import record_json
 
 def _part(share, measure="samples"):
     return TunedPart(
-        window=("2024-07-01T00:00:00Z", "2024-07-02T00:00:00Z"), window_us=(0, 86_400_000_000), duration_s=86_400.0,
-        idle_nodes=3.0, n_pool_events=100, measure=measure, share=share, value=share, rescales=[], share_of_bound=[],
-    )  # fmt: skip
+        window=("2024-07-01T00:00:00Z", "2024-07-02T00:00:00Z"),
+        window_us=(0, 86_400_000_000),
+        duration_s=86_400.0,
+        idle_nodes=3.0,
+        n_pool_events=100,
+        measure=measure,
+        share=share,
+        value=share,
+        rescales=[],
+        share_of_bound=[],
+    )
 
 
 def _column(number, *flat):
@@ -55,15 +57,21 @@ def record():
             "tuning": _part([[0.5, 0.996], [0.4, 1.0], [0.3, 0.9], [0.45, 0.99]]),
             "validation": _part([[0.6, 1.0], [0.3, 0.98], [0.3, 0.9], [0.3, 0.8]]),
         },
-        validation=None, answer=["Use it."], warnings=[], notes=[],
-    )  # fmt: skip
+        validation=None,
+        answer=["Use it."],
+        warnings=[],
+        notes=[],
+    )
 
 
 def test_a_line_for_each_part_and_number_relative_to_its_own_best(record):
     lines = forward_time_lines(record)
     assert [(line.part, line.max_parallel) for line in lines] == [
-        ("tuning", 5), ("tuning", 20), ("validation", 5), ("validation", 20),
-    ]  # fmt: skip
+        ("tuning", 5),
+        ("tuning", 20),
+        ("validation", 5),
+        ("validation", 20),
+    ]
     assert lines[0].t_fwd_s.tolist() == [60, 120, 300]
     assert lines[0].share == pytest.approx([100, 80, 60])
     assert lines[0].auto == pytest.approx(90)

@@ -9,9 +9,14 @@ import pytest
 
 _TIMEOUT_MS = 600_000  # a machine may be slow
 _SWITCHES = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 

@@ -130,8 +130,7 @@ def _of_scheduling(jobs, allocations, record, facts):
         "measured.jobs": len(mine),
         "measured.completed": int(mine["finished"].notna().sum()),
         "jct.mean_s": None if jct_s.isna().all() else float(jct_s.mean()),
-        "makespan_s": None if jct_s.isna().any() or not len(mine)
-        else (mine["finished"].max() - start).total_seconds(),
+        "makespan_s": None if jct_s.isna().any() or not len(mine) else (mine["finished"].max() - start).total_seconds(),
         "utilisation": None if None in ran else sum(ran),
         "cost": cost,
         "rho.mean": float(rho.mean()) if len(rho) else None,
@@ -143,7 +142,7 @@ def _of_scheduling(jobs, allocations, record, facts):
         "rounds.recomputations": rounds.get("n_recomputations"),
         "leases": rounds.get("lease_extensions"),
         "leases.opportunities": rounds.get("lease_opportunities"),
-    }  # fmt: skip
+    }
 
 
 def _cut_off(jobs, n_too_wide):
@@ -196,22 +195,26 @@ def _of_batch_jobs(folder, record):
         n, met = starts["n_starts"], starts["n_starts_met"]
         hours, busy = starts["delay_node_us"] / _HOUR_US, starts["busy_node_us"] / _HOUR_US
         facts |= {
-            "batch_starts": n, "batch_starts.met": met, "batch_starts.met_share": met / n if n else None,
-            "batch_starts.nodes_met": starts["n_nodes_met"], "batch_delay.node_hours": hours,
+            "batch_starts": n,
+            "batch_starts.met": met,
+            "batch_starts.met_share": met / n if n else None,
+            "batch_starts.nodes_met": starts["n_nodes_met"],
+            "batch_delay.node_hours": hours,
             "batch_delay.share": hours / busy if busy else None,
             "batch_delay.clear_s": record["config"].get("clear_s", 0.0),
-        }  # fmt: skip
+        }
     if delays is not None:
         table = pd.read_parquet(folder / "batch_delays.parquet")
         seconds = table["delay_s"].sort_values(ignore_index=True)
         facts |= {
-            "batch_jobs": delays["n_jobs"], "batch_jobs.late": len(table),
+            "batch_jobs": delays["n_jobs"],
+            "batch_jobs.late": len(table),
             "batch_jobs.late_node_hours": float((table["delay_s"] * table["n_nodes"]).sum() / 3600),
             "batch_jobs.median_s": seconds[-(-len(seconds) // 2) - 1] if len(seconds) else None,
             "batch_jobs.p99_s": seconds[-(-99 * len(seconds) // 100) - 1] if len(seconds) else None,
             "batch_jobs.worst_s": float(seconds.max()) if len(seconds) else 0.0,
             "batch_jobs.worst": table.loc[table["delay_s"].idxmax(), "job"] if len(seconds) else None,
-        }  # fmt: skip
+        }
     return facts
 
 

@@ -18,9 +18,14 @@ from tests.runs.explain.little_source import LittleHalving
 
 _ENDED = "The window ended before these jobs"
 _LEARNING = {
-    "samples": 400.0, "known_samples": 400.0, "last_finish_us": None, "known_last_finish_us": None, "known_jobs": {},
-    "known_best_score": None, "lost": None,
-}  # fmt: skip
+    "samples": 400.0,
+    "known_samples": 400.0,
+    "last_finish_us": None,
+    "known_last_finish_us": None,
+    "known_jobs": {},
+    "known_best_score": None,
+    "lost": None,
+}
 
 
 @pytest.fixture

@@ -86,9 +86,7 @@ def test_answers_are_those_of_the_record(comparison):
 def test_sections_have_names_of_their_own_and_plain_tables(comparison, ended):
     for each in (comparison, ended):
         sections = comparison_sections(each)
-        assert [found.name for found in sections] == [
-            "options", "differences-over-time", "causes", "job-by-job"
-        ]  # fmt: skip
+        assert [found.name for found in sections] == ["options", "differences-over-time", "causes", "job-by-job"]
         for table in (table for found in sections for table in found.tables):
             assert len({column.key for column in table.columns}) == len(table.columns)
             assert {len(row) for row in table.rows} == {len(table.columns)}

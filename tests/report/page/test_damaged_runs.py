@@ -22,9 +22,16 @@ from tests.replay.tiny import SECOND, job, log
 
 _GONE = object()
 _VALUES = {
-    "left out": _GONE, "null": None, "text": "x", "a list": [1], "negative": -1.5, "an object": {}, "true": True,
-    "beyond floats": 10**400, "zero": 0,
-}  # fmt: skip
+    "left out": _GONE,
+    "null": None,
+    "text": "x",
+    "a list": [1],
+    "negative": -1.5,
+    "an object": {},
+    "true": True,
+    "beyond floats": 10**400,
+    "zero": 0,
+}
 _TABLES = ("decisions", "timings", "jobs", "allocations", "pool", "idle_intervals", "nodes")
 
 

@@ -28,9 +28,17 @@ from tests.run_records import changed, setting
 from tests.runs.explain.little_source import LittleHalving
 
 _RUNS = (
-    "sample_run", "other_run", "many_jobs_run", "all_idle_run", "never_idle_run", "no_jobs_run", "campaign_run",
-    "learned_run", "packed_run", "typed_run",
-)  # fmt: skip
+    "sample_run",
+    "other_run",
+    "many_jobs_run",
+    "all_idle_run",
+    "never_idle_run",
+    "no_jobs_run",
+    "campaign_run",
+    "learned_run",
+    "packed_run",
+    "typed_run",
+)
 _DIGIT = re.compile(r"\d")
 _SAID = {
     "timeline": ("idle.mean_nodes", "idle.most_nodes", "share.held"),
@@ -245,8 +253,10 @@ def test_a_run_gives_the_same_page_whether_it_was_just_made_or_read_again(tmp_pa
 
 def test_a_log_without_a_calendar_has_no_dates(learned_run, tmp_path):
     page = ReadPage(write_report(learned_run, tmp_path / "page.html").read_text())
-    rows = [dict(zip(page.tables["job-table-table-1"].columns, row, strict=True))
-            for row in page.tables["job-table-table-1"].rows]  # fmt: skip
+    rows = [
+        dict(zip(page.tables["job-table-table-1"].columns, row, strict=True))
+        for row in page.tables["job-table-table-1"].rows
+    ]
     assert [row["submitted"] for row in rows] == [("0.0", "0 s")] * 3 + [("20.0", "20 s")]
     assert [row["deadline"][0] for row in rows] == ["200.0", "100.0", "", "400.0"]
     assert not any("1970" in text for table in page.tables.values() for row in table.rows for _, text in row)
@@ -254,8 +264,10 @@ def test_a_log_without_a_calendar_has_no_dates(learned_run, tmp_path):
 
 
 def test_a_window_has_dates_where_the_log_has_a_calendar(sample_run):
-    start, end = (f"{pd.Timestamp(sample_run.record['config'][f'window_{edge}_us'], unit='us'):%Y-%m-%d %H:%M:%S}"
-                  for edge in ("start", "end"))  # fmt: skip
+    start, end = (
+        f"{pd.Timestamp(sample_run.record['config'][f'window_{edge}_us'], unit='us'):%Y-%m-%d %H:%M:%S}"
+        for edge in ("start", "end")
+    )
     assert window_text(sample_run) == f"{start} to {end} UTC"
 
 

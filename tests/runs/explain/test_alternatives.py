@@ -29,9 +29,8 @@ def problems(draw: st.DrawFn) -> AllocationProblem:
         left -= current[-1]
     losses = [np.array(draw(st.lists(whole, min_size=n_jobs, max_size=n_jobs))) for _ in range(2)]
     return AllocationProblem(
-        np.array(current), np.array(low), np.array(high), gain, *losses, capacity,
-        draw(st.none() | st.integers(0, 4)),
-    )  # fmt: skip
+        np.array(current), np.array(low), np.array(high), gain, *losses, capacity, draw(st.none() | st.integers(0, 4))
+    )
 
 
 def check(found, objective, problem, allowed) -> None:
@@ -50,13 +49,17 @@ def test_the_best_decisions_are_those_that_trying_all_finds(problem, data):
     count = data.draw(st.integers(0, problem.gain.shape[1] - 1))
     check(best_of_all(problem), best(problem), problem, lambda counts: True)
     check(
-        best_with(problem, job, count), best(problem, lambda counts: counts[job] == count), problem,
+        best_with(problem, job, count),
+        best(problem, lambda counts: counts[job] == count),
+        problem,
         lambda counts: counts[job] == count,
-    )  # fmt: skip
+    )
     check(
-        best_without(problem, job, count), best(problem, lambda counts: counts[job] != count), problem,
+        best_without(problem, job, count),
+        best(problem, lambda counts: counts[job] != count),
+        problem,
         lambda counts: counts[job] != count,
-    )  # fmt: skip
+    )
 
 
 def test_a_count_that_the_table_does_not_have_is_in_no_decision():

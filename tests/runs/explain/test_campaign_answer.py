@@ -68,9 +68,8 @@ def test_of_equal_scores_the_first_is_the_best():
     # one node: a scores 1 at its report at 10 s and at its end at 20 s, b the same at 30 and 40 s
     jobs = [pausing_job(name, work=200.0) for name in "ab"]
     run = replay_log(
-        log(1, [], 60, [0]), Scripted(jobs), EqualSharePolicy(), ReplaySettings(1),
-        efficiency=False, bound=False,
-    )  # fmt: skip
+        log(1, [], 60, [0]), Scripted(jobs), EqualSharePolicy(), ReplaySettings(1), efficiency=False, bound=False
+    )
     answer = campaign_answer(run, job_answers(run))
     assert run.frame("reports")["score"].tolist() == [1.0] * 4
     assert (answer.best_job, answer.best_s.tolist(), answer.best_score.tolist()) == ("a", [10.0], [1.0])

@@ -53,9 +53,13 @@ def test_a_job_that_shrinks_for_another():
     assert (a.as_it_was.nodes, a.as_it_was.objective) == (3, 1800.0)
     text = render_decision(a)
     for words in (
-        "a at 1970-01-01T00:00:10Z: scaled down from 3 to 1 node", "b  0 to 2", "60 samples charged",
-        "no decision has more (exact)", "600 less (14.5 %)", "left as it was",
-    ):  # fmt: skip
+        "a at 1970-01-01T00:00:10Z: scaled down from 3 to 1 node",
+        "b  0 to 2",
+        "60 samples charged",
+        "no decision has more (exact)",
+        "600 less (14.5 %)",
+        "left as it was",
+    ):
         assert words in text, text
 
 
@@ -107,11 +111,7 @@ def test_the_published_limit_is_kept_in_the_alternatives():
     events = log(4, [], 60, idle_first=[0, 1, 2, 3])
     jobs = JobSet([job("a")])
     limited = replay_log(
-        events,
-        jobs,
-        BFTrainerPolicy(T_FWD_S, ExactSolver(published_limit=True)),
-        efficiency=False,
-        bound=False,
+        events, jobs, BFTrainerPolicy(T_FWD_S, ExactSolver(published_limit=True)), efficiency=False, bound=False
     )
     a = explained(limited, "a", 5, events, jobs)
     assert (a.after, a.is_optimal, a.runner_up.nodes) == (2, True, 1)  # from 0 by at most (4 + 1) // 2

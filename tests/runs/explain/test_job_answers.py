@@ -123,5 +123,6 @@ def test_times_of_far_centuries_are_told_to_the_microsecond():
 def test_rows_are_plain_json_values():
     frame = pd.DataFrame({"work": [math.inf, 1.5], "name": ["a", None], "time": pd.to_datetime([0, None], utc=True)})
     assert records(frame) == [
-        {"work": None, "name": "a", "time": "1970-01-01T00:00:00Z"}, {"work": 1.5, "name": None, "time": None},
-    ]  # fmt: skip
+        {"work": None, "name": "a", "time": "1970-01-01T00:00:00Z"},
+        {"work": 1.5, "name": None, "time": None},
+    ]

@@ -43,10 +43,15 @@ def test_a_job_that_starts_grows_is_preempted_waits_and_finishes():
     # 1 node: 100 samples in 10 s; growing costs 3 s x 10/s, the first reclaim 2 s x 20/s, the second, of the last node,
     # 2 s x 10/s: 500 + 90 samples are made in 10 s x 10 + 10 s x 20 + 10 s x 10 and, from 40 s on, 19 s x 10
     assert told(story) == [
-        (0, "submitted", 0, 0, 0.0), (0, "admitted", 0, 0, 0.0), (0, STARTED, 0, 1, 0.0), (10, SCALED_UP, 1, 2, 30.0),
-        (20, PREEMPTED, 2, 1, 40.0), (30, PREEMPTED, 1, 0, 20.0), (40, RESTARTED, 0, 1, 0.0),
+        (0, "submitted", 0, 0, 0.0),
+        (0, "admitted", 0, 0, 0.0),
+        (0, STARTED, 0, 1, 0.0),
+        (10, SCALED_UP, 1, 2, 30.0),
+        (20, PREEMPTED, 2, 1, 40.0),
+        (30, PREEMPTED, 1, 0, 20.0),
+        (40, RESTARTED, 0, 1, 0.0),
         (59, "finished", 1, 0, 0.0),
-    ]  # fmt: skip
+    ]
     assert story.job == jobs[0]
     assert [s.decision for s in story.steps] == [None, None, 0, 1, 2, 3, 4, 5]
     tables = job_story_from_tables(run, "a")
@@ -63,11 +68,16 @@ def test_nodes_lost_and_won_at_one_instant_are_two_steps():
     run = replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
     story = job_story(run, "a", events=events, jobs=jobs)
     assert told(story)[2:] == [
-        (0, STARTED, 0, 1, 0.0), (10, PREEMPTED, 1, 0, 20.0), (10, RESTARTED, 0, 2, 0.0), (30, "window end", 2, 2, 0.0),
-    ]  # fmt: skip
+        (0, STARTED, 0, 1, 0.0),
+        (10, PREEMPTED, 1, 0, 20.0),
+        (10, RESTARTED, 0, 2, 0.0),
+        (30, "window end", 2, 2, 0.0),
+    ]
     assert [step[1:4] for step in told(job_story_from_tables(run, "a"))[2:]] == [
-        (STARTED, 0, 1), (SCALED_UP, 1, 2), ("window end", 2, 2),
-    ]  # fmt: skip
+        (STARTED, 0, 1),
+        (SCALED_UP, 1, 2),
+        ("window end", 2, 2),
+    ]
 
 
 def test_tables_alone_do_not_tell_a_reclaim_from_a_shrinking_at_the_same_instant():
@@ -76,8 +86,9 @@ def test_tables_alone_do_not_tell_a_reclaim_from_a_shrinking_at_the_same_instant
     jobs = JobSet([job("a", rates=(0.0, 10.0, 11.0, 12.0, 13.0)), job("b", rates=(0.0, 50.0), submit_s=10)])
     run = replay_log(events, jobs, BFTrainerPolicy(60.0), efficiency=False, bound=False)
     assert told(job_story(run, "a", events=events, jobs=jobs))[3:5] == [
-        (10, PREEMPTED, 4, 3, 0.0), (10, SCALED_DOWN, 3, 2, 0.0)
-    ]  # fmt: skip
+        (10, PREEMPTED, 4, 3, 0.0),
+        (10, SCALED_DOWN, 3, 2, 0.0),
+    ]
     story = job_story_from_tables(run, "a")
     assert told(story)[3] == (10, LOST, 4, 2, None)
     assert "--events" in render_job(job_answers(run).to_dict("records")[0], story, 60)
@@ -93,9 +104,7 @@ def test_trials_pause_and_go_on_or_are_pruned():
     assert of("t0") == [(0, STARTED, 0, 4), (2.5, PAUSED, 4, 0), (8.75, "pruned", 0, 0)]
     assert of("t1") == [(2.5, STARTED, 0, 4), (3.75, "failed", 4, 0)]
     # it is the last at the rung: paused and resumed at one instant, on as many nodes as before
-    assert of("t2") == [
-        (3.75, STARTED, 0, 2), (8.75, PAUSED, 2, 0), (8.75, RESTARTED, 0, 2), (23.75, "finished", 2, 0),
-    ]  # fmt: skip
+    assert of("t2") == [(3.75, STARTED, 0, 2), (8.75, PAUSED, 2, 0), (8.75, RESTARTED, 0, 2), (23.75, "finished", 2, 0)]
 
 
 def test_a_job_that_was_never_admitted_has_a_short_story():
@@ -119,8 +128,9 @@ def test_a_job_stopped_before_it_was_to_be_submitted_was_never_submitted():
         assert told(story) == [(10, "stopped", 0, 0, 0.0)]
         assert "never started: it was to be submitted at 1970-01-01T00:00:30Z" in render_job(rows["early"], story, 60)
     assert [step[:2] for step in told(job_story(run, "due", events=events, jobs=source))] == [
-        (10, "submitted"), (10, "stopped"),
-    ]  # fmt: skip
+        (10, "submitted"),
+        (10, "stopped"),
+    ]
 
 
 def test_nodes_reclaimed_as_a_job_is_stopped_are_told_with_its_end_alone():
@@ -129,8 +139,9 @@ def test_nodes_reclaimed_as_a_job_is_stopped_are_told_with_its_end_alone():
     run = replay_log(events, source, EqualSharePolicy(), efficiency=False, bound=False)
     assert run.jobs["n_preemptions"].tolist() == [1]
     assert told(job_story(run, "a", events=events, jobs=source))[2:] == [
-        (0, STARTED, 0, 2, 0.0), (10, "stopped", 2, 0, 0.0),
-    ]  # fmt: skip
+        (0, STARTED, 0, 2, 0.0),
+        (10, "stopped", 2, 0, 0.0),
+    ]
 
 
 def _waking(on: Trigger):
@@ -176,22 +187,33 @@ def check_against_the_books(run, events, jobs) -> None:
 
 @settings(max_examples=examples(30))
 @given(
-    events=logs(), jobs=job_sets(), policy=st.sampled_from(sorted(_POLICIES)), max_parallel=st.integers(1, 4),
+    events=logs(),
+    jobs=job_sets(),
+    policy=st.sampled_from(sorted(_POLICIES)),
+    max_parallel=st.integers(1, 4),
     unlimited_work=st.booleans(),
-)  # fmt: skip
+)
 def test_stories_agree_with_the_ledger_of_any_run(events, jobs, policy, max_parallel, unlimited_work):
     run = replay_log(
-        events, jobs, _POLICIES[policy](), ReplaySettings(max_parallel), unlimited_work=unlimited_work,
-        efficiency=False, bound=False,
-    )  # fmt: skip
+        events,
+        jobs,
+        _POLICIES[policy](),
+        ReplaySettings(max_parallel),
+        unlimited_work=unlimited_work,
+        efficiency=False,
+        bound=False,
+    )
     check_against_the_books(run, events, jobs)
 
 
 @settings(max_examples=examples(25))
 @given(
-    events=logs(), n=st.integers(2, 6), costs=st.tuples(st.floats(0, 20), st.floats(0, 20)),
-    work=st.floats(101.0, 3e3), max_parallel=st.integers(1, 6),
-)  # fmt: skip
+    events=logs(),
+    n=st.integers(2, 6),
+    costs=st.tuples(st.floats(0, 20), st.floats(0, 20)),
+    work=st.floats(101.0, 3e3),
+    max_parallel=st.integers(1, 6),
+)
 def test_stories_of_trials_agree_with_the_ledger(events, n, costs, work, max_parallel):
     source = LittleHalving(n, *costs, work)
     run = replay_log(events, source, BFTrainerPolicy(60.0), ReplaySettings(max_parallel), efficiency=False, bound=False)
@@ -202,12 +224,7 @@ def test_stories_of_trials_agree_with_the_ledger(events, n, costs, work, max_par
 @given(events=logs(), jobs=job_sets(), seed=st.integers(0, 3))
 def test_stories_under_the_published_clock_count_as_the_books_do(events, jobs, seed):
     run = replay_log(
-        events,
-        jobs,
-        BFTrainerPolicy(60.0),
-        ReplaySettings(3, Semantics.PUBLISHED, seed),
-        efficiency=False,
-        bound=False,
+        events, jobs, BFTrainerPolicy(60.0), ReplaySettings(3, Semantics.PUBLISHED, seed), efficiency=False, bound=False
     )
     for row in run.jobs.to_dict("records"):
         steps = job_story(run, row["job"], events=events, jobs=jobs).steps

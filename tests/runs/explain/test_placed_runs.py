@@ -31,8 +31,9 @@ def placed():
     """Job a on a v100: alone to 10 s, with b to 20 s; then on a p100 to 30 s. Job b keeps the v100. No calendar."""
     events = typed_log("v100 p100", 30)
     events.metadata = replace(events.metadata, time_origin="relative")
-    return run(events, [typed_job("a"), typed_job("b", submit_s=5)], Scripted(ALONE, ALONE, PAIR, MOVED),
-               colocation=TOGETHER)  # fmt: skip
+    return run(
+        events, [typed_job("a"), typed_job("b", submit_s=5)], Scripted(ALONE, ALONE, PAIR, MOVED), colocation=TOGETHER
+    )
 
 
 def steps(nodes):
@@ -44,8 +45,13 @@ def test_intervals_say_the_type_and_what_is_shared(placed):
     assert placed.record.inputs.node_types == ("v100", "p100")
     names, types = ([texts[k] for k in of] for texts, of in ((held.names, held.job), (held.type_names, held.node_type)))
     rows = sorted(zip(names, types, held.sharing.tolist(), (held.charged_us / SECOND).tolist(), strict=True))
-    assert rows == [("a", "p100", 0, 10.0), ("a", "v100", 0, 10.0), ("a", "v100", 1, 5.0),
-                    ("b", "v100", 0, 10.0), ("b", "v100", 2, 5.0)]  # fmt: skip
+    assert rows == [
+        ("a", "p100", 0, 10.0),
+        ("a", "v100", 0, 10.0),
+        ("a", "v100", 1, 5.0),
+        ("b", "v100", 0, 10.0),
+        ("b", "v100", 2, 5.0),
+    ]
 
 
 def test_nodes_of_a_job_are_all_that_it_had_and_those_of_all_models_are_counted_once(placed):
@@ -79,8 +85,11 @@ def test_a_story_of_placed_nodes_is_told_from_the_tables_in_seconds_from_the_sta
     assert is_placed_by_policy(placed)
     story = job_story(placed, "b")
     assert [(step.time_us / SECOND, step.reason, step.after) for step in story.steps] == [
-        (5.0, "submitted", 0), (5.0, "admitted", 0), (10.0, "started", 1), (30.0, "window end", 1)
-    ]  # fmt: skip
+        (5.0, "submitted", 0),
+        (5.0, "admitted", 0),
+        (10.0, "started", 1),
+        (30.0, "window end", 1),
+    ]
     text = render_job(job_answers(placed).to_dict("records")[1], story, 60)
     assert "\n+10  " in text
     assert "1970" not in text

@@ -22,9 +22,14 @@ from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 
 SCHEDULES = {
-    "ef-accessctrl": "elasticflow", "ef": "elastic", "edf": "edf", "edf-accessctrl": "edf_admission",
-    "dlas-gpu": "tiresias", "gandiva": "gandiva", "themis": "themis",
-}  # fmt: skip
+    "ef-accessctrl": "elasticflow",
+    "ef": "elastic",
+    "edf": "edf",
+    "edf-accessctrl": "edf_admission",
+    "dlas-gpu": "tiresias",
+    "gandiva": "gandiva",
+    "themis": "themis",
+}
 each_schedule = pytest.mark.parametrize(
     "schedule", [pytest.param(name, marks=needs_ecos) if name == "themis" else name for name in SCHEDULES]
 )

@@ -141,10 +141,7 @@ def test_jobs_of_no_trace_and_of_a_calendar_are_not_written(tmp_path):
             )
             for part in (0.1, 0.3, 0.5, 0.7, 0.9)
         ),
-        (
-            "syn10_600lam_max8_seed0_ddlseed12345",
-            {"n_jobs": 10, "gap_s": 600, "most_gpus": 8, "deadline_seed": 12345},
-        ),
+        ("syn10_600lam_max8_seed0_ddlseed12345", {"n_jobs": 10, "gap_s": 600, "most_gpus": 8, "deadline_seed": 12345}),
         (
             "syn10tight_100lam_max8_seed5_ddlseed777",
             {"n_jobs": 10, "gap_s": 100, "most_gpus": 8, "seed": 5, "deadline_seed": 777},

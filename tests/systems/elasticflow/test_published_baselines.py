@@ -232,10 +232,7 @@ def test_the_cache_knows_a_placement_by_its_first_gpu_and_size():
 def test_events_within_a_slot_become_one_at_its_end():
     events = [Event(500.0, [2]), Event(100.0, [0]), Event(240.0, [1], [7])]
     merge_within_slot(events, 0.0, 240)
-    assert [(event.time_s, event.arrivals, event.ends) for event in events] == [
-        (240.0, [0, 1], [7]),
-        (500.0, [2], []),
-    ]
+    assert [(event.time_s, event.arrivals, event.ends) for event in events] == [(240.0, [0, 1], [7]), (500.0, [2], [])]
 
 
 def test_the_only_event_keeps_its_time():

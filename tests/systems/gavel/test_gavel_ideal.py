@@ -26,10 +26,17 @@ TOGETHER = Colocation({("one", "two", 1, "a"): (6.0, 3.0), ("one", "two", 1, "b"
 def job(name, steps, rates, submit_s=0.0, gang=1, **more) -> ElasticJob:
     curves = {kind: TabulatedCurve([0, gang], [0, rate]) for kind, rate in rates.items()}
     return ElasticJob(
-        name=name, submit_us=round(submit_s * 1e6), min_nodes=gang, max_nodes=gang, scale_up_cost_s=0,
-        scale_down_cost_s=0, work_samples=steps, throughput=next(iter(curves.values())), throughput_by_type=curves,
+        name=name,
+        submit_us=round(submit_s * 1e6),
+        min_nodes=gang,
+        max_nodes=gang,
+        scale_up_cost_s=0,
+        scale_down_cost_s=0,
+        work_samples=steps,
+        throughput=next(iter(curves.values())),
+        throughput_by_type=curves,
         **{"model": name, **more},
-    )  # fmt: skip
+    )
 
 
 def job_set(*jobs) -> JobSet:
@@ -93,13 +100,20 @@ def test_a_policy_that_remembers_and_draws_begins_anew_each_time():
 
 def some_jobs(seed: int, n: int = 6) -> JobSet:
     rng = Random(seed)
-    return job_set(*(
-        job(
-            f"j{k}", rng.uniform(200, 3_000), {"a": rng.uniform(4, 9), "b": rng.uniform(1, 4)}, rng.uniform(0, 600),
-            rng.choice([1, 1, 2]), model=rng.choice(["one", "two"]), weight=rng.choice([1.0, 5.0]),
+    return job_set(
+        *(
+            job(
+                f"j{k}",
+                rng.uniform(200, 3_000),
+                {"a": rng.uniform(4, 9), "b": rng.uniform(1, 4)},
+                rng.uniform(0, 600),
+                rng.choice([1, 1, 2]),
+                model=rng.choice(["one", "two"]),
+                weight=rng.choice([1.0, 5.0]),
+            )
+            for k in range(n)
         )
-        for k in range(n)
-    ))  # fmt: skip
+    )
 
 
 def by_tiny_steps(jobs: JobSet, n_nodes: dict[str, int], name: str, step_s: float) -> dict[int, float]:
@@ -115,33 +129,44 @@ def by_tiny_steps(jobs: JobSet, n_nodes: dict[str, int], name: str, step_s: floa
                 [[jobs[k].throughput_by_type[t].table(jobs[k].max_nodes)[-1] for t in types] for k in there]
             )
             pairs = [
-                (a, b) for a in range(len(there)) for b in range(a + 1, len(there))
+                (a, b)
+                for a in range(len(there))
+                for b in range(a + 1, len(there))
                 if jobs[there[a]].max_nodes == jobs[there[b]].max_nodes
-            ]  # fmt: skip
+            ]
             pairs = pairs if shares.uses_pairs else []
             problem = ShareProblem(
-                job=np.array(there), type_names=types, n_nodes=np.array([n_nodes[t] for t in types]),
-                gang=np.array([jobs[k].max_nodes for k in there]), rate=rate,
-                weight=np.array([jobs[k].weight for k in there]), steps_left=np.array([left[k] for k in there]),
+                job=np.array(there),
+                type_names=types,
+                n_nodes=np.array([n_nodes[t] for t in types]),
+                gang=np.array([jobs[k].max_nodes for k in there]),
+                rate=rate,
+                weight=np.array([jobs[k].weight for k in there]),
+                steps_left=np.array([left[k] for k in there]),
                 age_s=np.array([now_s - jobs[k].submit_us / 1e6 for k in there]),
-                to_deadline_s=np.full(len(there), np.inf), price_per_hour=np.ones(len(types)),
+                to_deadline_s=np.full(len(there), np.inf),
+                price_per_hour=np.ones(len(types)),
                 pair=np.array(pairs, np.int64).reshape(-1, 2),
                 pair_rate=np.array(
                     [
-                        [TOGETHER.rates(jobs[there[a]].model, jobs[there[b]].model, jobs[there[a]].max_nodes, t)
-                         for t in types]
+                        [
+                            TOGETHER.rates(jobs[there[a]].model, jobs[there[b]].model, jobs[there[a]].max_nodes, t)
+                            for t in types
+                        ]
                         for a, b in pairs
                     ]
                 ).reshape(-1, len(types), 2),
-            )  # fmt: skip
+            )
             found = shares.shares(problem)
             speed = {}
             for i, k in enumerate(there):
                 alone = sum(rate[i, t] * found.share[i, t] for t in range(len(types)))
                 paired = sum(
                     problem.pair_rate[p, t, pair.index(i)] * found.pair_share[p, t]
-                    for p, pair in enumerate(pairs) if i in pair for t in range(len(types))
-                )  # fmt: skip
+                    for p, pair in enumerate(pairs)
+                    if i in pair
+                    for t in range(len(types))
+                )
                 speed[k] = alone + paired
         before = there
         now_s += step_s
@@ -155,10 +180,16 @@ def by_tiny_steps(jobs: JobSet, n_nodes: dict[str, int], name: str, step_s: floa
 @pytest.mark.parametrize(
     "name",
     [
-        "max_min_fairness", "max_min_fairness_perf", "max_min_fairness_packed", "finish_time_fairness_perf",
-        "max_min_fairness_water_filling_perf", "isolated", "fifo_perf", "max_sum_throughput_perf",
+        "max_min_fairness",
+        "max_min_fairness_perf",
+        "max_min_fairness_packed",
+        "finish_time_fairness_perf",
+        "max_min_fairness_water_filling_perf",
+        "isolated",
+        "fifo_perf",
+        "max_sum_throughput_perf",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_tiny_steps_lead_to_the_same_completions(name, seed):
     jobs, n_nodes = some_jobs(seed), {"a": 2, "b": 2}

@@ -29,10 +29,17 @@ S = 1_000_000
 def job(name: str, steps: float, rates: dict[str, float], gang: int = 1, submit_s: float = 0, **more) -> ElasticJob:
     curves = {kind: TabulatedCurve([0, gang], [0, rate]) for kind, rate in rates.items()}
     return ElasticJob(
-        name=name, submit_us=int(submit_s * S), min_nodes=gang, max_nodes=gang, scale_up_cost_s=0, scale_down_cost_s=0,
-        work_samples=steps, throughput=next(iter(curves.values())), throughput_by_type=curves,
+        name=name,
+        submit_us=int(submit_s * S),
+        min_nodes=gang,
+        max_nodes=gang,
+        scale_up_cost_s=0,
+        scale_down_cost_s=0,
+        work_samples=steps,
+        throughput=next(iter(curves.values())),
+        throughput_by_type=curves,
         **{"model": name, **more},
-    )  # fmt: skip
+    )
 
 
 def run(events: NodeEvents, jobs: Sequence[ElasticJob] | JobSet, policy, **settings) -> RunResult:
@@ -69,7 +76,7 @@ def test_every_policy_runs_all_jobs_to_their_end_and_the_same_way_twice(name):
         ],
         submit_is_relative=True,
         colocation=TOGETHER,
-    )  # fmt: skip
+    )
     policy = policy_of(name, t_fwd_s=120, solver=ExactSolver(), prices={"a": 2.0, "b": 1.0})
     first, second = (run(fixed_cluster("a=1,b=2"), jobs, policy) for _ in range(2))
     assert first.summary["jobs"]["finished"] == 4
@@ -127,7 +134,7 @@ def test_a_restart_costs_its_seconds_whenever_a_job_has_other_nodes_than_before(
 def test_packed_jobs_share_the_node_and_half_of_its_time_each():
     jobs = JobSet(
         [job("one", 3_600, {"a": 10.0}), job("two", 1_800, {"a": 4.0})], submit_is_relative=True, colocation=TOGETHER
-    )  # fmt: skip
+    )
     result = run(fixed_cluster("a=1"), jobs, gavel_policy("max_min_fairness_packed")())
     assert set(result.allocations["sharing"]) == {1, 2}
     useful = result.jobs["useful_node_us"].tolist()
@@ -142,9 +149,13 @@ def idle_log(events: Sequence[tuple[float, int, NodeState]], n_nodes: int, end_s
     return NodeEvents.from_arrays(
         [f"n{k}" for k in range(n_nodes)],
         np.full(n_nodes, NodeState.IDLE),
-        [int(at * S) for at, _, _ in events], [node for _, node, _ in events], [state for _, _, state in events],
-        0, int(end_s * S), node_types=["a"] * n_nodes,
-    )  # fmt: skip
+        [int(at * S) for at, _, _ in events],
+        [node for _, node, _ in events],
+        [state for _, _, state in events],
+        0,
+        int(end_s * S),
+        node_types=["a"] * n_nodes,
+    )
 
 
 def test_a_gang_that_loses_a_node_moves_to_free_ones_at_once_where_nodes_are_refilled():
@@ -233,8 +244,16 @@ def test_types_are_filled_in_the_order_in_which_they_were_listed_unless_it_is_se
 
 
 def test_options_that_make_no_sense_are_refused():
-    for field, value in (("round_s", 0.0), ("least_reset_s", -1.0), ("restart_s", 400.0), ("seed", -1), ("gang", "all"),
-                         ("gang", 0), ("inner", "lifo"), ("prices", {"a": 0.0})):  # fmt: skip
+    for field, value in (
+        ("round_s", 0.0),
+        ("least_reset_s", -1.0),
+        ("restart_s", 400.0),
+        ("seed", -1),
+        ("gang", "all"),
+        ("gang", 0),
+        ("inner", "lifo"),
+        ("prices", {"a": 0.0}),
+    ):
         with pytest.raises(InputError):
             GavelOptions(**{field: value})
     with pytest.raises(InputError, match="does not name each of them once"):

@@ -119,9 +119,17 @@ TOGETHER = Colocation(
 def job(name: str, model: str, steps: float, submit_s: float = 0.0, gang: int = 1) -> ElasticJob:
     curve = TabulatedCurve([0, gang], [0, TOGETHER.alone[model, 1, "a"]])
     return ElasticJob(
-        name=name, submit_us=int(submit_s * 1e6), min_nodes=gang, max_nodes=gang, scale_up_cost_s=0,
-        scale_down_cost_s=0, work_samples=steps, throughput=curve, throughput_by_type={"a": curve}, model=model,
-    )  # fmt: skip
+        name=name,
+        submit_us=int(submit_s * 1e6),
+        min_nodes=gang,
+        max_nodes=gang,
+        scale_up_cost_s=0,
+        scale_down_cost_s=0,
+        work_samples=steps,
+        throughput=curve,
+        throughput_by_type={"a": curve},
+        model=model,
+    )
 
 
 def run(jobs, options: GavelOptions, colocation=TOGETHER, **more) -> RunResult:
@@ -266,7 +274,12 @@ def test_a_record_without_the_mean_completion_time_of_known_rates_is_read():
     import msgspec
 
     earlier = {
-        "samples": 1.0, "known_samples": 1.0, "last_finish_us": None, "known_last_finish_us": None, "known_jobs": {},
-        "known_best_score": None, "lost": 0.0,
-    }  # fmt: skip
+        "samples": 1.0,
+        "known_samples": 1.0,
+        "last_finish_us": None,
+        "known_last_finish_us": None,
+        "known_jobs": {},
+        "known_best_score": None,
+        "lost": 0.0,
+    }
     assert msgspec.convert(earlier, LearningCost).known_average_jct_s is None

@@ -40,9 +40,13 @@ def job(name: str, work: float, *, gang: int = 1, submit_s: float = 0.0, changes
 
 def run(jobs, policy, events=None, **settings) -> RunResult:
     return replay_log(
-        events or fixed_cluster("v100=1"), JobSet(jobs, submit_is_relative=True), policy,
-        ReplaySettings(max_parallel=100, until_done=True, **settings), efficiency=False, bound=False,
-    )  # fmt: skip
+        events or fixed_cluster("v100=1"),
+        JobSet(jobs, submit_is_relative=True),
+        policy,
+        ReplaySettings(max_parallel=100, until_done=True, **settings),
+        efficiency=False,
+        bound=False,
+    )
 
 
 def finished_s(result: RunResult) -> list[float]:
@@ -95,9 +99,13 @@ def test_nodes_that_come_and_go_are_used_and_the_books_close(name):
         changes.append((float(t), node, node in idle))
     jobs = generated_jobs(sample_throughputs(), 8, seed=3, max_hours=0.6, gap_s=200)
     result = replay_log(
-        log(6, changes, 20_000, (0, 1, 2, 3)), jobs, made(name), ReplaySettings(max_parallel=100),
-        efficiency=False, bound=True,
-    )  # fmt: skip
+        log(6, changes, 20_000, (0, 1, 2, 3)),
+        jobs,
+        made(name),
+        ReplaySettings(max_parallel=100),
+        efficiency=False,
+        bound=True,
+    )
     assert result.summary["jobs"]["finished"] > 0
     assert result.summary["ledger"]["samples"] <= result.summary["bound"]["samples"]
 
@@ -106,11 +114,15 @@ def test_the_planner_counts_plans_and_repeats_itself():
     jobs = generated_jobs(sample_throughputs(), 10, seed=1, max_hours=0.5)
     one, other = (
         replay_log(
-            fixed_cluster("v100=3"), jobs, made("shockwave.shockwave(k=0.5)"),
-            ReplaySettings(max_parallel=100, until_done=True), efficiency=False, bound=False,
+            fixed_cluster("v100=3"),
+            jobs,
+            made("shockwave.shockwave(k=0.5)"),
+            ReplaySettings(max_parallel=100, until_done=True),
+            efficiency=False,
+            bound=False,
         )
         for _ in range(2)
-    )  # fmt: skip
+    )
     assert one.summary["policy"] == other.summary["policy"]
     assert one.summary["policy"]["plans"] > 10
     assert one.summary["policy"]["stopped_by_time_limit"] == 0
@@ -121,9 +133,13 @@ def test_the_planner_counts_plans_and_repeats_itself():
 def test_a_solve_that_its_time_limit_ends_reaches_the_summary():
     jobs = generated_jobs(sample_throughputs(), 10, seed=1, max_hours=0.5)
     result = replay_log(
-        fixed_cluster("v100=3"), jobs, made("shockwave.shockwave(time_limit_s=0.000001)"),
-        ReplaySettings(max_parallel=100, until_done=True), efficiency=False, bound=False,
-    )  # fmt: skip
+        fixed_cluster("v100=3"),
+        jobs,
+        made("shockwave.shockwave(time_limit_s=0.000001)"),
+        ReplaySettings(max_parallel=100, until_done=True),
+        efficiency=False,
+        bound=False,
+    )
     own = result.summary["policy"]
     assert own["stopped_by_time_limit"] + own["without_answer"] > 0
     assert "another machine may plan otherwise" in render(result)

@@ -18,14 +18,7 @@ ZONE_UNLIKELY = "the hours at which maintenance begins speak for another zone th
 _FEWEST = 20
 _CLEARER = 1.1
 
-MACHINE_SIZES = {
-    "mira": 49_152,
-    "theta": 4_392,
-    "cooley": 126,
-    "thetagpu": 24,
-    "polaris": 560,
-    "aurora": 10_624,
-}
+MACHINE_SIZES = {"mira": 49_152, "theta": 4_392, "cooley": 126, "thetagpu": 24, "polaris": 560, "aurora": 10_624}
 """Nodes of each machine according to ALCF, by its name in the tables in lower case."""
 
 SITE_ZONE = "America/Chicago"

@@ -34,6 +34,9 @@ def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[
         jobs = taken[first]
         end_us = np.where(jobs["end_us"] == NEVER, plan.log_end_us, jobs["end_us"])
         yield BatchJobs(
-            names.of(jobs["job_key"]), np.ascontiguousarray(jobs["start_us"]), end_us,
-            np.append(first, len(taken)), taken["node"].astype(np.int32),
-        )  # fmt: skip
+            names.of(jobs["job_key"]),
+            np.ascontiguousarray(jobs["start_us"]),
+            end_us,
+            np.append(first, len(taken)),
+            taken["node"].astype(np.int32),
+        )

@@ -111,9 +111,11 @@ def build_events(
     if window.share_inside < MOST:
         shown, outside = percent(window.share_inside), 1 - window.share_inside
         report.warn(
-            MOSTLY_CUT_OFF, value=f"{shown} of the jobs' node-hours are inside",
-            node_hours=outside * record.held_us / HOUR_US, aside=CUT_OFF,
-        )  # fmt: skip
+            MOSTLY_CUT_OFF,
+            value=f"{shown} of the jobs' node-hours are inside",
+            node_hours=outside * record.held_us / HOUR_US,
+            aside=CUT_OFF,
+        )
     surplus = 0 if record.machine_size is None else len(record.nodes) - record.machine_size
     if surplus > 0:
         shown = f"{len(record.nodes)} listed, {record.machine_size} given"
@@ -178,9 +180,13 @@ def _log_end_us(record: ScheduleRecord, rules: OccupancyRules) -> int:
 
 
 def _warn_of_idle_in_doubt(
-    record: ScheduleRecord, plan: Plan, absent: Sequence[Outage], survey: Survey, use: inventory.NodeUse,
+    record: ScheduleRecord,
+    plan: Plan,
+    absent: Sequence[Outage],
+    survey: Survey,
+    use: inventory.NodeUse,
     report: ImportReport,
-) -> None:  # fmt: skip
+) -> None:
     """Warn of idle time outside the log, on nodes that may be none, and in reservations, each by a pass without it."""
 
     def idle_hours(less: Sequence[Outage] = (), window_us: tuple[int, int] = plan.window_us) -> float:

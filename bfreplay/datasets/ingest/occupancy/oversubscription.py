@@ -56,9 +56,13 @@ def _begin(end_us: int, count: int, demand: Demand) -> None:
 
 @compiled
 def _advance(
-    until_us: int, start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64],
-    terms: Terms, demand: Demand,
-) -> float:  # fmt: skip
+    until_us: int,
+    start_us: NDArray[np.int64],
+    end_us: NDArray[np.int64],
+    count: NDArray[np.int64],
+    terms: Terms,
+    demand: Demand,
+) -> float:
     """Return idle node-time from ``state.now`` to the last instant before ``until_us``, as ``advance.advance``."""
     state, queue = demand.state, demand.queue
     idle_us, j = 0.0, 0

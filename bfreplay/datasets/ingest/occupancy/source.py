@@ -213,9 +213,13 @@ def _close_short(
 
 @compiled
 def add_state_time(
-    time_us: NDArray[np.int64], node: NDArray[np.int32], new_state: NDArray[np.int8], state: NDArray[np.int8],
-    since_us: NDArray[np.int64], node_us: NDArray[np.float64],
-) -> None:  # fmt: skip
+    time_us: NDArray[np.int64],
+    node: NDArray[np.int32],
+    new_state: NDArray[np.int8],
+    state: NDArray[np.int8],
+    since_us: NDArray[np.int64],
+    node_us: NDArray[np.float64],
+) -> None:
     """Add up node-microseconds in each state, ``node_us (7,)``, over rows in order of time.
 
     ``state (N,)`` and ``since_us (N,)`` are the current state of each node, changed in place.

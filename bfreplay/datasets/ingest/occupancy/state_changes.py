@@ -190,7 +190,7 @@ class Sweep:
         self._make_room_in_queue(len(jobs))
         slice_ = Jobs(
             jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, jobs.job_key, self._chances(jobs)
-        )  # fmt: skip
+        )
         while True:
             why, n_rows = advance(until_us, slice_, self._plan.outages, self._terms, self._machine, self._rows)
             if n_rows or self._machine.state.n_taken:

@@ -23,10 +23,7 @@ _PAIRED = "start record, its run is known from the end record"
 _TWICE = "start record that was read twice"
 _LATE = "start record that comes after a later one of the same job"
 _NEVER = "never started"
-_NO_RUN = {
-    "R": "rerun of a job without a start in the log",
-    "A": "aborted before it started",
-}
+_NO_RUN = {"R": "rerun of a job without a start in the log", "A": "aborted before it started"}
 _LOST_WARNING = "jobs without a start in the log were rerun: their nodes look idle before"
 _OVERLAP_WARNING = "a job started again without an end of its earlier run: that run is assumed to last until then"
 ORDER_WARNING = "records are not in order of time: runs that end by a record without times may be wrong"

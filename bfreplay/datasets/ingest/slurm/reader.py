@@ -83,9 +83,10 @@ class SlurmReader:
         is_sized = record.machine_size is not None or record.inventory_known or record.nodes
         if NO_LISTS in record.report.warnings and record.n_counted and not is_sized:
             raise job_files[0].error(
-                "the column NodeList is missing", expected="the names of each job's nodes",
+                "the column NodeList is missing",
+                expected="the names of each job's nodes",
                 fix=f"export it too: {sacct.COMMAND}; if that cannot be, --nodes N, and a rule chooses the nodes",
-            )  # fmt: skip
+            )
         if sentence := evidence.sentence():
             record.report.facts["time zone"] = sentence
             record.timezone = evidence.zone or "UTC"

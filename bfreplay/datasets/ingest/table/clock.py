@@ -185,12 +185,7 @@ class TableClock(IntervalClock):
             self.unread.append(text)
 
     def interval(
-        self,
-        start: int | Wall,
-        end: int | Wall | None,
-        elapsed_us: int | None,
-        at: Place,
-        slack_us: int = US,
+        self, start: int | Wall, end: int | Wall | None, elapsed_us: int | None, at: Place, slack_us: int = US
     ) -> tuple[int, int | None] | None:
         """Return start and end in UTC microseconds, ``None`` if the clock skips one; ``slack_us`` bounds time errors.
 

@@ -9,9 +9,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from bfreplay.datasets.ingest.table.cells import UNITS_OF
 from bfreplay.errors import InputError
 
-ROLES = (
-    "job", "start", "end", "nodes", "node_count", "processors", "elapsed", "limit", "state", "outage_state",
-)  # fmt: skip
+ROLES = ("job", "start", "end", "nodes", "node_count", "processors", "elapsed", "limit", "state", "outage_state")
 """Roles of columns. ``outage_state`` marks a table of outages: a column with words, or one word for all rows."""
 
 WHOLE_MACHINE = "ALL"

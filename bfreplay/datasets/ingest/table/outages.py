@@ -13,14 +13,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.cells import cell_texts, first_word, is_missing, nodes_in
-from bfreplay.datasets.ingest.table.clock import (
-    READABLE_TIMES,
-    SKIPPED,
-    TableClock,
-    Wall,
-    is_interval,
-    is_number,
-)
+from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, SKIPPED, TableClock, Wall, is_interval, is_number
 from bfreplay.datasets.ingest.table.columns import Columns, by_plain_name
 from bfreplay.datasets.ingest.table.open_tables import Table, first_cells, looks_like_count, open_table, rows_by_role
 from bfreplay.datasets.log.states import NodeState
@@ -36,9 +29,19 @@ STATE_COLUMNS = ("state", "node_state", "status", "event", "event_type", "event_
 """Names of a column of states in tables of outages, in lower case."""
 
 _OF_NODES_ALONE = (
-    "down", "drain", "drng", "maint", "outage", "offline", "broken", "not_responding", "reboot", "power", "resv",
+    "down",
+    "drain",
+    "drng",
+    "maint",
+    "outage",
+    "offline",
+    "broken",
+    "not_responding",
+    "reboot",
+    "power",
+    "resv",
     "reserved",
-)  # fmt: skip
+)
 _IN_SERVICE = frozenset({"up", "free"})
 _WORST_FIRST = (NodeState.DOWN, NodeState.OFF, NodeState.DRAIN, NodeState.RESERVED)
 _MARKS = "*~#$@+!%-"

@@ -98,10 +98,13 @@ class RecordedRun:
         """Return start, end, GPUs, and whether the end is in time, by job that ended in our run."""
         return {
             self.names[end.index]: [
-                None if end.start_s == NO_START_S else end.start_s, end.end_s, end.gpus, self._is_in_time(end),
+                None if end.start_s == NO_START_S else end.start_s,
+                end.end_s,
+                end.gpus,
+                self._is_in_time(end),
             ]
             for end in self.rerun.ends
-        }  # fmt: skip
+        }
 
     def _is_in_time(self, end: JobEnd) -> bool | None:
         job = self.jobs[end.index]

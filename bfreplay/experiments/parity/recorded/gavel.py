@@ -159,9 +159,14 @@ def shares_of(allocation: dict[str, dict[str, float]], problem: ShareProblem) ->
 
 
 SCENARIOS = (
-    "cont10_prio", "cont12_single", "quirk_few_steps", "quirk_idle_gap", "quirk_stall", "static12_multi",
+    "cont10_prio",
+    "cont12_single",
+    "quirk_few_steps",
+    "quirk_idle_gap",
+    "quirk_stall",
+    "static12_multi",
     "static8_single",
-)  # fmt: skip
+)
 _DO_NOT_KNOW_TYPES = ("fifo", "max_min_fairness", "finish_time_fairness", "min_total_duration", "isolated")
 
 

@@ -41,9 +41,13 @@ PUBLISHED_SET = "120jobs_32gpus_tacc"
 """Set of the published simulations."""
 
 NAMES = {
-    "ossp": "min_total_duration", "themis": "finish_time_fairness", "gavel": "max_min_fairness", "allox": "allox",
-    "mst": "max_sum_throughput_perf", "gandiva_fair": "gandiva_fair",
-}  # fmt: skip
+    "ossp": "min_total_duration",
+    "themis": "finish_time_fairness",
+    "gavel": "max_min_fairness",
+    "allox": "allox",
+    "mst": "max_sum_throughput_perf",
+    "gandiva_fair": "gandiva_fair",
+}
 """Shockwave's six baselines, and their names in the records."""
 
 SIMULATED = (
@@ -132,10 +136,12 @@ def replay_set(shared: Path, which: str, policy: ShockwavePolicy) -> RunResult:
     policy.close = lambda: None  # type: ignore[method-assign]  # it would forget them
     jobs = trace_jobs(shared, which)
     return run_replay(
-        fixed_cluster(f"v100={TRACES[which][2]}"), jobs, policy,
+        fixed_cluster(f"v100={TRACES[which][2]}"),
+        jobs,
+        policy,
         ReplaySettings(max_parallel=len(jobs), until_done=True),
         RunSettings(efficiency=False, bound=False),
-    )  # fmt: skip
+    )
 
 
 def published_run(shared: Path, key: str) -> tuple[RecordedSchedule, RunResult]:
@@ -154,14 +160,17 @@ def rerun(shared: Path, which: str, name: str) -> RecordedSchedule:
 def totals(published: dict[str, Any]) -> dict[str, float]:
     """Return the published totals of a run by the names of ``summary["policy"]["published"]``."""
     return {
-        "makespan_s": published["makespan"], "average_jct_s": published["avg_jct"],
+        "makespan_s": published["makespan"],
+        "average_jct_s": published["avg_jct"],
         "geometric_mean_jct_s": published["geometric_mean_jct"],
-        "harmonic_mean_jct_s": published["harmonic_mean_jct"], "worst_rho": published["worst_ftf"],
+        "harmonic_mean_jct_s": published["harmonic_mean_jct"],
+        "worst_rho": published["worst_ftf"],
         "unfair_percent": published["unfair_fraction_pct_gt_1p05"],
         "worst_themis_rho": published["worst_ftf_themis"],
         "unfair_themis_percent": published["unfair_fraction_themis_pct_gt_1p05"],
-        "utilisation": published["cluster_util"], "least_scheduled": min(published["envy_ratio_list"]),
-    }  # fmt: skip
+        "utilisation": published["cluster_util"],
+        "least_scheduled": min(published["envy_ratio_list"]),
+    }
 
 
 def recorded_profiles(shared: Path, which: str) -> list[dict[str, Any]]:
@@ -183,10 +192,17 @@ def recorded_shares(shared: Path, which: str, name: str) -> Iterator[tuple[Share
         m = len(call["job"])
         ones = np.ones(m)
         problem = ShareProblem(
-            np.array(call["job"]), ("v100",), np.array([n_gpus]), np.array(call["sf"]),
-            np.array(call["thr"], float)[:, None], ones, np.array(call.get("steps_left", ones), float),
-            np.array(call.get("since_start", ones), float), np.full(m, np.inf), np.ones(1),
-        )  # fmt: skip
+            np.array(call["job"]),
+            ("v100",),
+            np.array([n_gpus]),
+            np.array(call["sf"]),
+            np.array(call["thr"], float)[:, None],
+            ones,
+            np.array(call.get("steps_left", ones), float),
+            np.array(call.get("since_start", ones), float),
+            np.full(m, np.inf),
+            np.ones(1),
+        )
         yield problem, np.array(call["alloc"], float)
 
 

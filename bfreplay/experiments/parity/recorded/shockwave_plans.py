@@ -102,10 +102,14 @@ def _below(ours: float, theirs: float) -> float:
 def options_of(config: dict[str, Any]) -> PlannerOptions:
     """Return the planner's options of a recorded configuration."""
     return PlannerOptions(
-        future_rounds=config["future_rounds"], k=config["k"], priority_power=config["lambda"], rhomax=config["rhomax"],
-        log_knots=tuple(config["log_approximation_bases"]), relative_gap=config["solver_rel_gap"],
+        future_rounds=config["future_rounds"],
+        k=config["k"],
+        priority_power=config["lambda"],
+        rhomax=config["rhomax"],
+        log_knots=tuple(config["log_approximation_bases"]),
+        relative_gap=config["solver_rel_gap"],
         quirks=PlannerQuirks.published(),
-    )  # fmt: skip
+    )
 
 
 def schedule_of(shared: Path, name: str) -> list[list[int]]:

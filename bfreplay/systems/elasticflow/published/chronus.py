@@ -136,12 +136,7 @@ class LeaseJob:
 
 
 def chronus(
-    jobs: Sequence[TraceJob],
-    servers: Servers,
-    check_s: int,
-    *,
-    lease_s: int = 240,
-    slot_s: int = SLOT_S,
+    jobs: Sequence[TraceJob], servers: Servers, check_s: int, *, lease_s: int = 240, slot_s: int = SLOT_S
 ) -> ChronusRun:
     """Run Chronus until all jobs are done, as the published program does without a solver.
 
@@ -165,16 +160,20 @@ def chronus(
     """
     if check_s < 2 or check_s % 2 or lease_s % check_s or slot_s % check_s or lease_s <= 30:
         raise InputError(
-            "Chronus cannot check its jobs at these times", column="slot_s", value=check_s,
+            "Chronus cannot check its jobs at these times",
+            column="slot_s",
+            value=check_s,
             expected="an even number of seconds that divides lease_s and slot_s; leases of more than 30 s",
             fix="set slot_s to 60 or 240, with leases of 240 s",
-        )  # fmt: skip
+        )
     for job in jobs:
         if job.is_best_effort or job.gpus > servers.n_gpus:
             raise InputError(
-                f"Chronus cannot run job {job.index}", value=(job.deadline_s, job.gpus),
-                expected=f"a deadline, and at most {servers.n_gpus} GPUs", fix="give it one, or leave the job out",
-            )  # fmt: skip
+                f"Chronus cannot run job {job.index}",
+                value=(job.deadline_s, job.gpus),
+                expected=f"a deadline, and at most {servers.n_gpus} GPUs",
+                fix="give it one, or leave the job out",
+            )
     scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s)
     now_s = 0
     while scheduler.is_busy:

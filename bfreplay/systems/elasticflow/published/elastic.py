@@ -34,7 +34,7 @@ class _ElasticJob(LiveJob):
         planned.work = self.left
         planned.plan = minimum_share(
             free, planned.deadline_s, slot_s, planned.work, planned.counts, planned.rates, total
-        )  # fmt: skip
+        )
         self.end_s, self.finish_s = planned.plan.end_s, planned.plan.finish_s
         self.planned_s = self.finish_s
         return planned.plan.free
@@ -87,9 +87,13 @@ class _Elastic(PublishedLoop[_ElasticJob]):
 
         job_of = {id(job.planned): job for job in self.runnable}
         order, self.free = share_spare(
-            [job.planned for job in self.runnable], self.free, self.slot_s, float(self.servers.n_gpus),
-            largest_growth_first=True, gained=gain,
-        )  # fmt: skip
+            [job.planned for job in self.runnable],
+            self.free,
+            self.slot_s,
+            float(self.servers.n_gpus),
+            largest_growth_first=True,
+            gained=gain,
+        )
         self.runnable[:] = [job_of[id(planned)] for planned in order]
 
     def _place(self, now_s: float) -> None:

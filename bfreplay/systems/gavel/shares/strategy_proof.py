@@ -104,9 +104,14 @@ def largest_product(
         dx_price = (barrier - x_price * dx) / x - x_price
         d_time, d_nodes = -dx.sum(axis=1), -(taken @ dx)
         moves = (
-            (x, dx), (x_price, dx_price), (worth, d_worth), (time_left, d_time), (time_price, d_time_price),
-            (nodes_left, d_nodes), (node_price, d_node_price),
-        )  # fmt: skip
+            (x, dx),
+            (x_price, dx_price),
+            (worth, d_worth),
+            (time_left, d_time),
+            (time_price, d_time_price),
+            (nodes_left, d_nodes),
+            (node_price, d_node_price),
+        )
         step = min(_inside(value, change) for value, change in moves)
         x, x_price, worth, time_left, time_price, nodes_left, node_price = (
             value + step * change for value, change in moves

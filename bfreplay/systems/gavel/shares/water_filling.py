@@ -95,9 +95,7 @@ class Hierarchy:
         name = self._entity_of(job)
         if name not in self._position:
             raise InputError(
-                f"job {job} belongs to an unknown entity",
-                value=name,
-                expected=f"one of {', '.join(self._position)}",
+                f"job {job} belongs to an unknown entity", value=name, expected=f"one of {', '.join(self._position)}"
             )
         return self._position[name]
 

@@ -118,9 +118,12 @@ class _Counts:
         if not holds_back.size:
             return
         saved = self.columns.add(
-            "saved", np.zeros(1, dtype=np.int64), objective=self._level.k * round_s,
-            upper=(longest_s - unavoidable_s) / round_s, integer=False,
-        )  # fmt: skip
+            "saved",
+            np.zeros(1, dtype=np.int64),
+            objective=self._level.k * round_s,
+            upper=(longest_s - unavoidable_s) / round_s,
+            integer=False,
+        )
         slack = (self._problem.remaining_s[holds_back] - longest_s) / round_s - self._least[holds_back]
         first = self.rows.add("saved", holds_back.size, slack, np.inf, holds_back)
         row_of = np.full(self._problem.n_jobs, -1)

@@ -39,9 +39,7 @@ class PlannerQuirks:
     @classmethod
     def published(cls) -> PlannerQuirks:
         """Return all of them: the program as published."""
-        return cls(
-            whole_second_epochs=True, calibrates_over_waiting=True, calibrates_each_use=True, clock_times=True
-        )  # fmt: skip
+        return cls(whole_second_epochs=True, calibrates_over_waiting=True, calibrates_each_use=True, clock_times=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +109,9 @@ class PlannerOptions:
         knots = list(self.log_knots)
         if knots[:1] != [0.0] or knots[-1] != 1.0 or knots != sorted(set(knots)):
             raise InputError(
-                "log_knots do not ascend from 0 to 1", column="log_knots", value=self.log_knots,
-                expected="ascending numbers, the first 0 and the last 1", fix="write 0, 0.2, 0.4, 0.6, 0.8, 1",
-            )  # fmt: skip
+                "log_knots do not ascend from 0 to 1",
+                column="log_knots",
+                value=self.log_knots,
+                expected="ascending numbers, the first 0 and the last 1",
+                fix="write 0, 0.2, 0.4, 0.6, 0.8, 1",
+            )

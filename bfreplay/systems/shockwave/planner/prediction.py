@@ -52,13 +52,7 @@ class JobPrediction:
     """
 
     def __init__(
-        self,
-        profile: Profile,
-        gang: int,
-        *,
-        admitted_s: float,
-        round_s: float,
-        quirks: PlannerQuirks,
+        self, profile: Profile, gang: int, *, admitted_s: float, round_s: float, quirks: PlannerQuirks
     ) -> None:
         self.gang = gang
         self.n_epochs = profile.n_epochs

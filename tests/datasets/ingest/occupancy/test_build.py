@@ -167,8 +167,7 @@ def test_rules_of_assignment_agree_on_how_much_is_idle(job_list, assignment, see
 
 
 @pytest.mark.parametrize(
-    ("assignment", "left"),
-    [("lowest-id", "n0003"), ("most-recently-used", "n0003"), ("least-recently-used", "n0002")],
+    ("assignment", "left"), [("lowest-id", "n0003"), ("most-recently-used", "n0003"), ("least-recently-used", "n0002")]
 )
 def test_each_rule_takes_the_nodes_it_names(assignment, left):
     record = ScheduleRecord()

@@ -26,7 +26,7 @@ from tests.datasets.ingest.occupancy.small_records import (
     plain,
     states_at_the_start,
     tally,
-)  # fmt: skip
+)
 from tests.datasets.ingest.occupancy.test_window import T, logged, schedule, window_of
 
 

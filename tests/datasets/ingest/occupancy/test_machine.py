@@ -77,9 +77,11 @@ times = st.tuples(st.integers(0, 12), st.integers(1, 20))
 
 
 @given(
-    st.lists(st.tuples(times, st.integers(1, 7)), min_size=1, max_size=15), st.sampled_from(ASSIGNMENTS),
-    st.integers(0, 30), st.integers(1, 30),
-)  # fmt: skip
+    st.lists(st.tuples(times, st.integers(1, 7)), min_size=1, max_size=15),
+    st.sampled_from(ASSIGNMENTS),
+    st.integers(0, 30),
+    st.integers(1, 30),
+)
 def test_clipped_jobs_hold_every_node_that_is_free_while_they_lack_some(job_list, assignment, first, length):
     spans = [(start, start + n, count) for (start, n), count in job_list]
     log = range(min(start for start, *_ in spans), max(end for _, end, _ in spans))
@@ -198,9 +200,13 @@ out = st.builds(lambda t, nodes: Held(t[0], t[0] + t[1], nodes, NodeState.DRAIN)
 
 
 @given(
-    st.lists(held, max_size=20), st.lists(out, max_size=20), st.lists(st.tuples(times, st.integers(1, 6)), min_size=1),
-    st.sampled_from(ASSIGNMENTS), st.sampled_from(OVERSUBSCRIPTION), st.sampled_from([0, 2, 30]),
-)  # fmt: skip
+    st.lists(held, max_size=20),
+    st.lists(out, max_size=20),
+    st.lists(st.tuples(times, st.integers(1, 6)), min_size=1),
+    st.sampled_from(ASSIGNMENTS),
+    st.sampled_from(OVERSUBSCRIPTION),
+    st.sampled_from([0, 2, 30]),
+)
 def test_rows_do_not_depend_on_how_much_room_there_was(jobs, outages, counts, assignment, oversubscription, min_gap):
     def rows(run_rows, room, block):
         record = ScheduleRecord(spool=JobSpool(run_rows))
@@ -257,12 +263,7 @@ def down_rules(**changes):
 @pytest.mark.parametrize(("gap_us", "is_down"), [(HOUR, False), (HOUR + S, True)])
 def test_a_machine_is_down_only_if_it_is_empty_for_longer_than_the_limit(gap_us, is_down, run_rows, monkeypatch):
     monkeypatch.setattr(spool, "BLOCK_ROWS", 1)  # a piece for each start
-    jobs = [
-        (0, 90 * S, "a"),
-        (50 * S, 100 * S, "a"),
-        (100 * S + gap_us, 20 * HOUR, "b"),
-        (20 * HOUR, 21 * HOUR, "b"),
-    ]
+    jobs = [(0, 90 * S, "a"), (50 * S, 100 * S, "a"), (100 * S + gap_us, 20 * HOUR, "b"), (20 * HOUR, 21 * HOUR, "b")]
     built = build_events(listed(jobs, run_rows=run_rows), down_rules())
     hours = built.report.facts["node_hours"]
     assert hours.get("down", 0.0) == (2 * gap_us / HOUR if is_down else 0.0)

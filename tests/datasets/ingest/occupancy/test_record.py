@@ -15,13 +15,7 @@ from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, Job
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 from tests.datasets.ingest.occupancy.by_the_second import events_by_the_second
-from tests.datasets.ingest.occupancy.small_records import (
-    S,
-    busy_nodes,
-    listed,
-    plain,
-    tally,
-)
+from tests.datasets.ingest.occupancy.small_records import S, busy_nodes, listed, plain, tally
 
 # ---- what a record takes --------------------------------------------------------------------------------------------
 
@@ -67,9 +61,7 @@ def test_the_record_knows_what_it_spans():
     record = ScheduleRecord()
     record.add_job(1, 10 * S, 30 * S, record.node_ids("a"))
     record.add_job(2, 20 * S, None, record.node_ids("ab"))
-    record.add_counted_jobs(
-        np.array([3, 4]), np.array([5, 25]) * S, np.array([40 * S, OPEN_END]), np.array([1, 1])
-    )  # fmt: skip
+    record.add_counted_jobs(np.array([3, 4]), np.array([5, 25]) * S, np.array([40 * S, OPEN_END]), np.array([1, 1]))
     record.add_outage(NodeState.DOWN, 1 * S, 44 * S, record.node_ids("c"))
     record.add_outage(NodeState.DOWN, 46 * S, None, record.node_ids("c"))
     assert (record.first_start_us, record.last_start_us) == (5 * S, 25 * S)

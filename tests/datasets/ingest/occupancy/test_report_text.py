@@ -113,10 +113,7 @@ def test_warnings_come_last_with_their_places():
     record.add_job(3, T, None, record.node_ids("a"), limit_end_us=T + HOUR)
     lines = rendered(record).splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("WARNING     1,200 x two stories of one job (about"))
-    assert lines[at + 1 : at + 3] == [
-        "            e.g. jobs.psv:4: job 4",
-        "            e.g. jobs.psv:5: job 5",
-    ]
+    assert lines[at + 1 : at + 3] == ["            e.g. jobs.psv:4: job 4", "            e.g. jobs.psv:5: job 5"]
     assert lines[at + 3].startswith("WARNING     1 x jobs without an end are long over their time limit")
     assert not any(line.startswith("noted") for line in lines[at:])
 

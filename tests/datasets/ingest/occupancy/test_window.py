@@ -1,14 +1,7 @@
 import numpy as np
 import pytest
 
-from bfreplay.datasets.ingest.occupancy.build import (
-    BEYOND,
-    CUT_OFF,
-    GAP,
-    MOSTLY_CUT_OFF,
-    TOO_MANY_NODES,
-    build_events,
-)
+from bfreplay.datasets.ingest.occupancy.build import BEYOND, CUT_OFF, GAP, MOSTLY_CUT_OFF, TOO_MANY_NODES, build_events
 from bfreplay.datasets.ingest.occupancy.findings import OVER_LIMIT
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Window

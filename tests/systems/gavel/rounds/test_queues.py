@@ -40,10 +40,7 @@ def test_a_job_with_twice_the_share_runs_twice_as_often():
     assert ran.count("0") == 20
 
 
-@pytest.mark.parametrize(
-    ("deficit", "first"),
-    [([0.0, 0.0, 0.0], "0"), ([0.0, 5.0, 0.0], "1"), ([0.0, 5.0, 9.0], "2")],
-)
+@pytest.mark.parametrize(("deficit", "first"), [([0.0, 0.0, 0.0], "0"), ([0.0, 5.0, 0.0], "1"), ([0.0, 5.0, 9.0], "2")])
 def test_equal_priorities_are_decided_by_the_deficit_then_by_arrival(deficit: list[float], first: str):
     how = rules()
     state = with_jobs(how, [1, 1, 1], [[1.0]] * 3)
@@ -141,14 +138,7 @@ def test_a_pair_needs_both_its_members_and_both_their_rates():
 def test_ties_of_pairs_go_to_the_entry_that_came_first():
     how = rules()
     state = with_jobs(how, [1, 1], [[1.0]] * 2, [(0, 1)], [[[1.0, 1.0]]])
-    state.add_jobs(
-        how,
-        np.array([2]),
-        np.array([1]),
-        np.ones((1, 1)),
-        np.array([[1, 2], [0, 2]]),
-        np.ones((2, 1, 2)),
-    )
+    state.add_jobs(how, np.array([2]), np.array([1]), np.ones((1, 1)), np.array([[1, 2], [0, 2]]), np.ones((2, 1, 2)))
     assert state.entries.member.tolist() == [[0, -1], [1, -1], [0, 1], [2, -1], [0, 2], [1, 2]]
     give(state, how, 0.0, [[0.0]] * 3, [(0, 1), (0, 2), (1, 2)], [[0.0], [0.5], [0.5]])
     assert who(run_round(state, how, 0.0, [0])) == [("0+2", 0, [0])]

@@ -116,14 +116,19 @@ def test_a_text_names_steady_states_and_durations_and_its_source_reads_back(shar
 @pytest.mark.parametrize(
     ("given", "column"),
     [
-        ({"n_jobs": 0}, "n_jobs"), ({"n_jobs": 2.5}, "n_jobs"), ({"seed": -1}, "seed"),
-        ({"jobs_per_hour": 0}, "jobs_per_hour"), ({"jobs_per_hour": math.inf}, "jobs_per_hour"),
-        ({"duration_s": 0}, "duration_s"), ({"duration_s": "1h"}, "duration_s"),
-        ({"steady_state": "v100=1"}, "steady_state"), ({"steady_state": "v100", "jobs_per_hour": 1}, "steady_state"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"n_jobs": 2.5}, "n_jobs"),
+        ({"seed": -1}, "seed"),
+        ({"jobs_per_hour": 0}, "jobs_per_hour"),
+        ({"jobs_per_hour": math.inf}, "jobs_per_hour"),
+        ({"duration_s": 0}, "duration_s"),
+        ({"duration_s": "1h"}, "duration_s"),
+        ({"steady_state": "v100=1"}, "steady_state"),
+        ({"steady_state": "v100", "jobs_per_hour": 1}, "steady_state"),
         ({"steady_state": 3, "jobs_per_hour": 1}, "steady_state"),
         ({"steady_state": "v100=4", "jobs_per_hour": 1}, "n"),
     ],
-)  # fmt: skip
+)
 def test_parameters_out_of_range_are_refused(table, given, column):
     with pytest.raises(InputError) as caught:
         generated_jobs(table, **{"n_jobs": 3, **given})
@@ -161,15 +166,20 @@ def test_large_numbers_are_written_in_full(shared):
     [
         ("gavel", "number of jobs is missing"),
         ("gavel()", "workload cannot be read: a parameter is missing in the brackets"),
-        ("gavel(n=5", "cannot be read"), ("gavel(5)", "a parameter is missing"),
-        ("gavel(n=5, n=6)", "'n' is set twice"), ("gavel(n=five)", "n is no whole number"),
-        ("gavel(n='5')", "n is no whole number"), ("gavel(n=5, multi_gpu=1)", "multi_gpu is neither true nor false"),
-        ("gavel(n=5, multi_gup=true)", "has no key 'multi_gup'"), ("gavel(n=true)", "n is no whole number"),
-        ("gavel(n=5, seed=0.5)", "seed is no whole number"), ("gavel(n=5, jobs_per_hour=-1)", "out of range"),
+        ("gavel(n=5", "cannot be read"),
+        ("gavel(5)", "a parameter is missing"),
+        ("gavel(n=5, n=6)", "'n' is set twice"),
+        ("gavel(n=five)", "n is no whole number"),
+        ("gavel(n='5')", "n is no whole number"),
+        ("gavel(n=5, multi_gpu=1)", "multi_gpu is neither true nor false"),
+        ("gavel(n=5, multi_gup=true)", "has no key 'multi_gup'"),
+        ("gavel(n=true)", "n is no whole number"),
+        ("gavel(n=5, seed=0.5)", "seed is no whole number"),
+        ("gavel(n=5, jobs_per_hour=-1)", "out of range"),
         ("gavel(n=5, jobs_per_hour=true)", "is no number"),
         ("gavl(n=5)", "unknown generated job set 'gavl'"),
     ],
-)  # fmt: skip
+)
 def test_a_text_that_names_no_workload_is_refused(shared, text, problem):
     assert is_source_name(text)
     with pytest.raises(InputError, match=problem) as caught:

@@ -109,17 +109,22 @@ def test_a_file_that_is_no_table_is_refused_with_its_place(tmp_path, problem):
     with pytest.raises(InputError, match=problem) as caught:
         read_throughputs(table_file(tmp_path, change))
     assert (caught.value.file, caught.value.row, caught.value.column) == (
-        str(tmp_path / "throughputs.json"), row, column,
-    )  # fmt: skip
+        str(tmp_path / "throughputs.json"),
+        row,
+        column,
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"v100,p100\n", "is not JSON"), (b"[1]", "is not a JSON object"), (b"\xff\xfe{", "is not UTF-8"),
-        (gzip.compress(b"{}" * 999, mtime=0)[:20], "cannot be unpacked"), (b"", "is not JSON"),
+        (b"v100,p100\n", "is not JSON"),
+        (b"[1]", "is not a JSON object"),
+        (b"\xff\xfe{", "is not UTF-8"),
+        (gzip.compress(b"{}" * 999, mtime=0)[:20], "cannot be unpacked"),
+        (b"", "is not JSON"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_cannot_be_read_says_why(tmp_path, content, problem):
     (tmp_path / "t.json").write_bytes(content)
     with pytest.raises(InputError, match=problem) as caught:

@@ -16,10 +16,17 @@ from tests.examples import examples
 from tests.systems.gavel.traces.small_table import published, small_table, table_file
 
 GOOD = {
-    "job type": "LM", "command": "python3 main.py --data %s", "working directory": "lm", "steps flag": "--steps",
-    "needs data directory": "1", "total steps": "1000", "scale factor": "2", "priority weight": "1",
-    "SLO": "-1.000000", "arrival": "0",
-}  # fmt: skip
+    "job type": "LM",
+    "command": "python3 main.py --data %s",
+    "working directory": "lm",
+    "steps flag": "--steps",
+    "needs data directory": "1",
+    "total steps": "1000",
+    "scale factor": "2",
+    "priority weight": "1",
+    "SLO": "-1.000000",
+    "arrival": "0",
+}
 N_JOBS = {
     "physical_cluster/artifact_evaluation": 15, "physical_cluster/debug": 14, "physical_cluster/debug_v2": 14,
     "physical_cluster/highmem_test": 8, "physical_cluster/max_min_fairness": 96, "physical_cluster/medium_test": 20,
@@ -73,8 +80,9 @@ def test_the_old_layout_is_read_too(tmp_path):
     rows = {"arrival": "0.000000"}, {"arrival": "6.000000", "scale factor": "1"}
     jobs = read_trace(trace_file(tmp_path, *rows, columns=OLD_COLUMNS), small_table(tmp_path))
     assert [(job.submit_us, job.max_nodes, job.weight, job.deadline_us) for job in jobs] == [
-        (0, 2, 1.0, None), (6_000_000, 1, 1.0, None),
-    ]  # fmt: skip
+        (0, 2, 1.0, None),
+        (6_000_000, 1, 1.0, None),
+    ]
 
 
 BAD_CELLS = {
@@ -199,8 +207,11 @@ def test_jobs_that_are_written_are_read_back(table, tmp_path):
     for job, other in zip(jobs, again, strict=True):
         assert other.work_samples == int(job.work_samples)
         assert (other.name, other.model, other.submit_us, other.weight) == (
-            job.name, job.model, job.submit_us, job.weight,
-        )  # fmt: skip
+            job.name,
+            job.model,
+            job.submit_us,
+            job.weight,
+        )
         assert (other.min_nodes, other.throughput_by_type) == (job.min_nodes, job.throughput_by_type)
         lost_s = (job.work_samples - other.work_samples) / job.throughput.table(job.max_nodes)[-1]
         assert job.deadline_us - other.deadline_us == pytest.approx(lost_s * 10 * 1e6, abs=lost_s * 8.8e6 + 2)
@@ -227,23 +238,30 @@ def test_a_published_trace_is_written_as_it_was_but_for_its_commands(shared, tab
 @given(
     rows=st.lists(
         st.tuples(
-            st.sampled_from([("LM", 1), ("LM", 2), ("LM", 4), ("A3C", 1), ("CPU only", 1)]), st.integers(1, 2**32),
-            st.one_of(st.integers(1, 9), st.floats(1e-3, 1e3)), st.sampled_from(["-1.000000", "1.200000", "10.000000"]),
+            st.sampled_from([("LM", 1), ("LM", 2), ("LM", 4), ("A3C", 1), ("CPU only", 1)]),
+            st.integers(1, 2**32),
+            st.one_of(st.integers(1, 9), st.floats(1e-3, 1e3)),
+            st.sampled_from(["-1.000000", "1.200000", "10.000000"]),
             st.integers(0, 10**13),
         ),
-        min_size=1, max_size=8,
+        min_size=1,
+        max_size=8,
     )
-)  # fmt: skip
+)
 def test_what_is_read_is_written_and_read_again_the_same(tmp_path, rows):
     rows = sorted(rows, key=lambda row: row[4])
     table = small_table(tmp_path)
     cells = [
         {
-            "job type": kind, "scale factor": str(gang), "total steps": str(steps), "priority weight": repr(weight),
-            "SLO": slo, "arrival": f"{arrival_us // 10**6}.{arrival_us % 10**6:06}",
+            "job type": kind,
+            "scale factor": str(gang),
+            "total steps": str(steps),
+            "priority weight": repr(weight),
+            "SLO": slo,
+            "arrival": f"{arrival_us // 10**6}.{arrival_us % 10**6:06}",
         }
         for (kind, gang), steps, weight, slo, arrival_us in rows
-    ]  # fmt: skip
+    ]
     first = read_trace(trace_file(tmp_path, *cells), table)
     write_trace(first, tmp_path / "again.trace", overwrite=True)
     assert read_trace(tmp_path / "again.trace", table).jobs == first.jobs
@@ -254,10 +272,13 @@ def test_jobs_that_the_format_cannot_express_are_refused_and_leave_no_file(tmp_p
     (job,) = read_trace(trace_file(tmp_path, {}), table)
     (elastic,) = read_trace(trace_file(tmp_path, {}), table, elastic=True)
     for bad, column in (
-        (elastic, "min_nodes"), (replace(job, model=None), "model"),
-        (replace(job, work_samples=0.5), "work_samples"), (replace(job, work_samples=float("inf")), "work_samples"),
-        (replace(job, deadline_us=0), "deadline_us"), (replace(job, submit_us=-1), "submit_us"),
-    ):  # fmt: skip
+        (elastic, "min_nodes"),
+        (replace(job, model=None), "model"),
+        (replace(job, work_samples=0.5), "work_samples"),
+        (replace(job, work_samples=float("inf")), "work_samples"),
+        (replace(job, deadline_us=0), "deadline_us"),
+        (replace(job, submit_us=-1), "submit_us"),
+    ):
         with pytest.raises(InputError, match="cannot be written to a trace") as caught:
             write_trace(JobSet([bad], submit_is_relative=True), target)
         assert caught.value.column == column

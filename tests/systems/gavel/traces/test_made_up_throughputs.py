@@ -111,9 +111,12 @@ def test_the_table_is_the_same_in_every_process_and_its_digest_is_that_of_its_fi
     digest = hashlib.sha256((tmp_path / "t.json").read_bytes()).hexdigest()
     assert (table.source.name, table.source.sha256) == ("made-up throughputs", digest)
     made = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env={"PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parents[3])},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", SCRIPT],
+        env={"PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert made.stdout.strip() == digest
 
 

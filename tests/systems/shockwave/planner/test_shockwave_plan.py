@@ -35,14 +35,26 @@ def problem_of(
     """Jobs as (gang, epochs, done, seconds an epoch, remaining, target)."""
     gang, epochs, done, epoch_s, remaining_s, target_s = map(np.array, zip(*jobs, strict=True))
     given = {
-        "elapsed_s": np.zeros(len(jobs)), "k": 1e-3, "priority_power": 5.0, "rhomax": 1.0, "log_knots": KNOTS, **more,
-    }  # fmt: skip
+        "elapsed_s": np.zeros(len(jobs)),
+        "k": 1e-3,
+        "priority_power": 5.0,
+        "rhomax": 1.0,
+        "log_knots": KNOTS,
+        **more,
+    }
     return PlanProblem(
-        gang=gang, n_epochs=epochs, epochs_done=done, mean_epoch_s=epoch_s.astype(float),
-        remaining_s=remaining_s.astype(float), remaining_of_weights_s=remaining_s.astype(float),
-        target_s=target_s.astype(float), n_rounds=n_rounds, round_s=100.0,
-        n_gpus=n_gpus, **given,
-    )  # fmt: skip
+        gang=gang,
+        n_epochs=epochs,
+        epochs_done=done,
+        mean_epoch_s=epoch_s.astype(float),
+        remaining_s=remaining_s.astype(float),
+        remaining_of_weights_s=remaining_s.astype(float),
+        target_s=target_s.astype(float),
+        n_rounds=n_rounds,
+        round_s=100.0,
+        n_gpus=n_gpus,
+        **given,
+    )
 
 
 def plan_of(problem: PlanProblem, **options) -> Plan:
@@ -91,11 +103,13 @@ def tiny_problems(draw: st.DrawFn) -> PlanProblem:
         target_s = draw(st.sampled_from([90.0, 240.0, 500.0, 900.0, 2000.0]))
         jobs.append((draw(st.sampled_from([1, 1, 2, 4])), epochs, done, epoch_s, remaining_s, target_s))
     return problem_of(
-        jobs, n_rounds, n_gpus,
+        jobs,
+        n_rounds,
+        n_gpus,
         elapsed_s=np.full(n_jobs, draw(st.sampled_from([0.0, 150.0, 400.0]))),
         k=draw(st.sampled_from([0.0, 1e-3, 1e-1, 1e5])),
         rhomax=draw(st.sampled_from([1.0, 2.0])),
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=examples(300))
@@ -337,8 +351,7 @@ def test_a_back_end_without_continuous_columns_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"future_rounds": 0}, {"k": -1.0}, {"log_knots": (0.0, 0.5)}, {"log_knots": ()}, {"time_limit_s": 0.0}],
+    "wrong", [{"future_rounds": 0}, {"k": -1.0}, {"log_knots": (0.0, 0.5)}, {"log_knots": ()}, {"time_limit_s": 0.0}]
 )
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):

@@ -132,9 +132,15 @@ def test_the_summary_counts_plans_and_calls() -> None:
     planner = _planner()
     _plans_until(planner, range(6))
     assert planner.summary() == {
-        "plans": 2, "infeasible": 2, "without_answer": 0, "stopped_by_time_limit": 0, "per_round": 0, "greedy": 0,
-        "lexicographic": 0, "largest_gap": pytest.approx(0.0, abs=1e-3),
-    }  # fmt: skip
+        "plans": 2,
+        "infeasible": 2,
+        "without_answer": 0,
+        "stopped_by_time_limit": 0,
+        "per_round": 0,
+        "greedy": 0,
+        "lexicographic": 0,
+        "largest_gap": pytest.approx(0.0, abs=1e-3),
+    }
     assert planner.solve_s > 0.0
 
 

@@ -26,10 +26,19 @@ from bfreplay.systems.shockwave.profile import profile_of
 from bfreplay.systems.shockwave.trace import COLUMNS, RESTORE_S, is_trace, read_trace
 
 GOOD = {
-    "job type": "ResNet-18 (batch size 64)", "command": "python3 main.py", "working directory": "cifar10",
-    "steps flag": "--num_steps", "needs data directory": "1", "total steps": "31280", "scale factor": "1",
-    "mode": "gns", "priority weight": "1", "SLO": "-1.000000", "duration": "3338", "arrival": "55",
-}  # fmt: skip
+    "job type": "ResNet-18 (batch size 64)",
+    "command": "python3 main.py",
+    "working directory": "cifar10",
+    "steps flag": "--num_steps",
+    "needs data directory": "1",
+    "total steps": "31280",
+    "scale factor": "1",
+    "mode": "gns",
+    "priority weight": "1",
+    "SLO": "-1.000000",
+    "duration": "3338",
+    "arrival": "55",
+}
 
 
 def trace_file(folder, *rows, name="small.trace"):
