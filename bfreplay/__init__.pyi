@@ -22,7 +22,6 @@ from .experiments.one_run import open_session as open_session
 from .experiments.one_run import replay_log as replay_log
 from .experiments.regret import regret as regret
 from .experiments.run_comparison.comparison import compare as compare
-from .experiments.run_comparison.comparison import compare_runs as compare_runs
 from .experiments.run_list import list_runs as list_runs
 from .experiments.run_options import RunOptions as RunOptions
 from .experiments.sweep import sweep as sweep

@@ -17,7 +17,6 @@ from bfreplay import (
     InputError,
     ReplaySettings,
     compare,
-    compare_runs,
     describe,
     explain,
     regret,
@@ -125,12 +124,6 @@ def test_what_cannot_be_is_refused_with_what_to_write_instead(options, message):
 def test_an_option_without_effect_is_warned_of():
     with pytest.warns(UserWarning, match="threads has no effect with --solver exact"):
         replay_log(*small(), threads=2, **QUICK)
-
-
-def test_the_old_name_of_compare_works_and_is_deprecated(run):
-    with pytest.warns(DeprecationWarning, match=r"compare\(\*runs"):
-        old = compare_runs([run, run], resamples=100)
-    assert old.answers == compare(run, run, resamples=100).answers
 
 
 def test_hours_stand_beside_the_exact_integers_and_not_on_disk(run):

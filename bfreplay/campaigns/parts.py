@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 
 from bfreplay.documents import Json
-from bfreplay.result_folders.former_names import note_former
 from bfreplay.workload import Ending
 
 
@@ -73,18 +72,9 @@ class TrialState(StrEnum):
     STOPPED = Ending.STOPPED.value
 
 
-class _FormerAdvice:
-    """``Advice.GO_ON``: former name of ``Advice.CONTINUE``, accepted for one release."""
-
-    def __get__(self, _: object, advice: type[Advice]) -> Advice:
-        note_former("'Advice.GO_ON' is called 'Advice.CONTINUE' now")
-        return advice.CONTINUE
-
-
 class Advice(StrEnum):
     """A pruner's answer for a trial that has reported."""
 
-    GO_ON = _FormerAdvice()
     CONTINUE = "continue"
     PRUNE = "prune"
     WAIT = "wait"  # give up the nodes until the pruner promotes or prunes it

@@ -92,7 +92,6 @@ rule_options = adding(
         "A job that needs more nodes than are free: gets the free ones, and the others as they become free; is "
         "skipped; or starts later.",
     ),
-    click.option("--over-capacity", hidden=True, help="Former name of --oversubscription."),
     _one_of(
         "--shared-nodes",
         "count refuse",
@@ -169,7 +168,6 @@ def occupancy_rules(given: dict[str, Any]) -> Any:
         empty_after_s=given.pop("empty_after_min") * 60,
         limit_grace_s=given.pop("limit_grace_min") * 60,
         absent_after_s=given.pop("absent_after_days") * DAY_S,
-        over_capacity=given.pop("over_capacity"),
         **{each.name: given.pop(each.name) for each in fields(OccupancyRules) if each.name in given},
     )
 

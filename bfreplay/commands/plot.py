@@ -120,15 +120,13 @@ def plot(
         if window is not None or axes["x"] is None or not axes["y"] or len(runs) != 1:
             raise click.UsageError("'sweep' takes one sweep, --x COLUMN and --y COLUMN, and no --window.")
         file = out or Path(f"{name}.png")
-        plot_sweep.draw_sweep(runs[0], file, _axes(axes), overwrite=force, quiet=quiet)
+        plot_sweep.draw_sweep(runs[0], file, plot_sweep.SweepAxes(**axes), overwrite=force, quiet=quiet)
         return
     if misplaced := [option for option, given in axes.items() if given not in (None, ())]:
         raise click.UsageError(f"--{misplaced[0].replace('_', '-')} applies to 'sweep' only.")
     from bfreplay.report.figures.figure import FIGURES, find_figure
     from bfreplay.report.figures.picture_files import check_picture
-    from bfreplay.result_folders.former_names import name_of_today
 
-    name = name_of_today(name)
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
             raise InputError("the folder of the pictures is a file", file=out, fix="choose another name")
@@ -152,15 +150,6 @@ def plot(
     (out or Path()).mkdir(parents=True, exist_ok=True)
     for each, file in files.items():
         _draw_if_possible(each, loaded, file, force, quiet)
-
-
-def _axes(given: Mapping[str, Any]) -> plot_sweep.SweepAxes:
-    """Return the axes of a picture of a sweep, by the names that columns have today."""
-    from bfreplay.result_folders.former_names import name_of_today
-
-    x, y, by = given["x"], given["y"], given["by"]
-    columns = {"x": name_of_today(x), "y": tuple(map(name_of_today, y)), "by": tuple(map(name_of_today, by))}
-    return plot_sweep.SweepAxes(**{**given, **columns})
 
 
 def _draw(

@@ -5,4 +5,3 @@ from .formulation_lab.lab import compare_formulations as compare_formulations
 from .formulation_lab.sampling import LabSettings as LabSettings
 from .run_comparison.comparison import RunComparison as RunComparison
 from .run_comparison.comparison import compare as compare
-from .run_comparison.comparison import compare_runs as compare_runs

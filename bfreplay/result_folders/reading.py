@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from bfreplay.documents import parse_json, printable_json
 from bfreplay.errors import InputError, printable
-from bfreplay.result_folders.former_names import NAMES, TABLES, note_former, with_names_of_today
 from bfreplay.result_folders.records import JsonObject, ResultKind, ResultRecord, parse_record
 
 if TYPE_CHECKING:
@@ -39,19 +38,16 @@ def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
         The folder is not of this kind, damaged, or of another schema version.
     """
     documents = [_read_document(folder, name, kind) for name in (kind.record_file, *kind.more_documents)]
-    found = documents[0].get("schema_version")
-    if isinstance(found, bool) or found not in (kind.schema_version, *kind.also_reads):
+    version = documents[0].get("schema_version")
+    if isinstance(version, bool) or version != kind.schema_version:
         raise InputError(
             f"the {kind.word} folder has another schema version",
             file=folder / kind.record_file,
             column="schema_version",
-            value=found,
+            value=version,
             expected=str(kind.schema_version),
             fix=f"make it again with this version of bfreplay: '{kind.made_by}'",
         )
-    if found < kind.renamed_in:
-        note_former(f"{folder.name} was made by an earlier version of bfreplay")
-        documents = [with_names_of_today(document) for document in documents]
     return documents
 
 
@@ -136,7 +132,7 @@ class Result(Generic[_Record]):
 
     @property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of the folder's tables by file name; empty in memory, and for folders without checksums."""
+        """SHA-256 of the folder's tables by file name; empty in memory."""
         return self.record.sha256
 
     def table(self, name: str) -> pa.Table:
@@ -160,13 +156,12 @@ class Result(Generic[_Record]):
         path = self._checked(name)
         try:
             with pq.ParquetFile(path, pre_buffer=False) as file:
-                named = {each: self._name_today(each) for each in file.schema_arrow.names}
-                read = [each for each, today in named.items() if today in columns]
+                chosen = [column for column in file.schema_arrow.names if column in columns]
                 starts = range(0, max(1, file.num_row_groups), _ROW_GROUPS)  # a file without rows is one empty batch
                 for start in reversed(starts) if backwards else starts:
                     groups = range(start, min(start + _ROW_GROUPS, file.num_row_groups))
-                    batch = file.read_row_groups(groups, columns=read, use_threads=False)
-                    yield _printable_table(batch.rename_columns([named[each] for each in batch.column_names]))
+                    batch = file.read_row_groups(groups, columns=chosen, use_threads=False)
+                    yield _printable_table(batch)
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(path, error) from error
 
@@ -184,8 +179,7 @@ class Result(Generic[_Record]):
         if name not in self.tables:
             path = self._checked(name)
             try:
-                found = pq.read_table(path)
-                self.tables[name] = _printable_table(found.rename_columns([*map(self._name_today, found.column_names)]))
+                self.tables[name] = _printable_table(pq.read_table(path))
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(path, error) from error
         return self.tables[name]
@@ -204,33 +198,20 @@ class Result(Generic[_Record]):
             try:
                 if self.digests:
                     check_digest(path, self.digests.get(path.name), self.kind)
-                found = pq.read_schema(path)
+                schema = pq.read_schema(path)
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(path, error) from error
-            today = [each.with_name(self._name_today(each.name)) for each in found]
-            self._check_columns(path, pa.schema(today), name)
+            self._check_columns(path, schema, name)
             self._sound.add(name)
         return path
 
-    def _name_today(self, column: str) -> str:
-        return NAMES.get(column, column) if self._has_former_names else column
-
-    @property
-    def _has_former_names(self) -> bool:
-        return self.record.schema_version < self.kind.renamed_in
-
     def _file_of(self, name: str) -> Path | None:
         """Return the file of a table, which may not exist; ``None`` in memory."""
-        if self.folder is None:
-            return None
-        file = self.folder / f"{name}.parquet"
-        if self._has_former_names and not file.exists():
-            file = self.folder / f"{TABLES.get(name, name)}.parquet"
-        return file
+        return None if self.folder is None else self.folder / f"{name}.parquet"
 
-    def _check_columns(self, path: Path, found: pa.Schema, name: str) -> None:
+    def _check_columns(self, path: Path, schema: pa.Schema, name: str) -> None:
         for column in self.schemas.get(name, ()):
-            types = [found.field(k).type for k in found.get_all_field_indices(column.name)]
+            types = [schema.field(index).type for index in schema.get_all_field_indices(column.name)]
             if len(types) != 1 or not _is_alike(types[0], column.type):
                 raise InputError(
                     "the table does not have the columns that it was written with",
@@ -258,9 +239,7 @@ class Result(Generic[_Record]):
 
         Raises as ``table`` does, but for defects in the rows of a file with the right checksum.
         """
-        former = {old: new for new, old in TABLES.items()} if self._has_former_names else {}
-        stems = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
-        names = [former.get(stem, stem) for stem in stems]
+        names = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
         for name in names:
             if name not in self.tables:
                 self._checked(name)

@@ -33,10 +33,6 @@ class ResultKind:
         Other required JSON documents.
     hints
         Reason for which a table may be missing, by its name.
-    also_reads
-        Earlier schema versions that can be read.
-    renamed_in
-        First schema version with the names of today (``result_folders.former_names``).
     """
 
     word: str
@@ -45,49 +41,27 @@ class ResultKind:
     made_by: str
     more_documents: tuple[str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
-    also_reads: tuple[int, ...] = ()
-    renamed_in: int = 0
 
 
 RUN = ResultKind(
     word="run",
     record_file="run.json",
     schema_version=3,
-    also_reads=(1, 2),  # 1: without checksums
-    renamed_in=3,
     made_by="bfreplay replay --out",
     more_documents=("session.json",),
     hints={"nodes": "nodes are recorded only with record_nodes=True (--record-nodes)"},
 )
 """One finished replay."""
 
-LAB = ResultKind(
-    word="lab",
-    record_file="lab.json",
-    schema_version=2,
-    also_reads=(1,),  # without checksums
-    made_by="bfreplay compare formulations --out",
-)
+LAB = ResultKind(word="lab", record_file="lab.json", schema_version=2, made_by="bfreplay compare formulations --out")
 """One comparison of formulations."""
 
 COMPARISON = ResultKind(
-    word="comparison",
-    record_file="comparison.json",
-    schema_version=3,
-    also_reads=(1, 2),  # 1: without checksums
-    renamed_in=3,
-    made_by="bfreplay compare runs --out",
+    word="comparison", record_file="comparison.json", schema_version=3, made_by="bfreplay compare runs --out"
 )
 """One comparison of finished replays."""
 
-SWEEP = ResultKind(
-    word="sweep",
-    record_file="sweep.json",
-    schema_version=2,
-    also_reads=(1,),
-    renamed_in=2,
-    made_by="bfreplay sweep --out",
-)
+SWEEP = ResultKind(word="sweep", record_file="sweep.json", schema_version=2, made_by="bfreplay sweep --out")
 """Many replays, and one table of their results."""
 
 TUNING = ResultKind(word="tuning", record_file="tuning.json", schema_version=1, made_by="bfreplay tune --out")
@@ -167,7 +141,7 @@ def parse_record(document: JsonObject, record: type[_Record], kind: ResultKind, 
     except (msgspec.ValidationError, InputError, ArithmeticError) as error:
         expected, _, path = str(error).partition(" - at `$")
         raise InputError(
-            f"the {kind.word} folder is damaged, or an earlier version of bfreplay made it",
+            f"the {kind.word} folder is damaged",
             file=file,
             column=path.strip("`").lstrip(".") or None,
             expected=expected,

@@ -287,9 +287,9 @@ class Scheduling(Part, frozen=True, kw_only=True):
     cost
         Cost of these in dollars; ``None`` where a type has no price.
     geometric_mean_jct_s, harmonic_mean_jct_s
-        Other means of the completion times; ``None`` in runs of earlier versions.
+        Other means of the completion times; ``None`` if no job finished.
     contention_fairness
-        ``None`` in runs of earlier versions, and for jobs without end.
+        ``None`` for jobs without end.
     """
 
     n_jobs: Count
@@ -468,7 +468,7 @@ class Summary(Part, frozen=True, kw_only=True):
     log_warnings
         Warnings about the log, from ``LogWarnings.to_json``.
     batch_starts
-        What the run did to batch jobs; ``None`` on a cluster, and in runs of earlier versions.
+        What the run did to batch jobs; ``None`` on a cluster.
     batch_delays
         The same propagated through the recorded schedule; ``None`` without the batch jobs of the log.
     """

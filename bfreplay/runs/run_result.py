@@ -90,8 +90,7 @@ class RunResult(Result[RunRecord]):
         document, measured = read_documents(path, RUN)
         record = parse_record(document, RunRecord, RUN, record_file)
         session = parse_record(Session.nest_more(measured), Session, RUN, session_file)
-        if record.schema_version > 1:
-            check_digest(record_file, session.sha256.get(record_file.name), RUN)
+        check_digest(record_file, session.sha256.get(record_file.name), RUN)
         try:
             _ = record.inputs.events.metadata.log_warnings
             record.summary.ledger.close()
@@ -115,7 +114,7 @@ class RunResult(Result[RunRecord]):
 
     @property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of the tables by file name; empty for a run of the first schema, and in memory."""
+        """SHA-256 of the tables by file name; empty in memory."""
         return self.record.sha256 and self.record.sha256 | self.session.sha256
 
     @property

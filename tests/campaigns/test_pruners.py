@@ -169,9 +169,3 @@ def test_a_strangers_pruner_is_made_from_its_options(tmp_path, monkeypatch):
         pruner_of("my_pruner:Broken")
     with pytest.raises(InputError, match="did you mean 'strict'"):
         pruner_of("my_pruner:Mine", {"stict": True})
-
-
-def test_the_former_name_of_an_advice_is_accepted_with_a_warning():
-    with pytest.warns(FutureWarning, match=r"'Advice.GO_ON' is called 'Advice.CONTINUE' now"):
-        assert Advice.GO_ON is Advice.CONTINUE
-    assert [each.name for each in Advice] == ["CONTINUE", "PRUNE", "WAIT"]

@@ -18,7 +18,7 @@ from bfreplay.datasets.idleness.observe import check_node_time, longest_idle_int
 from bfreplay.datasets.idleness.pool_tally import PoolTally
 from bfreplay.datasets.idleness.quantiles import Counted, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week_of
-from bfreplay.datasets.ingest.occupancy.rules import FORMER_IDLE_BY_RULE, IDLE_BY_RULE
+from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
@@ -132,7 +132,7 @@ def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:
     window, facts = imported.get("window"), imported.get("facts")
     if not isinstance(window, Mapping) or not isinstance(facts, Mapping):
         return ()
-    by_rule = facts.get(IDLE_BY_RULE, facts.get(FORMER_IDLE_BY_RULE))
+    by_rule = facts.get(IDLE_BY_RULE)
     edges = [iso_utc(events.window_start_us), iso_utc(events.window_end_us)]
     if not isinstance(by_rule, Mapping) or [window.get("start"), window.get("end")] != edges:
         return ()

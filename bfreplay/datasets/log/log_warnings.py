@@ -49,8 +49,8 @@ class LogWarning:
     aside
         Reason that it does not change how many nodes are idle: it is then no part of the sum of the amounts.
     why_no_amount
-        Reason that the amount of some cases, or of all, is not known; empty if it is, or if an earlier version made the
-        log.
+        Reason that the amount of some cases, or of all, is not known; empty if it is known, or if
+        another program made the log.
     """
 
     sentence: str
@@ -94,7 +94,7 @@ class LogWarnings:
 
     @classmethod
     def of_metadata(cls, metadata: Mapping[str, Any], file: Path | None = None) -> LogWarnings:
-        """Read the metadata of a log from JSON; logs of earlier versions have warnings without amounts.
+        """Read the metadata of a log from JSON.
 
         Raises
         ------
@@ -105,10 +105,7 @@ class LogWarnings:
             report = metadata.get("notes", {}).get("ingest", {})
             hours = report.get("facts", {}).get("node_hours")
             idle = None if hours is None else _amount(hours.get("idle", 0.0))
-            warnings = [
-                _warning_of(sentence, tally, idle)
-                for sentence, tally in (report.get("warnings") or report.get("doubts", {})).items()
-            ]
+            warnings = [_warning_of(sentence, tally, idle) for sentence, tally in report.get("warnings", {}).items()]
             assignment = assignment_words(metadata.get("allocator"))
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(

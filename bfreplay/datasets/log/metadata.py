@@ -121,7 +121,6 @@ class EventsMetadata:
             )
         known = {item.name for item in fields(cls)}
         values: dict[str, Any] = {key: value for key, value in document.items() if key in known}  # checked below
-        values.setdefault("skipped", document.get("dropped", {}))  # its name before 0.2
         LogWarnings.of_metadata(document, file)  # refuse damage now rather than after a replay
         try:
             values["source_files"] = tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -189,12 +188,6 @@ class _Side:
     label: str
     run: RunResult
     hours: RunHours
-
-
-def compare_runs(runs: Sequence[RunResult | str | Path], **options: Any) -> RunComparison:
-    """Compare runs as ``compare``; deprecated name, removed in the next release."""
-    warnings.warn("compare_runs(runs, ...) is now compare(*runs, ...)", DeprecationWarning, stacklevel=2)
-    return compare(*runs, **options)
 
 
 def _difference(

@@ -16,6 +16,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.report.page.document import one_run_page
+from bfreplay.result_folders.reading import digest
 from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
@@ -52,15 +53,20 @@ def folder(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "run")
 
 
-def _of_first_schema(folder):
-    """The folder as the first schema had it: without checksums."""
-    for name in ("run.json", "session.json"):
-        document = json.loads((folder / name).read_text())
-        del document["sha256"]
-        if name == "run.json":
-            document["schema_version"] = 1
-        (folder / name).write_text(json.dumps(document))
+def _without_table_checksums(folder):
+    """The folder after somebody changed it and made the checksums fit, so that the checks behind them are reached."""
+    document = json.loads((folder / "run.json").read_text())
+    document["sha256"] = {}
+    _write_signed(folder, document)
     return folder
+
+
+def _write_signed(folder, record):
+    """Write ``run.json`` and its checksum in ``session.json``."""
+    (folder / "run.json").write_text(json.dumps(record))
+    session = json.loads((folder / "session.json").read_text())
+    session["sha256"] = {"run.json": digest(folder / "run.json")}
+    (folder / "session.json").write_text(json.dumps(session))
 
 
 def _is_refused(folder):
@@ -120,26 +126,18 @@ def test_a_record_that_was_edited_is_refused(folder):
     assert str(_refused(folder).file).endswith("run.json")
 
 
-def test_a_run_of_the_first_schema_is_read_and_has_no_checksums(folder):
-    run = RunResult.load(_of_first_schema(folder))
-    assert run.record.schema_version == 1
-    assert not run.digests
-    assert one_run_page(run)
-
-
 @pytest.mark.parametrize("entry", ["idle_node_us", "useful_node_us", "allocated_node_us", "gross_samples"])
 def test_a_ledger_that_does_not_close_is_refused(folder, entry):
-    file = _of_first_schema(folder) / "run.json"
-    document = json.loads(file.read_text())
+    document = json.loads((folder / "run.json").read_text())
     document["summary"]["ledger"][entry] += 1
-    file.write_text(json.dumps(document))
+    _write_signed(folder, document)
     assert "ledger of the run does not close" in str(_refused(folder))
 
 
 @pytest.mark.parametrize("name", _TABLES)
 @pytest.mark.parametrize("damage", ["left out", "of text"])
 def test_a_column_that_is_not_as_it_is_written_is_refused(folder, name, damage):
-    _of_first_schema(folder)
+    _without_table_checksums(folder)
     file = folder / f"{name}.parquet"
     table = pq.read_table(file)
     for column in table.column_names:
@@ -182,21 +180,28 @@ def _set(document, path, value):
 @pytest.mark.parametrize("value", _VALUES.values(), ids=_VALUES)
 @pytest.mark.parametrize("name", ["run.json", "session.json"])
 def test_an_entry_that_is_something_else_is_refused_or_does_no_harm(folder, name, value):
-    file = _of_first_schema(folder) / name
+    file = _without_table_checksums(folder) / name
     original = json.loads(file.read_text())
     harmless = {False: copy.deepcopy(original), True: copy.deepcopy(original)}
     n_refused = 0
+
+    def write(document):
+        if name == "run.json":
+            _write_signed(folder, document)
+        else:
+            file.write_text(json.dumps(document))
+
     for path, before in _paths(original):
         changed = copy.deepcopy(original)
         _set(changed, path, value)
-        file.write_text(json.dumps(changed))
+        write(changed)
         if _is_refused(folder):
             n_refused += 1
         else:  # all of them at once: objects apart, as there is nothing to change in one that is gone
             _set(harmless[isinstance(before, dict)], path, value)
     assert n_refused > (60 if name == "run.json" else 4 if value not in (0, None) else 1)
     for changed in harmless.values():
-        file.write_text(json.dumps(changed))
+        write(changed)
         assert _page(folder)
 
 

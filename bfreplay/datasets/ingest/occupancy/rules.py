@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, asdict, dataclass
+from dataclasses import asdict, dataclass
 
 from bfreplay.datasets.times import US
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
-from bfreplay.result_folders.former_names import note_former
 
 ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random")
 """Rules of node assignment for logs of counts; the position in this tuple is the rule's code in the sweep."""
 
 OVERSUBSCRIPTION = ("clip", "drop", "delay")
 IDLE_BY_RULE = "idle node-hours by --oversubscription"
-FORMER_IDLE_BY_RULE = "idle node-hours by --over-capacity"
 """Fact of an import: idle node-hours of the window under each rule of ``OVERSUBSCRIPTION``."""
 
 SHARED_NODES = ("count", "refuse")
@@ -56,8 +54,6 @@ class OccupancyRules:
     absent_after_s
         Without a full list of nodes, a node that no job used for this long before its first or after its last job was
         absent then: ``unknown``, not idle.
-    over_capacity
-        Former name of ``oversubscription``, accepted until bfreplay 0.3 with a ``FutureWarning``.
     """
 
     assignment: str = "lowest-id"
@@ -72,12 +68,8 @@ class OccupancyRules:
     log_end_us: int | None = None
     limit_grace_s: float = 3_600.0
     absent_after_s: float = 7 * DAY_S
-    over_capacity: InitVar[str | None] = None
 
-    def __post_init__(self, over_capacity: str | None) -> None:
-        if over_capacity is not None:
-            note_former("over_capacity (--over-capacity) is called oversubscription (--oversubscription) now")
-            object.__setattr__(self, "oversubscription", over_capacity)
+    def __post_init__(self) -> None:
         for column, value, known in (
             ("assignment", self.assignment, ASSIGNMENTS),
             ("oversubscription", self.oversubscription, OVERSUBSCRIPTION),

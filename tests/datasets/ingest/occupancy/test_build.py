@@ -214,13 +214,6 @@ def test_a_job_that_does_not_fit_is_treated_as_the_rule_says(rule, missing):
     assert any(missing in sentence for sentence in built.report.warnings)
 
 
-def test_the_former_name_of_oversubscription_is_accepted_with_a_warning():
-    with pytest.warns(FutureWarning, match="called oversubscription"):
-        rules = OccupancyRules(over_capacity="delay")
-    assert rules == OccupancyRules(oversubscription="delay")
-    assert "over_capacity" not in rules.to_json()
-
-
 def test_a_delayed_job_that_never_fits_is_left_out_and_said():
     record = ScheduleRecord()
     record.set_machine_size(4)
