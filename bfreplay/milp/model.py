@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,3 +171,113 @@ def _compress(major: NDArray[np.int64], minor: NDArray[np.int64], value: NDArray
     start = np.zeros(size + 1, dtype=np.int32)
     np.cumsum(np.bincount(major, minlength=size), out=start[1:])
     return Compressed(start, minor[order].astype(np.int32), value[order].astype(np.float64))
+
+
+Numbers = float | NDArray[np.float64] | NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Columns:
+    """Objective, upper bounds, integrality and names of the columns gathered so far; lower bounds are 0."""
+
+    objective: list[NDArray[np.float64]] = field(default_factory=list)
+    upper: list[NDArray[np.float64]] = field(default_factory=list)
+    integer: list[NDArray[np.bool_]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def add(
+        self,
+        label: str,
+        *index: NDArray[np.int64],
+        objective: Numbers = 0.0,
+        upper: Numbers = 1.0,
+        integer: bool = True,
+    ) -> NDArray[np.int64]:
+        """Append one column for each element of the ``index`` arrays, which name it; their numbers.
+
+        Binaries unless told otherwise.
+        """
+        size = index[0].shape[0]
+        first = len(self.names)
+        self.objective.append(np.broadcast_to(np.asarray(objective, dtype=np.float64), (size,)))
+        self.upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (size,)))
+        self.integer.append(np.full(size, integer))
+        self.names.extend(indexed_names(label, *index))
+        return np.arange(first, first + size)
+
+
+@dataclass(slots=True)
+class Rows:
+    """Row bounds, names and entries gathered so far."""
+
+    lower: list[NDArray[np.float64]] = field(default_factory=list)
+    upper: list[NDArray[np.float64]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    row: list[NDArray[np.int64]] = field(default_factory=list)
+    column: list[NDArray[np.int64]] = field(default_factory=list)
+    value: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def add(self, label: str, size: int, lower: Numbers, upper: Numbers, *index: NDArray[np.int64]) -> int:
+        """Append ``size`` rows named ``label[i]``, or by the ``index`` arrays; the number of the first."""
+        first = len(self.names)
+        self.lower.append(np.broadcast_to(np.asarray(lower, dtype=np.float64), (size,)))
+        self.upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (size,)))
+        self.names.extend(indexed_names(label, *(index or (np.arange(size),))))
+        return first
+
+    def relate(
+        self,
+        label: str,
+        lower: Numbers,
+        upper: Numbers,
+        *terms: tuple[NDArray[np.int64], Numbers],
+        index: Sequence[NDArray[np.int64]] = (),
+    ) -> None:
+        """Append R rows ``lower <= sum of terms <= upper``; a term: (columns, factors), ``(R,)`` or ``(R, n)``."""
+        size = terms[0][0].shape[0]
+        row = self.add(label, size, lower, upper, *index) + np.arange(size)
+        for column, factor in terms:
+            self.put(row if column.ndim == 1 else row[:, None], column, factor)
+
+    def put(self, row: NDArray[np.int64] | int, column: NDArray[np.int64], value: Numbers) -> None:
+        """Entries ``value`` at (``row``, ``column``), broadcast against each other. Those of value 0 are left out."""
+        row, column, value = np.broadcast_arrays(row, column, np.asarray(value, dtype=np.float64))
+        there = value != 0.0
+        self.row.append(row[there].astype(np.int64))
+        self.column.append(column[there].astype(np.int64))
+        self.value.append(value[there])
+
+    def model_of(
+        self,
+        columns: Columns,
+        *,
+        objective_constant: float = 0.0,
+        sets: tuple[SpecialOrderedSet, ...] = (),
+        start: NDArray[np.float64] | None = None,
+    ) -> LinearModel:
+        """Return the model of these rows and ``columns``, whose lower bounds are 0."""
+        return LinearModel(
+            objective=np.concatenate(columns.objective),
+            objective_constant=objective_constant,
+            column_lower=np.zeros(len(columns.names)),
+            column_upper=np.concatenate(columns.upper),
+            is_integer=np.concatenate(columns.integer),
+            column_names=tuple(columns.names),
+            row_lower=_concatenate(self.lower, np.float64),
+            row_upper=_concatenate(self.upper, np.float64),
+            row_names=tuple(self.names),
+            entry_row=_concatenate(self.row, np.int64),
+            entry_column=_concatenate(self.column, np.int64),
+            entry_value=_concatenate(self.value, np.float64),
+            sets=sets,
+            start=start,
+        )
+
+
+def _concatenate(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, kind)  # a model without rows
+
+
+def indexed_names(label: str, *index: NDArray[np.int64]) -> list[str]:
+    """``["x[0,0]", "x[0,1]", ...]``: one name for each element of the index arrays."""
+    return [f"{label}[{','.join(map(str, i))}]" for i in zip(*(each.tolist() for each in index), strict=True)]

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, diags_array
 
 from bfreplay.errors import InputError
-from bfreplay.milp.formulations.entries import Columns, Rows
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import Columns, LinearModel, Rows
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -18,9 +18,9 @@ from bfreplay.datasets.idleness.observe import check_node_time, longest_idle_int
 from bfreplay.datasets.idleness.pool_tally import PoolTally
 from bfreplay.datasets.idleness.quantiles import Counted, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week_of
-from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
+from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.named_inputs import restrict
 from bfreplay.datasets.times import US, iso_utc

@@ -18,6 +18,8 @@ NOT_CREDIBLE_SHARE = 0.5
 """Share of the idle node-hours from which one warning alone makes the idle nodes useless."""
 SMALL_SHARE = 0.1
 """Share of the idle node-hours below which all warnings together have a small effect."""
+IDLE_BY_RULE = "idle node-hours by --oversubscription"
+"""Fact of an import: idle node-hours of the window under each rule for jobs that need more nodes than are free."""
 MOST_SHOWN = 3
 """Warnings that a result shows one by one; ``bfreplay describe`` shows all."""
 

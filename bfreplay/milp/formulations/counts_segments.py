@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.entries import Columns, Rows, kinks, start_counts
+from bfreplay.milp.formulations.curves import kinks, start_counts
 from bfreplay.milp.formulations.formulation import NodeMap
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.entries import Columns, Rows, add_weighted_curves, kinks, start_counts
+from bfreplay.milp.formulations.curves import add_weighted_curves, kinks, start_counts
 from bfreplay.milp.formulations.formulation import NodeMap
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.milp.formulations.entries import Columns, Rows
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import Columns, LinearModel, Rows
 
 ZERO = 1e-9
 """A member whose start value is no larger counts as zero."""

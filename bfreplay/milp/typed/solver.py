@@ -16,8 +16,7 @@ from bfreplay.milp.backends.backend import SolveOptions
 from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, too_large
-from bfreplay.milp.formulations.entries import Columns, Rows
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mend, node_prices
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, TypedSolution, objective_of, violation

@@ -14,7 +14,7 @@ from bfreplay.replay.decision_log import kind_of
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Trace, by_run, join_text, tag
-from bfreplay.report.shown_values import Column, ShownTable
+from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import amount, count
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from bfreplay.report.figures.over_time import StepSeries
-    from bfreplay.report.shown_values import ShownTable
+    from bfreplay.runs.shown_values import ShownTable
 
 D = TypeVar("D")
 F = TypeVar("F")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, sentence, tag
-from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
+from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.wording import amount, count, duration, percent
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, of_each, tag
-from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
+from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.wording import amount, percent
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
-from bfreplay.report.shown_values import Column, ShownTable
+from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.wording import amount, count, percent
 
 if TYPE_CHECKING:

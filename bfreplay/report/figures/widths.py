@@ -15,7 +15,7 @@ from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text
 from bfreplay.report.figures.over_time import Part
 from bfreplay.report.figures.step_parts import StepParts
 from bfreplay.report.figures.timeline import nodes_between
-from bfreplay.report.shown_values import Column, ShownTable
+from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.wording import amount, count, percent
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from markupsafe import Markup
 
 from bfreplay.datasets.log.log_warnings import Verdict
 from bfreplay.report.page.templates import template
-from bfreplay.report.shown_values import is_one, number, show, show_count
 from bfreplay.runs.metrics import KeyFigure
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
+from bfreplay.runs.shown_values import is_one, number, show, show_count
 from bfreplay.runs.summary_text import BOUND_WORDS, policy_words
 
 _SENTENCES = ("worth", "harmed", "waited", "decided")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bfreplay.report.page.templates import template
-from bfreplay.report.shown_values import number, show, show_count
 from bfreplay.runs.metrics import KeyFigure, value_text
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
+from bfreplay.runs.shown_values import number, show, show_count
 
 _MOST = 4
 _COMPARED = {

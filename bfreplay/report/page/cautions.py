@@ -8,12 +8,12 @@ from markupsafe import Markup
 
 from bfreplay import __version__
 from bfreplay.report.page.templates import template
-from bfreplay.report.shown_values import is_one, number, number_of, show, show_count
 from bfreplay.runs.explain.saved_allocations import SavedAllocations
 from bfreplay.runs.explain.saved_tables import jobs_frame
 from bfreplay.runs.metrics import KeyFigure
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of
+from bfreplay.runs.shown_values import is_one, number, number_of, show, show_count
 
 
 def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:

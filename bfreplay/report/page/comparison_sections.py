@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME, bin_words
 from bfreplay.report.page.sections import PageTable, Section, page_table, section_of
-from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import (
     CAUSE_WORDS,
@@ -20,6 +19,7 @@ from bfreplay.runs.comparison_words import (
     option_text,
     unpaired_jobs,
 )
+from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.wording import count
 
 

@@ -19,12 +19,12 @@ from bfreplay.report.page.cards import Card, comparison_cards, have_same_jobs, r
 from bfreplay.report.page.cautions import cautions, ledger_check
 from bfreplay.report.page.sections import FIRST_ROWS, Cell, PageTable, Section, figure_sections, job_sections
 from bfreplay.report.page.templates import HERE, template
-from bfreplay.report.shown_values import Column, exact
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.metrics import KeyFigure, key_figures, value_text
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import labels_by_text
 from bfreplay.runs.scheduling_metrics import cluster_of, window_words
+from bfreplay.runs.shown_values import Column, exact
 
 if TYPE_CHECKING:
     from bfreplay.result_folders.comparison import RunComparison

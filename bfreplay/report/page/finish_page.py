@@ -16,8 +16,8 @@ from bfreplay.report.page.cards import Card, warnings_card
 from bfreplay.report.page.document import check_report, page_parts, script
 from bfreplay.report.page.sections import page_table
 from bfreplay.report.page.templates import template
-from bfreplay.report.shown_values import Column, ShownTable, number
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
+from bfreplay.runs.shown_values import Column, ShownTable, number
 
 
 def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool = False) -> Path:

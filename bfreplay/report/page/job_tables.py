@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.report.shown_values import Column, ShownTable
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
 from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cost_of, weight_text
+from bfreplay.runs.shown_values import Column, ShownTable
 
 if TYPE_CHECKING:
     import pandas as pd

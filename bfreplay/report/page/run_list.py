@@ -13,9 +13,9 @@ from bfreplay.outputs import written_whole
 from bfreplay.report.page.document import check_report, page_parts, script
 from bfreplay.report.page.sections import Cell, PageTable
 from bfreplay.report.page.templates import template
-from bfreplay.report.shown_values import Column, exact
 from bfreplay.runs.comparison_words import option_text
 from bfreplay.runs.metrics import COLUMNS, Kind, text_in_sweep, title_in_sweep, without_constants
+from bfreplay.runs.shown_values import Column, exact
 from bfreplay.wording import count
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from bfreplay.report.figures.figure import (
 from bfreplay.report.figures.marks import join_text, tag
 from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
-from bfreplay.report.shown_values import Column, ShownTable, exact
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.metrics import value_text
 from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.shown_values import Column, ShownTable, exact
 
 F = TypeVar("F")
 _WHOLE = (np.uint8, np.uint16, np.uint32)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bfreplay.milp.formulations.entries import kinks
+from bfreplay.milp.formulations.curves import kinks
 from bfreplay.milp.formulations.formulation import held_nodes, map_violation
 from tests.milp.small_problems import problem_of_two
 

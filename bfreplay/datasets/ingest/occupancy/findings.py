@@ -7,10 +7,11 @@ import numpy as np
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_WARNING, Absence
 from bfreplay.datasets.ingest.occupancy.oversubscription import idle_hours_by_rule
-from bfreplay.datasets.ingest.occupancy.rules import DAY_S, IDLE_BY_RULE, OccupancyRules
+from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.source import Survey
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan
+from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError

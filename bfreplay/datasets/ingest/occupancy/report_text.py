@@ -9,8 +9,7 @@ from typing import Any
 from bfreplay.datasets.ingest.occupancy import findings
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog
 from bfreplay.datasets.ingest.occupancy.inventory import ABSENT
-from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE
-from bfreplay.datasets.log.log_warnings import LogWarnings
+from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE, LogWarnings
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import Json
 from bfreplay.errors import printable

@@ -12,9 +12,6 @@ ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random
 """Rules of node assignment for logs of counts; the position in this tuple is the rule's code in the sweep."""
 
 OVERSUBSCRIPTION = ("clip", "drop", "delay")
-IDLE_BY_RULE = "idle node-hours by --oversubscription"
-"""Fact of an import: idle node-hours of the window under each rule of ``OVERSUBSCRIPTION``."""
-
 SHARED_NODES = ("count", "refuse")
 EMPTY_MACHINE = ("auto", "down", "idle")
 WINDOWS = ("estimate", "full")

@@ -32,9 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.backends import SolveOptions
-from bfreplay.milp.formulations.entries import Columns, Rows
 from bfreplay.milp.isolation import ModelSolver
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan
 
 

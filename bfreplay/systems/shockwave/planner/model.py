@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.entries import Columns, Rows
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.systems.shockwave.planner.problem import NEGLIGIBLE, Level, PlanProblem, RoundValues
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.report.shown_values import exact, show_count
 from bfreplay.runs.metrics import KeyFigure
+from bfreplay.runs.shown_values import exact, show_count
 
 
 @pytest.mark.parametrize(
