@@ -247,7 +247,7 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | Non
     if len(name) > LONGEST_NAME:
         return None
     names, wanted = list(known), name.strip().lower()
-    same = [each for each in names if _without_leading_zeros(each) == _without_leading_zeros(wanted)]
+    same = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(wanted)]
     near = same or difflib.get_close_matches(wanted, names, n=1, cutoff=cutoff)
     return near[0] if near else None
 

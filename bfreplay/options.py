@@ -152,7 +152,7 @@ def option_metadata(check: Callable[[str, Any], Any], group: str, text: str, **m
 
 def options_of(made: type) -> Mapping[str, Option]:
     """Return the options that a dataclass declares, by field, in their order."""
-    return {each.name: each.metadata[_KEY] for each in fields(made) if _KEY in each.metadata}
+    return {field.name: field.metadata[_KEY] for field in fields(made) if _KEY in field.metadata}
 
 
 def option_name(field: str) -> str:

@@ -215,8 +215,8 @@ def make_folder(folder: Path) -> list[Path]:
 def remove_empty(folders: Iterable[Path]) -> None:
     """Remove the folders that ``make_folder`` made, as far as they are empty."""
     with suppress(OSError):
-        for each in folders:
-            each.rmdir()
+        for folder in folders:
+            folder.rmdir()
 
 
 def _is_folder(path: Path) -> bool:

@@ -297,8 +297,8 @@ def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "packag
 def _by_family(name: str, names: Sequence[str]) -> list[str]:
     """Return ``gavel.NAME`` for all names of that family; where ``name`` is one of it, the names of that family."""
     family = name.partition(".")[0]
-    own = [each for each in names if each.startswith(f"{family}.")]
-    return own or list(dict.fromkeys(f"{each.partition('.')[0]}.NAME" if "." in each else each for each in names))
+    own = [name for name in names if name.startswith(f"{family}.")]
+    return own or list(dict.fromkeys(f"{name.partition('.')[0]}.NAME" if "." in name else name for name in names))
 
 
 def one_line(error: BaseException) -> str:

@@ -145,7 +145,7 @@ def read_options(given: dict[str, Any]) -> Any:
         if not sign or not role.strip() or not column.strip():
             raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
         mapping[role.strip()] = column.strip()
-    plain = {each.name for each in fields(ReadOptions)} - {"columns", "mapping"}
+    plain = {field.name for field in fields(ReadOptions)} - {"columns", "mapping"}
     return ReadOptions(
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
         mapping=mapping,
@@ -168,7 +168,7 @@ def occupancy_rules(given: dict[str, Any]) -> Any:
         empty_after_s=given.pop("empty_after_min") * 60,
         limit_grace_s=given.pop("limit_grace_min") * 60,
         absent_after_s=given.pop("absent_after_days") * DAY_S,
-        **{each.name: given.pop(each.name) for each in fields(OccupancyRules) if each.name in given},
+        **{field.name: given.pop(field.name) for field in fields(OccupancyRules) if field.name in given},
     )
 
 
@@ -287,7 +287,8 @@ def _how(reader: str) -> str:
 
     readers = [find_reader(name) for name in (READERS.names() if reader == AUTO else [reader])]
     return paragraphs(
-        [each.title, *(f"  {export.command}\n    # {export.gives}" for export in each.exports)] for each in readers
+        [reader.title, *(f"  {export.command}\n    # {export.gives}" for export in reader.exports)]
+        for reader in readers
     )
 
 

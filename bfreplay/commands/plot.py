@@ -131,7 +131,7 @@ def plot(
         if out is not None and out.exists() and not out.is_dir():
             raise InputError("the folder of the pictures is a file", file=out, fix="choose another name")
         ending = "svg" if svg else "png"
-        files = {each: (out or Path()) / f"{each}.{ending}" for each in FIGURES.names()}
+        files = {name: (out or Path()) / f"{name}.{ending}" for name in FIGURES.names()}
     else:
         figure = find_figure(name)
         files = {name: out or Path(f"{name.rpartition(':')[2]}.png")}

@@ -79,7 +79,7 @@ class _Lines:
     def _line(self, share: float, elapsed_s: float) -> str:
         from bfreplay.wording import duration
 
-        what, *words = (each.format(task=self._task) for each in self._columns if not each.endswith("Column"))
+        what, *words = (column.format(task=self._task) for column in self._columns if not column.endswith("Column"))
         if TIME_LEFT in self._columns and share:
             words.append(f"about {duration(elapsed_s * (1 / share - 1))} left")
         return f"{what}: {', '.join([f'{100 * share:.0f} % done', *words])}"

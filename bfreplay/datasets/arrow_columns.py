@@ -273,7 +273,7 @@ def refuse_swollen_texts(table: Any, file: str | Path) -> None:
         if not pa.types.is_dictionary(field.type) or pa.types.is_primitive(field.type.value_type):
             continue
         pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        size = sum(pc.sum(pc.binary_length(each.dictionary).take(each.indices)).as_py() or 0 for each in pieces)
+        size = sum(pc.sum(pc.binary_length(piece.dictionary).take(piece.indices)).as_py() or 0 for piece in pieces)
         if size > MOST_TEXT:
             raise InputError(
                 f"the texts in {field.name!r} are far too long",

@@ -142,7 +142,7 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
         schema, groups = parquet.schema_arrow, parquet.metadata
     _check_kind(schema, file)
     texts = [groups.row_group(i).column(_SCHEMA.names.index("job")) for i in range(groups.num_row_groups)]
-    if any(each.has_dictionary_page or each.total_uncompressed_size > MOST_TEXT for each in texts):
+    if any(text.has_dictionary_page or text.total_uncompressed_size > MOST_TEXT for text in texts):
         # read as they are, without a dictionary, which would grow to all names
         problem, expected = "the names of jobs are too long or in a dictionary", f"plain texts, {MOST_TEXT:,} bytes"
         raise InputError(problem, file=file, column="job", expected=expected, fix=_FIX)

@@ -26,8 +26,8 @@ def window(name: str, value: object) -> tuple[str, str]:
     """Check two times, and return them as text; TOML also has dates, and numbers for epoch seconds."""
     pair = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     times = [each.isoformat() if isinstance(each, datetime.date) else each for each in pair]
-    times = [str(each) if isinstance(each, int | float) and not isinstance(each, bool) else each for each in times]
-    if len(times) != 2 or not all(isinstance(each, str) for each in times):
+    times = [str(time) if isinstance(time, int | float) and not isinstance(time, bool) else time for time in times]
+    if len(times) != 2 or not all(isinstance(time, str) for time in times):
         raise InputError(
             f"{name} is no pair of times",
             column=name,
@@ -108,7 +108,7 @@ def measure(name: str, value: object) -> tuple[int, int]:
     given: object = value.split(":") if isinstance(value, str) else value
     pair = list(given) if isinstance(given, Sequence) else []
     numbers = [int(each.strip()[:18]) if isinstance(each, str) and each.strip().isdecimal() else each for each in pair]
-    is_pair = len(numbers) == 2 and all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
+    is_pair = len(numbers) == 2 and all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
     if not is_pair or not 0 <= numbers[0] < numbers[1]:
         raise InputError(
             f"{name} is no range of jobs" if not is_pair else f"{name} is an empty range of jobs",

@@ -83,12 +83,12 @@ class RunList(Sequence[ListedRun]):
     @property
     def n_damaged(self) -> int:
         """Number of folders that cannot be read."""
-        return sum(each.run is None for each in self.runs)
+        return sum(run.run is None for run in self.runs)
 
     @cached_property
     def readable(self) -> list[RunResult]:
         """Runs in folders that are not damaged."""
-        return [each.run for each in self.runs if each.run is not None]
+        return [run.run for run in self.runs if run.run is not None]
 
     @cached_property
     def options(self) -> dict[str, list[Any]]:
@@ -150,12 +150,12 @@ class RunList(Sequence[ListedRun]):
     def rows(self) -> Iterator[tuple[ListedRun, JsonObject, JsonObject]]:
         """Yield each folder with its values of ``options`` and ``metrics``, empty for a damaged folder."""
         k = 0
-        for each in self.runs:
-            if each.run is None:
-                yield each, {}, {}
+        for run in self.runs:
+            if run.run is None:
+                yield run, {}, {}
             else:
                 options, metrics = ({name: of[name][k] for name in of} for of in (self.options, self.metrics))
-                yield each, options, metrics
+                yield run, options, metrics
                 k += 1
 
 
@@ -170,7 +170,7 @@ def list_runs(folder: str | Path) -> RunList:
     path = Path(folder)
     if not path.is_dir():
         raise InputError("the folder does not exist", file=path)
-    runs = tuple(_read_run(each, path) for each in _run_folders(path))
+    runs = tuple(_read_run(run_folder, path) for run_folder in _run_folders(path))
     if not runs:
         raise InputError(
             "the folder has no run in it",
@@ -193,14 +193,14 @@ def render(runs: RunList, width: int | None = None) -> str:
     )
     texts, titles = [*columns.values()], ["run", "made (UTC)", *columns]
     rows, k = [], 0
-    for each in runs:
-        if each.run is None:
-            rows.append([each.name, "damaged", *[""] * len(texts)])
+    for run in runs:
+        if run.run is None:
+            rows.append([run.name, "damaged", *[""] * len(texts)])
         else:
-            rows.append([each.name, made_text(each), *(column[k] for column in texts)])
+            rows.append([run.name, made_text(run), *(column[k] for column in texts)])
             k += 1
     table = aligned_lines([titles, *rows], range(2 + len(columns.keys() & options.keys())))
-    errors = [f"{each.name}: {each.error}" for each in runs if each.error]
+    errors = [f"{run.name}: {run.error}" for run in runs if run.error]
     total = [f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.", *filter(None, [same])]
     if hidden:
         names = ", ".join(hidden[:_MOST_NAMED]) + (", ..." if len(hidden) > _MOST_NAMED else "")
@@ -225,7 +225,7 @@ def _fit_columns(
         return {**options, **metrics}, []
     short = {name: [_shorten(text) for text in texts] for name, texts in options.items()}
     of_jobs = [name for name in options if name.startswith("jobs.")]
-    left = width - max(len(each.name) for each in runs) - len("  2026-03-01 12:30")
+    left = width - max(len(run.name) for run in runs) - len("  2026-03-01 12:30")
     for_metrics, fits = 0.4 * width, set[str]()
     for name in (*(name for name in options if name not in of_jobs), *metrics, *of_jobs):
         texts = short.get(name) or metrics[name]
@@ -285,8 +285,8 @@ def _hashable(value: Any) -> Hashable:
 
 def _inputs(runs: Sequence[RunResult]) -> Iterator[JsonObject]:
     """Yield the names of log and jobs, and the window, of each run."""
-    logs = _names(runs, lambda run: [(each.name, each.sha256) for each in run.record.inputs.events.files])
-    jobs = _names(runs, lambda run: [(each.name, each.sha256) for each in run.record.inputs.jobs.files])
+    logs = _names(runs, lambda run: [(file.name, file.sha256) for file in run.record.inputs.events.files])
+    jobs = _names(runs, lambda run: [(file.name, file.sha256) for file in run.record.inputs.jobs.files])
     for run, log, job_files in zip(runs, logs, jobs, strict=True):
         record = run.record
         ends_with_jobs = f"from {instant_words(record, record.config.window_start_us)}"

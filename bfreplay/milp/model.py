@@ -94,7 +94,7 @@ def model_fault(model: LinearModel) -> str:
             return f"{name} has {array.shape[0]} elements, {like} has {sizes[like]}"
     for name, size in (("column_names", model.n_columns), ("row_names", model.n_rows)):
         names = getattr(model, name)
-        if not (isinstance(names, tuple | list) and all(isinstance(each, str) for each in names)):
+        if not (isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)):
             return f"{name} is no tuple of strings"
         if len(names) != size:
             return f"{name} has {len(names)} names for {size}"
@@ -115,7 +115,7 @@ def model_fault(model: LinearModel) -> str:
     for name, size in (("entry_row", model.n_rows), ("entry_column", model.n_columns)):
         if not _in_range(getattr(model, name), size):
             return f"{name} points outside 0 to {size - 1}"
-    if not (isinstance(model.sets, tuple | list) and all(isinstance(each, SpecialOrderedSet) for each in model.sets)):
+    if not (isinstance(model.sets, tuple | list) and all(isinstance(set, SpecialOrderedSet) for set in model.sets)):
         return "sets is no tuple of SpecialOrderedSet"
     for group in model.sets:
         if group.kind not in (1, 2):

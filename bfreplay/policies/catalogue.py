@@ -174,4 +174,6 @@ _GRAMMAR = "NAME, NAME(key=value, ...), or package.module:Class"
 
 def _takes(function: Callable[..., Any], keyword: str) -> bool:
     parameters = inspect.signature(function).parameters
-    return keyword in parameters or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    return keyword in parameters or any(
+        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
+    )

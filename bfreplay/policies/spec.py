@@ -231,7 +231,7 @@ def keywords_from(*options: type[Any], only: Sequence[str] = (), **defaults: Val
     defaults
         Other defaults than those of the fields.
     """
-    of_fields = {each.name: each.default for kind in reversed(options) for each in fields(kind)}
+    of_fields = {field.name: field.default for kind in reversed(options) for field in fields(kind)}
     chosen = {name: defaults.get(name, of_fields[name]) for name in only or of_fields}
     parameters = [inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)]
     parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in (T_FWD_S, "solver")]

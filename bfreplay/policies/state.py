@@ -144,7 +144,7 @@ class PolicyState:
 
     def only(self, rows: NDArray[np.int64]) -> PolicyState:
         """The same state with some of its jobs, in the order of ``rows (m,)``."""
-        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
         chosen: Any = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
         return replace(self, **chosen)
 

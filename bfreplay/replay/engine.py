@@ -147,7 +147,7 @@ class Engine:
         batches = self.events.batches()
         while True:
             started = perf_counter()
-            batch = next((each for each in batches if each.time_us.size), None)
+            batch = next((batch for batch in batches if batch.time_us.size), None)
             self.read_s += perf_counter() - started
             if batch is None:
                 return

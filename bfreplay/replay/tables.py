@@ -266,7 +266,7 @@ class RowTable:
     def _table(self) -> pa.Table:
         """Return the rows that the sink does not have yet."""
         columns = (self._unflushed[name][: self.n_unflushed] for name in self.schema.names)
-        return self._table_of([each.tolist() if each.dtype.hasobject else each.copy() for each in columns])
+        return self._table_of([column.tolist() if column.dtype.hasobject else column.copy() for column in columns])
 
     def _table_of(self, columns: Iterable[Sequence[Any] | NDArray[Any]]) -> pa.Table:
         arrays = [as_arrow(column, field.type) for column, field in zip(columns, self.schema, strict=True)]

@@ -167,7 +167,7 @@ def _type_of(hint: object) -> pa.DataType:
 
 def table_of(rows: Sequence[object], row: type) -> pa.Table:
     """Return the table of ``rows``, all of class ``row``."""
-    columns = [pa.array([getattr(each, column.name) for each in rows], column.type) for column in schema_of(row)]
+    columns = [pa.array([getattr(row, column.name) for row in rows], column.type) for column in schema_of(row)]
     return pa.Table.from_arrays(columns, schema=schema_of(row))
 
 

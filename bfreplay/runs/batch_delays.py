@@ -84,7 +84,7 @@ def _table(found: BatchDelays) -> pa.Table:
     columns = [
         names,
         as_arrow(found.jobs.start_us[late], TIME),
-        *(as_arrow(each, pa.int32()) for each in numbers),
+        *(as_arrow(number, pa.int32()) for number in numbers),
         as_arrow(found.delay_us[late] / 1e6, pa.float64()),
     ]
     return pa.Table.from_arrays(columns, schema=BATCH_DELAYS)

@@ -18,7 +18,7 @@ from bfreplay.runs.saved_decisions import RecordedDecision
 def decision_files(out: Path, index: int, formulations: Sequence[Formulation]) -> list[Path]:
     """Return the files of decision ``index``: the decision, then the model of each formulation as MPS and LP."""
     stem = f"decision-{index:06d}"
-    models = [f"{stem}-{file_stem(each.name)}" for each in formulations]
+    models = [f"{stem}-{file_stem(formulation.name)}" for formulation in formulations]
     return [out / f"{stem}.json", *(out / f"{model}.{form}" for model in models for form in ("mps", "lp"))]
 
 
@@ -86,7 +86,7 @@ def export_decisions(
         A formulation cannot build its model.
     """
     folder = Path(out)
-    by_index = {each.index: each for each in decisions}
+    by_index = {decision.index: decision for decision in decisions}
     made = check_export(folder, list(by_index), formulations, overwrite=overwrite)
     paths = [file for index in by_index for file in decision_files(folder, index, made)]
     try:

@@ -31,12 +31,12 @@ def run_warnings(record: RunRecord) -> list[str]:
 
 def warning_lines(warnings: Sequence[str]) -> list[str]:
     """Return one line of text for each warning."""
-    return [f"Warning: {each}" for each in warnings]
+    return [f"Warning: {warning}" for warning in warnings]
 
 
 def distinct_warnings(by_run: Sequence[tuple[str, Sequence[str]]], most_named: int = 3) -> list[str]:
     """Return the distinct warnings of labelled runs; one that not all runs share has labels or a number of runs."""
-    found = labels_by_text((label, each) for label, warnings in by_run for each in warnings)
+    found = labels_by_text((label, warning) for label, warnings in by_run for warning in warnings)
     return [
         text
         if len(labels) == len(by_run)

@@ -118,7 +118,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         longer_idle_intervals=longer_idle_intervals(complete, censored, idle_node_us, window_us),
         longest_idle_intervals=longest_idle_intervals(events.nodes, seen),
         idle_interval_spectrum=idle_interval_spectrum(complete, censored),
-        widths=tuple(each.width(tally.end_us) for each in tally.widths),
+        widths=tuple(width.width(tally.end_us) for width in tally.widths),
         week=None if clock is None else week_of(tally.week_cells, clock[0], clock[2]),
         timeline=tally.timeline(),
     )

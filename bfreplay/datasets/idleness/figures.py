@@ -219,7 +219,7 @@ class Idleness:
             "idle_intervals": {
                 "complete": self.idle_intervals,
                 "length_s": by_percentile(self.idle_interval_length_s),
-                "bins": [each.to_dict() for each in self.idle_interval_bins],
+                "bins": [interval_bin.to_dict() for interval_bin in self.idle_interval_bins],
             },
             "censored_idle_intervals": self.censored.to_dict(),
             "join_bursts": self.join_bursts.to_dict(),
@@ -228,9 +228,9 @@ class Idleness:
             "node_assignment_simulated_by": self.origin.log_warnings.node_assignment,
             "log_warnings": self.origin.log_warnings.to_json(),
             "idle_node_hours_by_oversubscription": dict(self.origin.idle_hours_by_rule),
-            "states": [pick(each, "state", "node_us", "node_hours", "share") for each in self.states],
-            "longer_idle_intervals": [each.to_dict() for each in self.longer_idle_intervals],
-            "widths": [each.to_dict() for each in self.widths],
+            "states": [pick(state, "state", "node_us", "node_hours", "share") for state in self.states],
+            "longer_idle_intervals": [interval.to_dict() for interval in self.longer_idle_intervals],
+            "widths": [width.to_dict() for width in self.widths],
             "week": None if self.week is None else self.week.to_dict(),
-            "longest_idle_intervals": [each.to_dict() for each in self.longest_idle_intervals],
+            "longest_idle_intervals": [interval.to_dict() for interval in self.longest_idle_intervals],
         }

@@ -36,9 +36,9 @@ def render(idleness: Idleness) -> str:
     value: a quantile of nothing, an hour outside the window.
     """
     it = idleness
-    warnings = [f"Warning: {each}" for each in it.origin.log_warnings.sentences(most=None)]
+    warnings = [f"Warning: {sentence}" for sentence in it.origin.log_warnings.sentences(most=None)]
     blocks = [
-        [line for each in paragraphs for line in textwrap.wrap(each, WIDTH, break_on_hyphens=False)]
+        [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, WIDTH, break_on_hyphens=False)]
         for paragraphs in (warnings, [" ".join(sentences(it))])
     ]
     blocks += [_facts(it), _longer_table(it), *_longest_table(it), _width_table(it), _hour_table(it), _burst_table(it)]
@@ -64,7 +64,7 @@ def _facts(it: Idleness) -> list[str]:
             f"{censored.count:,} by the window ({censored.open_at_start:,} start, "
             f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {few(censored.node_hours)} node-hours",
         ),
-        ("node-time", ", ".join(f"{each.state} {percent(each.share)}" for each in it.states if each.node_us)),
+        ("node-time", ", ".join(f"{state.state} {percent(state.share)}" for state in it.states if state.node_us)),
     ]
     if it.origin.cluster is not None:
         facts.insert(0, ("cluster", it.origin.cluster))
@@ -74,7 +74,7 @@ def _facts(it: Idleness) -> list[str]:
 
 def _throughout(it: Idleness) -> str:
     """List the nodes idle throughout, as many as fit into a line."""
-    names = [each.node for each in it.longest_idle_intervals if each.censored == "both"]
+    names = [interval.node for interval in it.longest_idle_intervals if interval.censored == "both"]
     if not names:
         return "no node"
     listed, shown = f"{count(len(names), 'node')}: {names[0]}", 1
@@ -86,12 +86,17 @@ def _throughout(it: Idleness) -> str:
 
 def _longest_table(it: Idleness) -> list[list[str]]:
     """Lay out the longest idle intervals of nodes not idle all the time; empty without idle intervals."""
-    idle_intervals = [each for each in it.longest_idle_intervals if each.censored != "both"]
+    idle_intervals = [interval for interval in it.longest_idle_intervals if interval.censored != "both"]
     rows: list[tuple[str, ...]] = [("longest intervals, one a node", "from", "to", "length", "censored")]
-    for each in idle_intervals:
-        edges = [iso_utc(each.start_us), iso_utc(each.end_us)]
+    for idle_interval in idle_intervals:
+        edges = [iso_utc(idle_interval.start_us), iso_utc(idle_interval.end_us)]
         rows.append(
-            (each.node, *edges, span(each.length_s), "-" if each.censored is None else f"at its {each.censored}")
+            (
+                idle_interval.node,
+                *edges,
+                span(idle_interval.length_s),
+                "-" if idle_interval.censored is None else f"at its {idle_interval.censored}",
+            )
         )
     return [aligned_lines(rows)] if idle_intervals else []
 
@@ -99,21 +104,21 @@ def _longest_table(it: Idleness) -> list[list[str]]:
 def _longer_table(it: Idleness) -> list[str]:
     head = ("intervals longer than", "count", "node-hours", "share of idle", "mean nodes", "share censored")
     rows: list[tuple[str, ...]] = [head]
-    for each in it.longer_idle_intervals:
-        cells = [f"{each.count:,}", f"{each.node_hours:,.1f}", f"{percent(each.share)}"]
-        rows.append((each.label, *cells, cell(each.mean_nodes), percent(each.censored_share)))
+    for interval in it.longer_idle_intervals:
+        cells = [f"{interval.count:,}", f"{interval.node_hours:,.1f}", f"{percent(interval.share)}"]
+        rows.append((interval.label, *cells, cell(interval.mean_nodes), percent(interval.censored_share)))
     return aligned_lines(rows)
 
 
 def _width_table(it: Idleness) -> list[str]:
     head = ("idle at once", "share of time", "stretches", "mean", "median", "longest", "censored")
     rows: list[tuple[str, ...]] = [head]
-    for each in it.widths:
+    for width in it.widths:
         lengths = ["-", "-", "-"]
-        if each.mean_s is not None and each.median_s is not None:
-            lengths = [span(each.mean_s), span(each.median_s), span(each.length_s[-1])]
-        name = f"at least {each.nodes:,}"
-        rows.append((name, percent(each.share_of_time), f"{each.stretches:,}", *lengths, str(each.censored)))
+        if width.mean_s is not None and width.median_s is not None:
+            lengths = [span(width.mean_s), span(width.median_s), span(width.length_s[-1])]
+        name = f"at least {width.nodes:,}"
+        rows.append((name, percent(width.share_of_time), f"{width.stretches:,}", *lengths, str(width.censored)))
     return aligned_lines(rows)
 
 
@@ -222,7 +227,7 @@ def _oversubscription(it: Idleness) -> list[str]:
 
 
 def _length(it: Idleness) -> str:
-    by_length = {each.over_s: each for each in it.longer_idle_intervals}
+    by_length = {interval.over_s: interval for interval in it.longer_idle_intervals}
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
     determiner = "this" if few(it.idle_node_hours) == "1" else "these"
     text = (
@@ -251,7 +256,7 @@ def _nodes(idle_intervals: LongerIdleIntervals) -> str:
 
 def _breadth(it: Idleness) -> str:
     """Describe the largest number of nodes idle at least half of the time; one node if none is."""
-    wide = [each for each in it.widths if each.share_of_time >= 0.5]
+    wide = [width for width in it.widths if width.share_of_time >= 0.5]
     width = wide[-1] if wide else it.widths[0]
     text = f"At least {count(width.nodes, 'node')} {'is' if width.nodes == 1 else 'are'} idle "
     if width.mean_s is None or width.median_s is None:  # no: some node is idle at some time

@@ -122,8 +122,8 @@ class LocalClock:
         """Return UTC microseconds of times on the clock, ``(J,)``; right are those in hours without a change."""
         hours, hour_of = np.unique(wall_us // HOUR_US, return_inverse=True)
         offsets = [self._offsets_in(hour) for hour in hours.tolist()]
-        is_plain = np.array([each is not _CHANGES for each in offsets], np.bool_)
-        return wall_us - np.array([each[0] for each in offsets], np.int64)[hour_of], is_plain[hour_of]
+        is_plain = np.array([offset is not _CHANGES for offset in offsets], np.bool_)
+        return wall_us - np.array([offset[0] for offset in offsets], np.int64)[hour_of], is_plain[hour_of]
 
     def _offsets_in(self, hour: int) -> tuple[int, ...]:
         """Return the offset in an hour since the epoch, or ``_CHANGES``."""

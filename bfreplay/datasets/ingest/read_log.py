@@ -142,7 +142,7 @@ def read_log(
                 record.report.warn(NO_LOG_FILE, file.name, why="nothing shows what the file holds")
         chosen.read(files, record, options)
         record.report.read(0)
-        if options.dst_fold != "reject" and not any("--dst-fold" in each for each in record.report.warnings):
+        if options.dst_fold != "reject" and not any("--dst-fold" in warning for warning in record.report.warnings):
             record.report.facts["--dst-fold"] = "has no effect: no local time was left ambiguous"
         is_reserved = any(outage.state == NodeState.RESERVED for outage in record.outages)
         if options.reservations == "reserved" and not is_reserved:
@@ -168,11 +168,11 @@ def _refuse_options_without_use(
     reader: LogReader, options: ReadOptions, report: ImportReport, *, has_outages: bool
 ) -> None:
     """Raise ``InputError`` for an option that the reader has no use for; note those of clocks that the log lacks."""
-    used = {*getattr(reader, "options", (each.name for each in fields(ReadOptions))), *OF_ALL_LOGS}
+    used = {*getattr(reader, "options", (field.name for field in fields(ReadOptions))), *OF_ALL_LOGS}
     if has_outages:
         used.update(("timezone", "dst_fold", "time_unit", "time_format"))
     default = ReadOptions()
-    for name in (each.name for each in fields(ReadOptions) if each.name not in used):
+    for name in (field.name for field in fields(ReadOptions) if field.name not in used):
         value = getattr(options, name)
         if value == getattr(default, name):
             continue

@@ -66,7 +66,7 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
                 column=key,
                 value=cell if isinstance(cell, str) else dict(cell),
                 expected=", ".join(wanted),
-                fix=f"add {key}: {next(each.meaning for each in law.parameters if each.name == key)}",
+                fix=f"add {key}: {next(parameter.meaning for parameter in law.parameters if parameter.name == key)}",
             )
     plain = law(**{key: number_of(given[key], key) for key in wanted})
     return plain if measured is None else MeasuredLaw(plain, _counts(measured))

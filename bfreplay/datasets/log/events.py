@@ -231,7 +231,7 @@ class NodeEvents:
 
         batches = list(self.batches())
         columns = ("time_us", "node", "state")
-        time_us, node, state = (np.concatenate([getattr(each, name) for each in batches]) for name in columns)
+        time_us, node, state = (np.concatenate([getattr(batch, name) for batch in batches]) for name in columns)
         return pd.DataFrame(
             {
                 "time": pd.to_datetime(time_us, unit="us", utc=True),

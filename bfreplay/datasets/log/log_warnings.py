@@ -128,7 +128,7 @@ class LogWarnings:
     @property
     def _of_idle(self) -> list[LogWarning]:
         """Warnings that concern how many nodes are idle."""
-        return [each for each in self.warnings if not each.aside]
+        return [warning for warning in self.warnings if not warning.aside]
 
     @property
     def verdict(self) -> Verdict | None:
@@ -196,7 +196,7 @@ class LogWarnings:
     def to_json(self) -> dict[str, Json]:
         """Return plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours."""
         verdict = None if self.verdict is None else str(self.verdict)
-        warnings = [asdict(each) for each in self.warnings]
+        warnings = [asdict(warning) for warning in self.warnings]
         return {
             "verdict": verdict,
             "warnings": warnings,

@@ -127,7 +127,7 @@ class Portions:
     def _checked(self, rows: EventBatch) -> EventBatch:
         """Return rows that are arrays already."""
         columns = [np.asarray(each) for each in (rows.time_us, rows.node, rows.state)]
-        if not all(each.dtype.kind in "iu" and each.shape == (len(rows),) for each in columns):
+        if not all(column.dtype.kind in "iu" and column.shape == (len(rows),) for column in columns):
             raise ValueError("columns are arrays of whole numbers, of equal lengths")
         for column, name, lowest, most in zip(
             columns,

@@ -108,7 +108,7 @@ def fetch_all(
         As ``fetch``. Names and existing files are checked before anything is written; failures are reported together
         at the end.
     """
-    entries = {log.name: log for log in (public_log(each) if isinstance(each, str) else each for each in logs)}
+    entries = {log.name: log for log in (public_log(log) if isinstance(log, str) else log for log in logs)}
     target = data_folder() if folder is None else Path(folder)
     supply: Download | LocalFolder = Download(progress) if source is None else LocalFolder(Path(source))
     missing = {log.name: [file for file in log.files if not is_right(file, target)] for log in entries.values()}

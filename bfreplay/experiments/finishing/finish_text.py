@@ -17,7 +17,7 @@ def render(found: Finish) -> str:
     record = found.record
     blocks = [
         [record.answer],
-        [f"Warning: {each}" for each in record.warnings] + [f"Note: {each}" for each in record.notes],
+        [f"Warning: {each}" for each in record.warnings] + [f"Note: {note}" for note in record.notes],
         _starts(record),
         _dedicated(record),
     ]
@@ -101,7 +101,7 @@ def _starts(record: FinishRecord) -> list[str]:
     quantiles = record.quantiles
     first, last = record.starts[0].time, record.starts[-1].time
     times = (quantiles.quarter_s, quantiles.median_s, quantiles.three_quarters_s)
-    shown = ["unknown" if each is None else duration(each) for each in times]
+    shown = ["unknown" if time is None else duration(time) for time in times]
     return [
         f"{count(len(record.starts), 'start')} from {first} to {last}, {record.n_done:,} finished before the log ends "
         f"({iso_utc(record.inputs.window_us[1])}).",

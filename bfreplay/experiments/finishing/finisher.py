@@ -128,7 +128,7 @@ def finish(
         begins = stratified_starts(
             log.window_start_us, _latest_start(log, fastest_s, most), n_starts, np.random.default_rng(seed)
         )
-        on_log = [replace(base, window=(iso_utc(each), iso_utc(log.window_end_us))) for each in begins.tolist()]
+        on_log = [replace(base, window=(iso_utc(begin), iso_utc(log.window_end_us))) for begin in begins.tolist()]
         swept = sweep(on_log, folder / "starts", **workers)
         refuse_failures(swept.results)
         found = _starts(swept, begins.tolist(), log.window_end_us)
@@ -151,7 +151,7 @@ def finish(
                 time_zone=None if zone is None else zone[0],
             ),
             inputs=saved.FinishInputs(
-                events=[InputFile(name=each.name, sha256=each.sha256) for each in log.sources],
+                events=[InputFile(name=source.name, sha256=source.sha256) for source in log.sources],
                 window_us=(log.window_start_us, log.window_end_us),
                 n_nodes=len(log.nodes),
                 jobs=[InputFile(name=name, sha256=digest) for name, digest in workload.sources],

@@ -137,7 +137,7 @@ def _tables(
 ) -> dict[str, pa.Table]:
     """Return the tables by name."""
     names = [row.pair for row in summary]
-    sizes = {each.index: (each.problem.n_jobs, each.problem.capacity) for each in sample.decisions}
+    sizes = {decision.index: (decision.problem.n_jobs, decision.problem.capacity) for decision in sample.decisions}
     decisions = [
         DecisionRow(
             index=each.index,
@@ -172,7 +172,7 @@ def _record(
         config=LabConfig(
             **asdict(settings),
             formulations=list(dict.fromkeys(pair.formulation.name for pair in plan.pairs)),
-            backends=[each.name for each in plan.backends],
+            backends=[backend.name for backend in plan.backends],
             window_start_us=replayed.window_start_us,
             window_end_us=replayed.window_end_us,
         ),
@@ -190,12 +190,12 @@ def _record(
         ],
         backends=[
             LabBackend(
-                backend=each.name,
-                location=each.location,
-                version=version_of(each.backend),
-                licence=each.backend.capabilities.licence,
+                backend=backend.name,
+                location=backend.location,
+                version=version_of(backend.backend),
+                licence=backend.backend.capabilities.licence,
             )
-            for each in plan.backends
+            for backend in plan.backends
         ],
         left_out=list(plan.left_out),
         summary=rows,

@@ -123,7 +123,7 @@ def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: 
         for answer in answers
         if answer.is_proven and exact_s.get(answer.decision, 0.0) > 0
     ]
-    charged_s = [each.total_s if each.is_proven else max(each.total_s, time_limit_s) for each in answers]
+    charged_s = [answer.total_s if answer.is_proven else max(answer.total_s, time_limit_s) for answer in answers]
     medians: JsonObject = {}
     for part in ("build", "solve", "total"):
         seconds = [getattr(answer, f"{part}_s") for answer in solved]

@@ -132,7 +132,7 @@ def compare(
         ]
         sides = list(map(_Side, labels, loaded, hours))
         jobs = [run_jobs(run) for run in loaded]
-        paired = [pair_jobs(jobs[0], each) for each in jobs[1:]]
+        paired = [pair_jobs(jobs[0], job) for job in jobs[1:]]
         pairs, bands = [], []
         for side, both in zip(sides[1:], paired, strict=True):
             of_jobs = job_differences(both, resamples=resamples, seed=seed)

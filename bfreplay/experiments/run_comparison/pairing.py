@@ -80,7 +80,7 @@ def log_name(run: RunResult) -> str:
     inputs, cluster = run.record.inputs.events, cluster_of(run.record)
     if cluster is not None:
         return f"cluster {cluster}"
-    return ", ".join(each.name for each in inputs.files) or inputs.metadata.cluster or "a log in memory"
+    return ", ".join(file.name for file in inputs.files) or inputs.metadata.cluster or "a log in memory"
 
 
 def end_with_their_jobs(runs: Sequence[RunResult]) -> bool:
@@ -159,7 +159,7 @@ def _check_files(
     if [each.sha256 for each in own] == [each.sha256 for each in of_base]:
         return
     shown, wanted = (
-        ", ".join(f"{each.name} (SHA-256 {each.sha256[:12]})" for each in files) or "made in memory"
+        ", ".join(f"{file.name} (SHA-256 {file.sha256[:12]})" for file in files) or "made in memory"
         for files in (own, of_base)
     )
     assert shown != wanted  # 48 bits of a digest

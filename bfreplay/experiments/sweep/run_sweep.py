@@ -271,7 +271,7 @@ def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
     sessions = {run_id: run.session for run_id, run in runs.items()}
     columns = {"id": pa.array(sessions, pa.string())}
     for name in ("started", "worker", "load_s", *SECONDS, "peak_memory_mb"):
-        of = [each.seconds if name in SECONDS else each for each in sessions.values()]
+        of = [session.seconds if name in SECONDS else session for session in sessions.values()]
         columns[name] = pa.array([each[name] for each in of], pa.string() if name in _TEXTS else pa.float64())
     return pa.table(columns)
 

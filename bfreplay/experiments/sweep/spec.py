@@ -137,14 +137,14 @@ def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
         ``runs`` is empty, or has something else than ``RunOptions``.
     """
     options = tuple(runs)
-    for each in options:
-        if not isinstance(each, RunOptions):
-            raise InputError("this is not a run of a sweep", value=each, expected="RunOptions")
+    for option in options:
+        if not isinstance(option, RunOptions):
+            raise InputError("this is not a run of a sweep", value=option, expected="RunOptions")
     if not options:
         raise InputError("the sweep has no runs", expected="at least one RunOptions", fix="give some")
-    differing = [name for name in map(_column, OPTION_NAMES) if len({_value(each, name) for each in options}) > 1]
-    points = tuple(Point({name: cell_of(_value(each, name)) for name in differing}, each) for each in options)
-    return SweepSpec(tuple(differing), points, {"runs": [each.to_json() for each in options]})
+    differing = [name for name in map(_column, OPTION_NAMES) if len({_value(option, name) for option in options}) > 1]
+    points = tuple(Point({name: cell_of(_value(option, name)) for name in differing}, option) for option in options)
+    return SweepSpec(tuple(differing), points, {"runs": [option.to_json() for option in options]})
 
 
 @dataclass(slots=True)
@@ -258,8 +258,8 @@ class _Reader:
         if not given:
             raise self._error(f"{name} in [vary] has no values", row, name, given, "at least one value", "add some")
         settings = [{name: value} for value in given]
-        for each in settings:
-            self._check_options(each, row)
+        for setting in settings:
+            self._check_options(setting, row)
         return _Axis(name, settings)
 
     def _check_name(self, name: str) -> None:
@@ -392,7 +392,7 @@ def _as_options(document: Mapping[str, Any]) -> dict[str, Any]:
             for name, axis in vary.items()
         }
     if isinstance(runs := found.get("runs"), list | tuple):
-        found["runs"] = [rename(each) for each in runs]
+        found["runs"] = [rename(run) for run in runs]
     return found
 
 
@@ -413,7 +413,7 @@ def _length(values: Sized) -> int:
 
 def _merge(common: Mapping[str, Any], chosen: _Chosen, own: Mapping[str, Any]) -> dict[str, Any]:
     settings = [common, *(axis.settings[at] for axis, at in chosen), own]
-    return {name: value for each in settings for name, value in each.items()}
+    return {name: value for setting in settings for name, value in setting.items()}
 
 
 def _row(chosen: _Chosen) -> str:

@@ -90,7 +90,7 @@ def grid_of(
             "default. --t-fwd and --max-parallel try others."
         )
     seconds = check_values("t_fwd", t_fwd, usual_t_fwd)
-    fixed = sorted(each for each in seconds if not isinstance(each, str))
+    fixed = sorted(second for second in seconds if not isinstance(second, str))
     if t_fwd is None:
         usable = [each for each in fixed if each <= shortest_s] or fixed[:1]
         if len(usable) < len(fixed):
@@ -98,9 +98,9 @@ def grid_of(
         fixed = usable
     numbers = sorted(check_values("max_parallel", max_parallel, usual_max_parallel))
     if n_jobs is not None and numbers[-1] > n_jobs:
-        larger = ", ".join(str(each) for each in numbers if each > n_jobs)
+        larger = ", ".join(str(number) for number in numbers if number > n_jobs)
         notes.append(f"There are {n_jobs:,} jobs, so larger numbers at once ({larger}) are replaced by {n_jobs:,}.")
-        numbers = sorted({min(each, n_jobs) for each in numbers})
+        numbers = sorted({min(number, n_jobs) for number in numbers})
     forward_times: tuple[ForwardTime, ...] = (*fixed, AUTO) if AUTO in seconds else tuple(fixed)
     return Grid(forward_times, tuple(numbers), n_jobs is not None and numbers[-1] >= n_jobs, tuple(notes))
 

@@ -106,7 +106,7 @@ def tune(
     BfreplayError
         A run failed.
     """
-    checks.known_keys(options, [each.name for each in fields(RunOptions)], "tune", "option")
+    checks.known_keys(options, [field.name for field in fields(RunOptions)], "tune", "option")
     base = RunOptions(
         events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
     )
@@ -165,7 +165,7 @@ def tune(
                 flat=FLAT,
             ),
             inputs=TuningInputs(
-                events=[InputFile(name=each.name, sha256=each.sha256) for each in log.sources],
+                events=[InputFile(name=source.name, sha256=source.sha256) for source in log.sources],
                 jobs=[InputFile(name=name, sha256=digest) for name, digest in job_set.sources],
                 n_jobs=n_jobs,
             ),

@@ -16,7 +16,7 @@ def render(tuning: Tuning) -> str:
     record = tuning.record
     blocks = [
         tuning.answer,
-        [f"Warning: {each}" for each in tuning.warnings] + [f"Note: {each}" for each in record.notes],
+        [f"Warning: {each}" for each in tuning.warnings] + [f"Note: {note}" for note in record.notes],
         _parts(record),
         _shares(record),
         _columns(record),
@@ -149,7 +149,7 @@ def _beside(found: Recommendation, validation: Validation, measure: str) -> str:
 def _flatness(grid: Grid, found: Recommendation) -> str:
     if len(grid.t_fwd) == 1:
         return f"No T_fwd but {seconds(grid.t_fwd[0])} was tried, so nothing is known about other values"
-    column = next(each for each in found.columns if each.max_parallel == found.max_parallel)
+    column = next(column for column in found.columns if column.max_parallel == found.max_parallel)
     flat = column.flat[0]
     near = f"{100 * FLAT[0]:g}"
     if flat is None:
@@ -161,7 +161,7 @@ def _flatness(grid: Grid, found: Recommendation) -> str:
 
 def _fewer_rescales(found: Recommendation) -> str:
     """Return why the T_fwd is not the best of the part tuned on; empty if it is."""
-    best = next(each.best_t_fwd for each in found.columns if each.max_parallel == found.max_parallel)
+    best = next(column.best_t_fwd for column in found.columns if column.max_parallel == found.max_parallel)
     if best == found.t_fwd:
         return ""
     chosen, lead = seconds(found.t_fwd), f"{100 * AS_GOOD:g} %"

@@ -89,7 +89,7 @@ def _best_in_core(
     core &= np.isfinite(loss)
     core[jobs, counts] = True
     choices = [np.flatnonzero(row) for row in core]
-    answer = np.array([each[0] for each in choices])
+    answer = np.array([choice[0] for choice in choices])
     room = capacity - int(answer.sum())
     best = np.zeros(1)  # by the nodes used beyond each job's least
     taken: list[tuple[int, NDArray[np.int64]]] = []

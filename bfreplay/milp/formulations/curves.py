@@ -74,7 +74,7 @@ class WeightedCurves:
     @property
     def sets(self) -> tuple[SpecialOrderedSet, ...]:
         """An SOS2 for each job with more than one breakpoint."""
-        ends = np.cumsum([len(each) for each in self.points])
+        ends = np.cumsum([len(point) for point in self.points])
         return tuple(
             SpecialOrderedSet(2, self.column[end - len(each) : end], each.astype(np.float64))
             for end, each in zip(ends.tolist(), self.points, strict=True)
@@ -93,7 +93,7 @@ def add_weighted_curves(
 
     ``sum_b weight[j, b] = 1`` and ``sum_b b weight[j, b] = count_j``, whose right-hand side is left to the caller.
     """
-    owner = np.repeat(np.arange(len(points)), [len(each) for each in points])
+    owner = np.repeat(np.arange(len(points)), [len(point) for point in points])
     point = np.concatenate(points)
     column = columns.add("weight", owner, point, objective=gain[owner, point], integer=False)
     convex = rows.add("convex", len(points), 1.0, 1.0)

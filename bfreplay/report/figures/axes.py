@@ -115,7 +115,7 @@ def elapsed_axis(axes: Axes, days: float) -> None:
         ("minutes", 1_440, [1, 2, 3, 6, 10]),
     )
     seconds: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
-    unit, per_day, steps = next((each for each in units if days * each[1] >= 2), seconds)
+    unit, per_day, steps = next((unit for unit in units if days * unit[1] >= 2), seconds)
     places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)
     inside = [float(place) for place in places if 0 <= place <= days * per_day * (1 + 1e-9)]
     axes.set_xticks([place / per_day for place in inside], labels=[f"{place:,.6g}" for place in inside])
@@ -189,7 +189,7 @@ def spans_between(
 ) -> list[tuple[str, float]]:
     """Labels and seconds of ticks from ``low_s`` to ``high_s``: closer ones where there would be fewer than four."""
     for spans in (few, more):
-        shown = sorted((each for each in spans if low_s <= each[1] <= high_s), key=lambda each: each[1])
+        shown = sorted((each for each in spans if low_s <= each[1] <= high_s), key=lambda span: span[1])
         if len(shown) >= _FEW:
             break
     return shown

@@ -171,7 +171,7 @@ def words(found: Mapping[str, DecisionTimes]) -> str:
     """Median, 95 %, 99 % and slowest of each run; that they were measured."""
     lines = []
     for label, data in found.items():
-        times = [_milliseconds(each) for each in _quantiles(data.decide_s)]
+        times = [_milliseconds(quantile) for quantile in _quantiles(data.decide_s)]
         quantiles = f"median {times[0]}, 95 % within {times[1]}, 99 % within {times[2]}, the slowest {times[3]}"
         text = f"{count(data.decide_s.size, 'decision')}: {quantiles}"
         if data.n_not_asked:
@@ -216,7 +216,7 @@ def _quantiles(decide_s: NDArray[np.float64]) -> list[float]:
 
 
 def _cells(decide_s: NDArray[np.float64]) -> list[float | None]:
-    return [1e3 * each for each in _quantiles(decide_s)] if decide_s.size else [None] * len(QUANTILES)
+    return [1e3 * quantile for quantile in _quantiles(decide_s)] if decide_s.size else [None] * len(QUANTILES)
 
 
 def _range(found: Mapping[str, DecisionTimes]) -> tuple[float, float]:

@@ -244,7 +244,7 @@ def _page_node_hours(data: IdleIntervals) -> Iterable[Trace]:
     held, rest = data.allocated_node_us, data.idle_node_us - data.allocated_node_us
     for name, node_us, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unallocated", 1))):
         hours = (node_us / NODE_US_PER_HOUR).tolist()
-        texts = [f"{amount(each)} node-hours {name}" for each in hours]
+        texts = [f"{amount(hour)} node-hours {name}" for hour in hours]
         yield mark.bars(
             name,
             ((edge[:-1] + edge[1:]) / 2).tolist(),

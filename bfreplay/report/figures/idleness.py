@@ -92,7 +92,9 @@ def length_curves(idleness: Idleness) -> LengthCurves:
     above = np.append(np.cumsum(node_us[::-1])[::-1], 0.0)
     points = dict(zip(edges.tolist(), (above / above[0]).tolist(), strict=True))
     points |= {
-        float(each.over_s): each.share for each in idleness.longer_idle_intervals if edges[0] < each.over_s < edges[-1]
+        float(interval.over_s): interval.share
+        for interval in idleness.longer_idle_intervals
+        if edges[0] < interval.over_s < edges[-1]
     }
     over = sorted(points)
     return LengthCurves(
@@ -104,10 +106,10 @@ def width_curves(idleness: Idleness) -> WidthCurves:
     """Return the curves at each power of two up to the size of the machine."""
     rows = idleness.widths
     return WidthCurves(
-        nodes=np.array([each.nodes for each in rows]),
-        share=np.array([each.share_of_time for each in rows]),
-        mean_s=np.array([each.mean_s for each in rows], dtype=np.float64),
-        median_s=np.array([each.median_s for each in rows], dtype=np.float64),
+        nodes=np.array([row.nodes for row in rows]),
+        share=np.array([row.share_of_time for row in rows]),
+        mean_s=np.array([row.mean_s for row in rows], dtype=np.float64),
+        median_s=np.array([row.median_s for row in rows], dtype=np.float64),
     )
 
 
@@ -198,7 +200,11 @@ def draw_lengths(idleness: Idleness) -> Drawing:
     spread.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the idle intervals")
     spread.set_ylim(bottom=0.0)
     longer.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
-    marked = [each for each in idleness.longer_idle_intervals if curves.edge_s[0] <= each.over_s <= curves.edge_s[-1]]
+    marked = [
+        interval
+        for interval in idleness.longer_idle_intervals
+        if curves.edge_s[0] <= interval.over_s <= curves.edge_s[-1]
+    ]
     longer.plot(
         [each.over_s for each in marked],
         [each.share for each in marked],

@@ -346,7 +346,7 @@ def _signed_tick(value: float, _position: float) -> str:
 
 def _names(record: ComparisonRecord, run: str) -> str:
     """``B (run-600) against A (run-120)``."""
-    name = {each.run: each.name for each in record.runs}
+    name = {run.run: run.name for run in record.runs}
     first = record.runs[0].run
     return " against ".join(label if name[label] is None else f"{label} ({name[label]})" for label in (run, first))
 

@@ -27,7 +27,7 @@ class StepParts:
         self._most_steps = max(columns)
         self._parts: list[tuple[_Ints, _Ints]] = []  # where steps begin, and their heights
         self._end_us = end_us
-        self._edge_us = np.unique(np.concatenate([even_columns(start_us, end_us, each) for each in columns]))
+        self._edge_us = np.unique(np.concatenate([even_columns(start_us, end_us, column) for column in columns]))
         self._columns: StepColumns | None = None
         self._time_at_us = np.zeros(1, np.int64)
 

@@ -51,12 +51,12 @@ class SweptLine:
     @property
     def mean(self) -> NDArray[np.float64]:
         """(P,)."""
-        return np.array([each.mean() for each in self.values])
+        return np.array([value.mean() for value in self.values])
 
     @property
     def span(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(P,) least and (P,) largest value."""
-        return np.array([each.min() for each in self.values]), np.array([each.max() for each in self.values])
+        return np.array([each.min() for each in self.values]), np.array([value.max() for value in self.values])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,7 +211,7 @@ def _numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
 
 
 def _no_column(table: pd.DataFrame, name: str) -> InputError:
-    columns = [str(each) for each in table.columns]
+    columns = [str(column) for column in table.columns]
     return InputError(
         f"the sweep has no column {name!r}",
         column=name,
@@ -237,7 +237,7 @@ def _is_saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]
 
 def _hidden_columns(table: pd.DataFrame, told: Sequence[str], shown: NDArray[np.bool_]) -> dict[str, int]:
     """Columns that vary among the shown rows, but are neither on the axis nor a line."""
-    columns = [str(each) for each in table.columns]
+    columns = [str(column) for column in table.columns]
     varied = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
     number = {name: len(set(map(str, table[name][shown]))) for name in varied if name not in told}
     return {name: n for name, n in number.items() if n > 1}

@@ -80,7 +80,7 @@ def _draw_lines(
     places = np.unique(np.concatenate([np.array(line.x, dtype=np.float64) for line in panel.lines]))
     if _grows_by_a_factor(places) if log_x is None else log_x:
         axes.set_xscale("log")
-        axes.set_xticks(places.tolist(), labels=[f"{each:g}" for each in places.tolist()])
+        axes.set_xticks(places.tolist(), labels=[f"{place:g}" for place in places.tolist()])
         axes.set_xticks([], minor=True)
     is_log = _is_far_apart(panel) if log_y is None else log_y
     if is_log:
@@ -116,7 +116,7 @@ def _draw_bars(axes: Axes, panel: SweptPanel, looks: dict[str, int], log: bool |
             )
         if (high > low).any():
             axes.hlines(places, low, high, color=_GREY, linewidth=1.4)
-    axes.set_yticks(range(len(categories)), labels=[str(each) for each in categories])
+    axes.set_yticks(range(len(categories)), labels=[str(category) for category in categories])
     axes.set_ylim(len(categories) - 0.5, -0.5)
     if log:
         axes.set_xscale("log")

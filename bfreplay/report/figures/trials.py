@@ -94,11 +94,11 @@ def trials(run: RunResult) -> Trials:
     higher = run.record.inputs.jobs.higher_is_better
     known = known.sort_values("best_score", ascending=higher, kind="stable").tail(_MOST_TRIALS)
     params = [json.loads(text) for text in known["params"]]
-    names = sorted({name for each in params for name in each})
+    names = sorted({name for param in params for name in param})
     if not names:
         raise NotForThisRunError("no trial has both hyper-parameters and a score")
     score = known["best_score"].to_numpy(dtype=np.float64)
-    columns = {name: [each.get(name) for each in params] for name in names}
+    columns = {name: [param.get(name) for param in params] for name in names}
     shown = [
         _coordinate(name, values)
         for name, values in columns.items()

@@ -99,7 +99,7 @@ def number_lines(record: TuningRecord) -> list[NumberLine]:
 
 def flat_range(record: TuningRecord) -> tuple[float, float] | None:
     """Fixed times that are nearly as good as the best one, for the recommended max_parallel."""
-    column = next(each for each in record.columns if each.max_parallel == record.recommended.max_parallel)
+    column = next(column for column in record.columns if column.max_parallel == record.recommended.max_parallel)
     flat = column.flat[0]
     return None if flat is None else (float(flat[0]), float(flat[1]))
 
@@ -120,7 +120,7 @@ def tuning_figure(record: TuningRecord) -> Drawing:
     _draw_forward_times(left, record)
     _draw_numbers(right, record)
     measures = {record.parts[part].measure for part in _PARTS}
-    words = " or ".join(_MEASURES[each] for each in sorted(measures, reverse=True))
+    words = " or ".join(_MEASURES[measure] for measure in sorted(measures, reverse=True))
     dress(left, "T_fwd, s", f"{words}, % of the best T_fwd for as many jobs")
     t_fwd = record.recommended.t_fwd
     below = f"most jobs at once, at T_fwd {t_fwd if t_fwd == _AUTO else f'{t_fwd:g} s'}"
@@ -194,7 +194,7 @@ def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
     _mark(axes, recommended.max_parallel, float(number_lines(record)[0].share[column]))
     axes.set_xscale("log")
     numbers = record.grid.max_parallel
-    axes.set_xticks(numbers, labels=[f"{each:,}" for each in numbers])
+    axes.set_xticks(numbers, labels=[f"{number:,}" for number in numbers])
     axes.minorticks_off()
 
 

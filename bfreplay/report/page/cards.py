@@ -90,7 +90,7 @@ def have_same_jobs(runs: Sequence[RunResult]) -> bool:
     if sources[0] is not None:
         return all(source == sources[0] for source in sources)
     jobs = [run.table("jobs").select(["job", "work_samples"]).to_pylist() for run in runs]
-    return all(each == jobs[0] for each in jobs)
+    return all(job == jobs[0] for job in jobs)
 
 
 def warnings_card(n: int) -> Card:

@@ -92,7 +92,7 @@ def option_table(record: ComparisonRecord) -> ShownTable:
     rows: list[list[Any]] = [["run", *names], ["policy", *policies]]
     for row in record.options:
         if row.option != "policy.name":
-            rows.append([row.option, *(None if each is None else option_text(each) for each in row.values)])
+            rows.append([row.option, *(None if value is None else option_text(value) for value in row.values)])
     return ShownTable("The runs, and the options in which they differ", columns, rows)
 
 
@@ -157,9 +157,9 @@ def total_table(record: ComparisonRecord) -> ShownTable:
     totals |= {pair.run: pair.totals.other for pair in pairs}
     columns = (Column("total", "Total"), *(Column(run, run, "amount") for run in totals))
     rows = [
-        [words, *(each.get(name) for each in totals.values())]
+        [words, *(total.get(name) for total in totals.values())]
         for name, words in TOTALS.items()
-        if any(each.get(name) for each in totals.values())
+        if any(total.get(name) for total in totals.values())
     ]
     return ShownTable("Totals of the runs", columns, rows)
 
@@ -196,7 +196,7 @@ def status_table(pair: RunDifference) -> ShownTable:
     b, a = pair.run, pair.baseline
     columns = (Column("baseline", f"Status in {a}"), Column("other", f"in {b}"), Column("n_jobs", "jobs", "count"))
     changes = pair.jobs.status_changes
-    rows = [[each.baseline.replace("_", " "), each.other.replace("_", " "), each.n_jobs] for each in changes]
+    rows = [[change.baseline.replace("_", " "), change.other.replace("_", " "), change.n_jobs] for change in changes]
     return ShownTable(f"Jobs with another status in {b} than in {a}", columns, rows)
 
 

@@ -138,7 +138,9 @@ def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | N
     """
     has_time = len({cluster_of(run.record) for run in runs.values()}) == 1
     sentences: list[Markup] = []
-    sections = [each for each in figure_sections(runs) if has_time or not each.is_over_time]
+    sections = [
+        figure_section for figure_section in figure_sections(runs) if has_time or not figure_section.is_over_time
+    ]
     if comparison is not None:
         from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
 
@@ -153,7 +155,7 @@ def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | N
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> Page:
     facts = {label: key_figures(run) for label, run in runs.items()}
-    warned = _together((label, each) for label, run in runs.items() for each in cautions(run, facts[label]))
+    warned = _together((label, caution) for label, run in runs.items() for caution in cautions(run, facts[label]))
     cards = run_cards(runs[""], facts[""]) if "" in runs else comparison_cards(runs, facts)
     return Page(
         title=_title([*runs.values()]),
@@ -249,12 +251,12 @@ def _key_figures(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable
         ]
         for key, fact in first.items()
         # there is a number, and it is not that of a status which no job has
-        if any(each[key].value not in ((None, 0) if key.startswith("jobs.") else (None,)) for each in facts.values())
+        if any(fact[key].value not in ((None, 0) if key.startswith("jobs.") else (None,)) for fact in facts.values())
     }
     differ = [key for key, row in rows.items() if len({cell.text for cell in row[1:]}) > 1]
     # where all work is done, only times tell policies apart
     no_matter = (
-        {"u", "bound.share"} if all(each["bound.done_s"].value is not None for each in facts.values()) else set()
+        {"u", "bound.share"} if all(fact["bound.done_s"].value is not None for fact in facts.values()) else set()
     )
     first_keys = [key for key in _FIRST if key not in no_matter]
     order = [*(key for key in first_keys if key in differ), *differ, *(key for key in first_keys if key in rows)]
@@ -317,6 +319,6 @@ def _input_files(run: RunResult) -> list[tuple[str, str, str]]:
     """Use, name and SHA-256 of each input file."""
     inputs = run.record.inputs
     known = {each.sha256 for each in (*inputs.events.files, *inputs.jobs.files)}
-    sources = [each for each in inputs.events.metadata.source_files if each.sha256 not in known]
+    sources = [source_file for source_file in inputs.events.metadata.source_files if source_file.sha256 not in known]
     files = {"events": inputs.events.files, "jobs": inputs.jobs.files, "made from": sources}
     return [(use, each.name, each.sha256) for use, of_use in files.items() for each in of_use]

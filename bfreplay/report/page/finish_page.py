@@ -84,12 +84,12 @@ def _starts(record: FinishRecord) -> ShownTable:
     )
     rows = [
         (
-            (each.time_us - first_us) / 1e6 if is_relative else each.time_us,
-            each.duration_s,
-            "yes" if each.is_done else "no, the log ends",
-            each.run,
+            (start.time_us - first_us) / 1e6 if is_relative else start.time_us,
+            start.duration_s,
+            "yes" if start.is_done else "no, the log ends",
+            start.run,
         )
-        for each in record.starts
+        for start in record.starts
     ]
     return ShownTable("Starts in the log, with the time until all is done or the log ends", columns, rows)
 

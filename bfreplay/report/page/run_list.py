@@ -40,8 +40,8 @@ def write_run_list(runs: RunList, out: Path | str, *, overwrite: bool = False) -
 
 
 def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
-    reports = [_report(each, beside) for each in runs]
-    has_reports = any(each.text for each in reports)
+    reports = [_report(run, beside) for run in runs]
+    has_reports = any(report.text for report in reports)
     columns = (
         Column("run", "run"),
         *([Column("report", "report")] if has_reports else []),
@@ -78,5 +78,5 @@ def _href(path: Path, beside: Path) -> str:
 
 def _kind(values: Sequence[Any]) -> Kind:
     """Format of the values of an option: numbers if all values are."""
-    types = {type(each) for each in values if each is not None}
+    types = {type(value) for value in values if value is not None}
     return "number" if types <= {int, float} else "text"

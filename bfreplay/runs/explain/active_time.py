@@ -104,4 +104,4 @@ def is_active_after(
     """
     rerun = Rerun(run, index, progress, **inputs)
     rerun.run(lambda moment: None)  # only the state at the end counts
-    return rerun.is_active([each.name for each in rerun.jobs].index(job))
+    return rerun.is_active([job.name for job in rerun.jobs].index(job))

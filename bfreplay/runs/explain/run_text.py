@@ -22,7 +22,7 @@ def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -
     """Return several lines of text, without a newline at the end."""
     jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
     window = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
-    of_campaign = labelled_lines((each for lines in _OF_CAMPAIGN for each in lines(campaign)), 13)
+    of_campaign = labelled_lines((line for lines in _OF_CAMPAIGN for line in lines(campaign)), 13)
     return paragraphs([[f"{jobs} {window}"], [*_models(models)] if len(models) else [], of_campaign])
 
 

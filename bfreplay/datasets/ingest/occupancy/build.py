@@ -205,7 +205,11 @@ def _warn_of_idle_in_doubt(
             each_hours = idle_hours([out]) / len(nodes)
             for node in nodes:
                 report.warn(sentence, value=record.nodes[node], node_hours=each_hours)
-    reserved = [each for each in record.reservations if each.start_us < end_us and each.end_us > start_us]
+    reserved = [
+        reservation
+        for reservation in record.reservations
+        if reservation.start_us < end_us and reservation.end_us > start_us
+    ]
     if reserved and (hours := idle_hours(reserved)) > 0:
         report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", n=len(reserved), node_hours=hours)
 
@@ -272,7 +276,7 @@ def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> O
         np.array([outage.start_us for outage in ordered], dtype=np.int64),
         np.array([outage.end_us for outage in ordered], dtype=np.int64),
         np.array([int(outage.state) for outage in ordered], dtype=np.int8),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum([len(each) for each in nodes], dtype=np.int64)]),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum([len(node) for node in nodes], dtype=np.int64)]),
         np.concatenate([np.empty(0, np.int32), *nodes]),
     )
 

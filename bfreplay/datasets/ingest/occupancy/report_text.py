@@ -42,9 +42,11 @@ def render(built: BuiltLog, reader: str) -> str:
         ),
         _line("nodes", f"{len(events.nodes):,}" + ("" if known else " seen in the log; --inventory adds the others")),
     ]
-    lines += [_line("assignment", each) for each in LogWarnings(node_assignment=metadata.assignment).sentences()]
+    lines += [
+        _line("assignment", sentence) for sentence in LogWarnings(node_assignment=metadata.assignment).sentences()
+    ]
     lines += [_line(label, text) for label, text in _facts(report.facts)]
-    warnings = {each.sentence: each for each in metadata.log_warnings.warnings}
+    warnings = {warning.sentence: warning for warning in metadata.log_warnings.warnings}
     for sentence, tally in report.warnings.items():
         lines.append(_line("WARNING", str(warnings[sentence])))
         lines += [_line("", f"e.g. {example}", hanging=2) for example in tally.examples]

@@ -200,8 +200,8 @@ def _named_layout(
         )
     is_trailing = line.endswith(delimiter) and line.count(delimiter) >= len(columns)
     layout = Layout.of(columns, delimiter, is_trailing)
-    if lines and all(layout.cells(each) is None for each in lines):
-        n_cells = Counter(each.count(delimiter) + 1 for each in lines).most_common(1)[0][0]
+    if lines and all(layout.cells(line) is None for line in lines):
+        n_cells = Counter(line.count(delimiter) + 1 for line in lines).most_common(1)[0][0]
         raise file.error(
             f"--columns does not fit the rows: {n_cells} cells, {len(columns)} names",
             row="line 1",

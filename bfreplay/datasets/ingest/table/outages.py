@@ -270,7 +270,7 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
 def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], clock: TableClock) -> InputError:
     counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.report.skipped.items()}
     reason = max(counts, key=lambda name: (counts[name], name))
-    example = next((each for each in record.report.skipped[reason].examples if each.file == file.name), None)
+    example = next((example for example in record.report.skipped[reason].examples if example.file == file.name), None)
     return file.error(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
         row=example.row if example else None,
