@@ -5,34 +5,61 @@ from __future__ import annotations
 import signal
 import sys
 import warnings
+from collections import UserDict
+from collections.abc import Iterator
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
 import rich_click as click
 
 from bfreplay import __version__
-from bfreplay.commands.compare import compare
-from bfreplay.commands.datasets import datasets
-from bfreplay.commands.describe import describe
-from bfreplay.commands.explain import explain
-from bfreplay.commands.export_decision import export_decision
-from bfreplay.commands.finish import finish
-from bfreplay.commands.ingest import ingest
-from bfreplay.commands.jobs import jobs
-from bfreplay.commands.parity import parity
-from bfreplay.commands.plot import plot
-from bfreplay.commands.regret import regret
-from bfreplay.commands.replay import replay
-from bfreplay.commands.report import report
-from bfreplay.commands.runs import runs
-from bfreplay.commands.solvers import solvers
-from bfreplay.commands.sweep import sweep
-from bfreplay.commands.tune import tune
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError, printable
+
+COMMANDS = (
+    "ingest",
+    "describe",
+    "jobs",
+    "replay",
+    "report",
+    "plot",
+    "runs",
+    "sweep",
+    "finish",
+    "tune",
+    "explain",
+    "compare",
+    "regret",
+    "solvers",
+    "export-decision",
+    "datasets",
+    "parity",
+)
+"""Commands, each the function of that name in the module of that name in ``bfreplay.commands``."""
 
 _BAD_INPUT = (InputError, OutputExistsError, SolverUnavailableError)
 _STOPS = (KeyboardInterrupt, SystemExit)
 _CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
+
+
+class _Commands(UserDict[str, click.Command]):
+    """Commands by name, each imported when it is used."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __contains__(self, name: object) -> bool:
+        return name in COMMANDS
+
+    def __missing__(self, name: str) -> click.Command:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        function = name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"bfreplay.commands.{function}"), function)
+        return command
 
 
 class _Group(click.RichGroup):
@@ -66,7 +93,7 @@ class _Group(click.RichGroup):
             sys.exit(3)
 
 
-@click.group(cls=_Group, context_settings=_CONTEXT)
+@click.group(cls=_Group, commands=_Commands(), context_settings=_CONTEXT)
 @click.version_option(__version__, prog_name="bfreplay")
 def main() -> None:
     """Find out what elastic training could have run on the idle nodes of a cluster, from the log of its scheduler.
@@ -95,28 +122,6 @@ def main() -> None:
     Exit codes: 0 done; 1 differences found (parity), failed runs (sweep), wrong answers (compare formulations
     --strict); 2 bad input; 3 any other error; 130 Ctrl-C. Words are explained in docs/glossary.md.
     """
-
-
-for command in (
-    ingest,
-    describe,
-    jobs,
-    replay,
-    report,
-    plot,
-    runs,
-    sweep,
-    finish,
-    tune,
-    explain,
-    compare,
-    regret,
-    solvers,
-    export_decision,
-    datasets,
-    parity,
-):
-    main.add_command(command)
 
 
 if __name__ == "__main__":

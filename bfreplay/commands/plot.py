@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands import plot_sweep
 from bfreplay.commands.inputs import note, say
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
+from bfreplay.wording import count
 
 if TYPE_CHECKING:
     from bfreplay.report.figures.figure import RunFigure
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 _ALL = "all"
+_SWEEP, _SWEEP_TITLE = "sweep", "Metrics of a sweep against an option: --x, --y, --by"
 _LONGEST_NAME = 40
 
 
@@ -29,14 +31,14 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
     from bfreplay.report.figures.figure import FIGURES, find_figure
 
     names = FIGURES.names()
-    width = max(map(len, [*names, plot_sweep.NAME]))
+    width = max(map(len, [*names, _SWEEP]))
     for name in names:
         try:
             title = find_figure(name).title
         except InputError as error:  # a figure of another package
             title = f"({error.problem})"
         say(f"{name:{width}}  {title}")
-    say(f"{plot_sweep.NAME:{width}}  {plot_sweep.TITLE}")
+    say(f"{_SWEEP:{width}}  {_SWEEP_TITLE}")
     context.exit()
 
 
@@ -116,11 +118,11 @@ def plot(
         raise click.UsageError("--svg applies to 'all' only: write -o FILE.svg.")
     if find_spec("matplotlib") is None:
         raise InputError("matplotlib is not installed", fix="pip install matplotlib")
-    if name == plot_sweep.NAME:
+    if name == _SWEEP:
         if window is not None or axes["x"] is None or not axes["y"] or len(runs) != 1:
             raise click.UsageError("'sweep' takes one sweep, --x COLUMN and --y COLUMN, and no --window.")
         file = out or Path(f"{name}.png")
-        plot_sweep.draw_sweep(runs[0], file, plot_sweep.SweepAxes(**axes), overwrite=force, quiet=quiet)
+        draw_sweep(runs[0], file, SweepAxes(**axes), overwrite=force, quiet=quiet)
         return
     if misplaced := [option for option, given in axes.items() if given not in (None, ())]:
         raise click.UsageError(f"--{misplaced[0].replace('_', '-')} applies to 'sweep' only.")
@@ -221,3 +223,45 @@ def _label_runs(runs: list[RunResult]) -> dict[str, RunResult]:
         label if run.folder is None else f"{label} ({shorten(run.folder.resolve().name, _LONGEST_NAME)})": run
         for label, run in zip(labels_of(len(runs)), runs, strict=True)
     }
+
+
+@dataclass(frozen=True, slots=True)
+class SweepAxes:
+    """Columns of the axis, the panels and the lines, and scales; see ``swept_lines`` and ``draw_sweep_lines``."""
+
+    x: str
+    y: Sequence[str]
+    by: Sequence[str]
+    log_x: bool | None = None
+    log_y: bool | None = None
+
+
+def draw_sweep(
+    folder: Path, file: Path, axes: SweepAxes, *, overwrite: bool, quiet: bool, prints_path: bool = True
+) -> None:
+    """Draw a complete sweep into ``file``.
+
+    Raises
+    ------
+    InputError, OutputExistsError
+        No complete sweep, unknown column, or the picture cannot be written.
+    """
+    from bfreplay.experiments.sweep import SweepResult
+    from bfreplay.report.figures.picture_files import check_picture, save_picture
+    from bfreplay.report.figures.sweep_lines import SATURATED_ABOVE, swept_lines
+    from bfreplay.report.figures.sweep_picture import draw_sweep_lines
+
+    check_picture(file, overwrite=overwrite)
+    sweep = SweepResult.load(folder)
+    # the jobs of a run on a log need not be done at its end
+    end_with_jobs = all(not {"cluster", "measure"}.isdisjoint(run.options) for run in sweep.record.runs.values())
+    saturated_above = SATURATED_ABOVE if end_with_jobs else None
+    found = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturated_above)
+    save_picture(draw_sweep_lines(found, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
+    if not quiet and found.averaged_over:
+        varied = ", ".join(f"{name} ({n:,} values)" for name, n in found.averaged_over.items())
+        note(f"each point is the mean of runs that differ in {varied}.")
+    if not quiet and found.n_skipped:
+        note(f"{count(found.n_skipped, 'row')} of the table without a value skipped.")
+    if prints_path:
+        say(f"wrote {file}")

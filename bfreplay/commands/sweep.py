@@ -70,7 +70,7 @@ def sweep(
         result = run_sweep(plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, **keywords)
     rows = result.results.to_pylist()
     if plan.spec.picture is not None:
-        from bfreplay.commands.plot_sweep import SweepAxes, draw_sweep
+        from bfreplay.commands.plot import SweepAxes, draw_sweep
 
         shows = plan.spec.picture
         axes = SweepAxes(shows.x, shows.y, shows.by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets import NodeEvents
@@ -18,8 +19,6 @@ from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.finishing.finish_text import answer_of, cautions, notes
-from bfreplay.experiments.finishing.starts import stratified_starts
-from bfreplay.experiments.finishing.worth import smallest_cluster
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
@@ -34,6 +33,81 @@ from bfreplay.runs.censored_times import censored_quantiles
 from bfreplay.versions import versions
 from bfreplay.wording import count, duration
 from bfreplay.workload import JobSet, JobSource
+
+Times = Mapping[int, float | None]
+"""Seconds by number of dedicated nodes; ``None`` where the jobs never end."""
+
+
+def smallest_cluster(
+    limit_s: float, known: Times, most: int, times_on: Callable[[Sequence[int]], Times], *, at_once: int = 1
+) -> int | None:
+    """Return a number of nodes on which all is done within ``limit_s``, while on one node fewer it is not.
+
+    This is the smallest such number if more nodes never take longer. Otherwise it is one of several, and the times on
+    it and on one node fewer are the evidence.
+
+    Parameters
+    ----------
+    limit_s
+        Seconds.
+    known
+        Times known before; they narrow the search.
+    most
+        Largest number to try.
+    times_on
+        Returns the times on some numbers of nodes.
+    at_once
+        Numbers tried in one call, which cut the range in equal parts.
+
+    Returns
+    -------
+    int or None
+        ``None`` if it takes longer on all numbers that were tried.
+    """
+
+    def is_enough(seconds: float | None) -> bool:
+        return seconds is not None and seconds <= limit_s
+
+    enough = min((n for n, seconds in known.items() if is_enough(seconds)), default=None)
+    if enough is None:
+        if not is_enough(times_on([most])[most]):
+            return None
+        enough = most
+    too_few = max((n for n, seconds in known.items() if n < enough and not is_enough(seconds)), default=0)
+    while enough - too_few > 1:
+        between = np.linspace(too_few, enough, min(at_once, enough - too_few - 1) + 2).round().astype(int).tolist()
+        tried = times_on(between[1:-1])
+        for n in between[1:-1]:
+            if is_enough(tried[n]):
+                enough = n
+                break
+            too_few = n
+    return enough
+
+
+_SECOND_US = 1_000_000
+
+
+def stratified_starts(first_us: int, last_us: int, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return ``n`` times, whole seconds, ascending: one uniformly random in each of ``n`` equal strata.
+
+    Parameters
+    ----------
+    first_us, last_us
+        Earliest and latest start. If fewer than ``n`` whole seconds lie there, each of them is a start.
+    n
+        Number of starts.
+    rng
+        Source of randomness.
+    """
+    first, last = -(-first_us // _SECOND_US), last_us // _SECOND_US
+    if last < first:
+        return np.array([first_us], np.int64)
+    n = min(n, last - first + 1)
+    edges = np.linspace(first, last + 1, n + 1)
+    drawn = np.floor(edges[:-1] + rng.random(n) * np.diff(edges)).astype(np.int64)
+    return np.minimum(drawn, last) * _SECOND_US
+
 
 N_STARTS = 48
 """Starts by default: the quartiles then rest on a dozen starts each."""

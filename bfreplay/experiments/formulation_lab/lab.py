@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents, load_events
-from bfreplay.experiments.formulation_lab.answers import Answer
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
 from bfreplay.experiments.formulation_lab.sampling import DecisionSample, LabSettings, sample_decisions
 from bfreplay.experiments.formulation_lab.summary import (
@@ -23,7 +22,7 @@ from bfreplay.experiments.formulation_lab.summary import (
     time_by_size,
     winner,
 )
-from bfreplay.experiments.formulation_lab.trials import Optima, Trials
+from bfreplay.experiments.formulation_lab.trials import Answer, Optima, Trials
 from bfreplay.milp.backends import version_of
 from bfreplay.milp.formulations import Formulation
 from bfreplay.policies import BFTrainerPolicy

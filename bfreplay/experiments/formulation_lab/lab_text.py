@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bfreplay.datasets.times import iso_utc
-from bfreplay.experiments.formulation_lab.answers import SOLVED
 from bfreplay.experiments.formulation_lab.pairs import EXACT
+from bfreplay.experiments.formulation_lab.trials import SOLVED
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import LabRecord, LabResult
 from bfreplay.runs.run_warnings import warning_lines

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from bfreplay.experiments.formulation_lab.answers import SOLVED, Answer, Outcome, relative_loss
 from bfreplay.experiments.formulation_lab.pairs import EXACT
+from bfreplay.experiments.formulation_lab.trials import SOLVED, Answer, Outcome, relative_loss
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import SummaryRow, Winner
 from bfreplay.result_folders.records import JsonObject, Part, TimeUs

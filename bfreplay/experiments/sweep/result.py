@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.sweep.columns import Cell
+from bfreplay.experiments.sweep.placeholders import Cell
 from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, Part, ResultKind, ResultRecord, TimeUs
 from bfreplay.runs import RunResult

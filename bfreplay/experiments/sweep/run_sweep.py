@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from bfreplay.errors import InputError
 from bfreplay.experiments.prepared_run import files_of
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep.columns import SECONDS, Cell, text_of
 from bfreplay.experiments.sweep.dask_cluster import DaskExecutor
 from bfreplay.experiments.sweep.local_processes import Done, Executor, ProcessExecutor, leave_unguarded_script
+from bfreplay.experiments.sweep.placeholders import SECONDS, Cell, text_of
 from bfreplay.experiments.sweep.plan import SweepPlan, plan_runs
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.spec import SweepSpec, read_spec, spec_of, spec_of_options

@@ -19,8 +19,15 @@ from bfreplay.documents import refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES
 from bfreplay.experiments.run_options import RunOptions, as_options
-from bfreplay.experiments.sweep.columns import RESULT_COLUMNS, Cell, cell_of
-from bfreplay.experiments.sweep.placeholders import check_value, fill, has_placeholder, parameters_of
+from bfreplay.experiments.sweep.placeholders import (
+    RESULT_COLUMNS,
+    Cell,
+    cell_of,
+    check_value,
+    fill,
+    has_placeholder,
+    parameters_of,
+)
 from bfreplay.options import option_name
 
 MOST_POINTS = 100_000

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pyarrow.compute as pc
 
-from bfreplay.experiments.sweep.columns import text_of
+from bfreplay.experiments.sweep.placeholders import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook

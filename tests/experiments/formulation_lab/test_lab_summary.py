@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from bfreplay.experiments.formulation_lab.answers import Outcome, outcome_of, relative_loss
 from bfreplay.experiments.formulation_lab.summary import (
     performance_profile,
     shifted_geometric_mean,
@@ -13,6 +12,7 @@ from bfreplay.experiments.formulation_lab.summary import (
     time_by_size,
     winner,
 )
+from bfreplay.experiments.formulation_lab.trials import Outcome, outcome_of, relative_loss
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.result_folders.lab import Winner
 from tests.experiments.formulation_lab.worked import ANSWERS, PAIRS, answer

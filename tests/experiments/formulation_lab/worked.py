@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from bfreplay.experiments import LabSettings
-from bfreplay.experiments.formulation_lab.answers import Answer, Outcome
+from bfreplay.experiments.formulation_lab.trials import Answer, Outcome
 from bfreplay.result_folders.lab import LabConfig, LabRecord, Sampling
 from bfreplay.result_folders.records import LAB
 

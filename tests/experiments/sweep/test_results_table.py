@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep.columns import OF_STATE, SECONDS, text_of
+from bfreplay.experiments.sweep.placeholders import OF_STATE, SECONDS, text_of
 from bfreplay.experiments.sweep.run_sweep import column_of
 from bfreplay.runs.metrics import COLUMNS, METRICS
 

@@ -9,7 +9,7 @@ import pytest
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTION_NAMES
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep.columns import RESULT_COLUMNS
+from bfreplay.experiments.sweep.placeholders import RESULT_COLUMNS
 from bfreplay.experiments.sweep.spec import read_spec, spec_of, spec_of_options
 
 RUN = {"events": "log.parquet", "jobs": "jobs.toml"}

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.formulation_lab.answers import Outcome
 from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.experiments.formulation_lab.summary import (
     ProfileStep,
@@ -20,6 +19,7 @@ from bfreplay.experiments.formulation_lab.summary import (
     summarise,
     time_by_size,
 )
+from bfreplay.experiments.formulation_lab.trials import Outcome
 from bfreplay.report import draw_lab
 from bfreplay.report.figures import formulation_lab as figures_lab
 from bfreplay.report.figures.formulation_lab import (
