@@ -78,18 +78,18 @@ class _Group(click.RichGroup):
             sys.exit(2 if isinstance(error, _BAD_INPUT) else 3)
         except (KeyboardInterrupt, SystemError) as error:
             # numba wraps a signal that meets compiled code in a SystemError
-            asked = [e for e in (error, error.__cause__, error.__context__) if isinstance(e, _STOPS)]
-            if not asked:
+            stops = [cause for cause in (error, error.__cause__, error.__context__) if isinstance(cause, _STOPS)]
+            if not stops:
                 raise
-            if isinstance(asked[0], SystemExit):
-                raise asked[0] from None
+            if isinstance(stops[0], SystemExit):
+                raise stops[0] from None
             click.echo("Aborted.", err=True)
             sys.exit(128 + signal.SIGINT)
         except BrokenPipeError:
             raise  # click leaves quietly
         except OSError as error:
-            where = f"\n  file:     {error.filename}" if error.filename else ""
-            click.echo(printable(f"Error: {error.strerror or error}{where}"), err=True)
+            location = f"\n  file:     {error.filename}" if error.filename else ""
+            click.echo(printable(f"Error: {error.strerror or error}{location}"), err=True)
             sys.exit(3)
 
 

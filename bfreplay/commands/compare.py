@@ -68,8 +68,8 @@ class _Compare(click.RichGroup):
         except click.UsageError as error:
             if not Path(args[0]).is_dir():
                 raise
-            meant = f"{ctx.command_path} runs {shlex.join(args)}"
-            raise click.UsageError(f"{error.format_message()} Did you mean: {meant}?", ctx) from error
+            suggestion = f"{ctx.command_path} runs {shlex.join(args)}"
+            raise click.UsageError(f"{error.format_message()} Did you mean: {suggestion}?", ctx) from error
 
 
 @click.group(cls=_Compare)
@@ -144,14 +144,19 @@ def formulations(
     check_failures_folder(options["save_failures"], out)
     pictures = None if options.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
     is_strict = options.pop("strict")
-    run = RunOptions(**{name: options.pop(name) for name in OPTIONS if name in options})
-    of_solver = solver_keywords(run)
+    decision_options = RunOptions(**{name: options.pop(name) for name in OPTIONS if name in options})
+    of_solver = solver_keywords(decision_options)
     of_solver["solver_seed"] = of_solver.pop("seed")
     del of_solver["fallback"]
     settings = LabSettings(
-        sample, seed, run.t_fwd, run.max_parallel or defaults.MAX_PARALLEL, run.unlimited_work, **of_solver
+        sample,
+        seed,
+        decision_options.t_fwd,
+        decision_options.max_parallel or defaults.MAX_PARALLEL,
+        decision_options.unlimited_work,
+        **of_solver,
     )
-    log, jobs = load_log(run), load_jobs_of(run)
+    log, jobs = load_log(decision_options), load_jobs_of(decision_options)
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(
@@ -172,6 +177,6 @@ def formulations(
         sys.exit(1)
 
 
-def _names(listed: str | None) -> list[str] | None:
+def _names(text: str | None) -> list[str] | None:
     """Split ``"choices, counts_sos2"``."""
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from bfreplay.commands.inputs import note, say
-from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, terminal_bar
+from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, terminal_bar
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -72,8 +72,8 @@ def info(name: str, as_json: bool) -> None:
     log, folder = public_log(name), data_folder()
     state = fetch_state(log, folder)
     if as_json:
-        here = {"bytes": log.bytes, "fetched": state, "folder": str(folder), "ingest": ingest_command(log, folder)}
-        say(json.dumps(log.to_dict() | here, indent=1))
+        details = {"bytes": log.bytes, "fetched": state, "folder": str(folder), "ingest": ingest_command(log, folder)}
+        say(json.dumps(log.to_dict() | details, indent=1))
     else:
         say(render_info(log, state, folder))
 
@@ -109,9 +109,9 @@ def fetch(
 
     if everything == bool(names):
         raise click.UsageError("Give names of logs, or --all (bfreplay datasets list shows them).")
-    chosen = _everything(folder, source, quiet=quiet) if everything else list(names)
+    names_to_fetch = _everything(folder, source, quiet=quiet) if everything else list(names)
     with _download_bars(hidden=quiet or source is not None) as progress:
-        paths_of = fetch_all(chosen, folder, source=source, overwrite=force, progress=progress)
+        paths_of = fetch_all(names_to_fetch, folder, source=source, overwrite=force, progress=progress)
     for paths in paths_of.values():
         for path in paths:
             say(path)
@@ -122,25 +122,25 @@ def _everything(folder: Path | None, source: Path | None, *, quiet: bool) -> lis
     from bfreplay.datasets.public_logs import catalogue, data_folder, fetch_state
 
     target = folder or data_folder()
-    chosen = []
+    log_names = []
     for log in catalogue():
         if source is not None or log.downloadable or fetch_state(log, target) == "yes":
-            chosen.append(log.name)
+            log_names.append(log.name)
         elif not quiet:
             note(f"{log.name} is skipped: it cannot be downloaded (bfreplay datasets info {log.name}).")
-    return chosen
+    return log_names
 
 
-@terminal_bar("{task.description}", BAR, DOWNLOADED, SPEED, "left", TIME_LEFT)
+@terminal_bar("{task.description}", BAR, DOWNLOAD, SPEED, "left", TIME_LEFT)
 def _download_bars(bar: Progress) -> Iterator[Callable[[LogFile, int], None]]:
     """Show one bar per file on a terminal's stderr: share, speed, time left."""
     tasks = {}
 
-    def update(file: LogFile, done: int) -> None:
+    def update(file: LogFile, n_bytes: int) -> None:
         if file.name not in tasks:
             tasks[file.name] = bar.add_task(file.name, total=file.bytes)
         # published uncompressed, the download is longer than the stored file
-        total = file.bytes if done <= file.bytes else file.content_bytes
-        bar.update(tasks[file.name], completed=done, total=total)
+        total = file.bytes if n_bytes <= file.bytes else file.content_bytes
+        bar.update(tasks[file.name], completed=n_bytes, total=total)
 
     yield update

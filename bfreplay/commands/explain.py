@@ -62,9 +62,9 @@ def explain(
         raise click.UsageError("--at needs --job NAME.")
     if at is not None and picture is not None:
         raise click.UsageError("--picture draws a run or a job, not a decision: remove --at.")
-    posed = {name: options.pop(name) for name in ("t_fwd_s", "objective")}
-    for name, given in posed.items():
-        if given is not None and at is None:
+    question = {name: options.pop(name) for name in ("t_fwd_s", "objective")}
+    for name, value in question.items():
+        if value is not None and at is None:
             option = "--" + option_name(name.removesuffix("_s"))
             raise click.UsageError(f"{option} is for one decision: give --job and --at as well.")
     from bfreplay.runs import RunResult
@@ -73,8 +73,8 @@ def explain(
 
     if picture is not None:
         check_picture_option(picture, force)  # refuse before the run is read, not after
-    saved = RunResult.load(run)
-    config, quiet = saved.record.config, options.pop("quiet")
+    result = RunResult.load(run)
+    config, quiet = result.record.config, options.pop("quiet")
 
     def report(error: InputError, unknown: str) -> None:
         if not quiet:
@@ -86,23 +86,23 @@ def explain(
     edges_us = config.window_start_us, config.window_end_us
     with replay_progress(*edges_us, hidden=quiet or not reads_inputs) as progress:
         answer = answers.explain(
-            saved,
+            result,
             job,
             at,
-            t_fwd=posed["t_fwd_s"],
-            objective=posed["objective"],
+            t_fwd=question["t_fwd_s"],
+            objective=question["objective"],
             progress=progress,
             on_missing=report,
             **options,
         )
-        document = {"warnings": saved.warnings, **answer.to_dict()} if as_json else {}
+        document = {"warnings": result.warnings, **answer.to_dict()} if as_json else {}
     text = json.dumps(document, indent=1, allow_nan=False) if as_json else repr(answer)
     if picture is not None:
         from bfreplay.report.figures.campaign import CAMPAIGN, JOB
         from bfreplay.report.figures.picture_files import save_picture
 
         if isinstance(answer, answers.RunAnswer):
-            save_picture(CAMPAIGN.draw_from(saved, answer.campaign), picture, overwrite=force)
+            save_picture(CAMPAIGN.draw_from(result, answer.campaign), picture, overwrite=force)
         elif isinstance(answer, answers.JobAnswer):
-            save_picture(JOB.draw_from(saved, answer.story.name, answer.story.steps), picture, overwrite=force)
-    say(text if as_json or not saved.warnings else "\n".join([*warning_lines(saved.warnings), "", text]))
+            save_picture(JOB.draw_from(result, answer.story.name, answer.story.steps), picture, overwrite=force)
+    say(text if as_json or not result.warnings else "\n".join([*warning_lines(result.warnings), "", text]))

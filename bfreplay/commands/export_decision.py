@@ -46,7 +46,7 @@ def export_decision(
     out: Path,
     formulations: tuple[str, ...],
     force: bool,
-    **asked: Any,
+    **options: Any,
 ) -> None:
     """Write decisions of the saved RUN as JSON, MPS and LP, for other solvers and programs.
 
@@ -69,16 +69,20 @@ def export_decision(
     from bfreplay.runs.decision_files import check_export, export_decisions
     from bfreplay.runs.saved_decisions import decision_at, recorded_decisions
 
-    saved = RunResult.load(run)
-    config = saved.record.config
-    wanted = list(dict.fromkeys(decisions))
+    result = RunResult.load(run)
+    config = result.record.config
+    numbers = list(dict.fromkeys(decisions))
     if at is not None:
-        wanted = [decision_at(saved, time_in_window(at, config.window_start_us, "--at"))]
-    names = [name for given in formulations for name in (FORMULATIONS.names() if given == "all" else [given])]
-    check_export(out, wanted, names, overwrite=force)
-    quiet = asked.pop("quiet")
+        numbers = [decision_at(result, time_in_window(at, config.window_start_us, "--at"))]
+    names = [
+        name
+        for formulation in formulations
+        for name in (FORMULATIONS.names() if formulation == "all" else [formulation])
+    ]
+    check_export(out, numbers, names, overwrite=force)
+    quiet = options.pop("quiet")
     warm_up_loops(quiet=quiet)
     with replay_progress(config.window_start_us, config.window_end_us, hidden=quiet) as progress:
-        found = recorded_decisions(saved, wanted, **asked, progress=progress)
-    for file in export_decisions(found, out, names, overwrite=force):
+        exported = recorded_decisions(result, numbers, **options, progress=progress)
+    for file in export_decisions(exported, out, names, overwrite=force):
         say(file)

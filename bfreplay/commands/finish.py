@@ -41,7 +41,13 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the record (finish.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def finish(
-    picture: Path | None, force: bool, as_json: bool, quiet: bool, out: Path | None, scheduler: str | None, **asked: Any
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    out: Path | None,
+    scheduler: str | None,
+    **options: Any,
 ) -> None:
     """Say when JOBS are all done on the idle nodes of EVENTS, and on how many dedicated nodes that would be so soon.
 
@@ -60,24 +66,24 @@ def finish(
     from bfreplay.experiments.resumable_folder import check_folder
     from bfreplay.result_folders.records import FINISH
 
-    check_workers(asked["processes"], scheduler)
+    check_workers(options["processes"], scheduler)
     if out is not None:
         check_folder(out, FINISH)
     if picture is not None:
         check_picture_option(picture, force)
-    kept = None if out is None else "Stopped: finished runs are kept. The same command resumes."
-    with sweeping(scheduler, quiet=quiet, stopped=lambda: kept) as shown:
-        found = run_finish(**asked, out=out, scheduler=scheduler, **shown)
-    _draw(found, out, picture, force=force, quiet=quiet)
-    say(json_text(found.record.to_json()) if as_json else render(found))
+    stop_text = None if out is None else "Stopped: finished runs are kept. The same command resumes."
+    with sweeping(scheduler, quiet=quiet, stop_notice=lambda: stop_text) as sweep_keywords:
+        result = run_finish(**options, out=out, scheduler=scheduler, **sweep_keywords)
+    _draw(result, out, picture, force=force, quiet=quiet)
+    say(json_text(result.record.to_json()) if as_json else render(result))
 
 
-def _draw(found: Finish, out: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:
+def _draw(result: Finish, folder: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:
     if picture is not None:
         from bfreplay.report.figures.finish import FINISH
         from bfreplay.report.figures.picture_files import save_picture
 
-        save_picture(FINISH.draw_from(found.record), picture, overwrite=force)
-    draw = None if out is None else drawing("draw_finish", quiet=quiet)
-    if draw is not None and out is not None:
-        draw(out)
+        save_picture(FINISH.draw_from(result.record), picture, overwrite=force)
+    draw = None if folder is None else drawing("draw_finish", quiet=quiet)
+    if draw is not None and folder is not None:
+        draw(folder)

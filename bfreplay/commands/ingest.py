@@ -14,7 +14,7 @@ import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
 from bfreplay.commands.option_flags import PLACE, Parsed, adding
-from bfreplay.commands.progress import BAR, DOWNLOADED, SPEED, TIME_LEFT, tell_of_compiling, terminal_bar
+from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, tell_of_compiling, terminal_bar
 from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import amount
 from bfreplay.wording import paragraphs
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def _one_of(flag: str, listed: str, text: str) -> Callable[[_Command], _Command]:
+def _one_of(flag: str, words_text: str, text: str) -> Callable[[_Command], _Command]:
     """Return an option for one of the listed words, by default the first."""
-    words = listed.split()
-    return click.option(flag, type=click.Choice(words), default=words[0], help=text)
+    choices = words_text.split()
+    return click.option(flag, type=click.Choice(choices), default=choices[0], help=text)
 
 
 def _amount(flag: str, name: str, default: float, text: str, unit_s: float = 1.0) -> Callable[[_Command], _Command]:
@@ -135,12 +135,12 @@ rule_options = adding(
 """Adds the options of ``OccupancyRules``."""
 
 
-def read_options(given: dict[str, Any]) -> Any:
-    """Return ``ReadOptions`` from the given options, which are removed from ``given``."""
+def read_options(parameters: dict[str, Any]) -> Any:
+    """Return ``ReadOptions`` from the given options, which are removed from ``parameters``."""
     from bfreplay.datasets.ingest.reader import ReadOptions
 
-    columns, mapping = given.pop("columns"), {}
-    for text in given.pop("mapping"):
+    columns, mapping = parameters.pop("columns"), {}
+    for text in parameters.pop("mapping"):
         role, sign, column = text.partition("=")
         if not sign or not role.strip() or not column.strip():
             raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
@@ -149,26 +149,26 @@ def read_options(given: dict[str, Any]) -> Any:
     return ReadOptions(
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
         mapping=mapping,
-        **{name: given.pop(name) for name in plain},
+        **{name: parameters.pop(name) for name in plain},
     )
 
 
-def occupancy_rules(given: dict[str, Any]) -> Any:
-    """Return ``OccupancyRules`` from the options, which are removed from ``given``; for ``all`` the first rule."""
+def occupancy_rules(parameters: dict[str, Any]) -> Any:
+    """Return ``OccupancyRules`` from the options, which are removed from ``parameters``; for ``all`` the first rule."""
     from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 
-    window, full = given.pop("window"), given.pop("full_window")
+    window, full = parameters.pop("window"), parameters.pop("full_window")
     if window is not None and full:
         raise InputError("--window and --full-window cannot both be", fix="give one of them")
-    log_end, assignment = given.pop("log_end"), given.pop("assignment")
+    log_end, assignment = parameters.pop("log_end"), parameters.pop("assignment")
     return OccupancyRules(
         assignment="lowest-id" if assignment == "all" else assignment,
         window="full" if full else "estimate" if window is None else _times("--window", window),
         log_end_us=None if log_end is None else _times("--log-end", [log_end])[0],
-        empty_after_s=given.pop("empty_after_min") * 60,
-        limit_grace_s=given.pop("limit_grace_min") * 60,
-        absent_after_s=given.pop("absent_after_days") * DAY_S,
-        **{field.name: given.pop(field.name) for field in fields(OccupancyRules) if field.name in given},
+        empty_after_s=parameters.pop("empty_after_min") * 60,
+        limit_grace_s=parameters.pop("limit_grace_min") * 60,
+        absent_after_s=parameters.pop("absent_after_days") * DAY_S,
+        **{field.name: parameters.pop(field.name) for field in fields(OccupancyRules) if field.name in parameters},
     )
 
 
@@ -215,7 +215,7 @@ def ingest(
     force: bool,
     as_json: bool,
     quiet: bool,
-    **given: Any,
+    **parameters: Any,
 ) -> None:
     """Convert a scheduler's log to node events, with a report: rows kept and skipped, assumptions, warnings.
 
@@ -246,49 +246,49 @@ def ingest(
     from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS
     from bfreplay.datasets.ingest.read_log import read_log
 
-    is_spread = given["assignment"] == "all"
-    rules, options = occupancy_rules(given), read_options(given)
+    is_spread = parameters["assignment"] == "all"
+    rules, options = occupancy_rules(parameters), read_options(parameters)
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
     if batch_jobs is not None:
         _check_batch_jobs(batch_jobs, out, is_spread, force)
     if not quiet:
         cast(click.Context, click.get_current_context()).with_resource(notice_of_compiling(tell_of_compiling))
     with _progress(hidden=quiet) as progress:
-        log = read_log(files, reader, options, **given, job_names=batch_jobs is not None, progress=progress)
-    if is_spread and not log.is_assigned:
+        schedule = read_log(files, reader, options, **parameters, job_names=batch_jobs is not None, progress=progress)
+    if is_spread and not schedule.is_assigned:
         raise InputError(
             "--assignment all has nothing to compare: the log names the nodes of every job", fix="omit --assignment"
         )
-    with _status("Converting to node events ...", hidden=quiet):
-        several = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
-        built = [log.build(each) for each in several]
-        for each in built if strict else []:
+    with _status("Converting to node events ...", is_hidden=quiet):
+        rule_sets = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
+        built_logs = [schedule.build(each) for each in rule_sets]
+        for each in built_logs if strict else []:
             each.report.refuse_warnings()
-        for each, file in zip(built, outputs, strict=False):
+        for each, file in zip(built_logs, outputs, strict=False):
             write_events(each.events, file, overwrite=force)
         if batch_jobs is not None:
-            built[0].write_batch_jobs(batch_jobs, overwrite=force)
+            built_logs[0].write_batch_jobs(batch_jobs, overwrite=force)
             outputs.append(batch_jobs)
     if quiet:
-        for warning in built[0].events.metadata.log_warnings.warnings:
+        for warning in built_logs[0].events.metadata.log_warnings.warnings:
             say(f"Warning: {warning}", err=True)
         return
     for file in outputs:
         say(f"wrote {file}", err=True)
     if as_json:
-        say(json.dumps(_document(built, outputs, is_spread), indent=1, sort_keys=True))
+        say(json.dumps(_document(built_logs, outputs, is_spread), indent=1, sort_keys=True))
     else:
-        say(_text(built, log.reader, outputs, is_spread))
+        say(_text(built_logs, schedule.reader, outputs, is_spread))
 
 
 def _how(reader: str) -> str:
     """Return the export commands of one reader, or of all for ``auto``."""
     from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader
 
-    readers = [find_reader(name) for name in (READERS.names() if reader == AUTO else [reader])]
+    found_readers = [find_reader(name) for name in (READERS.names() if reader == AUTO else [reader])]
     return paragraphs(
         [reader.title, *(f"  {export.command}\n    # {export.gives}" for export in reader.exports)]
-        for reader in readers
+        for reader in found_readers
     )
 
 
@@ -325,40 +325,40 @@ def _check_batch_jobs(batch_jobs: Path, out: Path | None, is_spread: bool, force
     refuse_existing(batch_jobs, force)
 
 
-def _document(built: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
+def _document(built_logs: list[Any], outputs: list[Path], is_spread: bool) -> dict[str, Any]:
     from bfreplay.datasets.ingest.occupancy.build import measure
 
-    metadata = built[0].events.metadata
-    written = {"metadata": metadata.to_json(), "outputs": [str(file) for file in outputs]}
-    spread = {"spread": [asdict(measure(each)) for each in built]} if is_spread else {}
-    return {**metadata.notes["ingest"], **written, **spread}
+    metadata = built_logs[0].events.metadata
+    outcome = {"metadata": metadata.to_json(), "outputs": [str(file) for file in outputs]}
+    spread = {"spread": [asdict(measure(each)) for each in built_logs]} if is_spread else {}
+    return {**metadata.notes["ingest"], **outcome, **spread}
 
 
-def _text(built: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:
+def _text(built_logs: list[Any], reader: str, outputs: list[Path], is_spread: bool) -> str:
     from bfreplay.datasets.ingest.occupancy.build import measure, spread_text
     from bfreplay.datasets.ingest.occupancy.report_text import render
 
-    text = render(built[0], reader)
+    text = render(built_logs[0], reader)
     if is_spread:
-        text += "\n" + spread_text([measure(each) for each in built])
+        text += "\n" + spread_text([measure(each) for each in built_logs])
     then = f"bfreplay describe {outputs[0]}" if outputs else "nothing was written: -o FILE writes the events"
     return f"{text}\nnext        {then}"
 
 
 @contextmanager
-def _status(what: str, *, hidden: bool) -> Iterator[None]:
+def _status(status_text: str, *, is_hidden: bool) -> Iterator[None]:
     """Show a status line on a terminal's stderr."""
-    if hidden or not sys.stderr.isatty():
+    if is_hidden or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(status_text):
         yield
 
 
-@terminal_bar("Reading", BAR, DOWNLOADED, SPEED, "left", TIME_LEFT)
+@terminal_bar("Reading", BAR, DOWNLOAD, SPEED, "left", TIME_LEFT)
 def _progress(bar: Progress) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on a terminal's stderr: bytes read, rate, time left."""
     task = bar.add_task("read", total=None)
-    yield lambda done, total: bar.update(task, completed=done, total=total)
+    yield lambda n_bytes, total: bar.update(task, completed=n_bytes, total=total)

@@ -27,11 +27,11 @@ def check_failures_folder(folder: Path | None, out: Path | None) -> None:
             fix="choose another folder",
         )
     try:
-        fresh = make_folder(folder)
+        new_folders = make_folder(folder)
         probe = folder / ".bfreplay-probe"
         probe.touch()
         probe.unlink()
-        remove_empty(fresh)  # it is made with the first failure
+        remove_empty(new_folders)  # it is made with the first failure
     except OSError as error:
         raise InputError(f"--save-failures cannot be written: {error.strerror}", file=folder) from error
 

@@ -83,17 +83,17 @@ def fit(
         if out.suffix.lower() != ".toml":
             raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
         refuse_existing(out, force)
-    measured = load_measurements(measurements)
-    pictures = {} if picture is None else _picture_files(picture, list(measured), force)
+    measurements_by_curve = load_measurements(measurements)
+    pictures = {} if picture is None else _picture_files(picture, list(measurements_by_curve), force)
     choices: dict[str, Choice] = {}
-    for name, each in measured.items():
+    for name, curve_measurements in measurements_by_curve.items():
         if law is not None:
             try:
-                fit_law(each, laws[0])  # a law given by name is refused with an error, not skipped
+                fit_law(curve_measurements, laws[0])  # a law given by name is refused with an error, not skipped
             except InputError as error:
                 raise _of_curve(error, measurements, name) from error
         try:
-            choices[name] = choose(each, laws, max_nodes, insist=law is not None)
+            choices[name] = choose(curve_measurements, laws, max_nodes, insist=law is not None)
         except InputError as error:
             raise _of_curve(error, measurements, None) from error
     if out is not None:
@@ -114,10 +114,10 @@ def fit(
         say("\n".join(render(name, choice, measured_as) for name, choice in choices.items()), nl=False)
 
 
-def _check_scaling(law: str, describes: Scaling, measured_as: Scaling) -> None:
-    if "either" not in (describes.value, measured_as.value) and describes is not measured_as:
+def _check_scaling(law: str, scaling_of_law: Scaling, measured_as: Scaling) -> None:
+    if "either" not in (scaling_of_law.value, measured_as.value) and scaling_of_law is not measured_as:
         raise InputError(
-            f"{law} describes {describes.value} scaling, and --scaling says {measured_as.value}",
+            f"{law} describes {scaling_of_law.value} scaling, and --scaling says {measured_as.value}",
             value=law,
             expected=f"a law of {measured_as.value} scaling, or of either",
             fix="remove --law to try all laws",
@@ -131,15 +131,15 @@ def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Pa
     if len(names) > 1:
         parts = {name: re.sub(r"[^\w.-]", "_", name) for name in names}
         files = {name: picture.with_stem(f"{picture.stem}-{part}") for name, part in parts.items()}
-    taken: dict[Path, str] = {}
+    curve_of_file: dict[Path, str] = {}
     for name, file in files.items():
-        if file in taken:
+        if file in curve_of_file:
             raise InputError(
-                f"the pictures of the curves {taken[file]!r} and {name!r} would have one name",
+                f"the pictures of the curves {curve_of_file[file]!r} and {name!r} would have one name",
                 value=file.name,
                 fix="rename one of the curves",
             )
-        taken[file] = name
+        curve_of_file[file] = name
         check_picture(file, overwrite=force)
     return files
 

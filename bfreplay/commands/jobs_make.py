@@ -142,13 +142,13 @@ def hpo(
     from bfreplay.campaigns.making.make_campaign import curves_of_file, hpo_text
 
     _check_output(out, force)
-    known = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
+    curves = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
     is_optuna = proposer == "optuna"
     if is_optuna and options["parallel"] is None:
         options["parallel"] = 10  # trials proposed at once cannot learn from one another
     tables = _tables(options, usual_pruner="optuna" if is_optuna else "asha")
     tables["campaign"]["proposer"] = proposer
-    _write(out, force, hpo_text(tables, curve, known, out), f"{count(options['trials'], 'trial')} of one model")
+    _write(out, force, hpo_text(tables, curve, curves, out), f"{count(options['trials'], 'trial')} of one model")
 
 
 @make.command()
@@ -188,11 +188,11 @@ def nas(
     _check_output(out, force)
     if names and curves_file is None:
         raise InputError("--curve names curves of a file", value=names[0], fix="give the file too: --curves FILE")
-    known = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
+    curves = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
     tables = _tables(options, usual_pruner="asha")
     tables["trial"]["model_choice"] = options["model_choice"]
-    text = nas_text(tables, names, known, options["n_models"], out)
-    n_of = len(names or known) if known is not None else options["n_models"]
+    text = nas_text(tables, names, curves, options["n_models"], out)
+    n_of = len(names or curves) if curves is not None else options["n_models"]
     _write(out, force, text, f"{count(options['trials'], 'trial')} of {count(n_of, 'model')}")
 
 
@@ -227,14 +227,14 @@ def make_list(
     _check_output(out, force, ".csv")
     checks.whole("--max-nodes", shape["max_nodes"], 1, 100_000)
     arrival, seed = shape.pop("arrival"), checks.whole("--seed", shape.pop("seed"), 0)
-    known = (
-        {each.name: each.curve for each in family_curves(shape["max_nodes"])}
+    curves = (
+        {family.name: family.curve for family in family_curves(shape["max_nodes"])}
         if curves_file is None
         else curves_of_file(curves_file, allow_code=allow_code)
     )
-    made = listed_jobs(items, known, JobShape(**shape), arrival, seed)
-    write_jobs(made, out, overwrite=force)
-    _say(out, count(len(made), "job"))
+    job_set = listed_jobs(items, curves, JobShape(**shape), arrival, seed)
+    write_jobs(job_set, out, overwrite=force)
+    _say(out, count(len(job_set), "job"))
 
 
 @make.command("throughputs")
@@ -254,10 +254,10 @@ def make_throughputs(out: Path, force: bool) -> None:
     _check_output(out, force, ".json")
     table = sample_throughputs()
     write_throughputs(table, out, overwrite=force)
-    what = f"made-up rates of {count(len(table.job_types), 'job type')} on {', '.join(table.node_types)}"
+    description = f"made-up rates of {count(len(table.job_types), 'job type')} on {', '.join(table.node_types)}"
     cluster = ",".join(f"{name}=8" for name in table.tables)
     jobs = f'--jobs "gavel(n=20, jobs_per_hour=8)" --curves {shlex.quote(str(out))}'
-    _say(out, what, f"bfreplay replay --cluster {cluster} {jobs} --policy gavel.max_min_fairness_perf")
+    _say(out, description, f"bfreplay replay --cluster {cluster} {jobs} --policy gavel.max_min_fairness_perf")
 
 
 def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
@@ -269,14 +269,14 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)
     checks.whole("--seed", options["seed"], 0)
     arrival = arrival_of(options["arrival"])
-    given = {
+    settings = {
         **{key: options[key] for key in ("name", "trials", "seed", "parallel")},
         "arrival": arrival.pattern,
         **pick(arrival, "every_s", "per_hour"),
         "higher_is_better": not options["lower_is_better"],
     }
     limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
-    campaign = {key: value for key, value in given.items() if value is not None}
+    campaign = {key: value for key, value in settings.items() if value is not None}
     campaign["budget"] = {key: plain(value) for key, value in limits.items() if value is not None}
     of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
     tables = {
@@ -302,14 +302,14 @@ def _check_output(out: Path, force: bool, ending: str = ".toml") -> None:
     refuse_existing(out, force)
 
 
-def _write(out: Path, force: bool, text: str, what: str) -> None:
+def _write(out: Path, force: bool, text: str, description: str) -> None:
     from bfreplay.outputs import written_whole
 
     with written_whole([out], force) as (part,):
         part.write_text(text, encoding="utf-8")
-    _say(out, what)
+    _say(out, description)
 
 
-def _say(out: Path, what: str, then: str | None = None) -> None:
-    say(f"wrote       {out}: {what}")
-    say(f"next        {then or f'bfreplay replay sample --jobs {shlex.quote(str(out))}'}")
+def _say(out: Path, description: str, next_step: str | None = None) -> None:
+    say(f"wrote       {out}: {description}")
+    say(f"next        {next_step or f'bfreplay replay sample --jobs {shlex.quote(str(out))}'}")

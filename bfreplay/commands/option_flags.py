@@ -24,7 +24,7 @@ PLACE = click.Path(path_type=Path)
 RARE = "Rarely needed"
 """Heading of rarely needed options."""
 
-MILP_OPTIONS = tuple(name for name, declared in OPTIONS.items() if declared.passed_as and name != "fallback")
+MILP_OPTIONS = tuple(name for name, declaration in OPTIONS.items() if declaration.passed_as and name != "fallback")
 """Options of a MILP back end."""
 
 _OBJECTIVE_OF_RUN = {
@@ -51,13 +51,13 @@ class Parsed(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-class _Listed(click.ParamType[list[Any]]):
+class _ListType(click.ParamType[list[Any]]):
     """Parameter type of a comma-separated list."""
 
     name = "list"
 
-    def __init__(self, of: click.ParamType[Any]) -> None:
-        self._of = of
+    def __init__(self, item_type: click.ParamType[Any]) -> None:
+        self._of = item_type
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
         """Return the values, each converted as by the option itself."""
@@ -70,15 +70,15 @@ class _Listed(click.ParamType[list[Any]]):
 def adding(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     """Return a decorator that adds options to a command, in their order in its help."""
 
-    def add(command: _Command) -> _Command:
+    def add(function: _Command) -> _Command:
         for option in reversed(options):
-            command = option(command)
-        return command
+            function = option(function)
+        return function
 
     return add
 
 
-def run_options(*names: str, **changed: Any) -> Callable[[_Command], _Command]:
+def run_options(*names: str, **changes: Any) -> Callable[[_Command], _Command]:
     """Add options of ``RunOptions`` to a command; in groups where it has all of them.
 
     Parameters
@@ -89,7 +89,7 @@ def run_options(*names: str, **changed: Any) -> Callable[[_Command], _Command]:
         Field to changed attributes of its ``Option``: ``max_parallel={"default": 10}``.
     """
     options = [
-        _click_option(name, replace(OPTIONS[name], **changed.get(name, {})), is_grouped=not names)
+        _click_option(name, replace(OPTIONS[name], **changes.get(name, {})), is_grouped=not names)
         for name in names or OPTIONS
     ]
     return adding(*([] if names else map(click.option_panel, (*GROUPS, RARE))), *options)
@@ -114,12 +114,12 @@ def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_
     return adding(*options, run_options("allow_code"))
 
 
-def _resolve_bundled(_context: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
-    if given is None:
+def _resolve_bundled(_context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
+    if value is None:
         return None
     from bfreplay.datasets.named_inputs import resolve_sample  # imports numpy
 
-    return resolve_sample(given, option.name or "")
+    return resolve_sample(value, option.name or "")
 
 
 def option_lists(**usual: str) -> Callable[[_Command], _Command]:
@@ -129,7 +129,7 @@ def option_lists(**usual: str) -> Callable[[_Command], _Command]:
             click.option(
                 f"--{option_name(name)}",
                 name,
-                type=_Listed(_click_type(OPTIONS[name])),
+                type=_ListType(_click_type(OPTIONS[name])),
                 metavar="LIST",
                 help=f"Comma-separated values to try. {OPTIONS[name].help}  [default: {text}]",
             )
@@ -149,45 +149,45 @@ def save_failures_option(panel: str | None = None) -> Callable[[_Command], _Comm
     )
 
 
-def note_options_without_effect(context: click.Context, run: RunOptions) -> None:
+def note_options_without_effect(context: click.Context, options: RunOptions) -> None:
     """Print a note for each given option of ``bfreplay replay`` without effect."""
-    reasons = run.without_effect()
+    reasons = options.without_effect()
     if context.params["out"] is None:
-        tables = [name for name, declared in OPTIONS.items() if declared.only_writes]
+        tables = [name for name, declaration in OPTIONS.items() if declaration.only_writes]
         reasons |= dict.fromkeys(["force", *tables], "without --out")
     if MILP_OPTIONS[0] in reasons:
         reasons["save_failures"] = reasons[MILP_OPTIONS[0]]
     for option in context.command.params:
         name = option.name or ""
         if name in reasons and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            was_refused = context.params[name] is False and option.secondary_opts
-            words = option.secondary_opts if was_refused else option.opts
+            is_negative = context.params[name] is False and option.secondary_opts
+            words = option.secondary_opts if is_negative else option.opts
             note(f"{words[0]} has no effect {reasons[name]}.")
 
 
-def _click_option(name: str, declared: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
-    if declared.is_argument:
-        return click.argument(name, type=_click_type(declared), required=declared.default is REQUIRED)
-    is_switch, is_needed = declared.check is checks.truth, declared.default is REQUIRED
+def _click_option(name: str, declaration: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
+    if declaration.is_argument:
+        return click.argument(name, type=_click_type(declaration), required=declaration.default is REQUIRED)
+    is_switch, is_required = declaration.check is checks.truth, declaration.default is REQUIRED
     words = f"--{option_name(name)}"
     return click.option(
-        f"{words}/--no-{option_name(name)}" if is_switch and declared.default else words,
+        f"{words}/--no-{option_name(name)}" if is_switch and declaration.default else words,
         name,
-        default=None if is_needed else declared.default,
-        show_default="required" if is_needed else None,
+        default=None if is_required else declaration.default,
+        show_default="required" if is_required else None,
         is_flag=is_switch or None,
-        nargs=declared.n_values,
-        type=None if is_switch else _click_type(declared),
-        metavar=declared.metavar,
-        help=declared.text,
-        panel=(RARE if declared.is_rare else declared.group) if is_grouped else None,
+        nargs=declaration.n_values,
+        type=None if is_switch else _click_type(declaration),
+        metavar=declaration.metavar,
+        help=declaration.text,
+        panel=(RARE if declaration.is_rare else declaration.group) if is_grouped else None,
     )
 
 
-def _click_type(declared: Option) -> click.ParamType[Any]:
-    if declared.parse is not None:
-        return Parsed(declared.parse)
-    match declared.check:
+def _click_type(declaration: Option) -> click.ParamType[Any]:
+    if declaration.parse is not None:
+        return Parsed(declaration.parse)
+    match declaration.check:
         case Whole(least, most):
             return click.IntRange(min=least, max=None if most == checks.LARGEST else most)
         case Number(least=least, above=above, most=most, below=below):
@@ -200,7 +200,7 @@ def _click_type(declared: Option) -> click.ParamType[Any]:
             )
         case OneOf(words):
             return click.Choice(words)
-    return PLACE if declared.check is path else click.STRING
+    return PLACE if declaration.check is path else click.STRING
 
 
 worker_options = adding(

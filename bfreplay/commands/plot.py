@@ -25,8 +25,8 @@ _SWEEP, _SWEEP_TITLE = "sweep", "Metrics of a sweep against an option: --x, --y,
 _LONGEST_NAME = 40
 
 
-def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
-    if not is_asked or context.resilient_parsing:
+def _list(context: click.Context, _option: click.Parameter, is_listing: bool) -> None:
+    if not is_listing or context.resilient_parsing:
         return
     from bfreplay.report.figures.figure import FIGURES, find_figure
 
@@ -42,9 +42,9 @@ def _list(context: click.Context, _option: click.Parameter, is_asked: bool) -> N
     context.exit()
 
 
-def _names(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+def _names(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Names separated by commas, or given one by one."""
-    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
+    return tuple(name.strip() for text in values for name in text.split(",") if name.strip())
 
 
 @click.command()
@@ -124,8 +124,8 @@ def plot(
         file = out or Path(f"{name}.png")
         draw_sweep(runs[0], file, SweepAxes(**axes), overwrite=force, quiet=quiet)
         return
-    if misplaced := [option for option, given in axes.items() if given not in (None, ())]:
-        raise click.UsageError(f"--{misplaced[0].replace('_', '-')} applies to 'sweep' only.")
+    if surplus := [option for option, value in axes.items() if value not in (None, ())]:
+        raise click.UsageError(f"--{surplus[0].replace('_', '-')} applies to 'sweep' only.")
     from bfreplay.report.figures.figure import FIGURES, find_figure
     from bfreplay.report.figures.picture_files import check_picture
 
@@ -141,17 +141,17 @@ def plot(
         check_picture(file, overwrite=force)
     from bfreplay.runs import RunResult
 
-    saved = []
+    results = []
     for run in runs:
-        saved.append(RunResult.load(run))
-        saved[-1].check()  # complete, so that figures need no checks
-    loaded = _label_runs(saved)
+        results.append(RunResult.load(run))
+        results[-1].check()  # complete, so that figures need no checks
+    labelled_runs = _label_runs(results)
     if name != _ALL:
-        _draw(figure, loaded, files[name], window, force, quiet)
+        _draw(figure, labelled_runs, files[name], window, force, quiet)
         return
     (out or Path()).mkdir(parents=True, exist_ok=True)
     for each, file in files.items():
-        _draw_if_possible(each, loaded, file, force, quiet)
+        _draw_if_possible(each, labelled_runs, file, force, quiet)
 
 
 def _draw(
@@ -164,8 +164,8 @@ def _draw(
 ) -> None:
     from bfreplay.report.figures.picture_files import save_picture
 
-    found = _data(figure, runs, window, quiet)
-    save_picture(figure.draw(found), file, overwrite=force)
+    data = _data(figure, runs, window, quiet)
+    save_picture(figure.draw(data), file, overwrite=force)
     say(f"wrote {file}")
 
 
@@ -188,18 +188,18 @@ def _data(
     """Data of the figure by run, without runs that have none; NothingToShowError if no run has any."""
     from bfreplay.report.figures.figure import NothingToShowError
 
-    found, empty = {}, {}
+    data_by_label, empty = {}, {}
     for label, run in runs.items():
         try:
             data = figure.data(run)
-            found[label] = data if window is None else _part(figure, data, run, window)
+            data_by_label[label] = data if window is None else _part(figure, data, run, window)
         except NothingToShowError as error:
             empty[label] = error
-    if not found:
+    if not data_by_label:
         raise next(iter(empty.values()))
-    for label, why in ({} if quiet else empty).items():
-        note(f"{figure.name}: {label} is skipped: {why.problem}.")
-    return found
+    for label, reason in ({} if quiet else empty).items():
+        note(f"{figure.name}: {label} is skipped: {reason.problem}.")
+    return data_by_label
 
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
@@ -255,13 +255,13 @@ def draw_sweep(
     sweep = SweepResult.load(folder)
     # the jobs of a run on a log need not be done at its end
     end_with_jobs = all(not {"cluster", "measure"}.isdisjoint(run.options) for run in sweep.record.runs.values())
-    saturated_above = SATURATED_ABOVE if end_with_jobs else None
-    found = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturated_above)
-    save_picture(draw_sweep_lines(found, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
-    if not quiet and found.averaged_over:
-        varied = ", ".join(f"{name} ({n:,} values)" for name, n in found.averaged_over.items())
-        note(f"each point is the mean of runs that differ in {varied}.")
-    if not quiet and found.n_skipped:
-        note(f"{count(found.n_skipped, 'row')} of the table without a value skipped.")
+    saturation_level = SATURATED_ABOVE if end_with_jobs else None
+    lines = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturation_level)
+    save_picture(draw_sweep_lines(lines, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
+    if not quiet and lines.averaged_over:
+        variation = ", ".join(f"{name} ({n_values:,} values)" for name, n_values in lines.averaged_over.items())
+        note(f"each point is the mean of runs that differ in {variation}.")
+    if not quiet and lines.n_skipped:
+        note(f"{count(lines.n_skipped, 'row')} of the table without a value skipped.")
     if prints_path:
         say(f"wrote {file}")

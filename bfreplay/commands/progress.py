@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bfreplay.policies import Policy
 
 BAR, SHARE, TIME_LEFT = "BarColumn", "TaskProgressColumn", "TimeRemainingColumn"
-DOWNLOADED, SPEED = "DownloadColumn", "TransferSpeedColumn"
+DOWNLOAD, SPEED = "DownloadColumn", "TransferSpeedColumn"
 _Update = TypeVar("_Update")
 _Shown = Callable[..., AbstractContextManager[_Update | None]]
 _PAUSE_S = 0.1
@@ -71,32 +71,34 @@ class _Lines:
     def update(self, task: TaskID, *, completed: float, total: float | None = None, **fields: Any) -> None:
         self._task.total, self._task.completed = total or self._task.total, completed
         self._task.fields |= fields
-        now = perf_counter()
-        if now - self._shown >= _LINE_S and self._task.total:
-            self._shown = now
-            say(self._line(completed / self._task.total, now - self._begun), err=True)
+        now_s = perf_counter()
+        if now_s - self._shown >= _LINE_S and self._task.total:
+            self._shown = now_s
+            say(self._line(completed / self._task.total, now_s - self._begun), err=True)
 
     def _line(self, share: float, elapsed_s: float) -> str:
         from bfreplay.wording import duration
 
-        what, *words = (column.format(task=self._task) for column in self._columns if not column.endswith("Column"))
+        title, *words = (column.format(task=self._task) for column in self._columns if not column.endswith("Column"))
         if TIME_LEFT in self._columns and share:
             words.append(f"about {duration(elapsed_s * (1 / share - 1))} left")
-        return f"{what}: {', '.join([f'{100 * share:.0f} % done', *words])}"
+        return f"{title}: {', '.join([f'{100 * share:.0f} % done', *words])}"
 
 
-def terminal_bar(*columns: str, piped: bool = False) -> Callable[[Callable[..., Iterator[_Update]]], _Shown[_Update]]:
+def terminal_bar(
+    *columns: str, is_piped: bool = False
+) -> Callable[[Callable[..., Iterator[_Update]]], _Shown[_Update]]:
     """Decorator for a generator that shows progress on a bar and yields a function to report it.
 
     The result is a context manager with one more argument, ``hidden``: if true, or if stderr is no terminal, it yields
-    ``None``; with ``piped``, stderr that is no terminal gets lines. ``columns`` are texts, and names of rich's columns.
+    ``None``; with ``is_piped``, stderr that is no terminal gets lines. ``columns`` are texts, and names of rich's columns.
     """
 
     def decorate(show: Callable[..., Iterator[_Update]]) -> _Shown[_Update]:
         @contextmanager
         @wraps(show)
         def with_bar(*arguments: Any, hidden: bool) -> Iterator[_Update | None]:
-            if hidden or not (piped or sys.stderr.isatty()):
+            if hidden or not (is_piped or sys.stderr.isatty()):
                 yield None
                 return
             if not sys.stderr.isatty():
@@ -105,11 +107,11 @@ def terminal_bar(*columns: str, piped: bool = False) -> Callable[[Callable[..., 
             from rich import progress
             from rich.console import Console
 
-            made = [
+            bar_columns = [
                 getattr(progress, column)() if column.endswith("Column") else progress.TextColumn(column)
                 for column in columns
             ]
-            with progress.Progress(*made, console=Console(stderr=True)) as bar:
+            with progress.Progress(*bar_columns, console=Console(stderr=True)) as bar:
                 yield from show(bar, *arguments)
 
         return with_bar
@@ -199,21 +201,21 @@ class JobsProgress:
 def replay_progress(bar: Progress, start_us: int, end_us: int) -> Iterator[Callable[[int, int], None]]:
     """Show a bar: share of the window, decisions per second, time left."""
     task = bar.add_task("replay", total=end_us - start_us, events=0, speed=0.0)
-    started = perf_counter()
-    shown, latest = 0.0, 0
+    start_s = perf_counter()
+    shown_s, latest = 0.0, 0
     first: int | None = None  # decisions of a run that is resumed
 
     def update(now_us: int, events: int) -> None:
-        nonlocal shown, latest, first
-        now, latest = perf_counter(), events
+        nonlocal shown_s, latest, first
+        now_s, latest = perf_counter(), events
         first = events if first is None else first
-        if now - shown >= _PAUSE_S:
-            shown = now
-            bar.update(task, completed=now_us - start_us, events=events, speed=(events - first) / (now - started))
+        if now_s - shown_s >= _PAUSE_S:
+            shown_s = now_s
+            bar.update(task, completed=now_us - start_us, events=events, speed=(events - first) / (now_s - start_s))
 
     yield update
-    elapsed = max(perf_counter() - started, 1e-9)
-    bar.update(task, completed=end_us - start_us, events=latest, speed=(latest - (first or 0)) / elapsed)
+    duration_s = max(perf_counter() - start_s, 1e-9)
+    bar.update(task, completed=end_us - start_us, events=latest, speed=(latest - (first or 0)) / duration_s)
 
 
 _STAGES = {
@@ -228,57 +230,64 @@ _STAGES = {
 def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]]:
     """Bars on a terminal's stderr, one a stage: share done, time left, and the current pair."""
     tasks: dict[str, TaskID] = {}
-    shown = 0.0
+    shown_s = 0.0
 
     def finish() -> None:
         for task in tasks.values():
-            bar.update(task, completed=next(t.total for t in bar.tasks if t.id == task), what="")
+            bar.update(
+                task,
+                completed=next(running_task.total for running_task in bar.tasks if running_task.id == task),
+                detail="",
+            )
 
-    def update(stage: str, done: int, total: int, what: str) -> None:
-        nonlocal shown
+    def update(stage: str, n_done: int, total: int, detail: str) -> None:
+        nonlocal shown_s
         if stage not in tasks:
             finish()
-            tasks[stage] = bar.add_task(_STAGES[stage], total=total, what=what)
-        now = perf_counter()
-        if now - shown >= _PAUSE_S or stage in ("warm-up", "solve"):
-            shown = now
-            bar.update(tasks[stage], completed=done, what=what)
+            tasks[stage] = bar.add_task(_STAGES[stage], total=total, what=detail)
+        now_s = perf_counter()
+        if now_s - shown_s >= _PAUSE_S or stage in ("warm-up", "solve"):
+            shown_s = now_s
+            bar.update(tasks[stage], completed=n_done, detail=detail)
 
     yield update
     finish()
 
 
-@terminal_bar("Sweeping", BAR, "MofNCompleteColumn", "{task.fields[state]}", "TimeElapsedColumn", piped=True)
+@terminal_bar("Sweeping", BAR, "MofNCompleteColumn", "{task.fields[state]}", "TimeElapsedColumn", is_piped=True)
 def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
     """A bar on a terminal's stderr: runs done, failed and reused, workers, time left."""
     from bfreplay.wording import count, duration
 
     task: TaskID | None = None
 
-    def update(now: SweepProgress) -> None:
+    def update(state: SweepProgress) -> None:
         nonlocal task
-        parts = [f"{now.n_workers} at work"]
-        if now.n_failed:
-            parts.append(f"{now.n_failed} failed")
-        if now.n_reused:
-            parts.append(f"{now.n_reused} reused")
-        if now.left_s is not None:
-            parts.append(f"{duration(now.left_s)} left")
+        parts = [f"{state.n_workers} at work"]
+        if state.n_failed:
+            parts.append(f"{state.n_failed} failed")
+        if state.n_reused:
+            parts.append(f"{state.n_reused} reused")
+        if state.left_s is not None:
+            parts.append(f"{duration(state.left_s)} left")
         if task is None:
-            task = bar.add_task("sweep", total=now.n_runs, state="")
-            if now.left_s is not None:
-                runs = count(now.n_runs - now.n_reused, "run")
-                say(f"{runs}, {now.n_workers} at a time: about {duration(now.left_s)}", err=True)
+            task = bar.add_task("sweep", total=state.n_runs, state="")
+            if state.left_s is not None:
+                runs = count(state.n_runs - state.n_reused, "run")
+                say(f"{runs}, {state.n_workers} at a time: about {duration(state.left_s)}", err=True)
         bar.update(
-            task, total=now.n_runs, completed=now.n_reused + now.n_finished + now.n_failed, state=", ".join(parts)
+            task,
+            total=state.n_runs,
+            completed=state.n_reused + state.n_finished + state.n_failed,
+            state=", ".join(parts),
         )
 
     yield update
 
 
 @contextmanager
-def sweeping(scheduler: str | None, *, quiet: bool, stopped: Callable[[], str | None]) -> Iterator[dict[str, Any]]:
-    """Yield keywords for ``sweep`` and ``tune`` that show progress; ``stopped`` returns a note for an interruption."""
+def sweeping(scheduler: str | None, *, quiet: bool, stop_notice: Callable[[], str | None]) -> Iterator[dict[str, Any]]:
+    """Yield keywords for ``sweep`` and ``tune`` that show progress; ``stop_notice`` returns a note for an interruption."""
     if scheduler is None:
         warm_up_loops(quiet=quiet)
     waiting = "Waiting for the first Dask worker ..."
@@ -286,6 +295,6 @@ def sweeping(scheduler: str | None, *, quiet: bool, stopped: Callable[[], str | 
         with sweep_progress(hidden=quiet) as progress:
             yield {"progress": progress, "on_wait": None if quiet else lambda: say(waiting, err=True)}
     except (KeyboardInterrupt, SystemExit, SystemError):
-        if not quiet and (note := stopped()) is not None:
+        if not quiet and (note := stop_notice()) is not None:
             say(note, err=True)
         raise

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-_TIMED = (2, 6)
+_TIMING_RANGE = (2, 6)
 """Evaluations between which the time is measured; the first ones load code."""
 
 
@@ -33,7 +33,7 @@ _TIMED = (2, 6)
 @run_inputs("runs'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> None:
+def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **options: Any) -> None:
     """Compare each RUN with a proven upper bound on the samples of any policy.
 
     No policy, forecast or solver can exceed the bound, even with full knowledge of the future; the distance of a run
@@ -51,27 +51,31 @@ def regret(runs: tuple[Path, ...], as_json: bool, quiet: bool, **asked: Any) -> 
 
     warm_up_loops(quiet=quiet)
     with _progress(hidden=quiet) as progress:
-        found = regret_of(runs, **asked, progress=progress)
-    say(json_text([each.to_json() for each in found]) if as_json else render(found))
+        regrets = regret_of(runs, **options, progress=progress)
+    say(json_text([run_regret.to_json() for run_regret in regrets]) if as_json else render(regrets))
 
 
-@terminal_bar("Bound {task.fields[number]}", BAR, SHARE, TIME_LEFT, piped=True)
+@terminal_bar("Bound {task.fields[number]}", BAR, SHARE, TIME_LEFT, is_piped=True)
 def _progress(bar: Progress) -> Iterator[Callable[[int, int, int, int], None]]:
     """Print an upper estimate of the time; then show a bar on stderr: evaluations of the search of each bound."""
     from bfreplay.wording import count, duration
 
     task = bar.add_task("bound", total=None, number="")
-    begun = 0.0
+    begin_s = 0.0
 
-    def update(done: int, n_bounds: int, evaluation: int, most: int) -> None:
-        nonlocal begun
-        at = done * most + evaluation
-        if at == _TIMED[0]:
-            begun = perf_counter()
-        if at == _TIMED[1]:
-            left_s = (perf_counter() - begun) / (_TIMED[1] - _TIMED[0]) * (n_bounds * most - at)
-            if left_s >= 1:
-                say(f"{count(n_bounds, 'bound')} to find: at most about {duration(left_s)}", err=True)
-        bar.update(task, total=n_bounds * most, completed=at, number=f"{done + 1} of {n_bounds}")
+    def update(n_done: int, n_bounds: int, evaluation: int, n_evaluations: int) -> None:
+        nonlocal begin_s
+        position = n_done * n_evaluations + evaluation
+        if position == _TIMING_RANGE[0]:
+            begin_s = perf_counter()
+        if position == _TIMING_RANGE[1]:
+            remaining_s = (
+                (perf_counter() - begin_s)
+                / (_TIMING_RANGE[1] - _TIMING_RANGE[0])
+                * (n_bounds * n_evaluations - position)
+            )
+            if remaining_s >= 1:
+                say(f"{count(n_bounds, 'bound')} to find: at most about {duration(remaining_s)}", err=True)
+        bar.update(task, total=n_bounds * n_evaluations, completed=position, number=f"{n_done + 1} of {n_bounds}")
 
     yield update

@@ -113,16 +113,16 @@ def replay(
     if out is not None:
         check_target(out, RUN, overwrite=force)  # refuse before the replay, not after
     check_failures_folder(save_failures, out)
-    run = options_of_run.prepare(save_failures=save_failures)
-    types = run.log.node_types.names
-    others = [node_type for node_type in run.settings.prices if node_type not in types]
+    prepared_run = options_of_run.prepare(save_failures=save_failures)
+    types = prepared_run.log.node_types.names
+    others = [node_type for node_type in prepared_run.settings.prices if node_type not in types]
     if others and not quiet:
         note(f"--prices has types without nodes: {', '.join(others)}. Node types: {', '.join(types)}.")
     warm_up_loops(quiet=quiet, policy=_policy_to_compile(options_of_run))
     saving = Saving(every_s=every_s, resume=resume is not None, options=options_of_run.to_json(absolute=True))
     try:
-        with progress_of(run, hidden=quiet) as progress, stopped_by_signals(saving):
-            result = run.replay(out, overwrite=force, progress=progress, session=command_line(), saving=saving)
+        with progress_of(prepared_run, hidden=quiet) as progress, stop_on_signals(saving):
+            result = prepared_run.replay(out, overwrite=force, progress=progress, session=command_line(), saving=saving)
     except StoppedError:
         say(f"Stopped, and saved. Go on with: bfreplay replay --resume {out}", err=True)
         raise SystemExit(128 + saving.signal) from None
@@ -130,7 +130,7 @@ def replay(
     say(json_text(document) if as_json else render(result))
 
 
-_OF_RESUMED = (
+_RESUME_OPTIONS = (
     "events",
     "jobs",
     "curves",
@@ -145,42 +145,42 @@ _OF_RESUMED = (
 """Options that can be given for a run that is resumed."""
 
 
-def _options_to_resume(context: click.Context, run: Path) -> RunOptions:
+def _options_to_resume(context: click.Context, folder: Path) -> RunOptions:
     """Return the options of an unfinished run, with the places of its inputs that are given now."""
     from bfreplay.replay.checkpoint import folder_of, read_about
 
-    given = [
+    explicit = [
         option
         for option in context.command.params
         if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
     ]
-    for option in given:
-        if option.name not in _OF_RESUMED:
+    for option in explicit:
+        if option.name not in _RESUME_OPTIONS:
             raise InputError(
                 f"{option.opts[0]} is not for a run that is resumed",
                 column=option.name,
                 value=context.params[option.name or ""],
                 expected="the options with which the run was begun",
-                fix=f"remove it, or replay from the start without --resume; an unfinished run is in {folder_of(run)}",
+                fix=f"remove it, or replay from the start without --resume; an unfinished run is in {folder_of(folder)}",
             )
-    options = read_about(run)["options"]
+    options = read_about(folder)["options"]
     if options is None:
         raise InputError(
             "this run was begun in Python, with objects",
-            file=folder_of(run),
+            file=folder_of(folder),
             expected="one that 'bfreplay replay' began",
             fix="resume it there: replay_log(..., out=RUN, resume=True)",
         )
     places = {option_name(name): context.params[name] for name in FILE_OPTIONS if context.params[name] is not None}
     return RunOptions.from_mapping(
         {**options, **{name: str(place) for name, place in places.items()}},
-        file=folder_of(run),
+        file=folder_of(folder),
         allow_code=context.params["allow_code"],
     )
 
 
 @contextmanager
-def stopped_by_signals(saving: Saving) -> Iterator[None]:
+def stop_on_signals(saving: Saving) -> Iterator[None]:
     """Let a first Ctrl-C or SIGTERM stop a run with checkpoints after saving its state; a second ends it at once."""
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -191,21 +191,21 @@ def stopped_by_signals(saving: Saving) -> Iterator[None]:
         else:
             sys.exit(128 + number)
 
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {signal_number: signal.signal(signal_number, stop) for signal_number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
-def _policy_to_compile(run: RunOptions) -> Policy | None:
+def _policy_to_compile(options: RunOptions) -> Policy | None:
     """Return a policy with its own compiled loops, to warm up; ``None`` where BFTrainer's are enough."""
     from bfreplay.milp.exact import ExactSolver
     from bfreplay.policies import BFTrainerPolicy
     from bfreplay.policies.catalogue import capabilities_of, policy_of
 
-    warm_up = capabilities_of(run.policy).warm_up
+    warm_up = capabilities_of(options.policy).warm_up
     if warm_up is not None:
         return policy_of(warm_up, t_fwd_s=defaults.T_FWD_S, solver=ExactSolver())
-    return BFTrainerPolicy(run.t_fwd) if isinstance(run.t_fwd, str) else None
+    return BFTrainerPolicy(options.t_fwd) if isinstance(options.t_fwd, str) else None

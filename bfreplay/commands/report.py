@@ -56,20 +56,20 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
         if not quiet:
             say(f"wrote {out.resolve()}", err=True)
         return
-    loaded = [RunResult.load(run) for run in runs]
-    if len(loaded) == 1:
-        write_report(loaded[0], out, overwrite=force)
+    results = [RunResult.load(run) for run in runs]
+    if len(results) == 1:
+        write_report(results[0], out, overwrite=force)
     else:
         from bfreplay.experiments import RunComparison, compare
         from bfreplay.experiments.run_comparison.pairing import labels_of
 
-        by_label = dict(zip(labels_of(len(loaded)), loaded, strict=True))
+        by_label = dict(zip(labels_of(len(results)), results, strict=True))
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"
             try:
-                compare(*loaded, out=comparison, session=command_line())
+                compare(*results, out=comparison, session=command_line())
             except InputError:
-                if len({cluster_of(run.record) for run in loaded}) == 1:
+                if len({cluster_of(run.record) for run in results}) == 1:
                     raise
                 write_comparison_report(by_label, out, overwrite=force)
             else:

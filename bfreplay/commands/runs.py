@@ -35,10 +35,10 @@ def runs(folder: Path, html: Path | None, force: bool, as_json: bool) -> None:
 
     if html is not None:
         check_report(html, overwrite=force)
-    found = list_runs(folder)
+    run_list = list_runs(folder)
     if html is not None:
         from bfreplay.report.page.run_list import write_run_list
 
-        write_run_list(found, html, overwrite=force)
+        write_run_list(run_list, html, overwrite=force)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    say(json_text(found.to_json()) if as_json else render(found, width))
+    say(json_text(run_list.to_json()) if as_json else render(run_list, width))

@@ -63,10 +63,10 @@ def sweep(
 
     def stop_notice() -> str:
         n_finished = len(outlook(plan, Store(out.absolute())).finished)
-        done = f"{n_finished:,} of {len(plan.runs):,} runs"
-        return f"Stopped: {done} are finished and kept. Repeat the command to resume."
+        progress_text = f"{n_finished:,} of {len(plan.runs):,} runs"
+        return f"Stopped: {progress_text} are finished and kept. Repeat the command to resume."
 
-    with sweeping(scheduler, quiet=quiet, stopped=stop_notice) as keywords:
+    with sweeping(scheduler, quiet=quiet, stop_notice=stop_notice) as keywords:
         result = run_sweep(plan, out, processes=processes, scheduler=scheduler, retry_failed=retry_failed, **keywords)
     rows = result.results.to_pylist()
     if plan.spec.picture is not None:

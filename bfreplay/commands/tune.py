@@ -44,7 +44,13 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the record (tuning.json) instead of the text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def tune(
-    picture: Path | None, force: bool, as_json: bool, quiet: bool, out: Path | None, scheduler: str | None, **asked: Any
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    out: Path | None,
+    scheduler: str | None,
+    **options: Any,
 ) -> None:
     """Recommend --t-fwd and --max-parallel for JOBS on the idle nodes of EVENTS.
 
@@ -68,24 +74,24 @@ def tune(
     from bfreplay.experiments.tuning.tuning_text import render
     from bfreplay.result_folders.records import TUNING
 
-    check_workers(asked["processes"], scheduler)
+    check_workers(options["processes"], scheduler)
     if out is not None:
         check_folder(out, TUNING)
     if picture is not None:
         check_picture_option(picture, force)
-    kept = None if out is None else "Stopped: finished runs are kept. The same command resumes."
-    with sweeping(scheduler, quiet=quiet, stopped=lambda: kept) as shown:
-        found = run_tune(**asked, out=out, scheduler=scheduler, **shown)
-    _draw(found, out, picture, force=force, quiet=quiet)
-    say(json_text(found.record.to_json()) if as_json else render(found))
+    stop_text = None if out is None else "Stopped: finished runs are kept. The same command resumes."
+    with sweeping(scheduler, quiet=quiet, stop_notice=lambda: stop_text) as sweep_keywords:
+        tuning = run_tune(**options, out=out, scheduler=scheduler, **sweep_keywords)
+    _draw(tuning, out, picture, force=force, quiet=quiet)
+    say(json_text(tuning.record.to_json()) if as_json else render(tuning))
 
 
-def _draw(found: Tuning, out: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:
+def _draw(tuning: Tuning, folder: Path | None, picture: Path | None, *, force: bool, quiet: bool) -> None:
     if picture is not None:
         from bfreplay.report.figures.picture_files import save_picture
         from bfreplay.report.figures.tuning import TUNING
 
-        save_picture(TUNING.draw_from(found.record), picture, overwrite=force)
-    draw = None if out is None else drawing("draw_tuning", quiet=quiet)
-    if draw is not None and out is not None:
-        draw(out)
+        save_picture(TUNING.draw_from(tuning.record), picture, overwrite=force)
+    draw = None if folder is None else drawing("draw_tuning", quiet=quiet)
+    if draw is not None and folder is not None:
+        draw(folder)
