@@ -91,7 +91,8 @@ def terminal_bar(
     """Decorator for a generator that shows progress on a bar and yields a function to report it.
 
     The result is a context manager with one more argument, ``hidden``: if true, or if stderr is no terminal, it yields
-    ``None``; with ``is_piped``, stderr that is no terminal gets lines. ``columns`` are texts, and names of rich's columns.
+    ``None``; with ``is_piped``, stderr that is no terminal gets lines. ``columns`` are texts, and names of rich's
+    columns.
     """
 
     def decorate(show: Callable[..., Iterator[_Update]]) -> _Shown[_Update]:
@@ -287,7 +288,7 @@ def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
 
 @contextmanager
 def sweeping(scheduler: str | None, *, quiet: bool, stop_notice: Callable[[], str | None]) -> Iterator[dict[str, Any]]:
-    """Yield keywords for ``sweep`` and ``tune`` that show progress; ``stop_notice`` returns a note for an interruption."""
+    """Yield keywords for ``sweep`` and ``tune`` that show progress; ``stop_notice`` returns a note after Ctrl-C."""
     if scheduler is None:
         warm_up_loops(quiet=quiet)
     waiting = "Waiting for the first Dask worker ..."

@@ -161,7 +161,8 @@ def _options_to_resume(context: click.Context, folder: Path) -> RunOptions:
                 column=option.name,
                 value=context.params[option.name or ""],
                 expected="the options with which the run was begun",
-                fix=f"remove it, or replay from the start without --resume; an unfinished run is in {folder_of(folder)}",
+                fix=f"remove it, or replay from the start without --resume; an unfinished run is in "
+                f"{folder_of(folder)}",
             )
     options = read_about(folder)["options"]
     if options is None:

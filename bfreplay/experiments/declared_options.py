@@ -18,47 +18,47 @@ GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, BATCH_JOBS, OUTPUT)
 """Headings of the options in help."""
 
 
-def _has_solver(run: DeclaredOptions) -> bool:
+def _has_solver(options: DeclaredOptions) -> bool:
     from bfreplay.policies.catalogue import capabilities_of
 
-    return capabilities_of(run.policy).asks_solver
+    return capabilities_of(options.policy).asks_solver
 
 
-def _looks_ahead(run: DeclaredOptions) -> bool:
+def _looks_ahead(options: DeclaredOptions) -> bool:
     """Return whether decisions have a forward-looking time: those of the run, or those on dedicated nodes for U."""
     from bfreplay.policies.catalogue import capabilities_of
 
-    return not capabilities_of(run.policy).in_rounds or (run.efficiency and not run.ends_with_its_jobs)
+    return not capabilities_of(options.policy).in_rounds or (options.efficiency and not options.ends_with_its_jobs)
 
 
-def _learns(run: DeclaredOptions) -> bool:
+def _learns(options: DeclaredOptions) -> bool:
     """Return whether the policy has to learn rates that a baseline knows."""
     from bfreplay.policies.catalogue import learns
 
-    return run.learn_curves is not None or learns(run.policy)
+    return options.learn_curves is not None or learns(options.policy)
 
 
-def _draws(run: DeclaredOptions) -> bool:
-    return run.semantics == "published" or (run.learn_curves is not None and run.measurement_noise > 0)
+def _draws(options: DeclaredOptions) -> bool:
+    return options.semantics == "published" or (options.learn_curves is not None and options.measurement_noise > 0)
 
 
 _NO_SOLVER = NoEffect(lambda run: not _has_solver(run), "with --policy {0.policy}")
 _OF_BACKENDS = (_NO_SOLVER, NoEffect(lambda run: run.solver == "exact", "with --solver exact"))
-_NOTHING_AHEAD = NoEffect(lambda run: not _looks_ahead(run), "with --policy {0.policy}")
-_NOTHING_LEARNT = NoEffect(lambda run: run.learn_curves is None, "without --learn-curves")
-_NOTHING_DRAWN = NoEffect(lambda run: not _draws(run), "with --semantics continuous and without --measurement-noise")
-_ON_CLUSTER = "with --cluster: U and the upper bound are not computed"
-_ON_MEASURED = "with --measure: U and the upper bound are not computed"
-_UNTIL_DONE = "with --until-done: U and the upper bound are not computed"
+_NO_FORWARD_TIME = NoEffect(lambda run: not _looks_ahead(run), "with --policy {0.policy}")
+_NO_LEARNING = NoEffect(lambda run: run.learn_curves is None, "without --learn-curves")
+_NO_RANDOMNESS = NoEffect(lambda run: not _draws(run), "with --semantics continuous and without --measurement-noise")
+_WITH_CLUSTER = "with --cluster: U and the upper bound are not computed"
+_WITH_MEASURE = "with --measure: U and the upper bound are not computed"
+_WITH_UNTIL_DONE = "with --until-done: U and the upper bound are not computed"
 _NO_BOUND = (
-    NoEffect(lambda run: run.cluster is not None, _ON_CLUSTER),
-    NoEffect(lambda run: run.measure is not None, _ON_MEASURED),
-    NoEffect(lambda run: run.until_done, _UNTIL_DONE),
+    NoEffect(lambda run: run.cluster is not None, _WITH_CLUSTER),
+    NoEffect(lambda run: run.measure is not None, _WITH_MEASURE),
+    NoEffect(lambda run: run.until_done, _WITH_UNTIL_DONE),
 )
 _NO_BASELINES = (
-    NoEffect(lambda run: run.cluster is not None and not _learns(run), _ON_CLUSTER),
-    NoEffect(lambda run: run.measure is not None and not _learns(run), _ON_MEASURED),
-    NoEffect(lambda run: run.until_done and not _learns(run), _UNTIL_DONE),
+    NoEffect(lambda run: run.cluster is not None and not _learns(run), _WITH_CLUSTER),
+    NoEffect(lambda run: run.measure is not None and not _learns(run), _WITH_MEASURE),
+    NoEffect(lambda run: run.until_done and not _learns(run), _WITH_UNTIL_DONE),
 )
 _NO_BATCH_JOBS = "a dedicated cluster has no batch jobs", "remove it, or replay a log"
 _CLUSTER = "v100=36,p100=36,k80=36"
@@ -173,7 +173,7 @@ class DeclaredOptions:
         "the next event; or 'auto' to estimate it from past events.",
         metavar="SECONDS|AUTO",
         parse=option_checks.seconds_or_auto,
-        no_effect=(_NOTHING_AHEAD,),
+        no_effect=(_NO_FORWARD_TIME,),
     )
     max_parallel: int | None = option(
         None,
@@ -209,7 +209,7 @@ class DeclaredOptions:
         POLICY,
         "Relative noise of the rates that --learn-curves measures: 0.05 is 5 %.",
         is_rare=True,
-        no_effect=(_NOTHING_LEARNT,),
+        no_effect=(_NO_LEARNING,),
     )
     solver: str = option(
         "exact",
@@ -310,7 +310,7 @@ class DeclaredOptions:
         TIME,
         "Seed of the random first map with --semantics published, and of --measurement-noise.",
         is_rare=True,
-        no_effect=(_NOTHING_DRAWN,),
+        no_effect=(_NO_RANDOMNESS,),
     )
     batch_jobs: str | PathLike[str] | None = option(
         None,
@@ -411,17 +411,17 @@ class DeclaredOptions:
     )
 
     def __post_init__(self) -> None:
-        for name, declared in OPTIONS.items():
-            given = getattr(self, name)
-            if given is None and declared.default is REQUIRED:
+        for name, declaration in OPTIONS.items():
+            value = getattr(self, name)
+            if value is None and declaration.default is REQUIRED:
                 raise InputError(
                     f"the option {option_name(name)!r} is missing: the training jobs to replay",
                     column=name,
                     expected='jobs = "FILE" (--jobs FILE)',
                     fix=f"{BUNDLED!r} stands for the bundled jobs",
                 )
-            if given is not None or declared.default is not None:
-                object.__setattr__(self, name, declared.check(option_name(name), given))
+            if value is not None or declaration.default is not None:
+                object.__setattr__(self, name, declaration.check(option_name(name), value))
         _check_together(self)
 
     @property
@@ -431,14 +431,14 @@ class DeclaredOptions:
 
     def without_effect(self) -> dict[str, str]:
         """Return the options without effect, with the reason: ``{"seed": "with --semantics continuous ..."}``."""
-        reasons = {name: declared.reason_without_effect(self) for name, declared in OPTIONS.items()}
+        reasons = {name: declaration.reason_without_effect(self) for name, declaration in OPTIONS.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def _check_together(run: DeclaredOptions) -> None:
+def _check_together(options: DeclaredOptions) -> None:
     """Raise ``InputError`` for options that exclude one another, whatever is in the files."""
-    if run.cluster is None:
-        if run.events is None:
+    if options.cluster is None:
+        if options.events is None:
             raise InputError(
                 "the option 'events' is missing: neither a log nor a cluster is given",
                 column="events",
@@ -446,8 +446,8 @@ def _check_together(run: DeclaredOptions) -> None:
                 fix=f"name one of the two; {BUNDLED!r} stands for the bundled log",
             )
     else:
-        _check_cluster(run)
-    if run.until_done and run.unlimited_work:
+        _check_cluster(options)
+    if options.until_done and options.unlimited_work:
         raise InputError(
             "the run is to end with its jobs, but unlimited work never ends",
             column="until-done",
@@ -455,31 +455,31 @@ def _check_together(run: DeclaredOptions) -> None:
             expected="--until-done, or --unlimited-work",
             fix="remove one of the two",
         )
-    if run.measure is not None and run.unlimited_work:
+    if options.measure is not None and options.unlimited_work:
         raise InputError(
             "a run with measured jobs ends when they are done, but unlimited work never ends",
             column="measure",
-            value=f"{run.measure[0]}:{run.measure[1]}",
+            value=f"{options.measure[0]}:{options.measure[1]}",
             expected="--measure, or --unlimited-work",
             fix="remove one of the two",
         )
 
 
-def _check_cluster(run: DeclaredOptions) -> None:
-    if run.events is not None:
+def _check_cluster(options: DeclaredOptions) -> None:
+    if options.events is not None:
         raise InputError(
             "both a log and a cluster are given",
             column="cluster",
-            value=run.cluster,
-            expected=f"one of the two; the log is {run.events}",
+            value=options.cluster,
+            expected=f"one of the two; the log is {options.events}",
             fix="remove EVENTS (events) or --cluster",
         )
-    for own_name, declared in OPTIONS.items():
-        value = getattr(run, own_name)
-        if declared.not_on_cluster is not None and value != declared.default:
-            name, (why, fix) = option_name(own_name), declared.not_on_cluster
+    for own_name, declaration in OPTIONS.items():
+        value = getattr(options, own_name)
+        if declaration.not_on_cluster is not None and value != declaration.default:
+            name, (reason, fix) = option_name(own_name), declaration.not_on_cluster
             raise InputError(
-                f"--{name} cannot be combined with --cluster: {why}",
+                f"--{name} cannot be combined with --cluster: {reason}",
                 column=name,
                 value=value,
                 expected=f"a log of events with --{name}",
@@ -490,10 +490,10 @@ def _check_cluster(run: DeclaredOptions) -> None:
 OPTIONS = options_of(DeclaredOptions)
 """Options by field."""
 
-FILE_OPTIONS = tuple(name for name, each in OPTIONS.items() if each.check is option_checks.path)
+FILE_OPTIONS = tuple(name for name, declaration in OPTIONS.items() if declaration.check is option_checks.path)
 """Options that name files."""
 
-FIELDS = {option_name(name): name for name, each in OPTIONS.items() if not each.is_permission}
+FIELDS = {option_name(name): name for name, declaration in OPTIONS.items() if not declaration.is_permission}
 """Fields by the option's name on the command line and in TOML files."""
 
 OPTION_NAMES = tuple(FIELDS)

@@ -37,9 +37,14 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 _INPUTS = ("events", "jobs", "policy")
 _KEYWORDS = tuple(name for name in OPTIONS if name not in _INPUTS)
 _OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done"}
-_OF_POLICY_TEXT = {"round", *(name for name, each in OPTIONS.items() if each.group in (POLICY, SOLVER))} - {
-    "learn_curves",
-    "measurement_noise",
+_LEARNING_OPTIONS = ("learn_curves", "measurement_noise")
+_OF_POLICY_TEXT = {
+    "round",
+    *(
+        name
+        for name, declaration in OPTIONS.items()
+        if declaration.group in (POLICY, SOLVER) and name not in _LEARNING_OPTIONS
+    ),
 }
 
 
@@ -179,7 +184,7 @@ def _session_of(
     **of_session: Any,
 ) -> ReplaySession:
     """Check what is given, load what is named, and return the session."""
-    started = perf_counter()
+    begin_s = perf_counter()
     checks.known_keys(options, [*inspect.signature(replay_log).parameters], "replay_log", "option")
     checks.instance("events", events, (NodeEvents, str, PathLike, type(None)), "NodeEvents, a file, or 'sample'")
     checks.instance("settings", settings, (ReplaySettings, type(None)), "a ReplaySettings; or give its options by name")
@@ -188,37 +193,39 @@ def _session_of(
     if settings is not None:
         _refuse(options, _OF_SETTINGS, "settings", "a ReplaySettings")
     if isinstance(policy, Policy):
-        own = {"t_fwd"} if getattr(policy, "t_fwd_s", None) is not None else set()
-        more = options if save_failures is None else {**options, "save_failures": save_failures}
-        _refuse(more, {"save_failures", *_OF_POLICY_TEXT, *own}, "policy", "an object")
+        own_options = {"t_fwd"} if getattr(policy, "t_fwd_s", None) is not None else set()
+        all_options = options if save_failures is None else {**options, "save_failures": save_failures}
+        _refuse(all_options, {"save_failures", *_OF_POLICY_TEXT, *own_options}, "policy", "an object")
     if not isinstance(jobs, str | PathLike):
         _refuse(options, {"curves"}, "jobs", "an object")
     texts: dict[str, Any] = {
-        name: str(given) if isinstance(given, str | PathLike) else f"<{type(given).__name__}>"
-        for name, given in zip(_INPUTS, (events, jobs, policy), strict=True)
-        if given is not None
+        name: str(argument) if isinstance(argument, str | PathLike) else f"<{type(argument).__name__}>"
+        for name, argument in zip(_INPUTS, (events, jobs, policy), strict=True)
+        if argument is not None
     }
     try:
-        declared = DeclaredOptions(**{"jobs": None, **texts, **options})
+        declaration = DeclaredOptions(**{"jobs": None, **texts, **options})
     except InputError as error:
         raise _with_keyword(error) from error
     assert jobs is not None  # it refuses None
     if not isinstance(policy, Policy):
-        for name, reason in declared.without_effect().items():
+        for name, reason in declaration.without_effect().items():
             if name in options:
                 warnings.warn(f"{name} has no effect {reason}", stacklevel=3)
-    log = part_of(events, declared) if isinstance(events, NodeEvents) else load_log(declared)
-    workload = load_jobs_of(declared) if isinstance(jobs, str | PathLike) else workload_of(jobs)
-    settings = settings_of(declared, log, workload) if settings is None else settings
-    places = {name: place for name, place in files_of(declared).items() if not texts.get(name, "").startswith("<")}
+    log = part_of(events, declaration) if isinstance(events, NodeEvents) else load_log(declaration)
+    workload = load_jobs_of(declaration) if isinstance(jobs, str | PathLike) else workload_of(jobs)
+    settings = settings_of(declaration, log, workload) if settings is None else settings
+    places = {name: place for name, place in files_of(declaration).items() if not texts.get(name, "").startswith("<")}
     return ReplaySession(
         log,
         workload,
-        learning(policy, declared) if isinstance(policy, Policy) else policy_for(declared, save_failures=save_failures),
+        learning(policy, declaration)
+        if isinstance(policy, Policy)
+        else policy_for(declaration, save_failures=save_failures),
         settings,
-        run_settings_of(declared, with_tables=with_tables),
-        session={"load_s": perf_counter() - started, "files": places},
-        batch_jobs=declared.batch_jobs,
+        run_settings_of(declaration, with_tables=with_tables),
+        session={"load_s": perf_counter() - begin_s, "files": places},
+        batch_jobs=declaration.batch_jobs,
         **of_session,
     )
 
@@ -242,12 +249,12 @@ def _with_keyword(error: InputError) -> InputError:
     )
 
 
-def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str) -> None:
+def _refuse(options: dict[str, Any], names: set[str], parameter: str, description: str) -> None:
     """Raise ``InputError`` for an option that is also part of a given object."""
     for name in options:
         if name in names:
             raise InputError(
-                f"{name} is given twice: as an option and by {what} as {parameter}",
+                f"{name} is given twice: as an option and by {description} as {parameter}",
                 column=name,
                 value=options[name],
                 expected="one of the two",
@@ -257,11 +264,11 @@ def _refuse(options: dict[str, Any], names: set[str], parameter: str, what: str)
 
 def _signature() -> inspect.Signature:
     """Return the signature with every option, its type and default, for help and completion."""
-    own, kinds = inspect.signature(replay_log), DeclaredOptions.__annotations__
+    own_signature, kinds = inspect.signature(replay_log), DeclaredOptions.__annotations__
     keyword = inspect.Parameter.KEYWORD_ONLY
-    return own.replace(
+    return own_signature.replace(
         parameters=[
-            *list(own.parameters.values())[:-1],
+            *list(own_signature.parameters.values())[:-1],
             *(
                 inspect.Parameter(name, keyword, default=OPTIONS[name].default, annotation=kinds[name])
                 for name in _KEYWORDS

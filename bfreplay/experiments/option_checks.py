@@ -25,7 +25,7 @@ def path(name: str, value: object) -> str:
 def window(name: str, value: object) -> tuple[str, str]:
     """Check two times, and return them as text; TOML also has dates, and numbers for epoch seconds."""
     pair = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-    times = [each.isoformat() if isinstance(each, datetime.date) else each for each in pair]
+    times = [edge.isoformat() if isinstance(edge, datetime.date) else edge for edge in pair]
     times = [str(time) if isinstance(time, int | float) and not isinstance(time, bool) else time for time in times]
     if len(times) != 2 or not all(isinstance(time, str) for time in times):
         raise InputError(
@@ -105,9 +105,9 @@ def node_type(name: str, value: object) -> str:
 
 def measure(name: str, value: object) -> tuple[int, int]:
     """Check a range of jobs: two whole numbers, or ``"4000:5000"``."""
-    given: object = value.split(":") if isinstance(value, str) else value
-    pair = list(given) if isinstance(given, Sequence) else []
-    numbers = [int(each.strip()[:18]) if isinstance(each, str) and each.strip().isdecimal() else each for each in pair]
+    words: object = value.split(":") if isinstance(value, str) else value
+    pair = list(words) if isinstance(words, Sequence) else []
+    numbers = [int(word.strip()[:18]) if isinstance(word, str) and word.strip().isdecimal() else word for word in pair]
     is_pair = len(numbers) == 2 and all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
     if not is_pair or not 0 <= numbers[0] < numbers[1]:
         raise InputError(
@@ -122,8 +122,10 @@ def measure(name: str, value: object) -> tuple[int, int]:
 
 def prices(name: str, value: object) -> str:
     """Check prices, and return them as text with the types in alphabetical order."""
-    found = parse_prices(value, name)
-    return ",".join(f"{node_type}={repr(price).removesuffix('.0')}" for node_type, price in sorted(found.items()))
+    price_of_type = parse_prices(value, name)
+    return ",".join(
+        f"{node_type}={repr(price).removesuffix('.0')}" for node_type, price in sorted(price_of_type.items())
+    )
 
 
 def parse_prices(value: object, name: str = "prices") -> dict[str, float]:
@@ -139,15 +141,15 @@ def parse_prices(value: object, name: str = "prices") -> dict[str, float]:
     else:
         parts = [part.partition("=") for part in checks.text(name, value).split(",")]
         pairs = [(node_type.strip(), _price_of(price)) for node_type, _, price in parts]
-    found: dict[str, float] = {}
+    price_of_type: dict[str, float] = {}
     for node_type, price in pairs:
-        if not node_type or price is None or node_type in found:
-            problem = f"{node_type} has two" if node_type in found else f"{node_type or name} has no"
+        if not node_type or price is None or node_type in price_of_type:
+            problem = f"{node_type} has two" if node_type in price_of_type else f"{node_type or name} has no"
             raise InputError(f"{problem} price", column=name, value=value, expected=_PRICES_FORM)
-        found[node_type] = checks.number(f"price of {node_type}", price, above=0)
-    if not found:
+        price_of_type[node_type] = checks.number(f"price of {node_type}", price, above=0)
+    if not price_of_type:
         raise InputError(f"{name} has no price", column=name, value=value, expected=_PRICES_FORM)
-    return found
+    return price_of_type
 
 
 def _price_of(text: str) -> float | None:

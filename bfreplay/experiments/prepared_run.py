@@ -27,8 +27,8 @@ from bfreplay.runs import RunResult, RunSettings, Saving, run_replay
 from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000
-_WORKED_OUT = {"max_parallel", "prices", "until_done"}
-REPLAY_OPTIONS: set[str] = {each.name for each in fields(ReplaySettings)} & {*OPTIONS} - _WORKED_OUT
+_DERIVED_SETTINGS = {"max_parallel", "prices", "until_done"}
+REPLAY_OPTIONS: set[str] = {setting.name for setting in fields(ReplaySettings)} & {*OPTIONS} - _DERIVED_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,12 @@ def prepare_run(
     save_failures: str | Path | None = None,
 ) -> PreparedRun:
     """Load the inputs that are not given, and make the policy; errors as ``RunOptions.prepare``."""
-    started = perf_counter()
+    begin_s = perf_counter()
     log = load_log(options) if log is None else log
     jobs = load_jobs_of(options) if jobs is None else jobs
     settings_of(options, log, jobs)
     policy = policy_for(options, save_failures=save_failures)
-    return PreparedRun(options, log, jobs, policy, perf_counter() - started)
+    return PreparedRun(options, log, jobs, policy, perf_counter() - begin_s)
 
 
 def load_log(options: DeclaredOptions) -> NodeEvents:
@@ -177,7 +177,7 @@ def policy_for(options: DeclaredOptions, *, save_failures: str | Path | None = N
     """Make the policy with its solver and objective; the caller closes it."""
     solver = solver_of(options.solver, options.formulation, save_failures=save_failures, **solver_keywords(options))
     t_fwd: Any = options.t_fwd
-    chosen = policy_of(
+    policy = policy_of(
         options.policy,
         t_fwd_s=t_fwd,
         solver=solver,
@@ -185,28 +185,28 @@ def policy_for(options: DeclaredOptions, *, save_failures: str | Path | None = N
         round_s=options.round,
         prices=prices_of(options),
     )
-    return learning(chosen, options)
+    return learning(policy, options)
 
 
-def learning(chosen: Policy, options: DeclaredOptions) -> Policy:
+def learning(policy: Policy, options: DeclaredOptions) -> Policy:
     """Return the policy, wrapped to learn the curves if the options say so."""
     if options.learn_curves is None:
-        return chosen
-    if Trigger.ROUND in chosen.wakes_on:
-        chosen.close()
+        return policy
+    if Trigger.ROUND in policy.wakes_on:
+        policy.close()
         raise InputError(
-            f"the policy {chosen.name!r} uses the rates of jobs in every round, which --learn-curves hides",
+            f"the policy {policy.name!r} uses the rates of jobs in every round, which --learn-curves hides",
             column="learn-curves",
             value=options.learn_curves,
             expected="a policy that does not decide in rounds",
             fix="remove --learn-curves",
         )
-    return LearningPolicy(chosen, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
+    return LearningPolicy(policy, share=options.learn_curves, noise=options.measurement_noise, seed=options.seed)
 
 
 def solver_keywords(options: DeclaredOptions) -> dict[str, Any]:
     """Return the options of a MILP solver by its own keywords."""
-    keywords = {each.passed_as: getattr(options, name) for name, each in OPTIONS.items() if each.passed_as}
+    keywords = {setting.passed_as: getattr(options, name) for name, setting in OPTIONS.items() if setting.passed_as}
     if options.memory_limit is not None:
         keywords["memory_limit_bytes"] *= _BYTES_PER_MB
     return keywords
@@ -214,13 +214,13 @@ def solver_keywords(options: DeclaredOptions) -> dict[str, Any]:
 
 def files_of(options: DeclaredOptions) -> dict[str, str]:
     """Return the absolute path, or the name, of each input by kind; a cluster has neither."""
-    found = {}
+    paths = {}
     if options.events is not None:
-        found["events"] = str(resolve_sample(Path(options.events), "events").absolute())
+        paths["events"] = str(resolve_sample(Path(options.events), "events").absolute())
     jobs = resolve_sample(Path(options.jobs), "jobs")
-    found["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
+    paths["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
     if options.curves is not None:
-        found["curves"] = place_of(options.curves)
+        paths["curves"] = place_of(options.curves)
     if options.batch_jobs is not None:
-        found["batch_jobs"] = str(Path(options.batch_jobs).absolute())
-    return found
+        paths["batch_jobs"] = str(Path(options.batch_jobs).absolute())
+    return paths

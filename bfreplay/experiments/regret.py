@@ -87,7 +87,7 @@ class Regrets(list[Regret]):
         """Return one row a run; ``bound`` is its samples."""
         import pandas as pd
 
-        return pd.DataFrame([{**each.to_json(), "bound": each.bound.samples} for each in self])
+        return pd.DataFrame([{**run_regret.to_json(), "bound": run_regret.bound.samples} for run_regret in self])
 
 
 def regret(
@@ -129,43 +129,47 @@ def regret(
         jobs in another replay; it ended with its jobs; its jobs may share nodes; or unknown effort.
     """
     try:
-        chosen = Effort(effort)
+        chosen_effort = Effort(effort)
     except ValueError as error:
-        words = " or ".join(repr(each.value) for each in Effort)
+        words = " or ".join(repr(effort_level.value) for effort_level in Effort)
         raise InputError("unknown effort", column="effort", value=effort, expected=words) from error
-    loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
-    for run in loaded:
+    results = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
+    for run in results:
         _refuse(run)
-    keys = [_key(run) for run in loaded]
-    over = {key for run, key in zip(loaded, keys, strict=True) if run.summary.last_finish_us is not None}
-    found: dict[str, UpperBound] = {}
+    keys = [_key(run) for run in results]
+    finished_keys = {key for run, key in zip(results, keys, strict=True) if run.summary.last_finish_us is not None}
+    bound_of_key: dict[str, UpperBound] = {}
     n_bounds = len(set(keys))
-    for run, key in zip(loaded, keys, strict=True):
-        if key not in found:
+    for run, key in zip(results, keys, strict=True):
+        if key not in bound_of_key:
             log, workload = inputs_of(run, events, jobs, curves, allow_code=allow_code)
-            search: dict[str, Any] = {"effort": chosen, "evaluations": evaluations, "with_finish": key in over}
-            search["progress"] = None if progress is None else partial(progress, len(found), n_bounds)
-            found[key] = _bound_of(run, log, workload, **search)
-    names = _names(loaded)
+            search: dict[str, Any] = {
+                "effort": chosen_effort,
+                "evaluations": evaluations,
+                "with_finish": key in finished_keys,
+            }
+            search["progress"] = None if progress is None else partial(progress, len(bound_of_key), n_bounds)
+            bound_of_key[key] = _bound_of(run, log, workload, **search)
+    names = _names(results)
     return Regrets(
         Regret(
             run=name,
             policy=policy_words(run.record.config),
             max_parallel=run.record.config.max_parallel,
             samples=run.summary.ledger.samples,
-            bound=found[key],
+            bound=bound_of_key[key],
             warnings=tuple(run.warnings),
         )
-        for name, run, key in zip(names, loaded, keys, strict=True)
+        for name, run, key in zip(names, results, keys, strict=True)
     )
 
 
 def _names(runs: Sequence[RunResult]) -> list[str]:
     """Return the names of the runs' folders; the paths as given where two folders have the same name."""
     names = ["in memory" if run.folder is None else run.folder.name for run in runs]
-    repeated = {name for name, n in Counter(names).items() if n > 1}
+    ambiguous_names = {name for name, n_runs in Counter(names).items() if n_runs > 1}
     return [
-        name if run.folder is None or name not in repeated else str(run.folder)
+        name if run.folder is None or name not in ambiguous_names else str(run.folder)
         for name, run in zip(names, runs, strict=True)
     ]
 
@@ -174,9 +178,9 @@ def _key(run: RunResult) -> str:
     config, inputs = run.record.config, run.record.inputs
     parts = ("max_parallel", "unlimited_work", "window_start_us", "window_end_us")
     ways = frees_rescaling(config), _gives_jobs_up(run)
-    files = [[source.sha256 for source in each] for each in (inputs.events.files, inputs.jobs.files)]
-    known = files if all(files) else run.folder
-    return repr(([config[part] for part in parts], ways, known))
+    files = [[source.sha256 for source in source_files] for source_files in (inputs.events.files, inputs.jobs.files)]
+    identity = files if all(files) else run.folder
+    return repr(([config[part] for part in parts], ways, identity))
 
 
 def _gives_jobs_up(run: RunResult) -> bool:
@@ -187,10 +191,10 @@ def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **s
     """Return the bound of a run; ``search`` are keywords of ``upper_bound``."""
     config = run.record.config
     settings = ReplaySettings(config.max_parallel, config.semantics)
-    anchored = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
-    assert isinstance(anchored, JobSet)
+    jobs = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
+    assert isinstance(jobs, JobSet)
     ways: dict[str, Any] = {"decides_in_rounds": frees_rescaling(config), "gives_jobs_up": _gives_jobs_up(run)}
-    return upper_bound(log, anchored, config.max_parallel, **ways, **search)
+    return upper_bound(log, jobs, config.max_parallel, **ways, **search)
 
 
 def _refuse(run: RunResult) -> None:
@@ -220,22 +224,26 @@ _KINDS = {
 }
 
 
-def render(found: Sequence[Regret]) -> str:
+def render(regrets: Sequence[Regret]) -> str:
     """Return the regrets as text: warnings, a line for each run, best first, and the bounds."""
-    ordered = sorted(found, key=lambda each: -(each.share or 0.0))
-    width = max(len("run"), *(len(each.run) for each in found))
-    warnings = warning_lines(distinct_warnings([(each.run, each.warnings) for each in found]))
+    sorted_regrets = sorted(regrets, key=lambda run_regret: -(run_regret.share or 0.0))
+    width = max(len("run"), *(len(run_regret.run) for run_regret in regrets))
+    warnings = warning_lines(distinct_warnings([(run_regret.run, run_regret.warnings) for run_regret in regrets]))
     lines = [f"{'run':<{width}}  {'samples':>10}  {'of the bound':>12}  {'left to gain':>12}  jobs at once, policy"]
-    for each in ordered:
-        share = "-" if each.share is None else share_at_least(each.share)
+    for run_regret in sorted_regrets:
+        share = "-" if run_regret.share is None else share_at_least(run_regret.share)
         # rounded up, so that the statement holds
-        left = "-" if each.regret is None else _at_most(each.regret)
-        numbers = f"{amount(each.samples):>10}  {share:>12}  {left:>12}"
-        lines.append(f"{each.run:<{width}}  {numbers}  {each.max_parallel}, {each.policy}")
-    bounds, kinds = [], dict.fromkeys(each.bound for each in ordered)
+        regret_text = "-" if run_regret.regret is None else _at_most(run_regret.regret)
+        numbers = f"{amount(run_regret.samples):>10}  {share:>12}  {regret_text:>12}"
+        lines.append(f"{run_regret.run:<{width}}  {numbers}  {run_regret.max_parallel}, {run_regret.policy}")
+    bounds, kinds = [], dict.fromkeys(run_regret.bound for run_regret in sorted_regrets)
     for bound in kinds:
-        of = "" if len(kinds) == 1 else f" of {', '.join(each.run for each in ordered if each.bound == bound)}"
-        text = f"Bound{of}: {amount(bound.samples)} samples ({_KINDS[bound.kind]})"
+        run_names = (
+            ""
+            if len(kinds) == 1
+            else f" of {', '.join(run_regret.run for run_regret in sorted_regrets if run_regret.bound == bound)}"
+        )
+        text = f"Bound{run_names}: {amount(bound.samples)} samples ({_KINDS[bound.kind]})"
         if bound.free_rescaling_samples is not None and bound.kind == "priced":
             text += f"; {amount(bound.free_rescaling_samples)} with free rescaling"
         if bound.earliest_finish_us is not None:

@@ -41,8 +41,8 @@ def resumable_folder(out: str | Path | None, kind: ResultKind, *, stale: Sequenc
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder / kind.record_file)
         (folder / _marker(kind)).touch()  # so that it can be resumed after a kill
-        for each in (kind.record_file, *stale):  # of other options, perhaps
-            (folder / each).unlink(missing_ok=True)
+        for file_name in (kind.record_file, *stale):  # of other options, perhaps
+            (folder / file_name).unlink(missing_ok=True)
     except OSError as error:
         raise unwritable(folder, error, f"the folder of the {kind.word}") from error
     yield folder

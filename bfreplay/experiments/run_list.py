@@ -71,8 +71,8 @@ class RunList(Sequence[ListedRun]):
     folder: Path
     runs: tuple[ListedRun, ...]
 
-    def __getitem__(self, k: Any) -> Any:
-        return self.runs[k]
+    def __getitem__(self, index: Any) -> Any:
+        return self.runs[index]
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -100,13 +100,13 @@ class RunList(Sequence[ListedRun]):
         flat = [{**inputs, **options_of(run)} for inputs, run in zip(_inputs(runs), runs, strict=True)]
         names = dict.fromkeys(("log", "jobs", "policy.name"))
         names |= dict.fromkeys(sorted({name for options in flat for name in options}))
-        return {name: [each.get(name) for each in flat] for name in names if _is_different(name, flat)}
+        return {name: [run_options.get(name) for run_options in flat] for name in names if _is_different(name, flat)}
 
     @cached_property
     def metrics(self) -> dict[str, list[Any]]:
         """Metrics of any run, by column; one value for each of ``readable``."""
-        found = {name: [metric.of(run) for run in self.readable] for name, metric in COLUMNS.items()}
-        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+        values_by_name = {name: [metric.of(run) for run in self.readable] for name, metric in COLUMNS.items()}
+        return {name: values for name, values in values_by_name.items() if any(value is not None for value in values)}
 
     @cached_property
     def headline(self) -> dict[str, list[str]]:
@@ -122,14 +122,14 @@ class RunList(Sequence[ListedRun]):
         return pd.DataFrame(
             [
                 {
-                    "name": each.name,
-                    "folder": str(each.folder),
-                    "made": each.start_time,
-                    "error": each.error or None,
+                    "name": listed_run.name,
+                    "folder": str(listed_run.folder),
+                    "made": listed_run.start_time,
+                    "error": listed_run.error or None,
                     **options,
                     **metrics,
                 }
-                for each, options, metrics in self.rows()
+                for listed_run, options, metrics in self.rows()
             ]
         )
 
@@ -137,26 +137,28 @@ class RunList(Sequence[ListedRun]):
         """Return plain data, one object per run."""
         return [
             {
-                "name": each.name,
-                "folder": str(each.folder),
-                "made": each.start_time,
-                "error": each.error or None,
+                "name": listed_run.name,
+                "folder": str(listed_run.folder),
+                "made": listed_run.start_time,
+                "error": listed_run.error or None,
                 "options": options,
                 "metrics": metrics,
             }
-            for each, options, metrics in self.rows()
+            for listed_run, options, metrics in self.rows()
         ]
 
     def rows(self) -> Iterator[tuple[ListedRun, JsonObject, JsonObject]]:
         """Yield each folder with its values of ``options`` and ``metrics``, empty for a damaged folder."""
-        k = 0
+        index = 0
         for run in self.runs:
             if run.run is None:
                 yield run, {}, {}
             else:
-                options, metrics = ({name: of[name][k] for name in of} for of in (self.options, self.metrics))
+                options, metrics = (
+                    {name: columns[name][index] for name in columns} for columns in (self.options, self.metrics)
+                )
                 yield run, options, metrics
-                k += 1
+                index += 1
 
 
 def list_runs(folder: str | Path) -> RunList:
@@ -186,25 +188,28 @@ def render(runs: RunList, width: int | None = None) -> str:
 
     With a ``width`` in characters, the table has the columns that fit; the others are named below it.
     """
-    shown, same = without_constants(runs.headline)
+    varying, constants = without_constants(runs.headline)
     options = {name: [*map(option_text, values)] for name, values in runs.options.items()}
-    columns, hidden = _fit_columns(
-        options, {title_in_sweep(name): values for name, values in shown.items()}, runs, width
+    columns, hidden_names = _fit_columns(
+        options, {title_in_sweep(name): values for name, values in varying.items()}, runs, width
     )
     texts, titles = [*columns.values()], ["run", "made (UTC)", *columns]
-    rows, k = [], 0
+    rows, index = [], 0
     for run in runs:
         if run.run is None:
             rows.append([run.name, "damaged", *[""] * len(texts)])
         else:
-            rows.append([run.name, made_text(run), *(column[k] for column in texts)])
-            k += 1
+            rows.append([run.name, creation_time_text(run), *(column[index] for column in texts)])
+            index += 1
     table = aligned_lines([titles, *rows], range(2 + len(columns.keys() & options.keys())))
     errors = [f"{run.name}: {run.error}" for run in runs if run.error]
-    total = [f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.", *filter(None, [same])]
-    if hidden:
-        names = ", ".join(hidden[:_MOST_NAMED]) + (", ..." if len(hidden) > _MOST_NAMED else "")
-        total.append(f"{count(len(hidden), 'more column')} in --html and --json: {names}")
+    total = [
+        f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.",
+        *filter(None, [constants]),
+    ]
+    if hidden_names:
+        names = ", ".join(hidden_names[:_MOST_NAMED]) + (", ..." if len(hidden_names) > _MOST_NAMED else "")
+        total.append(f"{count(len(hidden_names), 'more column')} in --html and --json: {names}")
     return paragraphs([table, total, errors])
 
 
@@ -225,13 +230,13 @@ def _fit_columns(
         return {**options, **metrics}, []
     short = {name: [_shorten(text) for text in texts] for name, texts in options.items()}
     of_jobs = [name for name in options if name.startswith("jobs.")]
-    left = width - max(len(run.name) for run in runs) - len("  2026-03-01 12:30")
+    n_free = width - max(len(run.name) for run in runs) - len("  2026-03-01 12:30")
     for_metrics, fits = 0.4 * width, set[str]()
     for name in (*(name for name in options if name not in of_jobs), *metrics, *of_jobs):
         texts = short.get(name) or metrics[name]
-        needed = 2 + max(map(len, (name, *texts)))
-        if needed <= left - (for_metrics if name in options and name not in of_jobs else 0):
-            left -= needed
+        n_needed = 2 + max(map(len, (name, *texts)))
+        if n_needed <= n_free - (for_metrics if name in options and name not in of_jobs else 0):
+            n_free -= n_needed
             fits.add(name)
     columns = {name: texts for name, texts in (*short.items(), *metrics.items()) if name in fits}
     return columns, [name for name in (*options, *metrics) if name not in fits]
@@ -241,9 +246,9 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def made_text(listed: ListedRun) -> str:
+def creation_time_text(listed_run: ListedRun) -> str:
     """Return the start of the replay as ``2026-03-01 12:30``; empty for a damaged folder."""
-    return (listed.start_time or "")[:16].replace("T", " ")
+    return (listed_run.start_time or "")[:16].replace("T", " ")
 
 
 def _run_folders(folder: Path) -> Iterator[Path]:
@@ -258,15 +263,15 @@ def _read_run(folder: Path, below: Path) -> ListedRun:
     name = folder.name if folder == below else str(folder.relative_to(below))
     try:
         run = RunResult.load(folder)
-        for file, expected in run.digests.items():
-            check_digest(folder / file, expected, RUN)
+        for file, digest in run.digests.items():
+            check_digest(folder / file, digest, RUN)
         return ListedRun(name or str(folder.resolve()), folder, run)
     except FileNotFoundError as error:
         return ListedRun(name or str(folder.resolve()), folder, None, f"{Path(error.filename).name} is missing")
     except (BfreplayError, OSError) as error:
         place = Path(getattr(error, "file", None) or folder)
-        where = "" if place == folder else f"{place.name}: "
-        text = f"{where}{str(error).splitlines()[0]}"
+        prefix = "" if place == folder else f"{place.name}: "
+        text = f"{prefix}{str(error).splitlines()[0]}"
         return ListedRun(name or str(folder.resolve()), folder, None, text)
 
 
@@ -276,7 +281,7 @@ def _is_different(name: str, flat: Sequence[JsonObject]) -> bool:
         by_policy[options.get("policy.name")].add(_hashable(options.get(name)))
     values = set[Hashable]().union(*by_policy.values()) - {_hashable(None)}
     is_of_source = name.startswith("jobs.")  # a file of jobs has none of these
-    return len(values) > 1 or (not is_of_source and any(len(each) > 1 for each in by_policy.values()))
+    return len(values) > 1 or (not is_of_source and any(len(policy_values) > 1 for policy_values in by_policy.values()))
 
 
 def _hashable(value: Any) -> Hashable:

@@ -69,23 +69,25 @@ class RunOptions(DeclaredOptions):
         try:
             mapping = as_options(mapping)
             checks.known_keys(mapping, OPTION_NAMES, "a run")
-            given = {FIELDS[name]: value for name, value in mapping.items()}
-            made = cls(**{"jobs": None, **given}, allow_code=allow_code)
+            options = {FIELDS[name]: value for name, value in mapping.items()}
+            run_options = cls(**{"jobs": None, **options}, allow_code=allow_code)
             if folder is not None:
                 for name in FILE_OPTIONS:
-                    object.__setattr__(made, name, _from_folder(name, getattr(made, name), Path(folder)))
+                    object.__setattr__(run_options, name, _from_folder(name, getattr(run_options, name), Path(folder)))
             if not allow_code:
-                _refuse_code(made)
+                _refuse_code(run_options)
         except InputError as error:
             raise error if file is None or error.file else with_location(error, file, row) from error
-        return made
+        return run_options
 
     def to_json(self, *, absolute: bool = False) -> dict[str, Any]:
         """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``."""
-        values = {name: getattr(self, own) for name, own in FIELDS.items()}
+        values = {name: getattr(self, field_name) for name, field_name in FIELDS.items()}
         if absolute:
-            named = {name: option_name(name) for name in FILE_OPTIONS}
-            values |= {each: _from_folder(name, values[each], Path.cwd()) for name, each in named.items()}
+            option_of_field = {name: option_name(name) for name in FILE_OPTIONS}
+            values |= {
+                option: _from_folder(name, values[option], Path.cwd()) for name, option in option_of_field.items()
+            }
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()
@@ -138,7 +140,7 @@ class RunOptions(DeclaredOptions):
         )
 
 
-def as_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def as_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options by the names that files use, from names with dashes or underscores.
 
     Raises
@@ -146,11 +148,15 @@ def as_options(given: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         An option is there under both names.
     """
-    named = {option_name(name) if option_name(name) in FIELDS else name: value for name, value in given.items()}
-    if len(named) < len(given):
-        twice = next(name for name in named if name in given and FIELDS.get(name, name) in given and "-" in name)
+    named_options = {
+        option_name(name) if option_name(name) in FIELDS else name: value for name, value in options.items()
+    }
+    if len(named_options) < len(options):
+        twice = next(
+            name for name in named_options if name in options and FIELDS.get(name, name) in options and "-" in name
+        )
         raise InputError(f"{twice} is given twice", column=twice, value=FIELDS[twice], expected="dashes or underscores")
-    return named
+    return named_options
 
 
 def _refuse_code(options: RunOptions) -> None:
@@ -170,8 +176,8 @@ def _refuse_code(options: RunOptions) -> None:
         ("formulation", FORMULATIONS, [options.formulation or ""]),
         ("jobs", JOB_SOURCES, [str(options.jobs)] if is_source_name(options.jobs) else []),
     ):
-        for each in names:
-            registry.refuse_code(each, name)
+        for code_name in names:
+            registry.refuse_code(code_name, name)
 
 
 def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
@@ -187,11 +193,11 @@ def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
 
 def add_options(doc: str | None, *names: str) -> str:
     """Return the docstring with these options added to its parameters."""
-    before, raises, after = (doc or "").partition("\n    Raises\n")
-    lines = [] if "    Parameters\n" in before else ["", "Parameters", "----------"]
+    head, raises, tail = (doc or "").partition("\n    Raises\n")
+    lines = [] if "    Parameters\n" in head else ["", "Parameters", "----------"]
     for name in names:
         lines += [name, textwrap.indent(textwrap.fill(OPTIONS[name].text, 112), "    ")]
-    return f"{before.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{after}"
+    return f"{head.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{tail}"
 
 
 RunOptions.__doc__ = add_options(RunOptions.__doc__, *OPTIONS)

@@ -12,23 +12,23 @@ FEW_TIMES = 5
 """A log shorter than this many medians holds too few starts that do not overlap."""
 
 
-def render(found: Finish) -> str:
+def render(result: Finish) -> str:
     """Return the result as text: answer, warnings, quantiles, and times on dedicated nodes."""
-    record = found.record
+    record = result.record
     blocks = [
         [record.answer],
-        [f"Warning: {each}" for each in record.warnings] + [f"Note: {note}" for note in record.notes],
+        [f"Warning: {warning}" for warning in record.warnings] + [f"Note: {note}" for note in record.notes],
         _starts(record),
         _dedicated(record),
     ]
-    if found.folder is not None:
-        blocks.append([f"Folder       {found.folder}"])
+    if result.folder is not None:
+        blocks.append([f"Folder       {result.folder}"])
     return paragraphs(blocks)
 
 
 def answer_of(record: FinishRecord) -> str:
     """Return the answer in one sentence."""
-    is_search, quantiles, asked = record.inputs.is_search, record.quantiles, record.config.dedicated
+    is_search, quantiles, requested = record.inputs.is_search, record.quantiles, record.config.dedicated
     sentence = "The search is over after " if is_search else "All jobs are done after "
     if quantiles.median_s is None:
         n_open = len(record.starts) - record.n_done
@@ -36,12 +36,12 @@ def answer_of(record: FinishRecord) -> str:
         sentence += f"{'is' if n_open == 1 else 'are'} unfinished when the log ends)"
     else:
         sentence += f"{duration(quantiles.median_s)}{_spread(record)}"
-    if asked is not None:
-        seconds = record.dedicated_s(asked)
-        nodes = f"{count(asked, 'node')} of your own"
+    if requested is not None:
+        seconds = record.dedicated_s(requested)
+        nodes = f"{count(requested, 'node')} of your own"
         sentence += f", against {duration(seconds)} on {nodes}" if seconds is not None else f", and never on {nodes}"
-    to = "this search" if is_search else "these jobs"
-    return f"{sentence}; to {to} these idle nodes are worth {worth_words(record)}."
+    beneficiary = "this search" if is_search else "these jobs"
+    return f"{sentence}; to {beneficiary} these idle nodes are worth {worth_words(record)}."
 
 
 def worth_words(record: FinishRecord) -> str:
@@ -68,53 +68,54 @@ def _spread(record: FinishRecord) -> str:
 
 def cautions(record: FinishRecord) -> Iterator[str]:
     """Yield warnings: unfinished starts, and starts that overlap."""
-    n, n_open = len(record.starts), len(record.starts) - record.n_done
+    n_starts, n_open = len(record.starts), len(record.starts) - record.n_done
     median_s = record.quantiles.median_s
     if n_open:
         yield (
-            f"From {n_open:,} of {count(n, 'start')} not all is done when the log ends. They count with the time that "
+            f"From {n_open:,} of {count(n_starts, 'start')} not all is done when the log ends. They count with "
+            f"the time that "
             "they had (Kaplan-Meier)" + ("; the median is unknown." if median_s is None else ".")
         )
     start_us, end_us = record.inputs.window_us
     times = (end_us - start_us) / 1e6 / max(record.quantiles.observed_s if median_s is None else median_s, 1e-6)
-    what = "the longest start" if median_s is None else "the median"
-    if n > 1 and times < FEW_TIMES:
+    statistic = "the longest start" if median_s is None else "the median"
+    if n_starts > 1 and times < FEW_TIMES:
         yield (
-            f"The log is only {times:.1f} times as long as {what}: the starts overlap, so they say less than "
-            f"{count(n, 'start')} of a longer log would."
+            f"The log is only {times:.1f} times as long as {statistic}: the starts overlap, so they say less than "
+            f"{count(n_starts, 'start')} of a longer log would."
         )
 
 
 def notes(record: FinishRecord, unknown_zone: str | None) -> list[str]:
     """Return notes: a log without a calendar, an unknown time zone, fewer starts than asked for."""
-    found = []
+    sentences = []
     if record.config.time_zone is None:
-        found.append("The times of the log are relative: it has no weekdays and hours of the day.")
+        sentences.append("The times of the log are relative: it has no weekdays and hours of the day.")
     if unknown_zone is not None:
-        found.append(f"The time zone of the log, {unknown_zone!r}, is unknown: hours and weekdays are in UTC.")
+        sentences.append(f"The time zone of the log, {unknown_zone!r}, is unknown: hours and weekdays are in UTC.")
     if len(record.starts) < record.config.starts:
-        found.append(f"The log leaves room for {count(len(record.starts), 'start')} only.")
-    return found
+        sentences.append(f"The log leaves room for {count(len(record.starts), 'start')} only.")
+    return sentences
 
 
 def _starts(record: FinishRecord) -> list[str]:
     quantiles = record.quantiles
     first, last = record.starts[0].time, record.starts[-1].time
     times = (quantiles.quarter_s, quantiles.median_s, quantiles.three_quarters_s)
-    shown = ["unknown" if time is None else duration(time) for time in times]
+    time_texts = ["unknown" if time is None else duration(time) for time in times]
     return [
         f"{count(len(record.starts), 'start')} from {first} to {last}, {record.n_done:,} finished before the log ends "
         f"({iso_utc(record.inputs.window_us[1])}).",
-        *aligned_lines([["", "a quarter", "half", "three quarters"], ["of the starts within", *shown]]),
+        *aligned_lines([["", "a quarter", "half", "three quarters"], ["of the starts within", *time_texts]]),
     ]
 
 
 def _dedicated(record: FinishRecord) -> list[str]:
-    worth, asked = record.worth, record.config.dedicated
-    shown = {worth.nodes - 1, worth.nodes, asked, max(each.nodes for each in record.dedicated)}
+    worth, requested = record.worth, record.config.dedicated
+    node_counts = {worth.nodes - 1, worth.nodes, requested, max(cluster.nodes for cluster in record.dedicated)}
     rows = [
-        [f"{each.nodes:,}", "never" if each.duration_s is None else duration(each.duration_s)]
-        for each in record.dedicated
-        if each.nodes in shown
+        [f"{cluster.nodes:,}", "never" if cluster.duration_s is None else duration(cluster.duration_s)]
+        for cluster in record.dedicated
+        if cluster.nodes in node_counts
     ]
     return aligned_lines([["dedicated nodes", "all done after"], *rows], ())

@@ -39,7 +39,7 @@ Times = Mapping[int, float | None]
 
 
 def smallest_cluster(
-    limit_s: float, known: Times, most: int, times_on: Callable[[Sequence[int]], Times], *, at_once: int = 1
+    limit_s: float, known_times: Times, most_nodes: int, times_on: Callable[[Sequence[int]], Times], *, at_once: int = 1
 ) -> int | None:
     """Return a number of nodes on which all is done within ``limit_s``, while on one node fewer it is not.
 
@@ -50,9 +50,9 @@ def smallest_cluster(
     ----------
     limit_s
         Seconds.
-    known
+    known_times
         Times known before; they narrow the search.
-    most
+    most_nodes
         Largest number to try.
     times_on
         Returns the times on some numbers of nodes.
@@ -68,34 +68,36 @@ def smallest_cluster(
     def is_enough(seconds: float | None) -> bool:
         return seconds is not None and seconds <= limit_s
 
-    enough = min((n for n, seconds in known.items() if is_enough(seconds)), default=None)
+    enough = min((n_nodes for n_nodes, seconds in known_times.items() if is_enough(seconds)), default=None)
     if enough is None:
-        if not is_enough(times_on([most])[most]):
+        if not is_enough(times_on([most_nodes])[most_nodes]):
             return None
-        enough = most
-    too_few = max((n for n, seconds in known.items() if n < enough and not is_enough(seconds)), default=0)
+        enough = most_nodes
+    too_few = max(
+        (n_nodes for n_nodes, seconds in known_times.items() if n_nodes < enough and not is_enough(seconds)), default=0
+    )
     while enough - too_few > 1:
         between = np.linspace(too_few, enough, min(at_once, enough - too_few - 1) + 2).round().astype(int).tolist()
-        tried = times_on(between[1:-1])
-        for n in between[1:-1]:
-            if is_enough(tried[n]):
-                enough = n
+        new_times = times_on(between[1:-1])
+        for n_nodes in between[1:-1]:
+            if is_enough(new_times[n_nodes]):
+                enough = n_nodes
                 break
-            too_few = n
+            too_few = n_nodes
     return enough
 
 
 _SECOND_US = 1_000_000
 
 
-def stratified_starts(first_us: int, last_us: int, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return ``n`` times, whole seconds, ascending: one uniformly random in each of ``n`` equal strata.
+def stratified_starts(first_us: int, last_us: int, n_starts: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return ``n_starts`` times, whole seconds, ascending: one uniformly random in each of ``n_starts`` equal strata.
 
     Parameters
     ----------
     first_us, last_us
-        Earliest and latest start. If fewer than ``n`` whole seconds lie there, each of them is a start.
-    n
+        Earliest and latest start. If fewer than ``n_starts`` whole seconds lie there, each of them is a start.
+    n_starts
         Number of starts.
     rng
         Source of randomness.
@@ -103,10 +105,10 @@ def stratified_starts(first_us: int, last_us: int, n: int, rng: np.random.Genera
     first, last = -(-first_us // _SECOND_US), last_us // _SECOND_US
     if last < first:
         return np.array([first_us], np.int64)
-    n = min(n, last - first + 1)
-    edges = np.linspace(first, last + 1, n + 1)
-    drawn = np.floor(edges[:-1] + rng.random(n) * np.diff(edges)).astype(np.int64)
-    return np.minimum(drawn, last) * _SECOND_US
+    n_starts = min(n_starts, last - first + 1)
+    edges = np.linspace(first, last + 1, n_starts + 1)
+    start_s = np.floor(edges[:-1] + rng.random(n_starts) * np.diff(edges)).astype(np.int64)
+    return np.minimum(start_s, last) * _SECOND_US
 
 
 N_STARTS = 48
@@ -118,7 +120,7 @@ PICTURES = ("finish.png", "finish.svg")
 _AT_ONCE = 4
 """Numbers of dedicated nodes tried at once; the same on every machine, as the answer may depend on it."""
 
-_OWN = (
+_FIXED_OPTIONS = (
     "cluster",
     "measure",
     "unlimited_work",
@@ -178,7 +180,7 @@ def finish(
     BfreplayError
         A run failed.
     """
-    checks.known_keys(options, [name for name in OPTIONS if name not in _OWN], "finish", "option")
+    checks.known_keys(options, [name for name in OPTIONS if name not in _FIXED_OPTIONS], "finish", "option")
     n_starts, seed = checks.whole("starts", starts, 1), checks.whole("seed", seed, 0)
     if dedicated is not None:
         dedicated = checks.whole("dedicated", dedicated, 1)
@@ -197,19 +199,21 @@ def finish(
     }
     with resumable_folder(out, FINISH, stale=PICTURES) as folder:
         clusters = _Clusters(base, log, folder / "dedicated", workers, dedicated)
-        most = _most_nodes(base, log, workload)
-        fastest_s = clusters.times([most, *([] if dedicated is None else [dedicated])])[most]
+        most_nodes = _most_nodes(base, log, workload)
+        fastest_s = clusters.times([most_nodes, *([] if dedicated is None else [dedicated])])[most_nodes]
         begins = stratified_starts(
-            log.window_start_us, _latest_start(log, fastest_s, most), n_starts, np.random.default_rng(seed)
+            log.window_start_us, _latest_start(log, fastest_s, most_nodes), n_starts, np.random.default_rng(seed)
         )
         on_log = [replace(base, window=(iso_utc(begin), iso_utc(log.window_end_us))) for begin in begins.tolist()]
-        swept = sweep(on_log, folder / "starts", **workers)
-        refuse_failures(swept.results)
-        found = _starts(swept, begins.tolist(), log.window_end_us)
-        quantiles = _quantiles(found)
-        worth = _worth(quantiles, clusters, most)
+        sweep_result = sweep(on_log, folder / "starts", **workers)
+        refuse_failures(sweep_result.results)
+        starts_on_log = _starts(sweep_result, begins.tolist(), log.window_end_us)
+        quantiles = _quantiles(starts_on_log)
+        worth = _worth(quantiles, clusters, most_nodes)
         is_search = not isinstance(workload, JobSet)
-        on_dedicated = [saved.Dedicated(nodes=n, duration_s=seconds) for n, seconds in sorted(clusters.known.items())]
+        on_dedicated = [
+            saved.Dedicated(nodes=n_nodes, duration_s=seconds) for n_nodes, seconds in sorted(clusters.known.items())
+        ]
         record = saved.FinishRecord(
             schema_version=FINISH.schema_version,
             versions=versions(),
@@ -217,7 +221,7 @@ def finish(
                 options={
                     name: value
                     for name, value in base.to_json().items()
-                    if name not in FILE_OPTIONS and name not in map(option_name, _OWN)
+                    if name not in FILE_OPTIONS and name not in map(option_name, _FIXED_OPTIONS)
                 },
                 dedicated=dedicated,
                 starts=n_starts,
@@ -231,7 +235,7 @@ def finish(
                 jobs=[InputFile(name=name, sha256=digest) for name, digest in workload.sources],
                 is_search=is_search,
             ),
-            starts=found,
+            starts=starts_on_log,
             quantiles=quantiles,
             dedicated=on_dedicated,
             worth=worth,
@@ -242,7 +246,7 @@ def finish(
         record = msgspec.structs.replace(
             record,
             answer=answer_of(record),
-            warnings=list(dict.fromkeys([*swept.warnings, *clusters.warnings, *cautions(record)])),
+            warnings=list(dict.fromkeys([*sweep_result.warnings, *clusters.warnings, *cautions(record)])),
             notes=notes(record, None if zone is None else zone[2]),
         )
         text = record_json(record, "the finish")
@@ -254,11 +258,11 @@ def finish(
 class _Clusters:
     """Runs on dedicated nodes, each made once; ``known`` has their times by number of nodes.
 
-    ``warnings`` has those of the number that was ``asked`` for: others are tried to find an answer.
+    ``warnings`` has those of the number that was ``requested`` for: others are tried to find an answer.
     """
 
     def __init__(
-        self, base: RunOptions, log: NodeEvents, folder: Path, workers: dict[str, Any], asked: int | None
+        self, base: RunOptions, log: NodeEvents, folder: Path, workers: dict[str, Any], requested: int | None
     ) -> None:
         names = log.node_types.names
         if len(names) > 1:
@@ -272,20 +276,22 @@ class _Clusters:
         self._base = base
         self._folder = folder
         self._workers = workers
-        self._asked = asked
+        self._asked = requested
         self.known: dict[int, float | None] = {}
         self.warnings: list[str] = []
 
     def times(self, numbers: Sequence[int]) -> dict[int, float | None]:
         """Return the seconds until all is done by number of nodes; ``None`` where the jobs never end."""
         every = list(dict.fromkeys([*self.known, *numbers]))
-        of_log = {name: each.default for name, each in OPTIONS.items() if each.not_on_cluster is not None}
-        runs = [replace(self._base, **of_log, events=None, cluster=f"{self._type}={n}") for n in every]
-        swept = sweep(runs, self._folder, **self._workers)
-        refuse_failures(swept.results)
-        for n, time in zip(every, swept.results["last_finish"].to_pylist(), strict=True):
-            self.known[n] = None if time is None else microseconds_of(time) / 1e6
-        texts = dict(zip(every, swept.results["warnings"].to_pylist(), strict=True))
+        of_log = {
+            name: declaration.default for name, declaration in OPTIONS.items() if declaration.not_on_cluster is not None
+        }
+        runs = [replace(self._base, **of_log, events=None, cluster=f"{self._type}={n_nodes}") for n_nodes in every]
+        sweep_result = sweep(runs, self._folder, **self._workers)
+        refuse_failures(sweep_result.results)
+        for n_nodes, time in zip(every, sweep_result.results["last_finish"].to_pylist(), strict=True):
+            self.known[n_nodes] = None if time is None else microseconds_of(time) / 1e6
+        texts = dict(zip(every, sweep_result.results["warnings"].to_pylist(), strict=True))
         self.warnings = [] if self._asked is None else list(texts[self._asked] or ())
         return self.known
 
@@ -308,20 +314,20 @@ def _most_nodes(base: RunOptions, log: NodeEvents, workload: JobSet | JobSource)
     return min(len(log.nodes), base.max_parallel * max(job.max_nodes for job in workload))
 
 
-def _latest_start(log: NodeEvents, fastest_s: float | None, most: int) -> int:
+def _latest_start(log: NodeEvents, fastest_s: float | None, most_nodes: int) -> int:
     """Return the latest start from which the jobs could be done before the log ends."""
     if fastest_s is None:
         raise InputError(
-            f"the jobs are never all done, even on {count(most, 'dedicated node')}",
-            value=f"{most:,} nodes",
+            f"the jobs are never all done, even on {count(most_nodes, 'dedicated node')}",
+            value=f"{most_nodes:,} nodes",
             expected="jobs that fit the nodes, with work that ends",
-            fix=f"see which job it is with 'bfreplay replay --cluster {_ANY_NODE}={most} --jobs JOBS'",
+            fix=f"see which job it is with 'bfreplay replay --cluster {_ANY_NODE}={most_nodes} --jobs JOBS'",
         )
     latest_us = log.window_end_us - round(fastest_s * 1e6)
     if latest_us < log.window_start_us:
         length = duration((log.window_end_us - log.window_start_us) / 1e6)
         raise InputError(
-            f"the log is too short: even on {count(most, 'dedicated node')} the jobs take {duration(fastest_s)}",
+            f"the log is too short: even on {count(most_nodes, 'dedicated node')} the jobs take {duration(fastest_s)}",
             value=length,
             expected="a log several times as long",
             fix="give a longer log, or less work",
@@ -329,8 +335,8 @@ def _latest_start(log: NodeEvents, fastest_s: float | None, most: int) -> int:
     return latest_us
 
 
-def _starts(swept: SweepResult, begins: list[int], end_us: int) -> list[saved.Start]:
-    columns = (swept.results[name].to_pylist() for name in ("id", "last_finish"))
+def _starts(sweep_result: SweepResult, begins: list[int], end_us: int) -> list[saved.Start]:
+    columns = (sweep_result.results[name].to_pylist() for name in ("id", "last_finish"))
     return [
         saved.Start(
             time=iso_utc(start_us),
@@ -343,19 +349,19 @@ def _starts(swept: SweepResult, begins: list[int], end_us: int) -> list[saved.St
     ]
 
 
-def _quantiles(found: list[saved.Start]) -> saved.Quantiles:
-    seconds = np.array([each.duration_s for each in found])
+def _quantiles(starts: list[saved.Start]) -> saved.Quantiles:
+    seconds = np.array([start.duration_s for start in starts])
     quarter_s, median_s, three_quarters_s = censored_quantiles(
-        seconds, np.array([each.is_done for each in found]), _QUARTILES
+        seconds, np.array([start.is_done for start in starts]), _QUARTILES
     )
     return saved.Quantiles(
         quarter_s=quarter_s, median_s=median_s, three_quarters_s=three_quarters_s, observed_s=float(seconds.max())
     )
 
 
-def _worth(quantiles: saved.Quantiles, clusters: _Clusters, most: int) -> saved.Worth:
+def _worth(quantiles: saved.Quantiles, clusters: _Clusters, most_nodes: int) -> saved.Worth:
     limit_s = quantiles.observed_s if quantiles.median_s is None else quantiles.median_s
-    nodes = smallest_cluster(limit_s, clusters.known, most, clusters.times, at_once=_AT_ONCE)
+    nodes = smallest_cluster(limit_s, clusters.known, most_nodes, clusters.times, at_once=_AT_ONCE)
     if nodes is None:
         return saved.Worth(meaning=saved.MORE, nodes=max(clusters.known))
     return saved.Worth(meaning=saved.AT_MOST if quantiles.median_s is None else saved.EXACT, nodes=nodes)

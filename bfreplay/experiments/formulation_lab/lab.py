@@ -93,8 +93,8 @@ def compare_formulations(
         The log, the jobs, an option, a name or the output folder cannot be used.
     """
     settings = settings or LabSettings()
-    started, begun = perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
-    tell: LabProgress = progress or (lambda stage, done, total, what: None)
+    begin_s, begin_time = perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
+    tell: LabProgress = progress or (lambda stage, n_done, total, detail: None)
     plan = plan_pairs(
         formulations,
         backends,
@@ -107,27 +107,29 @@ def compare_formulations(
         events = load_events(events)
     workload = workload_of(jobs)
     with new_folder(out, LAB, overwrite=overwrite) as folder:
-        failures, most = (None if save_failures is None else Path(save_failures)), None
+        failures, most_failures = (None if save_failures is None else Path(save_failures)), None
         if failures is None and folder is not None:
-            failures, most = folder / FAILURES, KEPT_FAILURES
-        with Trials(plan, settings, failures, most) as trials:
+            failures, most_failures = folder / FAILURES, KEPT_FAILURES
+        with Trials(plan, settings, failures, most_failures) as trials:
             sample = sample_decisions(
                 events,
                 workload,
                 settings,
-                lambda number, done, total: tell("count" if number == 1 else "capture", done, total, ""),
+                lambda number, n_done, total: tell("count" if number == 1 else "capture", n_done, total, ""),
             )
-            sampled = perf_counter()
-            trials.warm_up(lambda done, total, pair: tell("warm-up", done, total, pair))
-            warmed = perf_counter()
-            answers, optima = trials.run(sample.decisions, lambda done, total, pair: tell("solve", done, total, pair))
+            sampled_s = perf_counter()
+            trials.warm_up(lambda n_done, total, pair: tell("warm-up", n_done, total, pair))
+            warm_s = perf_counter()
+            answers, optima = trials.run(
+                sample.decisions, lambda n_done, total, pair: tell("solve", n_done, total, pair)
+            )
             worker_starts = trials.worker_starts
         rows = summarise(answers, [EXACT, *(pair.name for pair in plan.pairs)], settings.time_limit_s)
         tables = _tables(sample, answers, optima, rows)
-        solved = perf_counter()
-        seconds = {"sample_s": sampled - started, "warm_up_s": warmed - sampled, "solve_s": solved - warmed}
-        measured = {"started": begun, "seconds": seconds, "worker_starts": worker_starts, **(session or {})}
-        record = write_result(folder, _record(plan, sample, rows, settings, measured), tables, LAB, pictures)
+        solved_s = perf_counter()
+        seconds = {"sample_s": sampled_s - begin_s, "warm_up_s": warm_s - sampled_s, "solve_s": solved_s - warm_s}
+        measurements = {"started": begin_time, "seconds": seconds, "worker_starts": worker_starts, **(session or {})}
+        record = write_result(folder, _record(plan, sample, rows, settings, measurements), tables, LAB, pictures)
     return LabResult(record, None if out is None else Path(out).resolve(), tables)
 
 
@@ -139,21 +141,21 @@ def _tables(
     sizes = {decision.index: (decision.problem.n_jobs, decision.problem.capacity) for decision in sample.decisions}
     decisions = [
         DecisionRow(
-            index=each.index,
-            time=each.time_us,
-            n_idle=each.problem.capacity,
-            n_jobs=each.problem.n_jobs,
-            n_held=int(each.problem.current.sum()),
+            index=sampled_decision.index,
+            time=sampled_decision.time_us,
+            n_idle=sampled_decision.problem.capacity,
+            n_jobs=sampled_decision.problem.n_jobs,
+            n_held=int(sampled_decision.problem.current.sum()),
             optimum=best.optimum,
             published_optimum=best.published_optimum,
-            stratum=each.stratum,
+            stratum=sampled_decision.stratum,
         )
-        for each, best in zip(sample.decisions, optima, strict=True)
+        for sampled_decision, best in zip(sample.decisions, optima, strict=True)
     ]
-    ordered = sorted(answers, key=lambda answer: (answer.decision, names.index(answer.pair)))
+    sorted_answers = sorted(answers, key=lambda answer: (answer.decision, names.index(answer.pair)))
     rows: dict[str, Sequence[object]] = {
         "decisions": decisions,
-        "answers": ordered,
+        "answers": sorted_answers,
         "summary": summary,
         "profile": performance_profile(answers, names),
         "time_by_size": time_by_size(answers, sizes, names),
@@ -164,7 +166,7 @@ def _tables(
 def _record(
     plan: PairPlan, sample: DecisionSample, rows: list[SummaryRow], settings: LabSettings, session: JsonObject
 ) -> LabRecord:
-    replayed, inputs = sample.record.config, sample.record.inputs
+    config, inputs = sample.record.config, sample.record.inputs
     return LabRecord(
         schema_version=LAB.schema_version,
         versions=versions(),
@@ -172,8 +174,8 @@ def _record(
             **asdict(settings),
             formulations=list(dict.fromkeys(pair.formulation.name for pair in plan.pairs)),
             backends=[backend.name for backend in plan.backends],
-            window_start_us=replayed.window_start_us,
-            window_end_us=replayed.window_end_us,
+            window_start_us=config.window_start_us,
+            window_end_us=config.window_end_us,
         ),
         inputs=inputs.to_json(),
         warnings=inputs.events.metadata.log_warnings.sentences(),

@@ -25,12 +25,12 @@ _OUTCOMES = (
 def render(result: LabResult) -> str:
     """Return the text: options, a table of the pairs by time, the winner, failures, paths."""
     record = result.record
-    found = [("Winner", _winner(record)), *_failures(record), *_examples(result), *_losses(record)]
+    paragraphs_by_title = [("Winner", _winner(record)), *_failures(record), *_examples(result), *_losses(record)]
     parts = [
         warning_lines(record.warnings),
         labelled_lines(_header(record)),
         _table(record),
-        labelled_lines(found),
+        labelled_lines(paragraphs_by_title),
         [*_not_compared(record)],
         labelled_lines(_files(result)),
     ]
@@ -41,34 +41,34 @@ def milliseconds(seconds: float | None) -> str:
     """Return seconds in ms: ``0.042``, ``0.71``, ``7.31``, ``15.2``, ``10,000``; ``-`` for unknown."""
     if seconds is None:
         return "-"
-    ms = seconds * 1e3
-    decimals = 0 if ms >= 100 else 1 if ms >= 10 else 2 if ms >= 0.1 else 3
-    return f"{ms:,.{decimals}f}"
+    value_ms = seconds * 1e3
+    decimals = 0 if value_ms >= 100 else 1 if value_ms >= 10 else 2 if value_ms >= 0.1 else 3
+    return f"{value_ms:,.{decimals}f}"
 
 
 def _header(record: LabRecord) -> Iterator[tuple[str, str]]:
     config, sampling = record.config, record.sampling
     window = f"{iso_utc(config.window_start_us)} to {iso_utc(config.window_end_us)}"
-    taken, available = sampling.taken, sampling.available
-    filled = sum(stratum.taken > 0 for stratum in sampling.strata)
-    strata = "1 stratum" if filled == 1 else f"{filled} strata"
-    chosen = f"{taken:,} of the {available:,} that need a solver, from {strata} (seed {config.seed})"
-    if taken == available:
-        chosen = f"all {available:,} that need a solver ({sampling.asked:,} requested)"
+    n_taken, n_available = sampling.taken, sampling.available
+    n_strata = sum(stratum.taken > 0 for stratum in sampling.strata)
+    strata = "1 stratum" if n_strata == 1 else f"{n_strata} strata"
+    selection = f"{n_taken:,} of the {n_available:,} that need a solver, from {strata} (seed {config.seed})"
+    if n_taken == n_available:
+        selection = f"all {n_available:,} that need a solver ({sampling.asked:,} requested)"
     limit = f"{config.time_limit_s:g} s a decision, {count(config.threads, 'thread')}"
     yield "Window", f"{window} ({duration((config.window_end_us - config.window_start_us) / 1e6)})"
-    yield "Decisions", chosen
+    yield "Decisions", selection
     yield "Solvers", f"{count(len(record.pairs), 'pair')}, {limit}, relative gap {config.relative_gap:g}"
 
 
 def _table(record: LabRecord) -> list[str]:
     rows = sorted(record.summary, key=lambda row: (row.pair != EXACT, row.sgm_s, row.pair))
-    shown = [(key, word) for key, word in _OUTCOMES if any(row[key] for row in rows)]
-    head = ["", "proven", "feasible", *(word for _, word in shown), "fastest"]
+    outcomes = [(key, word) for key, word in _OUTCOMES if any(row[key] for row in rows)]
+    head = ["", "proven", "feasible", *(word for _, word in outcomes), "fastest"]
     head += ["build", "solve", "total", "95 %", "mean", "columns", "rows"]
     cells = [head]
     for row in rows:
-        line = [row.pair, f"{row.proven:,}", f"{row.feasible:,}", *(f"{row[key]:,}" for key, _ in shown)]
+        line = [row.pair, f"{row.proven:,}", f"{row.feasible:,}", *(f"{row[key]:,}" for key, _ in outcomes)]
         line.append("" if row.pair == EXACT else f"{row.fastest:,}")
         keys = ("build_median_s", "solve_median_s", "total_median_s", "total_p95_s", "sgm_s")
         line += [milliseconds(row[key]) for key in keys]
@@ -111,27 +111,27 @@ def _failures(record: LabRecord) -> Iterator[tuple[str, str]]:
     }
     for key, word in words.items():
         total = sum(row[key] for row in record.summary)
-        where = ", ".join(f"{row[key]:,} of {row.pair}" for row in record.summary if row[key])
+        by_pair = ", ".join(f"{row[key]:,} of {row.pair}" for row in record.summary if row[key])
         if total:
-            yield key.replace("_", " ").capitalize(), f"{count(total, 'answer')} {word}: {where}"
+            yield key.replace("_", " ").capitalize(), f"{count(total, 'answer')} {word}: {by_pair}"
 
 
 def _examples(result: LabResult) -> Iterator[tuple[str, str]]:
     """Yield the first message of each pair and outcome without a verified answer."""
-    found: dict[tuple[str, str], str] = {}
+    messages: dict[tuple[str, str], str] = {}
     for row in result.table("answers").select(["pair", "outcome", "message"]).to_pylist():
         if row["outcome"] not in SOLVED and row["message"]:
-            found.setdefault((row["pair"], row["outcome"]), " ".join(row["message"].split()))
-    for (pair, outcome), message in found.items():
+            messages.setdefault((row["pair"], row["outcome"]), " ".join(row["message"].split()))
+    for (pair, outcome), message in messages.items():
         yield "Example", f"{pair}, {outcome.replace('_', ' ')}: {message}"
-    if found and result.folder is None:
+    if messages and result.folder is None:
         yield "", "--out keeps models and decisions of such answers"
 
 
 def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:
     """Yield lines on formulations that lose by their limit on changes, and on impossible answers above the optimum."""
-    limited = dict.fromkeys(pair.formulation for pair in record.pairs if pair.change_limited)
-    for formulation in limited:
+    limited_formulations = dict.fromkeys(pair.formulation for pair in record.pairs if pair.change_limited)
+    for formulation in limited_formulations:
         worst = max(row.loss_proven_worst or 0.0 for row in record.summary if row.formulation == formulation)
         if worst > RELATIVE_TOLERANCE:
             costs = f"costs up to {percent(worst)} of the true optimum in one decision"
@@ -145,12 +145,12 @@ def _losses(record: LabRecord) -> Iterator[tuple[str, str]]:
 def _not_compared(record: LabRecord) -> Iterator[str]:
     if record.left_out:
         yield "Not compared"
-    for each in record.left_out:
-        if each.formulation and each.backend:  # the table shows the others
-            yield f"  {each.formulation} on {each.backend}: {each.reason.split(';')[0]}"
+    for omission in record.left_out:
+        if omission.formulation and omission.backend:  # the table shows the others
+            yield f"  {omission.formulation} on {omission.backend}: {omission.reason.split(';')[0]}"
         else:
-            yield f"  {each.formulation or each.backend}: {each.reason}"
-    if any("special ordered sets" in each.reason for each in record.left_out):
+            yield f"  {omission.formulation or omission.backend}: {omission.reason}"
+    if any("special ordered sets" in omission.reason for omission in record.left_out):
         yield "  (--reformulate-sets replaces special ordered sets by binaries on back ends without them)"
 
 

@@ -86,83 +86,87 @@ def plan_pairs(
     SolverUnavailableError
         A named back end does not work here.
     """
-    left_out: list[NotCompared] = []
+    omissions: list[NotCompared] = []
     pairs = []
     for formulation, backend in product(
-        _formulations(formulations, more_formulations, left_out), _backends(backends, more_backends, left_out)
+        _formulations(formulations, more_formulations, omissions), _backends(backends, more_backends, omissions)
     ):
         reason = pairing_fault(formulation.formulation, backend.backend, reformulate_sets=reformulate_sets)
         if reason:
-            left_out.append(NotCompared(formulation.name, backend.name, reason))
+            omissions.append(NotCompared(formulation.name, backend.name, reason))
         else:
             pairs.append(Pair(formulation, backend))
     if not pairs:
-        reasons = "; ".join(each.reason for each in left_out) or "no names"
+        reasons = "; ".join(omission.reason for omission in omissions) or "no names"
         raise InputError(
             "no pair of a formulation and a back end can be compared",
             value=reasons,
             expected="at least one back end that works here and accepts one of the formulations",
             fix="see 'bfreplay solvers'; --reformulate-sets helps if only special ordered sets are the reason",
         )
-    return PairPlan(tuple(pairs), tuple(left_out))
+    return PairPlan(tuple(pairs), tuple(omissions))
 
 
 def _formulations(
-    named: Sequence[str | Formulation] | None, more: Sequence[str | Formulation], left_out: list[NotCompared]
+    selection: Sequence[str | Formulation] | None, additions: Sequence[str | Formulation], omissions: list[NotCompared]
 ) -> list[NamedFormulation]:
-    found: dict[str, Formulation] = {}  # by name as typed
-    if named is None:
+    formulations: dict[str, Formulation] = {}  # by name as typed
+    if selection is None:
         for name in FORMULATIONS.names():
             try:
-                found[name] = formulation_of(name)
+                formulations[name] = formulation_of(name)
             except BfreplayError as error:  # a broken one of another package is skipped
-                left_out.append(NotCompared(name, "", str(error).splitlines()[0]))
-    for number, each in enumerate([*(named or ()), *more]):
-        if not isinstance(each, str):
-            found[f"{type(each).__name__} ({number + 1})"] = each
-        elif each not in found:
-            found[each] = formulation_of(each)
-    names = distinct_names((typed, made.name) for typed, made in found.items())
-    return [NamedFormulation(name, made) for name, made in zip(names, found.values(), strict=True)]
+                omissions.append(NotCompared(name, "", str(error).splitlines()[0]))
+    for number, choice in enumerate([*(selection or ()), *additions]):
+        if not isinstance(choice, str):
+            formulations[f"{type(choice).__name__} ({number + 1})"] = choice
+        elif choice not in formulations:
+            formulations[choice] = formulation_of(choice)
+    names = distinct_names((spelling, formulation.name) for spelling, formulation in formulations.items())
+    return [NamedFormulation(name, formulation) for name, formulation in zip(names, formulations.values(), strict=True)]
 
 
-def _backends(named: Sequence[str] | None, more: Sequence[str], left_out: list[NotCompared]) -> list[NamedBackend]:
-    found: dict[str, Backend] = {}
-    if named is None:
+def _backends(
+    selection: Sequence[str] | None, additions: Sequence[str], omissions: list[NotCompared]
+) -> list[NamedBackend]:
+    backends: dict[str, Backend] = {}
+    if selection is None:
         for name in BACKENDS.names():
             try:
-                made = backend_of(name)
-                reason = why_not(made)
+                backend = backend_of(name)
+                reason = why_not(backend)
             except BfreplayError as error:  # as above
                 reason = str(error).splitlines()[0]
             if reason:
-                left_out.append(NotCompared("", name, reason))
+                omissions.append(NotCompared("", name, reason))
             else:
-                found[name] = made
-    for name in [*(named or ()), *more]:
-        if name not in found:
-            found[name] = backend_of(name)
-            if reason := why_not(found[name]):
+                backends[name] = backend
+    for name in [*(selection or ()), *additions]:
+        if name not in backends:
+            backends[name] = backend_of(name)
+            if reason := why_not(backends[name]):
                 raise SolverUnavailableError(f"{name} does not work here: {reason}")
-    names = distinct_names((typed, made.name) for typed, made in found.items())
+    names = distinct_names((spelling, backend.name) for spelling, backend in backends.items())
     return [
-        NamedBackend(name, BACKENDS.location(typed), made)
-        for name, (typed, made) in zip(names, found.items(), strict=True)
+        NamedBackend(name, BACKENDS.location(spelling), backend)
+        for name, (spelling, backend) in zip(names, backends.items(), strict=True)
     ]
 
 
-def distinct_names(found: Iterable[tuple[str, str]]) -> list[str]:
+def distinct_names(spelled_names: Iterable[tuple[str, str]]) -> list[str]:
     """Return the name in tables for each (name as typed, own name).
 
     Registered ones keep their name. Others have their own name, or if it is in use the class's, or else the name as
     typed, which is unique.
     """
-    pairs = list(found)
-    taken = {own for typed, own in pairs if typed == own}
+    pairs = list(spelled_names)
+    used_names = {own_name for spelling, own_name in pairs if spelling == own_name}
     names: list[str] = []
-    for typed, own in pairs:
-        if typed != own:
-            own = next(name for name in (own, typed.rpartition(":")[2], typed) if name not in taken)
-            taken.add(own)
-        names.append(own)
+    for spelling, own_name in pairs:
+        if spelling != own_name:
+            own_name = next(
+                name for name in (own_name, spelling.rpartition(":")[2], spelling) if name not in used_names
+            )
+            used_names.add(own_name)
+        names.append(own_name)
     return names

@@ -71,8 +71,8 @@ class LabSettings:
     grace_s: float = GRACE_S
 
     def __post_init__(self) -> None:
-        for column, least in (("sample", 1), ("seed", 0)):
-            checks.whole(column, getattr(self, column), least, math.inf)
+        for column, minimum in (("sample", 1), ("seed", 0)):
+            checks.whole(column, getattr(self, column), minimum, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,8 +136,8 @@ def sample_decisions(
         No decision of the replay needs a solver, or an option of the replay is invalid.
     """
 
-    def replay_pass(number: int, chosen: frozenset[int]) -> tuple[_Watch, RunRecord]:
-        watch = _Watch(settings.t_fwd_s, chosen)
+    def replay_pass(number: int, labels_to_keep: frozenset[int]) -> tuple[_Watch, RunRecord]:
+        watch = _Watch(settings.t_fwd_s, labels_to_keep)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
         result = run_replay(
             events,
@@ -156,8 +156,8 @@ def sample_decisions(
             value=f"{f'{len(jobs)} jobs' if isinstance(jobs, JobSet) else jobs.name}, {len(events.nodes)} nodes",
             fix="choose another window, or jobs that are submitted while nodes are idle",
         )
-    labels, taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), settings.sample, settings.seed)
-    second, _ = replay_pass(2, frozenset(taken.tolist()))
+    labels, n_taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), settings.sample, settings.seed)
+    second, _ = replay_pass(2, frozenset(n_taken.tolist()))
     if second.fingerprint() != first.fingerprint():
         raise BfreplayError(
             f"two replays of the same log differ: {len(first.time_us)} decisions in the first pass, "
@@ -165,7 +165,7 @@ def sample_decisions(
         )
     decisions = tuple(
         SampledDecision(index, first.time_us[index], labels[index], problem)
-        for index, problem in zip(taken.tolist(), second.problems, strict=True)
+        for index, problem in zip(n_taken.tolist(), second.problems, strict=True)
     )
     sampling = Sampling(asked=settings.sample, available=len(first.time_us), taken=len(decisions), strata=strata)
     return DecisionSample(decisions, sampling, record)
@@ -195,15 +195,15 @@ def choose(n_idle: Sizes, n_jobs: Sizes, sample: int, seed: int) -> tuple[list[s
     idle_class, job_class = quantile_class(n_idle), quantile_class(n_jobs)
     cells, cell_of = np.unique(idle_class * CLASSES + job_class, return_inverse=True)
     available = np.bincount(cell_of, minlength=len(cells))
-    taken = spread(available, sample)
+    n_taken = spread(available, sample)
     rng = np.random.Generator(np.random.PCG64(seed))
-    names, chosen = [], []
+    names, selection = [], []
     for cell, (of_idle, of_jobs) in enumerate(zip(cells // CLASSES, cells % CLASSES, strict=True)):
         idle = _range(n_idle[idle_class == of_idle])
         names.append(f"{idle} idle, {_range(n_jobs[job_class == of_jobs])} jobs")
-        chosen.append(rng.choice(np.flatnonzero(cell_of == cell), size=taken[cell], replace=False))
-    strata = [Stratum(*each) for each in zip(names, available.tolist(), taken.tolist(), strict=True)]
-    return [names[cell] for cell in cell_of], np.sort(np.concatenate(chosen)), strata
+        selection.append(rng.choice(np.flatnonzero(cell_of == cell), size=n_taken[cell], replace=False))
+    strata = [Stratum(*stratum) for stratum in zip(names, available.tolist(), n_taken.tolist(), strict=True)]
+    return [names[cell] for cell in cell_of], np.sort(np.concatenate(selection)), strata
 
 
 def quantile_class(size: Sizes) -> Sizes:
@@ -214,18 +214,18 @@ def quantile_class(size: Sizes) -> Sizes:
 
 def spread(available: Sizes, sample: int) -> Sizes:
     """Return the number to take from each cell: equal numbers where possible, the rest from larger cells."""
-    taken = np.zeros_like(available)
-    left = min(sample, int(available.sum()))
-    while left:
-        open_cells = np.flatnonzero(taken < available)
-        remaining = (available - taken)[open_cells]
-        if left < len(open_cells):
-            taken[open_cells[np.argsort(-remaining, kind="stable")[:left]]] += 1
+    n_taken = np.zeros_like(available)
+    n_left = min(sample, int(available.sum()))
+    while n_left:
+        open_cells = np.flatnonzero(n_taken < available)
+        remaining = (available - n_taken)[open_cells]
+        if n_left < len(open_cells):
+            n_taken[open_cells[np.argsort(-remaining, kind="stable")[:n_left]]] += 1
             break
-        given = np.minimum(left // len(open_cells), remaining)
-        taken[open_cells] += given
-        left -= int(given.sum())
-    return taken
+        addition = np.minimum(n_left // len(open_cells), remaining)
+        n_taken[open_cells] += addition
+        n_left -= int(addition.sum())
+    return n_taken
 
 
 def _range(sizes: Sizes) -> str:
@@ -236,9 +236,9 @@ def _range(sizes: Sizes) -> str:
 class _Watch(BFTrainerPolicy):
     """BFTrainer's policy that notes every decision's size, and keeps the problems of the chosen decisions."""
 
-    def __init__(self, t_fwd_s: float | str, chosen: frozenset[int]) -> None:
+    def __init__(self, t_fwd_s: float | str, labels_to_keep: frozenset[int]) -> None:
         super().__init__(t_fwd_s)
-        self._chosen = chosen
+        self._chosen = labels_to_keep
         self._digest = hashlib.blake2b()
         self.time_us = array("q")
         self.n_idle = array("q")
@@ -254,8 +254,8 @@ class _Watch(BFTrainerPolicy):
         self.time_us.append(state.time_us)
         self.n_idle.append(state.n_idle)
         self.n_jobs.append(state.n_jobs)
-        for each in (np.array([state.time_us, state.n_idle]), state.job, state.current):
-            self._digest.update(each.tobytes())
+        for state_array in (np.array([state.time_us, state.n_idle]), state.job, state.current):
+            self._digest.update(state_array.tobytes())
         return decision
 
     def fingerprint(self) -> bytes:

@@ -67,10 +67,10 @@ SHIFT_S = 1e-3
 
 def by_pair(answers: Iterable[Answer]) -> defaultdict[str, list[Answer]]:
     """Group answers by pair."""
-    grouped = defaultdict(list)
+    answers_of_pair = defaultdict(list)
     for answer in answers:
-        grouped[answer.pair].append(answer)
-    return grouped
+        answers_of_pair[answer.pair].append(answer)
+    return answers_of_pair
 
 
 def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: float) -> list[SummaryRow]:
@@ -79,10 +79,10 @@ def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: flo
     Medians and percentiles of seconds, gap and loss are over solved answers (proven or feasible), those of model
     sizes over all models that were built; ``None`` without values. ``sgm_s`` is over all decisions.
     """
-    grouped = by_pair(answers)
-    exact_s = {answer.decision: answer.total_s for answer in grouped[EXACT] if answer.is_proven}
+    answers_of_pair = by_pair(answers)
+    exact_s = {answer.decision: answer.total_s for answer in answers_of_pair[EXACT] if answer.is_proven}
     wins = fastest(answers)
-    return [_row(name, grouped[name], exact_s, wins[name], time_limit_s) for name in pairs]
+    return [_row(name, answers_of_pair[name], exact_s, wins[name], time_limit_s) for name in pairs]
 
 
 def fastest(answers: Iterable[Answer]) -> Counter[str]:
@@ -102,38 +102,38 @@ def shifted_geometric_mean(seconds: Sequence[float], shift: float = SHIFT_S) -> 
     As in Achterberg, Constraint Integer Programming (2007), appendix A.3, and in Mittelmann's benchmarks; they shift
     by seconds because their solves take minutes.
     """
-    return math.exp(math.fsum(math.log(t + shift) for t in seconds) / len(seconds)) - shift
+    return math.exp(math.fsum(math.log(duration_s + shift) for duration_s in seconds) / len(seconds)) - shift
 
 
 def winner(rows: Sequence[SummaryRow]) -> Winner | None:
     """Return the pair with most of the fastest proofs (then least ``sgm_s``); ``None`` if no pair proved anything."""
-    proving = [row for row in rows if row.pair != EXACT and row.proven]
-    if not proving:
+    rows_with_proofs = [row for row in rows if row.pair != EXACT and row.proven]
+    if not rows_with_proofs:
         return None
-    best = min(proving, key=lambda row: (-row.fastest, row.sgm_s, row.pair))
+    best = min(rows_with_proofs, key=lambda row: (-row.fastest, row.sgm_s, row.pair))
     return Winner(pair=best.pair, fastest=best.fastest, decisions=best.decisions, times_exact=best.times_exact)
 
 
 def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: int, time_limit_s: float) -> SummaryRow:
     outcomes = Counter(answer.outcome for answer in answers)
-    solved = [answer for answer in answers if answer.outcome in SOLVED]
-    built = [answer for answer in answers if answer.columns is not None]
+    solved_answers = [answer for answer in answers if answer.outcome in SOLVED]
+    answers_with_model = [answer for answer in answers if answer.columns is not None]
     ratios = [
         answer.total_s / exact_s[answer.decision]
         for answer in answers
         if answer.is_proven and exact_s.get(answer.decision, 0.0) > 0
     ]
-    charged_s = [answer.total_s if answer.is_proven else max(answer.total_s, time_limit_s) for answer in answers]
+    penalised_s = [answer.total_s if answer.is_proven else max(answer.total_s, time_limit_s) for answer in answers]
     medians: JsonObject = {}
     for part in ("build", "solve", "total"):
-        seconds = [getattr(answer, f"{part}_s") for answer in solved]
+        seconds = [getattr(answer, f"{part}_s") for answer in solved_answers]
         medians |= {f"{part}_median_s": _percentile(seconds, 50), f"{part}_p95_s": _percentile(seconds, 95)}
     for part in ("columns", "rows", "entries"):
-        medians[f"{part}_median"] = _percentile([getattr(answer, part) for answer in built], 50)
-    gaps = [math.inf if answer.gap is None else answer.gap for answer in solved]
-    losses = [math.inf if answer.relative_loss is None else answer.relative_loss for answer in solved]
+        medians[f"{part}_median"] = _percentile([getattr(answer, part) for answer in answers_with_model], 50)
+    gaps = [math.inf if answer.gap is None else answer.gap for answer in solved_answers]
+    losses = [math.inf if answer.relative_loss is None else answer.relative_loss for answer in solved_answers]
     # of the two exact optima: with --gap an answer that counts as proven may lose more than the formulation costs
-    given_away = [
+    relative_losses = [
         relative_loss(answer.posed_optimum, answer.optimum)
         for answer in answers
         if answer.is_proven and answer.posed_optimum is not None and answer.optimum is not None
@@ -143,17 +143,17 @@ def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: 
         formulation=answers[0].formulation,
         backend=answers[0].backend,
         decisions=len(answers),
-        solved=len(solved),
+        solved=len(solved_answers),
         **{outcome.value: outcomes[outcome] for outcome in Outcome},
         fastest=wins,
         **medians,
-        sgm_s=shifted_geometric_mean(charged_s),
+        sgm_s=shifted_geometric_mean(penalised_s),
         times_exact=_percentile(ratios, 50),
         gap_median=_percentile(gaps, 50),
         gap_worst=_percentile(gaps, 100),
         loss_median=_percentile(losses, 50),
         loss_worst=_percentile(losses, 100),
-        loss_proven_worst=_percentile(given_away, 100),
+        loss_proven_worst=_percentile(relative_losses, 100),
         better_than_exact=sum(loss < -RELATIVE_TOLERANCE for loss in losses),
         workers_lost=sum(answer.worker_lost for answer in answers),
     )
@@ -163,12 +163,12 @@ def _percentile(values: Sequence[float], percent: float) -> float | None:
     """Return a percentile, linear between neighbours; ``None`` without values, and if it is infinite."""
     if not values:
         return None
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    position = percent / 100 * (len(ordered) - 1)
+    ascending = np.sort(np.asarray(values, dtype=np.float64))
+    position = percent / 100 * (len(ascending) - 1)
     low, high = math.floor(position), math.ceil(position)
-    if math.isinf(ordered[high]):
+    if math.isinf(ascending[high]):
         return None
-    return float(ordered[low] + (position - low) * (ordered[high] - ordered[low]))
+    return float(ascending[low] + (position - low) * (ascending[high] - ascending[low]))
 
 
 FIELDS = ("all", "milp")
@@ -205,9 +205,12 @@ def _ratios(answers: Sequence[Answer], entrants: Sequence[str]) -> dict[str, lis
     for answer in answers:
         if answer.pair in entrants and answer.is_proven:
             best[answer.decision] = min(best[answer.decision], answer.total_s)
-    grouped = by_pair(answers)
+    answers_of_pair = by_pair(answers)
     return {
-        name: [_over(answer.total_s, best[answer.decision]) if answer.is_proven else np.inf for answer in grouped[name]]
+        name: [
+            _over(answer.total_s, best[answer.decision]) if answer.is_proven else np.inf
+            for answer in answers_of_pair[name]
+        ]
         for name in entrants
     }
 
@@ -232,10 +235,10 @@ def time_by_size(
         Nonempty bins of each pair, by size; ``total_median_s`` is over the proven answers.
     """
     rows = []
-    grouped = by_pair(answers)
+    answers_of_pair = by_pair(answers)
     for name in pairs:
         bins: dict[int, list[Answer]] = defaultdict(list)
-        for answer in grouped[name]:
+        for answer in answers_of_pair[name]:
             n_jobs, n_idle = sizes[answer.decision]
             bins[(n_jobs * n_idle).bit_length() - 1].append(answer)
         for power, inside in sorted(bins.items()):

@@ -132,8 +132,8 @@ def answer_of(
     formulation: str,
     backend: str,
     optimum: float | None,
-    posed_optimum: float | None,
-    worker_lost: bool = False,
+    optimum_of_problem: float | None,
+    is_worker_lost: bool = False,
 ) -> Answer:
     """Make the row of one decision and pair."""
     objective = finite_or_none(solution.objective)
@@ -142,21 +142,21 @@ def answer_of(
         pair=pair,
         formulation=formulation,
         backend=backend,
-        outcome=outcome_of(solution, has_optimum=posed_optimum is not None),
+        outcome=outcome_of(solution, has_optimum=optimum_of_problem is not None),
         process_status=solution.process_status.value,
         solver_status=solution.solver_status.value,
         quality=solution.quality.value,
         objective=objective,
         bound=finite_or_none(solution.bound),
         gap=finite_or_none(solution.gap),
-        posed_optimum=posed_optimum,
+        posed_optimum=optimum_of_problem,
         optimum=optimum,
         relative_loss=None if objective is None or optimum is None else relative_loss(objective, optimum),
         build_s=solution.build_s,
         solve_s=solution.solve_s,
         total_s=solution.build_s + solution.solve_s,
         **({} if solution.size is None else asdict(solution.size)),
-        worker_lost=worker_lost,
+        worker_lost=is_worker_lost,
         message=solution.message,
     )
 
@@ -221,10 +221,10 @@ class Trials:
         self._settings = settings
         self._solvers = []
         for pair in plan.pairs:
-            kept = None
+            failures = None
             if save_failures is not None:
-                kept = FailureFolder(save_failures / file_stem(pair.name), most_failures)
-            self._solvers.append(self._solver(pair, settings.time_limit_s, kept))
+                failures = FailureFolder(save_failures / file_stem(pair.name), most_failures)
+            self._solvers.append(self._solver(pair, settings.time_limit_s, failures))
         self._warm_pair: dict[str, Pair] = {}  # by back end: a pair that has answered the tiny decision
 
     def __enter__(self) -> Trials:
@@ -242,9 +242,9 @@ class Trials:
     def warm_up(self, progress: TrialProgress | None = None) -> None:
         """Start every worker and let every pair answer a tiny decision, so that imports are not measured."""
         self._exact.solve(_tiny())
-        for done, pair in enumerate(self._pairs):
+        for n_done, pair in enumerate(self._pairs):
             if progress is not None:
-                progress(done, len(self._pairs), pair.name)
+                progress(n_done, len(self._pairs), pair.name)
             if self._tiny_works(pair):
                 self._warm_pair.setdefault(pair.backend.name, pair)
 
@@ -260,8 +260,8 @@ class Trials:
         entrants: list[tuple[Pair | None, Solver]] = [(None, self._exact)]
         entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
-            posed = (decision.problem, decision.problem.held_to_published_limit())
-            best = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in posed))
+            problems = (decision.problem, decision.problem.held_to_published_limit())
+            best = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in problems))
             optima.append(best)
             for place in range(len(entrants)):
                 pair, solver = entrants[(place + position) % len(entrants)]
@@ -296,24 +296,24 @@ class Trials:
                 formulation=COUNTS,
                 backend=EXACT,
                 optimum=best.optimum,
-                posed_optimum=best.optimum,
+                optimum_of_problem=best.optimum,
             )
-        own = solution.rejected or solution
-        lost = own.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
+        raw_solution = solution.rejected or solution
+        is_worker_lost = raw_solution.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
         warm = self._warm_pair.get(pair.backend.name)
         # the new worker answers the tiny decision; if that fails, it gets no more of them
-        if lost and warm is not None and not self._tiny_works(warm):
+        if is_worker_lost and warm is not None and not self._tiny_works(warm):
             del self._warm_pair[pair.backend.name]
-        limited = pair.formulation.formulation.change_limited
+        is_limited = pair.formulation.formulation.change_limited
         return answer_of(
-            own,
+            raw_solution,
             decision=index,
             pair=pair.name,
             formulation=pair.formulation.name,
             backend=pair.backend.name,
             optimum=best.optimum,
-            posed_optimum=best.published_optimum if limited else best.optimum,
-            worker_lost=lost,
+            optimum_of_problem=best.published_optimum if is_limited else best.optimum,
+            is_worker_lost=is_worker_lost,
         )
 
     def _tiny_works(self, pair: Pair) -> bool:

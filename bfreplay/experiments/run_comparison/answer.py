@@ -25,12 +25,16 @@ ONE_START = "This is one start and one seed: `bfreplay finish` with each of the 
 
 def answer_of(pair: RunDifference) -> str:
     """Return one or two sentences about a run and its baseline."""
-    b, a = pair.run, pair.baseline
+    other, baseline = pair.run, pair.baseline
     if pair.campaign is None:
-        return _samples(b, a, pair)
-    text, before, difference = _campaign(b, a, pair.campaign), pair.samples.baseline, pair.samples.difference
-    if before > 0.0 and abs(difference) > _EQUAL * before:
-        text += f"; its trials processed {percent(difference / before)} % "
+        return _samples(other, baseline, pair)
+    text, baseline_value, difference = (
+        _campaign(other, baseline, pair.campaign),
+        pair.samples.baseline,
+        pair.samples.difference,
+    )
+    if baseline_value > 0.0 and abs(difference) > _EQUAL * baseline_value:
+        text += f"; its trials processed {percent(difference / baseline_value)} % "
         text += f"{'more' if difference > 0 else 'fewer'} samples"
     return f"{text}. {ONE_START}"
 
@@ -45,92 +49,98 @@ def signed_percent(share: float) -> str:
     return f"{'-' if share < 0 else '+'}{percent(share)} %"
 
 
-def _samples(b: str, a: str, pair: RunDifference) -> str:
+def _samples(other: str, baseline: str, pair: RunDifference) -> str:
     samples = pair.samples
-    before, after, difference = (float(samples[key]) for key in ("baseline", "other", "difference"))
-    if before <= 0.0 and after <= 0.0:
-        return f"Neither {b} nor {a} processed any sample."
-    if before <= 0.0:
-        return f"{b} processed {amount(after)} samples, {a} none."
+    baseline_value, other_value, difference = (float(samples[key]) for key in ("baseline", "other", "difference"))
+    if baseline_value <= 0.0 and other_value <= 0.0:
+        return f"Neither {other} nor {baseline} processed any sample."
+    if baseline_value <= 0.0:
+        return f"{other} processed {amount(other_value)} samples, {baseline} none."
     if samples.equal_by_construction:
-        return f"{b} processed as many samples as {a}: all jobs were done in both. {_times(b, a, pair)}"
-    if abs(difference) <= _EQUAL * before:
+        return (
+            f"{other} processed as many samples as {baseline}: all jobs were done in both. "
+            f"{_times(other, baseline, pair)}"
+        )
+    if abs(difference) <= _EQUAL * baseline_value:
         row = next(row for row in pair.hours if row.measure == "samples")
         is_same = row.mean.low == 0.0 and row.mean.high == 0.0
-        return f"{b} processed as many samples as {a}{', in every hour' if is_same else ''}."
-    share = difference / before
-    text = f"{b} processed {percent(share)} % {'more' if share > 0 else 'fewer'} samples than {a} ({_interval(pair)})"
+        return f"{other} processed as many samples as {baseline}{', in every hour' if is_same else ''}."
+    share = difference / baseline_value
+    text = (
+        f"{other} processed {percent(share)} % {'more' if share > 0 else 'fewer'} samples than {baseline} "
+        f"({_interval(pair)})"
+    )
     return f"{text}, mostly because {_why(pair)}."
 
 
 def _interval(pair: RunDifference) -> str:
     """Return the interval, with the sign of the sentence."""
-    found = pair.samples.relative
-    if found.low is None or found.high is None:
-        return f"no interval: {found.why_no_interval}"
+    estimate = pair.samples.relative
+    if estimate.low is None or estimate.high is None:
+        return f"no interval: {estimate.why_no_interval}"
     sign = 1.0 if pair.samples.difference > 0 else -1.0
-    low, high = sorted((sign * found.low, sign * found.high))
-    ends = [f"{'-' if end < 0 else ''}{percent(end)}" for end in (low, high)]
+    low, high = sorted((sign * estimate.low, sign * estimate.high))
+    ends = [f"{'-' if edge < 0 else ''}{percent(edge)}" for edge in (low, high)]
     text = f"95 % interval of this share {ends[0]} to {ends[1]} %"
     return text if low > 0 else f"{text}: not significant on this log alone"
 
 
 def _why(pair: RunDifference) -> str:
     """Return the largest parts in the direction of the difference, and the largest part against it."""
-    difference, before = pair.samples.difference, pair.samples.baseline
+    difference, baseline_value = pair.samples.difference, pair.samples.baseline
     sign = 1.0 if difference > 0 else -1.0
     parts = {name: sign * pair.causes[name] for name in CAUSES}
     along = sorted((name for name in CAUSES if parts[name] > 0), key=lambda name: -parts[name])
-    named, so_far, all_along = [], 0.0, sum(parts[name] for name in along)
+    causes, so_far, all_along = [], 0.0, sum(parts[name] for name in along)
     for name in along:
-        named.append(name)
+        causes.append(name)
         so_far += parts[name]
         if so_far >= _MOSTLY * all_along:
             break
-    text = " and ".join(_part(name, pair, before) for name in named)
+    text = " and ".join(_part(name, pair, baseline_value) for name in causes)
     worst = min(CAUSES, key=lambda name: parts[name])
     if parts[worst] < -_AGAINST * abs(difference):
-        text += f", although {_part(worst, pair, before)}"
+        text += f", although {_part(worst, pair, baseline_value)}"
     return text
 
 
-def _part(name: str, pair: RunDifference, before: float) -> str:
+def _part(name: str, pair: RunDifference, baseline_value: float) -> str:
     size = pair.causes[name]
-    return f"{WORDS[name][0 if size > 0 else 1]} ({signed_percent(size / before)})"
+    return f"{WORDS[name][0 if size > 0 else 1]} ({signed_percent(size / baseline_value)})"
 
 
-def _times(b: str, a: str, pair: RunDifference) -> str:
+def _times(other: str, baseline: str, pair: RunDifference) -> str:
     over = pair.over
     assert over.baseline is not None  # all jobs were done
     assert over.other is not None
-    saved = over.baseline - over.other
-    text = f"{b} was done {_earlier(saved)}{'' if saved else f' as {a}'}"
-    if saved:
+    saving = over.baseline - over.other
+    text = f"{other} was done {_earlier(saving)}{'' if saving else f' as {baseline}'}"
+    if saving:
         text += f", after {duration(over.other)} instead of {duration(over.baseline)}"
     finish = next(row for row in pair.jobs.measures if row.measure == "finish_s")
     if finish.median:
-        text += f"; half of its jobs finished at least {_earlier(-finish.median)} than in {a}"
+        text += f"; half of its jobs finished at least {_earlier(-finish.median)} than in {baseline}"
     return f"{text}."
 
 
-def _earlier(saved_s: float) -> str:
-    if not saved_s:
+def _earlier(saving_s: float) -> str:
+    if not saving_s:
         return "at the same time"
-    return f"{duration(abs(saved_s))} {'earlier' if saved_s > 0 else 'later'}"
+    return f"{duration(abs(saving_s))} {'earlier' if saving_s > 0 else 'later'}"
 
 
-def _campaign(b: str, a: str, campaign: CampaignDifference) -> str:
+def _campaign(other: str, baseline: str, campaign: CampaignDifference) -> str:
     """Return a sentence on finish and scores; samples are not comparable when different trials are pruned."""
-    over, best, reached = campaign.over, campaign.best_score, campaign.reached
+    over, best, score_times = campaign.over, campaign.best_score, campaign.reached
     if over.difference is not None:
-        text = f"{b} finished {_earlier(-over.difference)}{' than' if over.difference else ' as'} {a}"
+        text = f"{other} finished {_earlier(-over.difference)}{' than' if over.difference else ' as'} {baseline}"
     else:
-        done = campaign.n_finished
-        text = f"{b} finished {done.other:,} trials in the window, {a} {done.baseline:,}"
-    if reached is None:
+        n_finished = campaign.n_finished
+        text = f"{other} finished {n_finished.other:,} trials in the window, {baseline} {n_finished.baseline:,}"
+    if score_times is None:
         return text
-    when = _earlier(-reached.difference)
+    when = _earlier(-score_times.difference)
     if best.difference:
-        scores = f"its best simulated score is {best.other:.6g}, {a}'s {best.baseline:.6g}"
-        return f"{text}; {scores}; it reached {reached.score:.6g} {when}"
+        scores = f"its best simulated score is {best.other:.6g}, {baseline}'s {best.baseline:.6g}"
+        return f"{text}; {scores}; it reached {score_times.score:.6g} {when}"
     return f"{text}, with the same best simulated score ({best.other:.6g}), reached {when}"

@@ -110,39 +110,39 @@ def compare(
         A folder is no run, the runs are not paired (another log, window or jobs), an option is invalid, or the
         output folder cannot be used.
     """
-    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    begin_time = datetime.now(UTC).isoformat(timespec="seconds")
     bin_s = checks.length_of_time("bin", bin)
     seed = checks.whole("seed", seed, 0)
     resamples = checks.whole("resamples", resamples, 100, 1_000_000)
-    loaded = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
-    labels = labels_of(len(loaded))
-    check_pairing(loaded, labels)
-    config = loaded[0].record.config
+    results = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
+    labels = labels_of(len(results))
+    check_pairing(results, labels)
+    config = results[0].record.config
     # lengths differ where runs end with their jobs, starts where one ran on a cluster
-    lengths_us = [run.record.config.window_end_us - run.record.config.window_start_us for run in loaded]
+    lengths_us = [run.record.config.window_end_us - run.record.config.window_start_us for run in results]
     end_us = config.window_start_us + max(lengths_us)
     edges = bin_edges(config.window_start_us, end_us, bin_s)
     with new_folder(out, COMPARISON, overwrite=overwrite) as folder:
-        idle = best_known_idle([run for run in loaded if have_same_nodes(loaded[0], run)], edges)
+        idle = best_known_idle([run for run in results if have_same_nodes(results[0], run)], edges)
         hours = [
             run_hours(run, edges, idle)
-            if have_same_nodes(loaded[0], run)
+            if have_same_nodes(results[0], run)
             else run_hours(run, edges + (run.record.config.window_start_us - config.window_start_us))
-            for run in loaded
+            for run in results
         ]
-        sides = list(map(_Side, labels, loaded, hours))
-        jobs = [run_jobs(run) for run in loaded]
-        paired = [pair_jobs(jobs[0], job) for job in jobs[1:]]
+        sides = list(map(_Side, labels, results, hours))
+        jobs = [run_jobs(run) for run in results]
+        paired_jobs = [pair_jobs(jobs[0], job) for job in jobs[1:]]
         pairs, bands = [], []
-        for side, both in zip(sides[1:], paired, strict=True):
-            of_jobs = job_differences(both, resamples=resamples, seed=seed)
+        for side, pair_of_jobs in zip(sides[1:], paired_jobs, strict=True):
+            of_jobs = job_differences(pair_of_jobs, resamples=resamples, seed=seed)
             pair, band = _difference(sides[0], side, of_jobs, resamples=resamples, seed=seed)
             pairs.append(msgspec.structs.replace(pair, answer=answer_of(pair)))
             bands.append(band)
         tables = {
             "hours": hours_table(hours, labels),
             "cumulative": _cumulative_table(bands, labels[1:], edges),
-            "jobs": jobs_table(paired, labels[1:]),
+            "jobs": jobs_table(paired_jobs, labels[1:]),
         }
         record = ComparisonRecord(
             schema_version=COMPARISON.schema_version,
@@ -159,21 +159,21 @@ def compare(
                 window_end_us=end_us,
                 unlimited_work=config.unlimited_work,
             ),
-            inputs=loaded[0].record.inputs.to_json(),
+            inputs=results[0].record.inputs.to_json(),
             runs=[
                 ComparedRun(
                     run=label,
                     name=None if run.folder is None else run.folder.name,
                     policy=run.record.config.policy_description.name,
                 )
-                for label, run in zip(labels, loaded, strict=True)
+                for label, run in zip(labels, results, strict=True)
             ],
-            warnings=distinct_warnings([(label, run.warnings) for label, run in zip(labels, loaded, strict=True)]),
-            options=differing_options(loaded),
+            warnings=distinct_warnings([(label, run.warnings) for label, run in zip(labels, results, strict=True)]),
+            options=differing_options(results),
             pairs=pairs,
             session={
-                "started": begun,
-                "folders": [None if run.folder is None else str(run.folder) for run in loaded],
+                "started": begin_time,
+                "folders": [None if run.folder is None else str(run.folder) for run in results],
                 **(session or {}),
             },
         )
@@ -200,24 +200,24 @@ def _difference(
     is_same = have_same_nodes(baseline.run, other.run)
     n_bins = _bins_with_jobs(baseline.hours, over) if is_same else baseline.hours.edge_us.size - 1
     totals = Both(baseline=totals_of(baseline.run), other=totals_of(other.run))
-    all_done = _equal_by_construction(baseline.run, other.run)
+    is_equal_by_construction = _equal_by_construction(baseline.run, other.run)
     for name in MEASURES:
-        a, b = baseline.hours.values[name], other.hours.values[name]
-        difference = _without_rounding(a, b)[:n_bins]
+        baseline_values, other_values = baseline.hours.values[name], other.hours.values[name]
+        difference = _without_rounding(baseline_values, other_values)[:n_bins]
         mean, bands[name] = mean_difference(difference, resamples=resamples, seed=seed)
-        if name == "samples" and all_done and difference.any():
+        if name == "samples" and is_equal_by_construction and difference.any():
             mean = Estimate.alone(mean.value, n_bins, _BY_CONSTRUCTION)
             nothing = np.full(bands[name].bins.size, np.nan)
             bands[name] = replace(bands[name], low=nothing, high=nothing)
-        sums = {"baseline": float(a.sum()), "other": float(b.sum())}
+        sums = {"baseline": float(baseline_values.sum()), "other": float(other_values.sum())}
         rows.append(HourMeasure(measure=name, **sums, mean=mean, total=mean.times(n_bins)))
-    a, b = baseline.hours.values["samples"], other.hours.values["samples"]
-    of_both = (a[:n_bins], (a + _without_rounding(a, b))[:n_bins])
+    baseline_values, other_values = baseline.hours.values["samples"], other.hours.values["samples"]
+    of_both = (baseline_values[:n_bins], (baseline_values + _without_rounding(baseline_values, other_values))[:n_bins])
     relative = relative_difference(*of_both, resamples=resamples, seed=seed)
-    if all_done and (a != b).any():
+    if is_equal_by_construction and (baseline_values != other_values).any():
         relative = Estimate.alone(relative.value, n_bins, _BY_CONSTRUCTION)
     samples_a, samples_b = totals.baseline["samples"], totals.other["samples"]
-    found = RunDifference(
+    run_difference = RunDifference(
         run=other.label,
         baseline=baseline.label,
         samples=SamplesDifference(
@@ -225,7 +225,7 @@ def _difference(
             other=samples_b,
             difference=samples_b - samples_a,
             relative=relative,
-            equal_by_construction=all_done,
+            equal_by_construction=is_equal_by_construction,
         ),
         hours=rows,
         causes=causes_of(baseline.run, other.run),
@@ -235,24 +235,24 @@ def _difference(
         jobs=jobs,
         answer="",
     )
-    return found, bands["samples"]
+    return run_difference, bands["samples"]
 
 
-def _without_rounding(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return ``b - a``; 0 where they differ by rounding only."""
-    difference = b - a
+def _without_rounding(baseline: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return ``other - a``; 0 where they differ by rounding only."""
+    difference = other - baseline
     # cumulated sums are interpolated, so errors are relative to the largest of them
-    slack = 1e-12 * max(float(np.abs(a).sum()), float(np.abs(b).sum()))
+    slack = 1e-12 * max(float(np.abs(baseline).sum()), float(np.abs(other).sum()))
     return np.where(np.abs(difference) <= slack, 0.0, difference)
 
 
-def _equal_by_construction(a: RunResult, b: RunResult) -> bool:
+def _equal_by_construction(baseline: RunResult, other: RunResult) -> bool:
     """Return whether both runs did all the work of the same jobs."""
-    if a.record.inputs.jobs.of_source:
+    if baseline.record.inputs.jobs.of_source:
         return False
-    over = all(run.summary.last_finish_us is not None for run in (a, b))
-    samples = [run.summary.ledger.samples for run in (a, b)]
-    return over and abs(samples[0] - samples[1]) <= _EQUAL * max(samples)
+    are_finished = all(run.summary.last_finish_us is not None for run in (baseline, other))
+    samples = [run.summary.ledger.samples for run in (baseline, other)]
+    return are_finished and abs(samples[0] - samples[1]) <= _EQUAL * max(samples)
 
 
 def _bins_with_jobs(hours: RunHours, over: Both[float | None]) -> int:
@@ -278,9 +278,9 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
 
     A run without used node-hours gets the rate of the other run: the whole difference is due to node-hours.
     """
-    a, b = baseline.summary.ledger, other.summary.ledger
-    hours_a, hours_b = a.node_hours.used, b.node_hours.used
-    gross_a, gross_b = a.gross_samples, b.gross_samples
+    baseline_ledger, other_ledger = baseline.summary.ledger, other.summary.ledger
+    hours_a, hours_b = baseline_ledger.node_hours.used, other_ledger.node_hours.used
+    gross_a, gross_b = baseline_ledger.gross_samples, other_ledger.gross_samples
     by_hours, by_rate = gross_b - gross_a, 0.0
     if hours_a > 0.0 and hours_b > 0.0:
         rate_a, rate_b = gross_a / hours_a, gross_b / hours_b
@@ -289,9 +289,9 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
     return Causes(
         node_hours=by_hours,
         samples_per_node_hour=by_rate,
-        rescaling=a.rescale_samples - b.rescale_samples,
-        preemption=a.preemption_samples - b.preemption_samples,
-        trimmed=a.trimmed_samples - b.trimmed_samples,
+        rescaling=baseline_ledger.rescale_samples - other_ledger.rescale_samples,
+        preemption=baseline_ledger.preemption_samples - other_ledger.preemption_samples,
+        trimmed=baseline_ledger.trimmed_samples - other_ledger.trimmed_samples,
     )
 
 

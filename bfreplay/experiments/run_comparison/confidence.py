@@ -53,12 +53,12 @@ def block_length(series: Floats) -> int:
     """Return the number of bins in a block for ``series`` (T,), at most T, by the rule above."""
     from arch.bootstrap import optimal_block_length
 
-    n = series.size
+    n_values = series.size
     with np.errstate(divide="ignore", invalid="ignore"):  # series that stand still for long
         length = float(optimal_block_length(series)["circular"].iloc[0])
     if not math.isfinite(length):
-        length = min(3 * math.sqrt(n), n / 3)  # the maximum of the rule
-    return min(n, math.ceil(LENGTHEN * max(length, math.cbrt(n))))
+        length = min(3 * math.sqrt(n_values), n_values / 3)  # the maximum of the rule
+    return min(n_values, math.ceil(LENGTHEN * max(length, math.cbrt(n_values))))
 
 
 def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[Estimate, Band]:
@@ -73,21 +73,23 @@ def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[E
     seed
         Seed of the draw, >= 0.
     """
-    mean, n = float(difference.mean()), difference.size
-    ends = np.unique(np.linspace(1, n, min(n, _BAND_ENDS)).round().astype(np.int64))
+    mean, n_values = float(difference.mean()), difference.size
+    ends = np.unique(np.linspace(1, n_values, min(n_values, _BAND_ENDS)).round().astype(np.int64))
     total = np.cumsum(difference)[ends - 1]
     nothing = np.full(ends.size, np.nan)
     # no scatter: no difference, or the same in enough bins
-    if not difference.any() or (n >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
-        return Estimate.between(mean, mean, mean, n), Band(ends, total, total, total)
+    if not difference.any() or (n_values >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
+        return Estimate.between(mean, mean, mean, n_values), Band(ends, total, total, total)
     length, why_not = _blocks(difference)
     if length is None:
-        return Estimate.alone(mean, n, why_not), Band(ends, total, nothing, nothing)
-    drawn = _resample(difference[:, None], length, resamples, seed, lambda x: np.cumsum(x[:, 0])[ends - 1])
-    low, high = np.quantile(drawn, _tails(), axis=0)
-    expected, factor = mean * ends, _widening(n / length)
-    low, high = (total + factor * (edge - expected) for edge in (low, high))
-    return Estimate.between(mean, float(low[-1]) / n, float(high[-1]) / n, n, length), Band(ends, total, low, high)
+        return Estimate.alone(mean, n_values, why_not), Band(ends, total, nothing, nothing)
+    resampled = _resample(difference[:, None], length, resamples, seed, lambda block: np.cumsum(block[:, 0])[ends - 1])
+    low, high = np.quantile(resampled, _tails(), axis=0)
+    expected_total, factor = mean * ends, _widening(n_values / length)
+    low, high = (total + factor * (edge - expected_total) for edge in (low, high))
+    return Estimate.between(mean, float(low[-1]) / n_values, float(high[-1]) / n_values, n_values, length), Band(
+        ends, total, low, high
+    )
 
 
 def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed: int) -> Estimate:
@@ -95,25 +97,25 @@ def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed
 
     The length of blocks is that of ``other - ratio * baseline``, which is proportional to the ratio's error.
     """
-    n, below = baseline.size, float(baseline.sum())
+    n_values, below = baseline.size, float(baseline.sum())
     if below <= 0.0:
-        return Estimate.alone(None, n, "A has none of it")
+        return Estimate.alone(None, n_values, "A has none of it")
     ratio = float(other.sum()) / below
     error = other - ratio * baseline
     if not np.any(baseline != other):
-        return Estimate.between(0.0, 0.0, 0.0, n)
-    if n >= LEAST_BINS and np.ptp(error) <= 1e-12 * float(np.abs(other).max()):
-        return Estimate.between(ratio - 1.0, ratio - 1.0, ratio - 1.0, n)
+        return Estimate.between(0.0, 0.0, 0.0, n_values)
+    if n_values >= LEAST_BINS and np.ptp(error) <= 1e-12 * float(np.abs(other).max()):
+        return Estimate.between(ratio - 1.0, ratio - 1.0, ratio - 1.0, n_values)
     length, why_not = _blocks(error)
     if length is None:
-        return Estimate.alone(ratio - 1.0, n, why_not)
-    drawn = _resample(np.stack([baseline, other], axis=1), length, resamples, seed, lambda x: x.sum(axis=0))
-    if not (drawn[:, 0] > 0.0).all():
-        return Estimate.alone(ratio - 1.0, n, "A has none of it in most hours")
-    low, high = np.quantile(drawn[:, 1] / drawn[:, 0], _tails())
-    factor = _widening(n / length)
+        return Estimate.alone(ratio - 1.0, n_values, why_not)
+    resampled = _resample(np.stack([baseline, other], axis=1), length, resamples, seed, lambda block: block.sum(axis=0))
+    if not (resampled[:, 0] > 0.0).all():
+        return Estimate.alone(ratio - 1.0, n_values, "A has none of it in most hours")
+    low, high = np.quantile(resampled[:, 1] / resampled[:, 0], _tails())
+    factor = _widening(n_values / length)
     low, high = (ratio + factor * (float(edge) - ratio) for edge in (low, high))
-    return Estimate.between(ratio - 1.0, low - 1.0, high - 1.0, n, length)
+    return Estimate.between(ratio - 1.0, low - 1.0, high - 1.0, n_values, length)
 
 
 def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estimate:
@@ -122,47 +124,47 @@ def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estima
     Jobs of one run share its nodes, so they are not independent: the interval shows the spread of the jobs, not the
     outcome on another log.
     """
-    n = difference.size
-    if n == 0:
+    n_jobs = difference.size
+    if n_jobs == 0:
         return Estimate.alone(None, 0, "there is no such job")
     median = float(np.median(difference))
-    if not difference.any() or (n >= LEAST_JOBS and np.ptp(difference) == 0.0):
-        return Estimate.between(median, median, median, n)
-    if n < LEAST_JOBS:
-        return Estimate.alone(median, n, f"{n} of at least {LEAST_JOBS} jobs that are needed")
+    if not difference.any() or (n_jobs >= LEAST_JOBS and np.ptp(difference) == 0.0):
+        return Estimate.between(median, median, median, n_jobs)
+    if n_jobs < LEAST_JOBS:
+        return Estimate.alone(median, n_jobs, f"{n_jobs} of at least {LEAST_JOBS} jobs that are needed")
     try:
         from arch.bootstrap import IIDBootstrap
     except ImportError:
-        return Estimate.alone(median, n, NO_LIBRARY)
-    drawn = IIDBootstrap(difference, seed=np.random.default_rng(seed)).apply(np.median, resamples)
-    low, high = np.quantile(drawn, _tails())
-    return Estimate.between(median, float(low), float(high), n)
+        return Estimate.alone(median, n_jobs, NO_LIBRARY)
+    resampled = IIDBootstrap(difference, seed=np.random.default_rng(seed)).apply(np.median, resamples)
+    low, high = np.quantile(resampled, _tails())
+    return Estimate.between(median, float(low), float(high), n_jobs)
 
 
 def _blocks(series: Floats) -> tuple[int | None, str | None]:
     """Return the length of a block, or the reason for having no interval."""
-    n = series.size
-    if n < LEAST_BINS:
-        bins = "1 bin" if n == 1 else f"{n} bins"
+    n_values = series.size
+    if n_values < LEAST_BINS:
+        bins = "1 bin" if n_values == 1 else f"{n_values} bins"
         return None, f"only {bins}: at least {LEAST_BINS} are needed; use shorter bins (--bin)"
     try:
         length = block_length(series)
     except ImportError:
         return None, NO_LIBRARY
-    if n < LEAST_BLOCKS * length:
+    if n_values < LEAST_BLOCKS * length:
         return None, (
-            f"{n} bins are {n / length:.1f} blocks of {length} (the range of correlation): at least "
+            f"{n_values} bins are {n_values / length:.1f} blocks of {length} (the range of correlation): at least "
             f"{LEAST_BLOCKS} are needed; use a longer window"
         )
     return length, None
 
 
-def _resample(columns: Floats, length: int, resamples: int, seed: int, of: Any) -> Floats:
-    """Return ``of`` (some sums) of ``columns`` (T, C) in every resample: (R, ...)."""
+def _resample(columns: Floats, length: int, resamples: int, seed: int, statistic: Any) -> Floats:
+    """Return ``statistic`` (some sums) of ``columns`` (T, C) in every resample: (R, ...)."""
     from arch.bootstrap import CircularBlockBootstrap
 
-    drawn = CircularBlockBootstrap(length, columns, seed=np.random.default_rng(seed)).apply(of, resamples)
-    return np.asarray(drawn, dtype=np.float64)
+    resampled = CircularBlockBootstrap(length, columns, seed=np.random.default_rng(seed)).apply(statistic, resamples)
+    return np.asarray(resampled, dtype=np.float64)
 
 
 def _widening(n_blocks: float) -> float:

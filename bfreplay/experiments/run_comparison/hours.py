@@ -36,16 +36,16 @@ def bin_edges(start_us: int, end_us: int, bin_s: float) -> Ints:
         There would be more than ``MOST_BINS``.
     """
     step = round(bin_s * US_PER_S)
-    n = max(1, -(-(end_us - start_us) // step))
-    if n > MOST_BINS:
+    n_bins = max(1, -(-(end_us - start_us) // step))
+    if n_bins > MOST_BINS:
         raise InputError(
-            f"there would be {n:,} bins",
+            f"there would be {n_bins:,} bins",
             column="bin",
             value=bin_s,
             expected=f"at most {MOST_BINS:,}",
             fix="use longer bins (--bin)",
         )
-    return np.append(start_us + step * np.arange(n, dtype=np.int64), end_us)
+    return np.append(start_us + step * np.arange(n_bins, dtype=np.int64), end_us)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,23 +77,23 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
 
     A bin includes its begin but not its end; the last bin includes both.
     """
-    charged = (
+    rescale_cost = (
         ("rescale_cost_samples", "rescale_cost_samples"),
         ("preemption_cost_samples", "preemption_cost_samples"),
         ("n_scale_ups", "n_jobs_scaled_up"),
         ("n_scale_downs", "n_jobs_scaled_down"),
         ("n_preemptions", "n_jobs_preempted"),
     )
-    rows = run.columns("decisions", "time", "samples_since_last", *(column for _, column in charged))
+    rows = run.columns("decisions", "time", "samples_since_last", *(column for _, column in rescale_cost))
     time_us = times_us(rows["time"])
     samples = _floats(rows["samples_since_last"])
-    at = np.clip(np.searchsorted(edge_us, time_us, side="right") - 1, 0, edge_us.size - 2)
-    held = _held_node_us(run, edge_us) / NODE_US_PER_HOUR
+    bin_index = np.clip(np.searchsorted(edge_us, time_us, side="right") - 1, 0, edge_us.size - 2)
+    node_hours = _held_node_us(run, edge_us) / NODE_US_PER_HOUR
     idle = best_known_idle([run], edge_us) if idle_node_hours is None else idle_node_hours
-    made = _spread(run, time_us, samples, edge_us)
-    values = {"samples": made, "held_node_hours": held, "free_node_hours": idle - held}
-    for measure, column in charged:
-        in_bin = np.bincount(at, weights=_floats(rows[column]), minlength=edge_us.size - 1)
+    samples_by_bin = _spread(run, time_us, samples, edge_us)
+    values = {"samples": samples_by_bin, "held_node_hours": node_hours, "free_node_hours": idle - node_hours}
+    for measure, column in rescale_cost:
+        in_bin = np.bincount(bin_index, weights=_floats(rows[column]), minlength=edge_us.size - 1)
         values[measure] = np.asarray(in_bin, dtype=np.float64)
     return RunHours(edge_us, values)
 
@@ -101,14 +101,14 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
 def _spread(run: RunResult, time_us: Ints, samples: Floats, edge_us: Ints) -> Floats:
     until = np.append(time_us, run.record.config.window_end_us)
     since = np.append(edge_us[0], time_us)
-    made = np.append(samples, run.summary.ledger.samples - float(samples.sum()))
+    samples_made = np.append(samples, run.summary.ledger.samples - float(samples.sum()))
     in_bin = np.zeros(edge_us.size - 1)
     # rows without duration (the first, or the last of the published clock) belong to one bin
     is_point = until <= since
-    at = np.clip(np.searchsorted(edge_us, until[is_point], side="right") - 1, 0, in_bin.size - 1)
-    np.add.at(in_bin, at, made[is_point])
-    since, until, made = since[~is_point], until[~is_point], made[~is_point]
-    return in_bin + _in_proportion(since, until, made, edge_us)
+    bin_index = np.clip(np.searchsorted(edge_us, until[is_point], side="right") - 1, 0, in_bin.size - 1)
+    np.add.at(in_bin, bin_index, samples_made[is_point])
+    since, until, samples_made = since[~is_point], until[~is_point], samples_made[~is_point]
+    return in_bin + _in_proportion(since, until, samples_made, edge_us)
 
 
 def _in_proportion(since: Ints, until: Ints, amount: Floats, edge_us: Ints) -> Floats:
@@ -123,12 +123,12 @@ def _in_proportion(since: Ints, until: Ints, amount: Floats, edge_us: Ints) -> F
 
 
 def _held_node_us(run: RunResult, edge_us: Ints) -> Floats:
-    held = StepColumns(edge_us)
+    step_columns = StepColumns(edge_us)
     for start_us, end_us, rows in SavedAllocations.of(run).parts(int(edge_us[0]), int(edge_us[-1])):
         of_jobs = rows.of_nodes
         nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, start_us, end_us)
-        held.add(nodes.edge_us, nodes.count)
-    return held.area_us.astype(np.float64)
+        step_columns.add(nodes.edge_us, nodes.count)
+    return step_columns.area_us.astype(np.float64)
 
 
 def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
@@ -141,15 +141,15 @@ def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
     longest = max(runs, key=lambda run: _known_until(run, start_us, end_us))
     rows = longest.columns("decisions", "time", "n_idle")
     time_us, n_idle = times_us(rows["time"]), _floats(rows["n_idle"])
-    known_until = _known_until(longest, start_us, end_us)
-    until = np.append(time_us[1:], known_until)[: time_us.size]
+    end_of_record_us = _known_until(longest, start_us, end_us)
+    until = np.append(time_us[1:], end_of_record_us)[: time_us.size]
     is_span = until > time_us
     in_bin = _in_proportion(time_us[is_span], until[is_span], (n_idle * (until - time_us))[is_span], edge_us)
-    unknown_us = end_us - known_until
+    unknown_us = end_us - end_of_record_us
     if unknown_us:
         n_mean = (float(longest.summary.ledger.idle_node_us) - float(in_bin.sum())) / unknown_us
-        known_us = np.diff(np.minimum(edge_us, known_until))
-        in_bin = in_bin + n_mean * (np.diff(edge_us) - known_us).astype(np.float64)
+        covered_us = np.diff(np.minimum(edge_us, end_of_record_us))
+        in_bin = in_bin + n_mean * (np.diff(edge_us) - covered_us).astype(np.float64)
     return in_bin / NODE_US_PER_HOUR
 
 
@@ -163,10 +163,10 @@ def _known_until(run: RunResult, start_us: int, end_us: int) -> int:
 
 def hours_table(runs: Sequence[RunHours], labels: Sequence[str]) -> pa.Table:
     """Return the rows of all runs, bin by bin: ``run``, ``begin``, ``end``, ``MEASURES``."""
-    n = runs[0].edge_us.size - 1
+    n_bins = runs[0].edge_us.size - 1
     times = np.tile(runs[0].edge_us.astype("datetime64[us]"), (len(runs), 1))
     columns = (np.concatenate([run.values[name] for run in runs]) for name in MEASURES)
-    return table_by(HOURS, [np.repeat(labels, n).tolist(), times[:, :-1].ravel(), times[:, 1:].ravel(), *columns])
+    return table_by(HOURS, [np.repeat(labels, n_bins).tolist(), times[:, :-1].ravel(), times[:, 1:].ravel(), *columns])
 
 
 HOURS = pa.schema(

@@ -82,19 +82,19 @@ def run_jobs(run: RunResult) -> pd.DataFrame:
 
     def time_us(name: str) -> Floats:
         column = table[name].cast("int64")
-        whole = np.asarray(column.fill_null(0), dtype=np.int64) - start_us
-        return np.where(np.asarray(column.is_valid(), dtype=bool), whole.astype(np.float64), np.nan)
+        since_start_us = np.asarray(column.fill_null(0), dtype=np.int64) - start_us
+        return np.where(np.asarray(column.is_valid(), dtype=bool), since_start_us.astype(np.float64), np.nan)
 
-    finished, started, submitted = (time_us(name) for name in ("finished", "first_start", "submitted"))
+    finish_us, first_start_us, submit_us = (time_us(name) for name in ("finished", "first_start", "submitted"))
     columns = {name: table[name].to_pylist() for name in ("job", "model", "status")}
-    params = [each or "" for each in table["params"].to_pylist()] if "params" in table.column_names else ""
+    params = [job_params or "" for job_params in table["params"].to_pylist()] if "params" in table.column_names else ""
     return pd.DataFrame(
         {
             **columns,
             "params": params,
-            "finish_s": finished / US_PER_S,
-            "start_s": started / US_PER_S,
-            "waiting_s": (started - submitted) / US_PER_S,
+            "finish_s": finish_us / US_PER_S,
+            "start_s": first_start_us / US_PER_S,
+            "waiting_s": (first_start_us - submit_us) / US_PER_S,
             "done_samples": np.asarray(table["done_samples"], dtype=np.float64),
             "useful_node_hours": np.asarray(table["useful_node_us"], dtype=np.float64) / NODE_US_PER_HOUR,
         }
@@ -103,10 +103,10 @@ def run_jobs(run: RunResult) -> pd.DataFrame:
 
 def pair_jobs(baseline: pd.DataFrame, other: pd.DataFrame) -> PairedJobs:
     """Pair the jobs of two runs, in the baseline's order."""
-    shared = baseline.merge(other, on="job", suffixes=("_baseline", ""))
-    is_same = shared["params_baseline"] == shared["params"]
-    only_in_baseline, only_in_other = (len(each) - len(shared) for each in (baseline, other))
-    return PairedJobs(shared[is_same], only_in_baseline, only_in_other, int((~is_same).sum()))
+    common_jobs = baseline.merge(other, on="job", suffixes=("_baseline", ""))
+    is_same = common_jobs["params_baseline"] == common_jobs["params"]
+    only_in_baseline, only_in_other = (len(run_table) - len(common_jobs) for run_table in (baseline, other))
+    return PairedJobs(common_jobs[is_same], only_in_baseline, only_in_other, int((~is_same).sum()))
 
 
 def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDifferences:
@@ -122,8 +122,8 @@ def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDiffe
         n_other_params=pairs.n_other_params,
         measures=[_measure(jobs, name, resamples=resamples, seed=seed) for name in MEASURES],
         status_changes=[
-            StatusChange(baseline=before, other=after, n_jobs=n)
-            for (before, after), n in sorted(changes.items(), key=lambda item: (-item[1], item[0]))
+            StatusChange(baseline=before, other=after, n_jobs=n_jobs)
+            for (before, after), n_jobs in sorted(changes.items(), key=lambda item: (-item[1], item[0]))
         ],
         models=[
             ModelMeasure(model=model, **asdict(_shares(jobs[models == model], name)))
@@ -135,9 +135,13 @@ def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDiffe
 
 def _difference(jobs: pd.DataFrame, name: str) -> Floats:
     """Return the differences of jobs with the measure in both runs; equal values give exactly 0."""
-    a, b = jobs[[f"{name}_baseline", name]].dropna().to_numpy().T
-    slack = _TIME_TOLERANCE_S if name.endswith("_s") else _RELATIVE_TOLERANCE * np.maximum(np.abs(a), np.abs(b))
-    difference = b - a
+    baseline_values, other_values = jobs[[f"{name}_baseline", name]].dropna().to_numpy().T
+    slack = (
+        _TIME_TOLERANCE_S
+        if name.endswith("_s")
+        else _RELATIVE_TOLERANCE * np.maximum(np.abs(baseline_values), np.abs(other_values))
+    )
+    difference = other_values - baseline_values
     return np.where(np.abs(difference) <= slack, 0.0, difference)
 
 
@@ -151,7 +155,7 @@ def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
     has_direction = LESS_IS_BETTER[name] is not None
     low = median = mean = high = None
     if difference.size:
-        low, high = (float(each) for each in np.percentile(difference, _SPREAD))
+        low, high = (float(percentile) for percentile in np.percentile(difference, _SPREAD))
         median, mean = float(np.median(difference)), float(difference.mean())
     return JobShares(
         measure=name,
@@ -171,12 +175,12 @@ def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
 
 
 def _measure(jobs: pd.DataFrame, name: str, *, resamples: int, seed: int) -> JobMeasure:
-    found = median_over_jobs(_difference(jobs, name), resamples=resamples, seed=seed)
+    estimate = median_over_jobs(_difference(jobs, name), resamples=resamples, seed=seed)
     return JobMeasure(
         **asdict(_shares(jobs, name)),
-        median_low=found.low,
-        median_high=found.high,
-        why_no_interval=found.why_no_interval,
+        median_low=estimate.low,
+        median_high=estimate.high,
+        why_no_interval=estimate.why_no_interval,
     )
 
 
@@ -192,10 +196,10 @@ JOBS = pa.schema(
 )
 
 
-def jobs_table(paired: Sequence[PairedJobs], labels: Sequence[str]) -> pa.Table:
+def jobs_table(paired_jobs: Sequence[PairedJobs], labels: Sequence[str]) -> pa.Table:
     """Return one row per run (but the baseline) and job, with schema ``JOBS``; null for events that did not happen."""
     tables = [JOBS.empty_table()]
-    for pairs, label in zip(paired, labels, strict=True):
+    for pairs, label in zip(paired_jobs, labels, strict=True):
         jobs = pairs.jobs.assign(run=label, model=pairs.jobs["model_baseline"])
         for name in MEASURES:
             jobs[f"{name}_difference"] = jobs[name] - jobs[f"{name}_baseline"]
@@ -215,27 +219,32 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDiffe
         return None
     higher = baseline.record.inputs.jobs.higher_is_better
     runs = (baseline, other)
-    finished = [_finished_s(run) for run in runs]
-    n = min(len(times) for times in finished)
+    finish_times = [_finished_s(run) for run in runs]
+    n_common = min(len(times) for times in finish_times)
     finish_rows: dict[int, FinishedTrial] = {}
-    for word, share in _SHARES if n else ():
-        k = max(1, math.ceil(share * n))
-        a, b = (times[k - 1] for times in finished)
-        finish_rows.setdefault(k, FinishedTrial(which=word, k=k, baseline=a, other=b, difference=b - a))
+    for word, share in _SHARES if n_common else ():
+        n_trials = max(1, math.ceil(share * n_common))
+        baseline_s, other_s = (times[n_trials - 1] for times in finish_times)
+        finish_rows.setdefault(
+            n_trials,
+            FinishedTrial(which=word, k=n_trials, baseline=baseline_s, other=other_s, difference=other_s - baseline_s),
+        )
     scores = [_scores(run) for run in runs]
     bests = [None if not len(score) else float(score.max() if higher else score.min()) for _, score in scores]
-    reached: ReachedScore | None = None
+    score_times: ReachedScore | None = None
     if bests[0] is not None and bests[1] is not None:
         target = min(bests[0], bests[1]) if higher else max(bests[0], bests[1])
-        a, b = (float(time[(score >= target) if higher else (score <= target)][0]) for time, score in scores)
-        reached = ReachedScore(score=target, baseline=a, other=b, difference=b - a)
+        baseline_s, other_s = (
+            float(time[(score >= target) if higher else (score <= target)][0]) for time, score in scores
+        )
+        score_times = ReachedScore(score=target, baseline=baseline_s, other=other_s, difference=other_s - baseline_s)
     over = [run.record.config.after_s(run.summary.last_finish_us) for run in runs]
     return CampaignDifference(
         higher_is_better=higher,
-        n_finished=Both(baseline=len(finished[0]), other=len(finished[1])),
+        n_finished=Both(baseline=len(finish_times[0]), other=len(finish_times[1])),
         finished=list(finish_rows.values()),
         over=_both(*over),
-        reached=reached,
+        reached=score_times,
         best_score=_both(*bests),
     )
 
@@ -246,8 +255,8 @@ def _both(baseline: float | None, other: float | None) -> Pair:
 
 
 def _finished_s(run: RunResult) -> list[float]:
-    finished_us = times_us(run.table("jobs")["finished"].drop_null())
-    return sorted(((finished_us - run.record.config.window_start_us) / 1e6).tolist())
+    finish_us = times_us(run.table("jobs")["finished"].drop_null())
+    return sorted(((finish_us - run.record.config.window_start_us) / 1e6).tolist())
 
 
 def _scores(run: RunResult) -> tuple[Floats, Floats]:
@@ -255,5 +264,5 @@ def _scores(run: RunResult) -> tuple[Floats, Floats]:
     table = run.table("reports")
     score = np.asarray(table["score"].fill_null(math.nan), dtype=np.float64)
     time_s = (times_us(table["time"]) - run.record.config.window_start_us) / 1e6
-    known = np.isfinite(score)
-    return time_s[known], score[known]
+    is_finite = np.isfinite(score)
+    return time_s[is_finite], score[is_finite]

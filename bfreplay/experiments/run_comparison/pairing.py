@@ -18,7 +18,7 @@ from bfreplay.runs.scheduling_metrics import cluster_of
 
 _RERUN = "replay both on the same log, window and jobs; 'bfreplay sweep' makes such runs"
 _NO_MATTER = {"window_start_us", "window_end_us", "unlimited_work"} | {
-    name for name, declared in OPTIONS.items() if declared.only_writes
+    name for name, declaration in OPTIONS.items() if declaration.only_writes
 }
 _REDUNDANT = "policy.objective.terms"  # same as objective.spec
 LOG = "log"
@@ -26,13 +26,13 @@ LOG = "log"
 _OF_THE_JOBS = ("job", "model", "submitted", "deadline", "work_samples", "params")
 
 
-def labels_of(n: int) -> list[str]:
+def labels_of(n_runs: int) -> list[str]:
     """Return labels of runs in texts: ``A``, ``B``, ..., ``Z``, ``AA``, ...; the first is the baseline."""
-    return [_label(k) for k in range(n)]
+    return [_label(index) for index in range(n_runs)]
 
 
-def _label(k: int) -> str:
-    over, letter = divmod(k, len(ascii_uppercase))
+def _label(index: int) -> str:
+    over, letter = divmod(index, len(ascii_uppercase))
     return (_label(over - 1) if over else "") + ascii_uppercase[letter]
 
 
@@ -59,10 +59,10 @@ def check_pairing(runs: Sequence[RunResult], labels: Sequence[str]) -> None:
         _check_jobs(base, run, label)
 
 
-def _check_equal(run: RunResult, label: str, what: str, value: Any, base: Any, fix: str = _RERUN) -> None:
+def _check_equal(run: RunResult, label: str, description: str, value: Any, base: Any, fix: str = _RERUN) -> None:
     if value != base:
         raise InputError(
-            f"run {label} cannot be compared with run A: {what}",
+            f"run {label} cannot be compared with run A: {description}",
             file=run.folder,
             value=value,
             expected=f"{base}, as in A",
@@ -89,81 +89,83 @@ def end_with_their_jobs(runs: Sequence[RunResult]) -> bool:
 
 
 def _check_window(base: RunResult, run: RunResult, label: str) -> None:
-    own, of_base = ((each.record.config.window_start_us, each.record.config.window_end_us) for each in (run, base))
-    if own[0] != of_base[0] or not end_with_their_jobs([base, run]):
-        shown, wanted = (f"{iso_utc(start)} to {iso_utc(end)}" for start, end in (own, of_base))
-        _check_equal(run, label, "its window differs", shown, wanted, "replay both with the same --window")
+    run_window, base_window = (
+        (result.record.config.window_start_us, result.record.config.window_end_us) for result in (run, base)
+    )
+    if run_window[0] != base_window[0] or not end_with_their_jobs([base, run]):
+        run_text, base_text = (f"{iso_utc(start)} to {iso_utc(end)}" for start, end in (run_window, base_window))
+        _check_equal(run, label, "its window differs", run_text, base_text, "replay both with the same --window")
 
 
 def _check_work(base: RunResult, run: RunResult, label: str) -> None:
-    own, of_base = (each.record.config.unlimited_work for each in (run, base))
+    of_run, of_base = (result.record.config.unlimited_work for result in (run, base))
     fix = "replay both with --unlimited-work, or both without"
-    _check_equal(run, label, "unlimited_work differs", own, of_base, fix)
+    _check_equal(run, label, "unlimited_work differs", of_run, of_base, fix)
 
 
 def _check_log(base: RunResult, run: RunResult, label: str) -> None:
-    own, of_base = (each.record.inputs.events for each in (run, base))
-    _check_files(run, label, "log", own.files, of_base.files)
-    if not own.files and own.metadata != of_base.metadata:
-        wanted = "equal metadata: neither log is a file"
-        _check_equal(run, label, "its log differs", own.metadata.cluster, wanted)
+    of_run, of_base = (result.record.inputs.events for result in (run, base))
+    _check_files(run, label, "log", of_run.files, of_base.files)
+    if not of_run.files and of_run.metadata != of_base.metadata:
+        base_text = "equal metadata: neither log is a file"
+        _check_equal(run, label, "its log differs", of_run.metadata.cluster, base_text)
     if end_with_their_jobs([base, run]):
         return  # one run covers more of the same log
-    shown, wanted = (
-        f"{each.record.inputs.events.n_nodes:,} nodes, {each.summary.ledger.idle_node_us:,} idle node-us"
-        for each in (run, base)
+    run_text, base_text = (
+        f"{result.record.inputs.events.n_nodes:,} nodes, {result.summary.ledger.idle_node_us:,} idle node-us"
+        for result in (run, base)
     )
-    _check_equal(run, label, "its log differs", shown, wanted)
+    _check_equal(run, label, "its log differs", run_text, base_text)
 
 
 def _check_jobs(base: RunResult, run: RunResult, label: str) -> None:
-    own, of_base = (each.record.inputs.jobs for each in (run, base))
-    names = [None if jobs.source is None else jobs.source["name"] for jobs in (own, of_base)]
-    shown, wanted = ("a set of jobs" if name is None else f"jobs of the source {name!r}" for name in names)
-    _check_equal(run, label, "its kind of jobs differs", shown, wanted)
-    _check_files(run, label, "jobs", own.files, of_base.files)
-    if own.files and have_same_nodes(base, run):
+    of_run, of_base = (result.record.inputs.jobs for result in (run, base))
+    names = [None if jobs.source is None else jobs.source["name"] for jobs in (of_run, of_base)]
+    run_text, base_text = ("a set of jobs" if name is None else f"jobs of the source {name!r}" for name in names)
+    _check_equal(run, label, "its kind of jobs differs", run_text, base_text)
+    _check_files(run, label, "jobs", of_run.files, of_base.files)
+    if of_run.files and have_same_nodes(base, run):
         return
     if names[0] is not None:
-        _check_equal(run, label, "the description of its job source differs", own.source, of_base.source)
+        _check_equal(run, label, "the description of its job source differs", of_run.source, of_base.source)
         return
-    n = own.n_jobs or 0
+    n_jobs = of_run.n_jobs or 0
     if run.record.config.unlimited_work:
-        n = min(run.table("jobs").num_rows, base.table("jobs").num_rows)  # the first max_parallel of one set
+        n_jobs = min(run.table("jobs").num_rows, base.table("jobs").num_rows)  # the first max_parallel of one set
     else:
-        _check_equal(run, label, "its number of jobs differs", f"{own.n_jobs} jobs", f"{of_base.n_jobs} jobs")
-    _check_columns(base, run, label, n)
+        _check_equal(run, label, "its number of jobs differs", f"{of_run.n_jobs} jobs", f"{of_base.n_jobs} jobs")
+    _check_columns(base, run, label, n_jobs)
 
 
-def _check_columns(base: RunResult, run: RunResult, label: str, n: int) -> None:
-    known = set(run.table("jobs").column_names) & set(base.table("jobs").column_names)
-    for name in filter(known.__contains__, _OF_THE_JOBS):
-        own, of_base = (_from_start(each, each.table("jobs").slice(0, n)[name]) for each in (run, base))
-        for row, (here, wanted) in enumerate(zip(own, of_base, strict=True)):
-            if here != wanted:  # the text of every row would take long
-                _check_equal(run, label, f"{name} of job {row + 1} differs", here, wanted)
+def _check_columns(base: RunResult, run: RunResult, label: str, n_jobs: int) -> None:
+    column_names = set(run.table("jobs").column_names) & set(base.table("jobs").column_names)
+    for name in filter(column_names.__contains__, _OF_THE_JOBS):
+        of_run, of_base = (_from_start(result, result.table("jobs").slice(0, n_jobs)[name]) for result in (run, base))
+        for row, (run_value, base_value) in enumerate(zip(of_run, of_base, strict=True)):
+            if run_value != base_value:  # the text of every row would take long
+                _check_equal(run, label, f"{name} of job {row + 1} differs", run_value, base_value)
 
 
 def _from_start(run: RunResult, column: pa.ChunkedArray) -> list[Any]:
     """Return the values of a column, times in microseconds from the start of the run."""
     if not pa.types.is_timestamp(column.type):
-        found: list[Any] = column.to_pylist()
-        return found
+        values: list[Any] = column.to_pylist()
+        return values
     start_us = run.record.config.window_start_us
     return [None if time_us is None else time_us - start_us for time_us in column.cast("int64").to_pylist()]
 
 
 def _check_files(
-    run: RunResult, label: str, what: str, own: Sequence[SourceFile], of_base: Sequence[SourceFile]
+    run: RunResult, label: str, description: str, run_files: Sequence[SourceFile], base_files: Sequence[SourceFile]
 ) -> None:
-    if [each.sha256 for each in own] == [each.sha256 for each in of_base]:
+    if [source.sha256 for source in run_files] == [source.sha256 for source in base_files]:
         return
-    shown, wanted = (
+    run_text, base_text = (
         ", ".join(f"{file.name} (SHA-256 {file.sha256[:12]})" for file in files) or "made in memory"
-        for files in (own, of_base)
+        for files in (run_files, base_files)
     )
-    assert shown != wanted  # 48 bits of a digest
-    _check_equal(run, label, f"the content of its {what} differs", shown, wanted)
+    assert run_text != base_text  # 48 bits of a digest
+    _check_equal(run, label, f"the content of its {description} differs", run_text, base_text)
 
 
 def differing_options(runs: Sequence[RunResult]) -> list[DifferingOption]:
@@ -187,8 +189,10 @@ def _leaves(prefix: str, tree: Mapping[str, object]) -> Iterator[tuple[str, Any]
     for key, value in tree.items():
         if prefix + key == _REDUNDANT:
             continue
-        if isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
-            value = {str(each.get("name", k)): each for k, each in enumerate(value)}  # the models of a campaign
+        if isinstance(value, list) and value and all(isinstance(entry, Mapping) for entry in value):
+            value = {
+                str(entry.get("name", index)): entry for index, entry in enumerate(value)
+            }  # the models of a campaign
         if isinstance(value, Mapping):
             yield from _leaves(f"{prefix}{key}.", value)
         else:

@@ -97,10 +97,12 @@ class DaskExecutor:
                 )
             try:
                 # an answer that was lost with its worker is computed again
-                done = Done(key, future.result())
+                outcome = Done(key, future.result())
             except self._distributed.KilledWorker as error:
-                done = Done(key, died=f"on {error.last_worker.address}" if error.last_worker is not None else "on Dask")
-            yield done
+                outcome = Done(
+                    key, died=f"on {error.last_worker.address}" if error.last_worker is not None else "on Dask"
+                )
+            yield outcome
 
     def close(self) -> None:
         """Cancel tasks that have not begun; workers finish their current run, and its result stays."""
@@ -113,16 +115,16 @@ class DaskExecutor:
         probe = self._folder / f".probe-{uuid.uuid4().hex}"
         probe.touch()
         try:
-            seen = self._client.run(_look, (str(probe), *self._files), on_error="return")
+            visible_files = self._client.run(_look, (str(probe), *self._files), on_error="return")
         finally:
             probe.unlink()
-        for worker, found in sorted(seen.items()):
-            if isinstance(found, BaseException):
+        for worker, file_stamps in sorted(visible_files.items()):
+            if isinstance(file_stamps, BaseException):
                 raise InputError(
-                    f"the Dask worker {worker} cannot run bfreplay: {one_line(found)}",
+                    f"the Dask worker {worker} cannot run bfreplay: {one_line(file_stamps)}",
                     fix=f"install bfreplay {__version__} in its environment",
                 )
-            version, missing = found
+            version, missing = file_stamps
             if version != __version__:
                 raise InputError(
                     f"the Dask worker {worker} has another version of bfreplay",
@@ -131,9 +133,9 @@ class DaskExecutor:
                     fix="install the same version everywhere: the ids of runs depend on it",
                 )
             if missing:
-                what = "the folder of the sweep" if missing[0] == str(probe) else "an input"
+                description = "the folder of the sweep" if missing[0] == str(probe) else "an input"
                 raise InputError(
-                    f"the Dask worker {worker} does not see {what}",
+                    f"the Dask worker {worker} does not see {description}",
                     file=self._folder if missing[0] == str(probe) else missing[0],
                     expected="files on a file system that all workers share, under the same path",
                     fix="move it there; or sweep without --scheduler, on this machine",

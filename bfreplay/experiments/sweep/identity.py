@@ -64,7 +64,7 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
     -----
     User code (``package.module:Class``) counts by the content of its file, without the modules that it imports.
     """
-    named, policy = _code_of(options, jobs), capabilities_of(options.policy)
+    named_code, policy = _code_of(options, jobs), capabilities_of(options.policy)
     return {
         "bfreplay": __version__,
         "schema_version": RUN.schema_version,
@@ -74,7 +74,7 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "jobs": [digest for _, digest in jobs.sources],
         "batch_jobs": None if options.batch_jobs is None else SourceFile.of(Path(options.batch_jobs)).sha256,
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
-        "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named)},
+        "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named_code)},
         "solver": _solver_version(options.solver) if policy.asks_solver else None,
         "highspy": versions()["highspy"] if policy.linear_programs else None,
         "scipy": versions()["scipy"] if options.bound and not options.ends_with_its_jobs else None,
@@ -84,10 +84,10 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
 
 def _effective(options: RunOptions) -> dict[str, Any]:
     """Return the options with their defaults, without those that have no effect."""
-    given: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
-    given.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
-    omitted = {*map(option_name, FILE_OPTIONS), "window", *map(option_name, options.without_effect())}
-    return {name: value for name, value in given.items() if name not in omitted}
+    values: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
+    values.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
+    omitted_names = {*map(option_name, FILE_OPTIONS), "window", *map(option_name, options.without_effect())}
+    return {name: value for name, value in values.items() if name not in omitted_names}
 
 
 def _policy_text(spec: str) -> str:
@@ -99,34 +99,34 @@ def _policy_text(spec: str) -> str:
 
 def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     """Return the places of code outside bfreplay that a run uses, named by the user or by entry points."""
-    found = set(_named_code(options.policy, options.objective or "", options.formulation or "", options.solver))
+    places = set(_named_code(options.policy, options.objective or "", options.formulation or "", options.solver))
     if isinstance(jobs, JobSet):
         curves = {
             type(curve)
             for job in jobs
             for curve in (job.throughput, job.objective, *(job.throughput_by_type or {}).values())
         }
-        found |= {f"{kind.__module__}:{kind.__qualname__}" for kind in curves}
+        places |= {f"{kind.__module__}:{kind.__qualname__}" for kind in curves}
     elif is_source_name(options.jobs):
-        found |= set(_foreign(JOB_SOURCES, str(options.jobs)))
+        places |= set(_foreign(JOB_SOURCES, str(options.jobs)))
     else:
         texts = texts_in(read_toml(Path(options.jobs)))
-        found |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
-    return {place for place in found if place.partition(":")[0].partition(".")[0] not in (_HOUSE, "builtins")}
+        places |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
+    return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_HOUSE, "builtins")}
 
 
 @cache  # looking for entry points is slow
 def _named_code(policy: str, objective: str, formulation: str, solver: str) -> frozenset[str]:
-    found: set[str] = set()
+    places: set[str] = set()
     for registry, spec in (
         (POLICIES, policy),
         (OBJECTIVES, objective),
         (FORMULATIONS, formulation),
         (BACKENDS, solver),
     ):
-        found.update(place for name in _NAME.findall(spec) for place in _foreign(registry, name))
-        found.update(place for place in _PLACE.findall(spec) if _is_importable(place))
-    return frozenset(found)
+        places.update(place for name in _NAME.findall(spec) for place in _foreign(registry, name))
+        places.update(place for place in _PLACE.findall(spec) if _is_importable(place))
+    return frozenset(places)
 
 
 def _foreign(registry: Registry, name: str) -> Iterator[str]:

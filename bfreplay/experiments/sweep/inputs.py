@@ -33,47 +33,49 @@ class Inputs:
     """
 
     def __init__(self, n_logs: int | None, n_jobs: int | None) -> None:
-        self._log, self._jobs = lru_cache(n_logs)(known_log), lru_cache(n_jobs)(known_jobs)
+        self._log, self._jobs = lru_cache(n_logs)(load_expected_log), lru_cache(n_jobs)(load_expected_jobs)
 
-    def log(self, options: RunOptions, known: Known | None = None) -> NodeEvents:
-        """Return the cluster or the part of the log of a run, whose whole is kept; errors as for ``known_log``."""
-        whole = self._log(key_of(replace(options, window=None), "log"), known)
-        return restrict(whole, options.window)
+    def log(self, options: RunOptions, expectation: Known | None = None) -> NodeEvents:
+        """Return the cluster, or the part of the log, of a run; errors as for ``load_expected_log``."""
+        whole_log = self._log(key_of(replace(options, window=None), "log"), expectation)
+        return restrict(whole_log, options.window)
 
-    def jobs(self, options: RunOptions, known: Known | None = None) -> JobSet | JobSource:
-        """Return the jobs of a run; errors as for ``known_jobs``."""
-        return self._jobs(key_of(options, "jobs"), known)
+    def jobs(self, options: RunOptions, expectation: Known | None = None) -> JobSet | JobSource:
+        """Return the jobs of a run; errors as for ``load_expected_jobs``."""
+        return self._jobs(key_of(options, "jobs"), expectation)
 
 
-def key_of(options: RunOptions, what: str) -> Key:
+def key_of(options: RunOptions, input_kind: str) -> Key:
     """Return the options that are declared to load the ``"log"`` or the ``"jobs"``, with their values."""
-    return tuple((name, getattr(options, name)) for name, each in OPTIONS.items() if each.loads == what)
+    return tuple(
+        (name, getattr(options, name)) for name, declaration in OPTIONS.items() if declaration.loads == input_kind
+    )
 
 
-def known_log(key: Key, known: Known | None) -> NodeEvents:
-    """Load a log; ``InputError`` if it cannot be loaded, or its files are not the ``known`` ones."""
+def load_expected_log(key: Key, expectation: Known | None) -> NodeEvents:
+    """Load a log; ``InputError`` if it cannot be loaded, or its files are not the ``expectation`` ones."""
     log = load_log(RunOptions(**{"jobs": BUNDLED, **dict(key)}))
-    _check_same("events", [source.sha256 for source in log.sources], known)
+    _check_same("events", [source.sha256 for source in log.sources], expectation)
     return log
 
 
-def known_jobs(key: Key, known: Known | None) -> JobSet | JobSource:
-    """Load jobs; ``InputError`` if they cannot be loaded, or their files are not the ``known`` ones."""
+def load_expected_jobs(key: Key, expectation: Known | None) -> JobSet | JobSource:
+    """Load jobs; ``InputError`` if they cannot be loaded, or their files are not the ``expectation`` ones."""
     jobs = load_jobs_of(RunOptions(**{"events": BUNDLED, **dict(key)}))
-    _check_same("jobs", [digest for _, digest in jobs.sources], known)
+    _check_same("jobs", [digest for _, digest in jobs.sources], expectation)
     return jobs
 
 
-def _check_same(what: str, found: Sequence[str], known: Known | None) -> None:
-    if known is not None and tuple(found) != known[0]:
-        raise changed_input_error(what, str(found), str(list(known[0])))
+def _check_same(description: str, digests: Sequence[str], expectation: Known | None) -> None:
+    if expectation is not None and tuple(digests) != expectation[0]:
+        raise changed_input_error(description, str(digests), str(list(expectation[0])))
 
 
-def changed_input_error(what: str, found: str, expected: str) -> InputError:
+def changed_input_error(description: str, digest: str, expected: str) -> InputError:
     """Return the error for an input that has changed since the sweep began."""
     return InputError(
-        f"the file of the {what} has changed since the sweep began",
-        value=found,
+        f"the file of the {description} has changed since the sweep began",
+        value=digest,
         expected=expected,
         fix="sweep again: its runs then have other ids",
     )

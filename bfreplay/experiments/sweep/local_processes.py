@@ -131,15 +131,15 @@ class ProcessExecutor:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     key, slot = running.pop(future)
                     free.append(slot)
-                    died = slot.cause_of_death(future)
-                    if not died:
+                    cause_of_death = slot.cause_of_death(future)
+                    if not cause_of_death:
                         yield Done(key, future.result())
                         continue
                     deaths[key] += 1
                     if deaths[key] < MOST_DEATHS:
                         waiting.appendleft(key)
                     else:
-                        yield Done(key, died=died)
+                        yield Done(key, died=cause_of_death)
         finally:
             if running:  # the caller has stopped
                 self.close()
@@ -160,9 +160,9 @@ class _Slot:
     def start(self, work: Callable[[Task], Answer], task: Task) -> Future[Answer]:
         """Hand a task to the worker."""
         if self._pool is None:
-            with _safe_path() as given:
+            with _safe_path() as environment:
                 resource_tracker.ensure_running()  # otherwise the pool starts it
-            self._pool = ProcessPool(1, initializer=_begin, initargs=(given,), context=_Spawn())
+            self._pool = ProcessPool(1, initializer=_begin, initargs=(environment,), context=_Spawn())
         future: Future[Answer] = self._pool.schedule(work, args=(task,))
         return future
 
@@ -222,12 +222,12 @@ class _Spawn(SpawnContext):
 def _safe_path() -> Iterator[str | None]:
     """Set ``PYTHONSAFEPATH`` for processes started in the block, one thread at a time; yield the user's value."""
     with _SAFE_PATH_LOCK:
-        given = os.environ.get(_SAFE_PATH)
+        environment = os.environ.get(_SAFE_PATH)
         os.environ[_SAFE_PATH] = "1"
         try:
-            yield given
+            yield environment
         finally:
-            _set_safe_path(given)
+            _set_safe_path(environment)
 
 
 def _set_safe_path(value: str | None) -> None:
@@ -241,10 +241,10 @@ def _begin(safe_path: str | None) -> None:
     _set_safe_path(safe_path)  # for processes that the user's code starts
     parent = parent_process()
     assert parent is not None
-    started_by = os.getppid()
+    parent_pid = os.getppid()
 
     def watch() -> None:
-        while os.getppid() == started_by:
+        while os.getppid() == parent_pid:
             if wait_for_end([parent.sentinel], _LOOK_S):
                 break
         os.kill(os.getpid(), signal.SIGKILL)

@@ -27,7 +27,7 @@ Cell = str | float | int | bool | None
 def cell_of(value: object) -> Cell:
     """Return the value of an option as one cell."""
     if isinstance(value, tuple):  # a window, as ISO-8601 writes an interval; or a range of jobs
-        return ("/" if any(isinstance(each, str) for each in value) else ":").join(map(str, value))
+        return ("/" if any(isinstance(item, str) for item in value) else ":").join(map(str, value))
     return value if isinstance(value, bool | int | float | str) or value is None else str(value)
 
 
@@ -50,8 +50,8 @@ def texts_in(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Iterable):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from texts_in(each)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_in(item)
 
 
 def placeholders_in(value: object) -> Iterator[str]:
@@ -67,19 +67,19 @@ def parameters_of(document: Mapping[str, Any]) -> tuple[str, ...]:
     InputError
         One has the name of an option or of a column of the results.
     """
-    found = tuple(dict.fromkeys(placeholders_in(document)))
-    for name in found:
+    names = tuple(dict.fromkeys(placeholders_in(document)))
+    for name in names:
         is_option = option_name(name) in OPTION_NAMES
         if is_option or name in RESULT_COLUMNS:
-            taken = "an option" if is_option else "a column of the results"
+            other_meaning = "an option" if is_option else "a column of the results"
             raise InputError(
-                f"the placeholder {{{name}}} cannot have this name: it is {taken}",
+                f"the placeholder {{{name}}} cannot have this name: it is {other_meaning}",
                 column=name,
                 value=f"{{{name}}}",
                 expected="another word in braces",
                 fix=f"choose another name, for example {{job_{name}}}",
             )
-    return found
+    return names
 
 
 def has_placeholder(value: object) -> bool:
@@ -102,8 +102,8 @@ def _fill_value(option: str, value: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return _BRACE.sub(lambda match: _text(option, match, values), value)
     if isinstance(value, Mapping):
-        return {key: _fill_value(option, each, values) for key, each in value.items()}
-    return [_fill_value(option, each, values) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _fill_value(option, item, values) for key, item in value.items()}
+    return [_fill_value(option, item, values) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _text(option: str, match: re.Match[str], values: Mapping[str, Any]) -> str:

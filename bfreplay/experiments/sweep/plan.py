@@ -93,18 +93,18 @@ def plan_runs(spec: SweepSpec) -> SweepPlan:
     checks = _Checks()
     # paths for workers in another working directory
     every = [replace(point.options, **dict[str, Any](files_of(point.options))) for point in spec.points]
-    found: dict[int, PlannedRun] = {}
+    planned: dict[int, PlannedRun] = {}
     # by jobs: a sweep may have hundreds of workloads, and only one is in memory at a time
     first: dict[Any, int] = {}
-    for position in sorted(range(len(every)), key=lambda k: first.setdefault(key_of(every[k], "jobs"), k)):
+    for position in sorted(range(len(every)), key=lambda index: first.setdefault(key_of(every[index], "jobs"), index)):
         options = every[position]
         log, jobs = checks.inputs_of(options)
         content = content_of(options, log, jobs)
-        found[position] = PlannedRun(options, content, log.metadata.log_warnings, isinstance(jobs, JobSet))
-    ids = tuple(id_of(found[position].content) for position in range(len(every)))
+        planned[position] = PlannedRun(options, content, log.metadata.log_warnings, isinstance(jobs, JobSet))
+    ids = tuple(id_of(planned[position].content) for position in range(len(every)))
     runs: dict[str, PlannedRun] = {}
     for position, run_id in enumerate(ids):
-        runs.setdefault(run_id, found[position])
+        runs.setdefault(run_id, planned[position])
     return SweepPlan(spec, ids, runs)
 
 
@@ -117,9 +117,9 @@ class _Checks:
 
     def inputs_of(self, options: RunOptions) -> tuple[NodeEvents, JobSet | JobSource]:
         """Return the log and the jobs of a run, after checking that it can start."""
-        whole = replace(options, window=None)
+        whole_log = replace(options, window=None)
         log, jobs = self._inputs.log(options), self._inputs.jobs(options)
-        nodes, of_jobs = key_of(whole, "log"), key_of(options, "jobs")
+        nodes, of_jobs = key_of(whole_log, "log"), key_of(options, "jobs")
         settings = settings_of(options, log, jobs)
         of_policy = (*(getattr(options, name) for name in _OF_A_POLICY), options.semantics, nodes)
         if of_policy not in self._seen:

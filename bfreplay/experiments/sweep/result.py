@@ -90,14 +90,14 @@ class SweepResult(Result[SweepRecord]):
         InputError
             It is not a sweep, has another schema version, or is unfinished.
         """
-        found = super().load(folder)
-        if not found.has_table("results"):
+        result = super().load(folder)
+        if not result.has_table("results"):
             raise InputError(
                 "the sweep is unfinished: it has no table of results",
-                file=found.folder / "results.parquet",
+                file=result.folder / "results.parquet",
                 fix="repeat the same 'bfreplay sweep' to resume it",
             )
-        return replace(found, n_reused=len(found.record.runs))
+        return replace(result, n_reused=len(result.record.runs))
 
     @property
     def results(self) -> pa.Table:
@@ -119,7 +119,9 @@ class SweepResult(Result[SweepRecord]):
     def warnings(self) -> list[str]:
         """Distinct warnings of the finished runs; one that not all share has the number of runs."""
         rows = {row["id"]: row["warnings"] for row in self.results.select(["id", "warnings"]).to_pylist()}
-        return distinct_warnings([(run_id, each) for run_id, each in rows.items() if each is not None], most_named=0)
+        return distinct_warnings(
+            [(run_id, run_warnings) for run_id, run_warnings in rows.items() if run_warnings is not None], most_named=0
+        )
 
     @cached_property
     def runs(self) -> Mapping[str, RunResult]:
@@ -138,4 +140,4 @@ class SweepResult(Result[SweepRecord]):
     def n_failed(self) -> int:
         """Number of failed runs."""
         status, ids = self.results.column("status").to_pylist(), self.results.column("id").to_pylist()
-        return len({run_id for run_id, each in zip(ids, status, strict=True) if each == "failed"})
+        return len({run_id for run_id, run_status in zip(ids, status, strict=True) if run_status == "failed"})

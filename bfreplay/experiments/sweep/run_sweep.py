@@ -193,17 +193,17 @@ def _run(
     def tell() -> None:
         if progress is None:
             return
-        left = len(states.missing) - n_finished - n_failed
-        workers = max(1, min(executor.n_workers, left))
+        n_left = len(states.missing) - n_finished - n_failed
+        workers = max(1, min(executor.n_workers, n_left))
         run_s = sum(seconds) / len(seconds) if seconds else expected_run_s
-        left_s = None if run_s is None else run_s * left / workers
-        n_reused = len(plan.runs) - len(states.missing)
-        progress(SweepProgress(len(plan.runs), n_reused, n_finished, n_failed, executor.n_workers, left_s))
+        remaining_s = None if run_s is None else run_s * n_left / workers
+        n_old_runs = len(plan.runs) - len(states.missing)
+        progress(SweepProgress(len(plan.runs), n_old_runs, n_finished, n_failed, executor.n_workers, remaining_s))
 
     tasks = {run_id: plan.task(run_id, store.folder) for run_id in states.missing}
     tell()
-    for done in executor.each(work_on, tasks):
-        outcome = _outcome(done)
+    for done_task in executor.each(work_on, tasks):
+        outcome = _outcome(done_task)
         # a worker may die after it has written the run and before it answers
         if outcome.failure is None or store.has(outcome.id):
             n_finished += 1
@@ -216,11 +216,11 @@ def _run(
         tell()
 
 
-def _outcome(done: Done[RunOutcome]) -> RunOutcome:
-    if done.answer is not None:
-        return done.answer
+def _outcome(outcome: Done[RunOutcome]) -> RunOutcome:
+    if outcome.answer is not None:
+        return outcome.answer
     problem = "every worker that tried it died"
-    return RunOutcome(done.key, Failure(WORKER_DIED, problem, f"{problem}; the last one: {done.died}"), None)
+    return RunOutcome(outcome.key, Failure(WORKER_DIED, problem, f"{problem}; the last one: {outcome.died}"), None)
 
 
 FINISHED, FAILED = "finished", "failed"
@@ -257,13 +257,13 @@ def write_tables(plan: SweepPlan, store: Store) -> None:
 def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[str, str]) -> pa.Table:
     columns = {name: column_of([point.cells[name] for point in plan.spec.points]) for name in plan.spec.columns}
     columns["id"] = pa.array(plan.ids, pa.string())
-    columns["status"] = pa.array([FINISHED if each in runs else FAILED for each in plan.ids], pa.string())
-    columns["error"] = pa.array([problems.get(each) for each in plan.ids], pa.string())
+    columns["status"] = pa.array([FINISHED if run_id in runs else FAILED for run_id in plan.ids], pa.string())
+    columns["error"] = pa.array([problems.get(run_id) for run_id in plan.ids], pa.string())
     for name, metric in COLUMNS.items():
         values = {run_id: metric.of(run) for run_id, run in runs.items()}
-        columns[name] = pa.array([values.get(each) for each in plan.ids], _TYPES[metric.type])
+        columns[name] = pa.array([values.get(run_id) for run_id in plan.ids], _TYPES[metric.type])
     warnings = {run_id: run.warnings for run_id, run in runs.items()}
-    columns["warnings"] = pa.array([warnings.get(each) for each in plan.ids], pa.list_(pa.string()))
+    columns["warnings"] = pa.array([warnings.get(run_id) for run_id in plan.ids], pa.list_(pa.string()))
     return pa.table(columns)
 
 
@@ -271,15 +271,15 @@ def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
     sessions = {run_id: run.session for run_id, run in runs.items()}
     columns = {"id": pa.array(sessions, pa.string())}
     for name in ("started", "worker", "load_s", *SECONDS, "peak_memory_mb"):
-        of = [session.seconds if name in SECONDS else session for session in sessions.values()]
-        columns[name] = pa.array([each[name] for each in of], pa.string() if name in _TEXTS else pa.float64())
+        sources = [session.seconds if name in SECONDS else session for session in sessions.values()]
+        columns[name] = pa.array([source[name] for source in sources], pa.string() if name in _TEXTS else pa.float64())
     return pa.table(columns)
 
 
 def column_of(cells: Sequence[Cell]) -> pa.Array:
     """Return one column of values that vary: bool, int or float where all cells are; text otherwise."""
-    given = [cell for cell in cells if cell is not None]
-    kinds = {next(kind for kind in (bool, int, float, str) if isinstance(cell, kind)) for cell in given}
+    values = [cell for cell in cells if cell is not None]
+    kinds = {next(kind for kind in (bool, int, float, str) if isinstance(cell, kind)) for cell in values}
     if kinds == {bool} or (kinds and kinds <= {int, float}):
         return pa.array(cells, pa.float64() if float in kinds else None)
     return pa.array([None if cell is None else text_of(cell) for cell in cells], pa.string())

@@ -175,36 +175,38 @@ class _Reader:
         common = self._table(self._document.get("run", {}), "[run]")
         self._check_options(common, "[run]")
         axes = [
-            self._axis(name, given) for name, given in self._table(self._document.get("vary", {}), "[vary]").items()
+            self._axis(name, table) for name, table in self._table(self._document.get("vary", {}), "[vary]").items()
         ]
         self._check_apart(axes)
         extra = self._extra(axes)
         only_extra = extra and "vary" not in self._document
         combinations = [] if only_extra else itertools.product(*(range(len(axis.settings)) for axis in axes))
-        varied = dict.fromkeys([*(axis.name for axis in axes), *itertools.chain.from_iterable(extra)])
-        columns = tuple(map(_column, varied))
+        varied_names = dict.fromkeys([*(axis.name for axis in axes), *itertools.chain.from_iterable(extra)])
+        columns = tuple(map(_column, varied_names))
         points = []
         for places in combinations:
-            chosen = list(zip(axes, places, strict=True))
-            points.append(self._point(_merge(common, chosen, {}), chosen, columns, _row(chosen)))
-        for number, given in enumerate(extra, start=1):
-            labelled = {axis.name: axis for axis in axes if axis.labels is not None and axis.name in given}
-            chosen = [(axis, list(axis.labels or ()).index(given[name])) for name, axis in labelled.items()]
-            own = {name: value for name, value in given.items() if name not in labelled}
-            points.append(self._point(_merge(common, chosen, own), chosen, columns, f"[[runs]] {number}"))
+            selection = list(zip(axes, places, strict=True))
+            points.append(self._point(_merge(common, selection, {}), selection, columns, _row(selection)))
+        for number, table in enumerate(extra, start=1):
+            labelled_axes = {axis.name: axis for axis in axes if axis.labels is not None and axis.name in table}
+            selection = [(axis, list(axis.labels or ()).index(table[name])) for name, axis in labelled_axes.items()]
+            own_options = {name: value for name, value in table.items() if name not in labelled_axes}
+            points.append(self._point(_merge(common, selection, own_options), selection, columns, f"[[runs]] {number}"))
         return SweepSpec(columns, tuple(points), _plain(self._document), self._picture())
 
     def _picture(self) -> PictureSpec | None:
-        given = self._document.get("picture")
-        if given is None:
+        table = self._document.get("picture")
+        if table is None:
             return None
         row = "[picture]"
-        self._locate(partial(checks.known_keys, self._table(given, row), ("x", "y", "by"), "a picture"), row)
-        x = self._locate(lambda: checks.text("x", given.get("x")), row)
-        y, by = (self._names_in(given.get(key, []), key) for key in ("y", "by"))
-        if not y:
-            raise self._error("the picture has no metric", row, "y", y, "metrics of the table", 'write y = ["samples"]')
-        for name in y:
+        self._locate(partial(checks.known_keys, self._table(table, row), ("x", "y", "by"), "a picture"), row)
+        x_column = self._locate(lambda: checks.text("x", table.get("x")), row)
+        y_columns, by_columns = (self._names_in(table.get(key, []), key) for key in ("y", "by"))
+        if not y_columns:
+            raise self._error(
+                "the picture has no metric", row, "y", y_columns, "metrics of the table", 'write y = ["samples"]'
+            )
+        for name in y_columns:
             if name not in RESULT_COLUMNS:
                 raise self._error(
                     "the picture has an unknown metric",
@@ -214,13 +216,13 @@ class _Reader:
                     ", ".join(sorted(RESULT_COLUMNS)),
                     checks.nearest(name, RESULT_COLUMNS, "choose one of these"),
                 )
-        return PictureSpec(_column(x), y, tuple(map(_column, by)))
+        return PictureSpec(_column(x_column), y_columns, tuple(map(_column, by_columns)))
 
-    def _names_in(self, given: object, key: str) -> tuple[str, ...]:
-        names = [given] if isinstance(given, str) else given
+    def _names_in(self, value: object, key: str) -> tuple[str, ...]:
+        names = [value] if isinstance(value, str) else value
         if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
             raise self._error(
-                f"{key} of the picture is not a list", "[picture]", key, given, "a list of columns", "write [...]"
+                f"{key} of the picture is not a list", "[picture]", key, value, "a list of columns", "write [...]"
             )
         return tuple(names)
 
@@ -229,12 +231,12 @@ class _Reader:
         """Names that can have values."""
         return (*OPTION_NAMES, *self._parameters)
 
-    def _point(self, given: Mapping[str, Any], chosen: _Chosen, columns: Sequence[str], row: str) -> Point:
-        labels = {axis.name: axis.labels[at] for axis, at in chosen if axis.labels is not None}
-        values = {name: given[name] for name in self._parameters if name in given}
-        options = {name: value for name, value in given.items() if name not in values}
+    def _point(self, options: Mapping[str, Any], selection: _Chosen, columns: Sequence[str], row: str) -> Point:
+        labels = {axis.name: axis.labels[place] for axis, place in selection if axis.labels is not None}
+        values = {name: options[name] for name in self._parameters if name in options}
+        options = {name: value for name, value in options.items() if name not in values}
         options = self._locate(lambda: fill(options, values), row)
-        made = RunOptions.from_mapping(
+        run_options = RunOptions.from_mapping(
             options, folder=self._folder, file=self._file, row=row, allow_code=self._allow_code
         )
         cells = {_column(name): value for name, value in {**labels, **values}.items()}
@@ -242,29 +244,31 @@ class _Reader:
             if option_name(column) in OPTION_NAMES:
                 name = option_name(column)
                 # a path as written: its place on this machine does not matter
-                as_written = FIELDS[name] in FILE_OPTIONS and name in options
-                cells[column] = cell_of(str(options[name]) if as_written else _value(made, column))
-        return Point({column: cells.get(column) for column in columns}, made)
+                original_paths = FIELDS[name] in FILE_OPTIONS and name in options
+                cells[column] = cell_of(str(options[name]) if original_paths else _value(run_options, column))
+        return Point({column: cells.get(column) for column in columns}, run_options)
 
-    def _axis(self, name: str, given: object) -> _Axis:
+    def _axis(self, name: str, axis_value: object) -> _Axis:
         row = f"[vary] {name}"
-        if isinstance(given, Mapping) and set(given) != _EVEN:
-            return self._label_axis(name, given)
+        if isinstance(axis_value, Mapping) and set(axis_value) != _EVEN:
+            return self._label_axis(name, axis_value)
         self._check_name(name)
-        if isinstance(given, Mapping):
-            given = self._locate(partial(_evenly, name, given), row)
-        if not isinstance(given, Sequence) or isinstance(given, str):
+        if isinstance(axis_value, Mapping):
+            axis_value = self._locate(partial(_evenly, name, axis_value), row)
+        if not isinstance(axis_value, Sequence) or isinstance(axis_value, str):
             raise self._error(
                 f"{name} in [vary] is not a list",
                 row,
                 name,
-                given,
+                axis_value,
                 "a list of values",
                 f"write {name} = [...], or move it to [run]",
             )
-        if not given:
-            raise self._error(f"{name} in [vary] has no values", row, name, given, "at least one value", "add some")
-        settings = [{name: value} for value in given]
+        if not axis_value:
+            raise self._error(
+                f"{name} in [vary] has no values", row, name, axis_value, "at least one value", "add some"
+            )
+        settings = [{name: value} for value in axis_value]
         for setting in settings:
             self._check_options(setting, row)
         return _Axis(name, settings)
@@ -284,38 +288,38 @@ class _Reader:
                 ),
             )
 
-    def _label_axis(self, name: str, given: Mapping[str, Any]) -> _Axis:
+    def _label_axis(self, name: str, table: Mapping[str, Any]) -> _Axis:
         row = f"[vary.{name}]"
-        taken = "an option" if name in OPTION_NAMES else "a column of the results"
+        other_meaning = "an option" if name in OPTION_NAMES else "a column of the results"
         if name in self._parameters:
-            taken = "a placeholder"
+            other_meaning = "a placeholder"
         if name in self._names or _column(name) in RESULT_COLUMNS or not _LABEL.fullmatch(name):
             is_name = _LABEL.fullmatch(name) is not None
             raise self._error(
-                f"{name!r} cannot be the name of a group of options" + (f": it is {taken}" if is_name else ""),
+                f"{name!r} cannot be the name of a group of options" + (f": it is {other_meaning}" if is_name else ""),
                 row,
                 name,
                 name,
                 "letters, digits, - and _; not an option, and not a column of the results",
                 "choose another name, for example workload",
             )
-        if not given:
+        if not table:
             raise self._error(f"{row} has no labels", row, name, {}, "LABEL = { OPTION = VALUE, ... }", "add some")
-        for label, options in given.items():
+        for label, options in table.items():
             self._locate(partial(checks.name, "label", label, name), row)
             self._check_options(self._table(options, f"{row} {label}"), f"{row} {label}")
-        return _Axis(name, list(given.values()), list(given))
+        return _Axis(name, list(table.values()), list(table))
 
     def _check_apart(self, axes: Sequence[_Axis]) -> None:
         """Refuse two axes that set the same option."""
-        for one, other in itertools.combinations(axes, 2):
-            both = sorted(one.options & other.options)
-            if both:
+        for first, second in itertools.combinations(axes, 2):
+            common_options = sorted(first.options & second.options)
+            if common_options:
                 raise self._error(
-                    f"{both[0]} is set by {one.name} and by {other.name}",
+                    f"{common_options[0]} is set by {first.name} and by {second.name}",
                     "[vary]",
-                    both[0],
-                    both[0],
+                    common_options[0],
+                    common_options[0],
                     "each option in one place of [vary]",
                     "remove one of them",
                 )
@@ -323,8 +327,8 @@ class _Reader:
     def _check_size(self) -> None:
         """Refuse too many runs before reading them."""
         vary, runs = (self._document.get(name) for name in ("vary", "runs"))
-        given = vary.values() if isinstance(vary, Mapping) else ()
-        lengths = [_length(values) for values in given if isinstance(values, Sized)]
+        axis_values = vary.values() if isinstance(vary, Mapping) else ()
+        lengths = [_length(values) for values in axis_values if isinstance(values, Sized)]
         size = (math.prod(lengths) if lengths else 0) + (len(runs) if isinstance(runs, Sized) else 0)
         if size > MOST_POINTS:
             raise self._error(
@@ -337,44 +341,44 @@ class _Reader:
             )
 
     def _extra(self, axes: Sequence[_Axis]) -> Sequence[Mapping[str, Any]]:
-        given = self._document.get("runs", [])
-        if not isinstance(given, Sequence) or isinstance(given, str):
+        tables = self._document.get("runs", [])
+        if not isinstance(tables, Sequence) or isinstance(tables, str):
             raise self._error(
                 "runs is not a list of tables",
                 "[[runs]]",
                 "runs",
-                given,
+                tables,
                 "[[runs]] in a line of its own, options below",
                 "write [[runs]] with two brackets",
             )
-        labelled = {axis.name: axis.labels for axis in axes if axis.labels is not None}
-        for number, each in enumerate(given, start=1):
+        labels_of_axis = {axis.name: axis.labels for axis in axes if axis.labels is not None}
+        for number, table in enumerate(tables, start=1):
             row = f"[[runs]] {number}"
-            self._table(each, row)
-            for name, labels in labelled.items():
-                if name in each:
-                    self._locate(partial(checks.one_of, name, each[name], labels), row)
-            self._check_options({name: value for name, value in each.items() if name not in labelled}, row)
-        return given
+            self._table(table, row)
+            for name, labels in labels_of_axis.items():
+                if name in table:
+                    self._locate(partial(checks.one_of, name, table[name], labels), row)
+            self._check_options({name: value for name, value in table.items() if name not in labels_of_axis}, row)
+        return tables
 
-    def _check_options(self, given: Mapping[str, Any], row: str) -> None:
+    def _check_options(self, values: Mapping[str, Any], row: str) -> None:
         """Check some options before the others are known, except those with placeholders."""
-        for name in given:
+        for name in values:
             if name in self._parameters:
-                self._locate(partial(check_value, name, given[name]), row)
+                self._locate(partial(check_value, name, values[name]), row)
         options = {
-            name: value for name, value in given.items() if name not in self._parameters and not has_placeholder(value)
+            name: value for name, value in values.items() if name not in self._parameters and not has_placeholder(value)
         }
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
-        given = {**nodes, "jobs": _ANY_FILE, **options}
-        self._locate(lambda: RunOptions.from_mapping(given, allow_code=self._allow_code), row)
+        values = {**nodes, "jobs": _ANY_FILE, **options}
+        self._locate(lambda: RunOptions.from_mapping(values, allow_code=self._allow_code), row)
 
-    def _table(self, given: object, label: str) -> Mapping[str, Any]:
-        if not isinstance(given, Mapping):
+    def _table(self, value: object, label: str) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
             raise self._error(
-                f"{label} is not a table", label, None, given, f"{label} with options", "write OPTION = VALUE below it"
+                f"{label} is not a table", label, None, value, f"{label} with options", "write OPTION = VALUE below it"
             )
-        return given
+        return value
 
     def _locate(self, check: Callable[[], _Found], row: str) -> _Found:
         try:
@@ -392,23 +396,23 @@ def _as_options(document: Mapping[str, Any]) -> dict[str, Any]:
     def rename(table: Any) -> Any:
         return as_options(table) if isinstance(table, Mapping) else table
 
-    found = {name: rename(table) if name in ("run", "vary") else table for name, table in document.items()}
-    if isinstance(vary := found.get("vary"), Mapping):
-        found["vary"] = {
-            name: {label: rename(each) for label, each in axis.items()} if isinstance(axis, Mapping) else axis
+    converted = {name: rename(table) if name in ("run", "vary") else table for name, table in document.items()}
+    if isinstance(vary := converted.get("vary"), Mapping):
+        converted["vary"] = {
+            name: {label: rename(setting) for label, setting in axis.items()} if isinstance(axis, Mapping) else axis
             for name, axis in vary.items()
         }
-    if isinstance(runs := found.get("runs"), list | tuple):
-        found["runs"] = [rename(run) for run in runs]
-    return found
+    if isinstance(runs := converted.get("runs"), list | tuple):
+        converted["runs"] = [rename(run) for run in runs]
+    return converted
 
 
-def _evenly(name: str, given: Mapping[str, Any]) -> list[float]:
+def _evenly(name: str, table: Mapping[str, Any]) -> list[float]:
     """Return evenly spaced values from the first to the last, rounded to twelve digits."""
-    first, last = (checks.number(f"{each} of {name}", given[each]) for each in ("from", "to"))
-    number = checks.whole(f"values of {name}", given["values"], 2, MOST_POINTS)
-    each = [float(f"{first + (last - first) * k / (number - 1):.12g}") for k in range(number)]
-    are_whole = all(isinstance(given[key], int) for key in ("from", "to")) and all(map(float.is_integer, each))
+    first, last = (checks.number(f"{each} of {name}", table[each]) for each in ("from", "to"))
+    n_values = checks.whole(f"values of {name}", table["values"], 2, MOST_POINTS)
+    each = [float(f"{first + (last - first) * k / (n_values - 1):.12g}") for k in range(n_values)]
+    are_whole = all(isinstance(table[key], int) for key in ("from", "to")) and all(map(float.is_integer, each))
     return [int(value) for value in each] if are_whole else each
 
 
@@ -418,16 +422,16 @@ def _length(values: Sized) -> int:
     return number if isinstance(number, int) else len(values)
 
 
-def _merge(common: Mapping[str, Any], chosen: _Chosen, own: Mapping[str, Any]) -> dict[str, Any]:
-    settings = [common, *(axis.settings[at] for axis, at in chosen), own]
+def _merge(common: Mapping[str, Any], selection: _Chosen, own_options: Mapping[str, Any]) -> dict[str, Any]:
+    settings = [common, *(axis.settings[place] for axis, place in selection), own_options]
     return {name: value for setting in settings for name, value in setting.items()}
 
 
-def _row(chosen: _Chosen) -> str:
+def _row(selection: _Chosen) -> str:
     """Return the name of one combination in messages."""
     values = (
-        f"{axis.name} = {axis.labels[at] if axis.labels is not None else axis.settings[at][axis.name]!r}"
-        for axis, at in chosen
+        f"{axis.name} = {axis.labels[place] if axis.labels is not None else axis.settings[place][axis.name]!r}"
+        for axis, place in selection
     )
     return ", ".join(values) or "[run]"
 
@@ -446,9 +450,9 @@ def _value(options: RunOptions, field: str) -> Any:
 def _plain(value: Any) -> Any:
     """Return a value with TOML's dates and times as text, JSON-ready."""
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return str(value) if isinstance(value, Path) else value

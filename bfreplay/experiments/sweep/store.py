@@ -64,8 +64,8 @@ class Store:
         if not ((store.folder / SWEEP.record_file).exists() or store._claims.is_dir()):
             store = cls(check_target(Path(out), SWEEP, overwrite=False))
         try:
-            for each in (store._claims, store.runs, store._failures):
-                each.mkdir(parents=True, exist_ok=True)
+            for subfolder in (store._claims, store.runs, store._failures):
+                subfolder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(store.folder, error, "the folder of the sweep") from error
         return store
@@ -114,8 +114,8 @@ class Store:
         """Return the error of a failed run; ``None`` for any other."""
         file = self._failures / f"{run_id}.json"
         try:
-            found = parse_json(file.read_text(encoding="utf-8"))
-            return Failure(found["type"], found["problem"], found["message"])
+            document = parse_json(file.read_text(encoding="utf-8"))
+            return Failure(document["type"], document["problem"], document["message"])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:

@@ -35,12 +35,12 @@ def render(result: SweepResult) -> str:
     if results.num_rows <= MOST_ROWS:
         blocks.append(_table(result))
     if n_failed:
-        failed = [row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED]
-        errors = Counter(row["error"] for row in failed).most_common()
-        lines = [f"Error of {count(n, 'row')}: {error}" for error, n in errors[:_MOST_ERRORS]]
+        failed_rows = [row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED]
+        errors = Counter(row["error"] for row in failed_rows).most_common()
+        lines = [f"Error of {count(n_rows, 'row')}: {error}" for error, n_rows in errors[:_MOST_ERRORS]]
         if len(errors) > _MOST_ERRORS:
             lines.append(f"{len(errors) - _MOST_ERRORS:,} more errors")
-        note = result.folder / "failures" / f"{failed[0]['id']}.json"
+        note = result.folder / "failures" / f"{failed_rows[0]['id']}.json"
         blocks.append([*lines, f"All of the first: {note}; again with --retry-failed"])
     return paragraphs([*blocks, [f"Table        {result.folder / 'results.parquet'}"]])
 
@@ -49,8 +49,10 @@ def render_outlook(plan: SweepPlan, states: Outlook) -> str:
     """Return the plan of a sweep as text, with the ids of its runs."""
     n_runs, n_points = len(plan.runs), len(plan.ids)
     rows = f" for {n_points:,} rows" if n_points != n_runs else ""
-    done = f"{len(states.finished):,} finished, {len(states.failed):,} failed before, {len(states.missing):,} to do."
-    blocks = [[f"{count(n_runs, 'run')}{rows}: {done}"]]
+    state_text = (
+        f"{len(states.finished):,} finished, {len(states.failed):,} failed before, {len(states.missing):,} to do."
+    )
+    blocks = [[f"{count(n_runs, 'run')}{rows}: {state_text}"]]
     if n_points <= MOST_ROWS:
         state = dict.fromkeys(states.finished, "finished") | dict.fromkeys(states.failed, "failed")
         columns = plan.spec.columns
@@ -67,18 +69,18 @@ def _table(result: SweepResult) -> list[str]:
     ends = [any(run.options.get(name) for name in _ENDS_WITH_JOBS) for run in result.record.runs.values()]
     results, columns = result.results, result.record.columns
     is_done = pc.not_equal(results.column("status"), FAILED)
-    done = results.filter(is_done)
-    values = {name: done.column(name).to_pylist() for name in COLUMNS}
+    finished_rows = results.filter(is_done)
+    values = {name: finished_rows.column(name).to_pylist() for name in COLUMNS}
     texts = texts_in_sweep(values, log=not all(ends), cluster=any(ends))
-    shown, same = without_constants(texts)
-    at = (np.cumsum(np.asarray(is_done)) - 1).tolist()
+    varying, constants = without_constants(texts)
+    row_index = (np.cumsum(np.asarray(is_done)) - 1).tolist()
     rows = [
         [
             *(text_of(row[name]) for name in columns),
-            *("-" if row["status"] == FAILED else each[k] for each in shown.values()),
+            *("-" if row["status"] == FAILED else column_texts[index] for column_texts in varying.values()),
             row["status"],
         ]
-        for row, k in zip(results.select([*columns, "status"]).to_pylist(), at, strict=True)
+        for row, index in zip(results.select([*columns, "status"]).to_pylist(), row_index, strict=True)
     ]
-    titles = [*columns, *map(title_in_sweep, shown), "status"]
-    return [*aligned_lines([titles, *rows], range(len(titles))), *filter(None, [same])]
+    titles = [*columns, *map(title_in_sweep, varying), "status"]
+    return [*aligned_lines([titles, *rows], range(len(titles))), *filter(None, [constants])]

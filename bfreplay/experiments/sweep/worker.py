@@ -17,7 +17,7 @@ from bfreplay.experiments.declared_options import FILE_OPTIONS
 from bfreplay.experiments.prepared_run import prepare_run
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import digest_of_module, file_of_module
-from bfreplay.experiments.sweep.inputs import Inputs, changed_input_error, key_of, known_jobs
+from bfreplay.experiments.sweep.inputs import Inputs, changed_input_error, key_of, load_expected_jobs
 from bfreplay.experiments.sweep.store import Failure, Store, failure_of
 from bfreplay.result_folders.records import JsonObject
 
@@ -112,7 +112,7 @@ def work_on(task: RunTask) -> RunOutcome:
         )
     sys.path.extend(entry for entry in task.search_path if entry not in sys.path)
     with _AT_WORK, store.claim(task.id):
-        started = perf_counter()
+        begin_s = perf_counter()
         if store.has(task.id):
             return RunOutcome(task.id, None, None)
         _check_code(task)
@@ -122,7 +122,7 @@ def work_on(task: RunTask) -> RunOutcome:
         # any exception of the run is its outcome; user code may even exit
         except (Exception, SystemExit) as error:
             failure = failure_of(error)
-        return RunOutcome(task.id, failure, perf_counter() - started)
+        return RunOutcome(task.id, failure, perf_counter() - begin_s)
 
 
 def worker_name() -> str:
@@ -131,19 +131,19 @@ def worker_name() -> str:
 
 
 def _check_code(task: RunTask) -> None:
-    for place, expected in task.content["code"].items():
+    for place, digest in task.content["code"].items():
         module = place.partition(":")[0]
-        found = digest_of_module(module)
-        if found != expected:
+        current_digest = digest_of_module(module)
+        if current_digest != digest:
             raise OtherCodeError(
                 f"the worker {worker_name()} finds another file of the module {module!r} than the sweep began with\n"
-                f"  value:    {found}\n  expected: {expected}\n"
+                f"  value:    {current_digest}\n  expected: {digest}\n"
                 "  fix:      if you changed it, sweep again; otherwise give the workers the same file"
             )
         file = file_of_module(module)
         if module not in sys.modules:
             _LOADED.pop(file, None)
-        if _LOADED.setdefault(file, expected) != expected:
+        if _LOADED.setdefault(file, digest) != digest:
             raise OtherCodeError(
                 f"the module {module!r} has changed since the worker {worker_name()} loaded it\n"
                 f"  fix:      restart the workers: they have the old {module} loaded"
@@ -151,16 +151,18 @@ def _check_code(task: RunTask) -> None:
 
 
 def _replay(task: RunTask, store: Store) -> None:
-    options, before = task.options, _stamps(task.options)
-    log = _INPUTS.log(options, (tuple(task.content["events"]), before.get("events")))
-    of_jobs = (tuple(task.content["jobs"]), (before.get("jobs"), before.get("curves")))
-    jobs = _INPUTS.jobs(options, of_jobs) if task.jobs_are_a_set else known_jobs(key_of(options, "jobs"), of_jobs)
+    options, stamps_before = task.options, _stamps(task.options)
+    log = _INPUTS.log(options, (tuple(task.content["events"]), stamps_before.get("events")))
+    of_jobs = (tuple(task.content["jobs"]), (stamps_before.get("jobs"), stamps_before.get("curves")))
+    jobs = (
+        _INPUTS.jobs(options, of_jobs) if task.jobs_are_a_set else load_expected_jobs(key_of(options, "jobs"), of_jobs)
+    )
     prepare_run(options, log=log, jobs=jobs).replay(store.run_folder(task.id), session={"worker": worker_name()})
-    after = _stamps(options)
-    for what, stamp in before.items():
-        if after[what] != stamp:  # a log is read throughout the replay
+    stamps_after = _stamps(options)
+    for input_kind, stamp in stamps_before.items():
+        if stamps_after[input_kind] != stamp:  # a log is read throughout the replay
             store.discard(task.id)
-            raise changed_input_error(what, str(after[what]), str(stamp))
+            raise changed_input_error(input_kind, str(stamps_after[input_kind]), str(stamp))
 
 
 def _stamps(options: RunOptions) -> dict[str, Stamp]:
@@ -172,7 +174,7 @@ def _stamps(options: RunOptions) -> dict[str, Stamp]:
 
 def _stamp(file: Path) -> Stamp:
     try:
-        found = file.stat()
+        stat = file.stat()
     except OSError:  # loading it raises the error
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -90,44 +90,52 @@ def grid_of(
             "default. --t-fwd and --max-parallel try others."
         )
     seconds = check_values("t_fwd", t_fwd, usual_t_fwd)
-    fixed = sorted(second for second in seconds if not isinstance(second, str))
+    fixed_s = sorted(second for second in seconds if not isinstance(second, str))
     if t_fwd is None:
-        usable = [each for each in fixed if each <= shortest_s] or fixed[:1]
-        if len(usable) < len(fixed):
+        usable = [value_s for value_s in fixed_s if value_s <= shortest_s] or fixed_s[:1]
+        if len(usable) < len(fixed_s):
             notes.append(f"Values of T_fwd above {usable[-1]:g} s are omitted: a part of the log is shorter.")
-        fixed = usable
+        fixed_s = usable
     numbers = sorted(check_values("max_parallel", max_parallel, usual_max_parallel))
     if n_jobs is not None and numbers[-1] > n_jobs:
         larger = ", ".join(str(number) for number in numbers if number > n_jobs)
         notes.append(f"There are {n_jobs:,} jobs, so larger numbers at once ({larger}) are replaced by {n_jobs:,}.")
         numbers = sorted({min(number, n_jobs) for number in numbers})
-    forward_times: tuple[ForwardTime, ...] = (*fixed, AUTO) if AUTO in seconds else tuple(fixed)
+    forward_times: tuple[ForwardTime, ...] = (*fixed_s, AUTO) if AUTO in seconds else tuple(fixed_s)
     return Grid(forward_times, tuple(numbers), n_jobs is not None and numbers[-1] >= n_jobs, tuple(notes))
 
 
 def check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
     """Return the values of an option, each checked by the option."""
     name = option_name(field)
-    given = usual if values is None else values
-    if isinstance(given, str) or not isinstance(given, Sequence):
+    raw_values = usual if values is None else values
+    if isinstance(raw_values, str) or not isinstance(raw_values, Sequence):
         raise InputError(
-            f"{name} is not a list", column=name, value=given, expected="a list of values", fix="put it in brackets"
+            f"{name} is not a list",
+            column=name,
+            value=raw_values,
+            expected="a list of values",
+            fix="put it in brackets",
         )
-    if not given:
+    if not raw_values:
         raise InputError(
             f"{name} has no values",
             column=name,
-            value=list(given),
+            value=list(raw_values),
             expected="at least one",
             fix="add some, or omit it for the default values",
         )
-    found = [OPTIONS[field].check(name, each) for each in given]
-    twice = [each for k, each in enumerate(found) if each in found[:k]]
-    if twice:
+    checked_values = [OPTIONS[field].check(name, value) for value in raw_values]
+    duplicates = [value for index, value in enumerate(checked_values) if value in checked_values[:index]]
+    if duplicates:
         raise InputError(
-            f"{name} has a duplicate value", column=name, value=twice[0], expected="each value once", fix="remove one"
+            f"{name} has a duplicate value",
+            column=name,
+            value=duplicates[0],
+            expected="each value once",
+            fix="remove one",
         )
-    return found
+    return checked_values
 
 
 def seconds(t_fwd: float | str) -> str:
@@ -168,8 +176,8 @@ def split(start_us: int, end_us: int, train: float) -> tuple[Part, Part]:
     """
     share = checks.number("train", train, above=0, most=1)
     border = start_us + round(share * (end_us - start_us))
-    whole = border - border % _SECOND_US
-    border = whole if whole > start_us else border
+    whole_seconds_us = border - border % _SECOND_US
+    border = whole_seconds_us if whole_seconds_us > start_us else border
     if not start_us < border < end_us:
         raise InputError(
             "train leaves nothing to tune on, or nothing to validate on",
@@ -220,8 +228,8 @@ class Surface:
         """
         value = self.value
         if self.measure == SAMPLES:
-            most = value.max()
-            return value / most if most > 0 else np.zeros_like(value)
+            largest = value.max()
+            return value / largest if largest > 0 else np.zeros_like(value)
         share = np.ones_like(value)  # jobs without work are done at once
         np.divide(value.min(), value, out=share, where=value > 0)
         return share
@@ -242,7 +250,7 @@ def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us:
         Start of the part.
     """
     shape = len(grid.t_fwd), len(grid.max_parallel)
-    samples, last_finish, bound, scaled_up, scaled_down, n_events, idle_nodes = (
+    samples, last_finish, bound, n_scale_ups, n_scale_downs, n_events, idle_nodes = (
         results[name].to_pylist()
         for name in (
             "samples",
@@ -254,12 +262,12 @@ def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us:
             "equivalent_nodes",
         )
     )
-    done = not unlimited_work and None not in last_finish
-    value = [(microseconds_of(time) - start_us) / 1e6 for time in last_finish] if done else samples
+    are_finished = not unlimited_work and None not in last_finish
+    value = [(microseconds_of(time) - start_us) / 1e6 for time in last_finish] if are_finished else samples
     return Surface(
-        FINISH if done else SAMPLES,
+        FINISH if are_finished else SAMPLES,
         np.array(value, dtype=np.float64).reshape(shape),
-        (np.array(scaled_up, dtype=np.int64) + np.array(scaled_down, dtype=np.int64)).reshape(shape),
+        (np.array(n_scale_ups, dtype=np.int64) + np.array(n_scale_downs, dtype=np.int64)).reshape(shape),
         np.array(bound, dtype=np.float64).reshape(shape),
         int(n_events[0]),
         float(idle_nodes[0]),

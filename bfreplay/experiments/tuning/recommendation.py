@@ -67,38 +67,38 @@ def recommend(
     checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
     best = share.max(axis=0)
     column = int(np.flatnonzero(best >= (1 - tolerance) * best.max() - _ROUNDING)[0])
-    rows = [_row(share[:, m], rescales[:, m]) for m in range(len(grid.max_parallel))]
+    rows = [_row(share[:, column_index], rescales[:, column_index]) for column_index in range(len(grid.max_parallel))]
     columns = tuple(
         Column(
             max_parallel=number,
-            t_fwd=grid.t_fwd[rows[m]],
-            best_t_fwd=grid.t_fwd[int(share[:, m].argmax())],
-            share=float(best[m]),
-            flat=tuple(_flat(grid.t_fwd, share[:, m], within) for within in FLAT),
+            t_fwd=grid.t_fwd[rows[column_index]],
+            best_t_fwd=grid.t_fwd[int(share[:, column_index].argmax())],
+            share=float(best[column_index]),
+            flat=tuple(_flat(grid.t_fwd, share[:, column_index], within) for within in FLAT),
         )
-        for m, number in enumerate(grid.max_parallel)
+        for column_index, number in enumerate(grid.max_parallel)
     )
     return Recommendation(grid.t_fwd[rows[column]], grid.max_parallel[column], columns, (rows[column], column))
 
 
 def _row(share: NDArray[np.float64], rescales: NDArray[np.int64]) -> int:
     as_good = np.flatnonzero(share >= (1 - AS_GOOD) * share.max() - _ROUNDING).tolist()
-    return int(min(as_good, key=lambda t: (rescales[t], -share[t], t)))
+    return int(min(as_good, key=lambda row_index: (rescales[row_index], -share[row_index], row_index)))
 
 
 def _flat(t_fwd: Sequence[ForwardTime], share: NDArray[np.float64], within: float) -> tuple[float, float] | None:
     """Return the unbroken range around the best fixed value; values beyond a dip do not count."""
-    fixed = [float(each) for each in t_fwd if not isinstance(each, str)]  # these come first
-    if not fixed:
+    fixed_s = [float(value) for value in t_fwd if not isinstance(value, str)]  # these come first
+    if not fixed_s:
         return None
-    share = share[: len(fixed)]
+    share = share[: len(fixed_s)]
     near = share >= (1 - within) * share.max() - _ROUNDING
     low = high = int(share.argmax())
     while low > 0 and near[low - 1]:
         low -= 1
-    while high + 1 < len(fixed) and near[high + 1]:
+    while high + 1 < len(fixed_s) and near[high + 1]:
         high += 1
-    return fixed[low], fixed[high]
+    return fixed_s[low], fixed_s[high]
 
 
 FEW_EVENTS = 50
@@ -108,42 +108,47 @@ UNLIKE = 1.5
 """Factor between the idle nodes, or events an hour, of two parts from which they count as unlike."""
 
 
-def validate(grid: Grid, found: Recommendation, surface: Surface) -> Validation | None:
+def validate(grid: Grid, recommendation: Recommendation, surface: Surface) -> Validation | None:
     """Look up the recommended pair; ``None`` if no run processed anything there."""
     share = surface.share
     if not share.any():
         return None
-    row, column = found.at
-    own, others = float(share[row, column]), share[:, column]
-    best_row = row if own >= others.max() else int(others.argmax())
+    row, column = recommendation.at
+    own_share, others = float(share[row, column]), share[:, column]
+    best_row = row if own_share >= others.max() else int(others.argmax())
     best = divmod(int(share.argmax()), share.shape[1])
     bound = float(surface.share_of_bound[row, column])
     return Validation(
         share_of_bound=None if np.isnan(bound) else bound,
-        loss=0.0 if others.max() == 0 else 1 - own / float(others.max()),
+        loss=0.0 if others.max() == 0 else 1 - own_share / float(others.max()),
         best_t_fwd=grid.t_fwd[best_row],
-        loss_of_grid=1 - own,
+        loss_of_grid=1 - own_share,
         best_pair=(grid.t_fwd[best[0]], grid.max_parallel[best[1]]),
     )
 
 
 def cautions(
-    grid: Grid, found: Recommendation, parts: tuple[Part, Part], surfaces: tuple[Surface, Surface], tolerance: float
+    grid: Grid,
+    recommendation: Recommendation,
+    parts: tuple[Part, Part],
+    surfaces: tuple[Surface, Surface],
+    tolerance: float,
 ) -> list[str]:
     """Return warnings: best values at an edge of the grid, unlike parts, a short log."""
     return [
         *_short(surfaces),
         *_flatness(grid, surfaces[0]),
-        *_edges(grid, found, surfaces[0], tolerance),
+        *_edges(grid, recommendation, surfaces[0], tolerance),
         *_unlike(parts, surfaces),
     ]
 
 
 def _short(surfaces: tuple[Surface, Surface]) -> Iterator[str]:
-    n = [surface.n_pool_events for surface in surfaces]
-    if min(n) < FEW_EVENTS:
+    n_events = [surface.n_pool_events for surface in surfaces]
+    if min(n_events) < FEW_EVENTS:
         yield (
-            f"The log is short: {count(n[0], 'pool event')} to tune on and {n[1]:,} to validate on. The result is a "
+            f"The log is short: {count(n_events[0], 'pool event')} to tune on and {n_events[1]:,} to validate "
+            f"on. The result is a "
             f"guess: each part needs at least {FEW_EVENTS}."
         )
 
@@ -156,23 +161,23 @@ def _flatness(grid: Grid, surface: Surface) -> Iterator[str]:
         )
 
 
-def _edges(grid: Grid, found: Recommendation, surface: Surface, tolerance: float) -> Iterator[str]:
-    row, column = found.at
+def _edges(grid: Grid, recommendation: Recommendation, surface: Surface, tolerance: float) -> Iterator[str]:
+    row, column = recommendation.at
     share = surface.share
-    fixed = [each for each in grid.t_fwd if not isinstance(each, str)]
-    edges = {0: "below", len(fixed) - 1: "above"}
-    if not isinstance(found.t_fwd, str) and len(fixed) > 1 and row in edges:
+    fixed_s = [value for value in grid.t_fwd if not isinstance(value, str)]
+    edges = {0: "below", len(fixed_s) - 1: "above"}
+    if not isinstance(recommendation.t_fwd, str) and len(fixed_s) > 1 and row in edges:
         next_row = 1 if row == 0 else row - 1
         if share[row, column] > share[next_row, column]:
-            place = f"{seconds(found.t_fwd)} is the best T_fwd, at the edge of the values tried"
+            place = f"{seconds(recommendation.t_fwd)} is the best T_fwd, at the edge of the values tried"
             yield f"{place}: try values {edges[row]} it with --t-fwd."
     numbers = grid.max_parallel
     best = share.max(axis=0)
     is_last = len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs
     if is_last and best[-1] > (1 + tolerance) * best[-2]:
-        most = f"{numbers[-1]:,} is the largest number of jobs at once tried"
+        limit_text = f"{numbers[-1]:,} is the largest number of jobs at once tried"
         second = worse(best[-2] / best[-1], surface.measure)
-        yield f"{most}, and {numbers[-2]:,} {second}: try more with --max-parallel."
+        yield f"{limit_text}, and {numbers[-2]:,} {second}: try more with --max-parallel."
 
 
 def worse(share: float, measure: str) -> str:

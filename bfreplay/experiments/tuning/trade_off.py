@@ -24,20 +24,20 @@ _LEAST = 0.02
 def weigh(
     base: RunOptions,
     parts: tuple[Part, Part],
-    found: Recommendation,
+    recommendation: Recommendation,
     reserve: Sequence[int] | None,
     min_age: Sequence[float] | None,
-    run: Callable[[list[RunOptions]], SweepResult],
+    sweep_runs: Callable[[list[RunOptions]], SweepResult],
 ) -> TradeOff:
     """Replay both parts with every reserve and minimum age, and find the knee of the part tuned on.
 
     Parameters
     ----------
-    base, parts, found
+    base, parts, recommendation
         Options, parts of the log, and the recommended T_fwd and number of jobs at once, which all runs use.
     reserve, min_age
         Values to try; ``None`` for none but 0. Nothing left alone is always tried.
-    run
+    sweep_runs
         Makes the runs: those of the first part, then those of the second.
 
     Raises
@@ -48,19 +48,19 @@ def weigh(
     reserves = sorted({0, *check_values("reserve", reserve, USUAL_RESERVE)})
     ages = sorted({0.0, *check_values("min_age", min_age, USUAL_MIN_AGE)})
     pairs = [(nodes, seconds) for nodes in reserves for seconds in ages]
-    chosen = replace(base, t_fwd=found.t_fwd, max_parallel=found.max_parallel)
-    swept = run(
+    recommended_run = replace(base, t_fwd=recommendation.t_fwd, max_parallel=recommendation.max_parallel)
+    sweep_result = sweep_runs(
         [
-            replace(chosen, window=part.window, reserve=nodes, min_age=seconds)
+            replace(recommended_run, window=part.window, reserve=nodes, min_age=seconds)
             for part in parts
             for nodes, seconds in pairs
         ]
     )
-    one = Grid((found.t_fwd,), tuple(range(1, len(pairs) + 1)))  # a column for each pair
+    pair_grid = Grid((recommendation.t_fwd,), tuple(range(1, len(pairs) + 1)))  # a column for each pair
     share, measure, hours = {}, {}, {}
-    for k, (name, part) in enumerate(zip(PARTS, parts, strict=True)):
-        rows = swept.results.slice(k * len(pairs), len(pairs))
-        surface = surface_of(rows, one, unlimited_work=base.unlimited_work, start_us=part.start_us)
+    for index, (name, part) in enumerate(zip(PARTS, parts, strict=True)):
+        rows = sweep_result.results.slice(index * len(pairs), len(pairs))
+        surface = surface_of(rows, pair_grid, unlimited_work=base.unlimited_work, start_us=part.start_us)
         share[name], measure[name] = surface.share[0], surface.measure
         hours[name] = np.array(rows["batch_delay_node_hours"].to_pylist(), np.float64)
     knee = knee_of(share[TUNED_ON], hours[TUNED_ON])
@@ -68,10 +68,10 @@ def weigh(
         TradeOffPoint(
             reserve=nodes,
             min_age_s=seconds,
-            share={name: float(share[name][k]) for name in PARTS},
-            delay_node_hours={name: float(hours[name][k]) for name in PARTS},
+            share={name: float(share[name][index]) for name in PARTS},
+            delay_node_hours={name: float(hours[name][index]) for name in PARTS},
         )
-        for k, (nodes, seconds) in enumerate(pairs)
+        for index, (nodes, seconds) in enumerate(pairs)
     ]
     return TradeOff(clear_s=float(base.clear), measure=measure, points=points, knee=knee)
 
@@ -95,28 +95,28 @@ def knee_of(share: NDArray[np.float64], delay: NDArray[np.float64]) -> int:
     return knee if above[knee] > _LEAST else 0
 
 
-def trade_off_sentence(found: TradeOff) -> str:
+def trade_off_sentence(trade_off: TradeOff) -> str:
     """Return the recommendation of the knee, with its cost and its worth in both parts."""
-    knee, nothing = found.points[found.knee], found.points[0]
+    knee, nothing = trade_off.points[trade_off.knee], trade_off.points[0]
     if not nothing.delay_node_hours[TUNED_ON]:
         return "No batch job is late in the part tuned on, with no idle node left alone: there is nothing to spare."
-    if found.knee == 0:
+    if trade_off.knee == 0:
         return "Of the values of --reserve and --min-age tried, none spares batch jobs more than it costs training."
     hours = {name: (point.delay_node_hours[TUNED_ON]) for name, point in (("with", knee), ("without", nothing))}
-    spared = {name: _fall(knee.delay_node_hours[name], nothing.delay_node_hours[name]) for name in PARTS}
-    cost = worse(knee.share[TUNED_ON] / nothing.share[TUNED_ON], found.measure[TUNED_ON])
-    elsewhere = worse(knee.share[VALIDATED_ON] / nothing.share[VALIDATED_ON], found.measure[VALIDATED_ON])
+    saving = {name: _fall(knee.delay_node_hours[name], nothing.delay_node_hours[name]) for name in PARTS}
+    cost = worse(knee.share[TUNED_ON] / nothing.share[TUNED_ON], trade_off.measure[TUNED_ON])
+    elsewhere = worse(knee.share[VALIDATED_ON] / nothing.share[VALIDATED_ON], trade_off.measure[VALIDATED_ON])
     return (
         f"To spare batch jobs, add {_flags(knee)}: they start {amount(hours['with'])} node-hours late, not "
-        f"{amount(hours['without'])} ({percent(spared[TUNED_ON])} less), and trainings {cost}; on the rest of the log "
-        f"{percent(spared[VALIDATED_ON])} less, and they {elsewhere}."
+        f"{amount(hours['without'])} ({percent(saving[TUNED_ON])} less), and trainings {cost}; on the rest of the log "
+        f"{percent(saving[VALIDATED_ON])} less, and they {elsewhere}."
     )
 
 
-def trade_off_cautions(found: TradeOff) -> list[str]:
+def trade_off_cautions(trade_off: TradeOff) -> list[str]:
     """Return warnings of a knee at the largest value tried."""
-    knee = found.points[found.knee]
-    largest = found.points[-1]
+    knee = trade_off.points[trade_off.knee]
+    largest = trade_off.points[-1]
     pairs = (
         ("--reserve", knee.reserve, largest.reserve, f"{knee.reserve:,}"),
         ("--min-age", knee.min_age_s, largest.min_age_s, f"{knee.min_age_s:g} s"),
@@ -124,7 +124,7 @@ def trade_off_cautions(found: TradeOff) -> list[str]:
     return [
         f"{text} is the largest {option} tried, and the best to spare batch jobs: try more."
         for option, value, most, text in pairs
-        if found.knee and value == most > 0
+        if trade_off.knee and value == most > 0
     ]
 
 
@@ -137,7 +137,7 @@ def _flags(point: TradeOffPoint) -> str:
     return " ".join([*flags, f"--min-age {point.min_age_s:g}s"] if point.min_age_s else flags)
 
 
-def trade_off_rows(found: TradeOff) -> list[list[str]]:
+def trade_off_rows(trade_off: TradeOff) -> list[list[str]]:
     """Return the table of the points as texts, the header first: ``*`` marks the knee."""
     head = ["reserve", "min age", "share of the best, %", "delay to batch jobs, node-hours"]
     return [
@@ -148,8 +148,8 @@ def trade_off_rows(found: TradeOff) -> list[list[str]]:
                 duration(point.min_age_s) if point.min_age_s else "0",
                 " / ".join(f"{100 * point.share[name]:.2f}" for name in PARTS),
                 " / ".join(amount(point.delay_node_hours[name]) for name in PARTS)
-                + (" *" if k == found.knee else "  "),
+                + (" *" if index == trade_off.knee else "  "),
             ]
-            for k, point in enumerate(found.points)
+            for index, point in enumerate(trade_off.points)
         ),
     ]

@@ -52,7 +52,7 @@ _OTHER_JOBS = (
     "Unlimited work: N at once are the first N jobs, so a larger number also means other jobs. Use --own-work to "
     "compare numbers of jobs at once on the same work."
 )
-_VARIED = ("t-fwd", "max-parallel", "window", "events", "jobs", "curves")
+_GRID_OPTIONS = ("t-fwd", "max-parallel", "window", "events", "jobs", "curves")
 
 
 def tune(
@@ -135,7 +135,7 @@ def tune(
     with resumable_folder(out, TUNING, stale=PICTURES) as folder:
 
         def made(options: list[RunOptions], name: str) -> SweepResult:
-            swept = sweep(
+            result = sweep(
                 options,
                 folder / name,
                 processes=processes,
@@ -145,21 +145,23 @@ def tune(
                 on_wait=on_wait,
                 expected_run_s=run_s,
             )
-            refuse_failures(swept.results)
-            return swept
+            refuse_failures(result.results)
+            return result
 
-        swept = made(runs, SWEEP_FOLDER)
-        surfaces = _surfaces(swept, grid, parts, unlimited_work=unlimited_work)
-        found = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
-        validation = validate(grid, found, surfaces[1])
+        sweep_result = made(runs, SWEEP_FOLDER)
+        surfaces = _surfaces(sweep_result, grid, parts, unlimited_work=unlimited_work)
+        recommendation = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
+        validation = validate(grid, recommendation, surfaces[1])
         trade_off = None
         if reserve is not None or min_age is not None:
-            trade_off = weigh(base, parts, found, reserve, min_age, lambda options: made(options, TRADE_OFF_FOLDER))
+            trade_off = weigh(
+                base, parts, recommendation, reserve, min_age, lambda options: made(options, TRADE_OFF_FOLDER)
+            )
         record = TuningRecord(
             schema_version=TUNING.schema_version,
             versions=versions(),
             config=TuningConfig(
-                options={name: value for name, value in base.to_json().items() if name not in _VARIED},
+                options={name: value for name, value in base.to_json().items() if name not in _GRID_OPTIONS},
                 train=train,
                 tolerance=tolerance,
                 flat=FLAT,
@@ -170,17 +172,17 @@ def tune(
                 n_jobs=n_jobs,
             ),
             grid=GridValues(t_fwd=list(grid.t_fwd), max_parallel=list(grid.max_parallel)),
-            recommended=RecommendedPair(t_fwd=found.t_fwd, max_parallel=found.max_parallel),
-            columns=list(found.columns),
-            parts={name: _part(part, each) for name, part, each in zip(PARTS, parts, surfaces, strict=True)},
+            recommended=RecommendedPair(t_fwd=recommendation.t_fwd, max_parallel=recommendation.max_parallel),
+            columns=list(recommendation.columns),
+            parts={name: _part(part, surface) for name, part, surface in zip(PARTS, parts, surfaces, strict=True)},
             validation=validation,
             answer=[
-                *answer_of(grid, found, validation, surfaces),
+                *answer_of(grid, recommendation, validation, surfaces),
                 *([] if trade_off is None else [trade_off_sentence(trade_off)]),
             ],
             warnings=[
-                *swept.warnings,
-                *cautions(grid, found, parts, surfaces, tolerance),
+                *sweep_result.warnings,
+                *cautions(grid, recommendation, parts, surfaces, tolerance),
                 *([] if trade_off is None else trade_off_cautions(trade_off)),
             ],
             trade_off=trade_off,
@@ -197,16 +199,16 @@ _TIMED_S, _TIMED_EVENTS = 0.3, 250
 
 def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) -> float | None:
     """Return the mean seconds of a run of the grid, from runs on the first pool events; ``None`` if these fail."""
-    fixed = [each for each in grid.t_fwd if each != AUTO]
+    fixed_s = [value_s for value_s in grid.t_fwd if value_s != AUTO]
     seconds = 0.0
-    middle = fixed[len(fixed) // 2] if fixed else AUTO
-    for t_fwd, n_runs in ((middle, len(fixed)), (AUTO, len(grid.t_fwd) - len(fixed))):
+    middle = fixed_s[len(fixed_s) // 2] if fixed_s else AUTO
+    for t_fwd, n_runs in ((middle, len(fixed_s)), (AUTO, len(grid.t_fwd) - len(fixed_s))):
         n_events, took_s, is_loaded = min(_TIMED_EVENTS, pool_us.size - 1), 0.0, False
         while n_runs:
             window = iso_utc(int(pool_us[0])), iso_utc(int(pool_us[n_events]) + 1)
-            timed = replace(base, window=window, t_fwd=t_fwd, max_parallel=grid.max_parallel[-1])
+            timed_run = replace(base, window=window, t_fwd=t_fwd, max_parallel=grid.max_parallel[-1])
             try:
-                took_s = timed.run().session.seconds.total_s
+                took_s = timed_run.run().session.seconds.total_s
             except BfreplayError:
                 return None
             if is_loaded:  # the first run loads code
@@ -219,22 +221,22 @@ def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) ->
 
 
 def _surfaces(
-    swept: SweepResult, grid: Grid, parts: tuple[Part, Part], *, unlimited_work: bool
+    sweep_result: SweepResult, grid: Grid, parts: tuple[Part, Part], *, unlimited_work: bool
 ) -> tuple[Surface, Surface]:
-    results = swept.results
+    results = sweep_result.results
     size = results.num_rows // 2
-    tuned, other = (
-        surface_of(results.slice(k * size, size), grid, unlimited_work=unlimited_work, start_us=part.start_us)
-        for k, part in enumerate(parts)
+    tuning_part, validation_part = (
+        surface_of(results.slice(index * size, size), grid, unlimited_work=unlimited_work, start_us=part.start_us)
+        for index, part in enumerate(parts)
     )
-    if not tuned.share.any():
+    if not tuning_part.share.any():
         raise InputError(
             "no job processed anything in the part of the log to tune on",
             value=" to ".join(parts[0].window),
             expected="idle nodes, and jobs that fit them",
             fix="give another --window, or look at the log with 'bfreplay describe'",
         )
-    return tuned, other
+    return tuning_part, validation_part
 
 
 def _part(part: Part, surface: Surface) -> TunedPart:
@@ -249,5 +251,5 @@ def _part(part: Part, surface: Surface) -> TunedPart:
         value=surface.value.tolist(),
         share=surface.share.tolist(),
         rescales=surface.rescales.tolist(),
-        share_of_bound=[[None if np.isnan(each) else each for each in row] for row in bound.tolist()],
+        share_of_bound=[[None if np.isnan(share) else share for share in row] for row in bound.tolist()],
     )

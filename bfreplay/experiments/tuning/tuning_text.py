@@ -16,7 +16,7 @@ def render(tuning: Tuning) -> str:
     record = tuning.record
     blocks = [
         tuning.answer,
-        [f"Warning: {each}" for each in tuning.warnings] + [f"Note: {note}" for note in record.notes],
+        [f"Warning: {warning}" for warning in tuning.warnings] + [f"Note: {note}" for note in record.notes],
         _parts(record),
         _shares(record),
         _columns(record),
@@ -51,12 +51,12 @@ def _shares(record: TuningRecord) -> list[str]:
     grid, recommended = record.grid, record.recommended
     share = {name: record.parts[name].share for name in PARTS}
     cells = [["T_fwd", *(count(number, "job") for number in grid.max_parallel)]]
-    for t, t_fwd in enumerate(grid.t_fwd):
+    for row_index, t_fwd in enumerate(grid.t_fwd):
         row = [seconds(t_fwd)]
-        for m, number in enumerate(grid.max_parallel):
+        for column_index, number in enumerate(grid.max_parallel):
             is_chosen = t_fwd == recommended.t_fwd and number == recommended.max_parallel
-            both = " / ".join(f"{100 * share[name][t][m]:.2f}" for name in PARTS)
-            row.append(f"{both} {'*' if is_chosen else ' '}")
+            share_texts = " / ".join(f"{100 * share[name][row_index][column_index]:.2f}" for name in PARTS)
+            row.append(f"{share_texts} {'*' if is_chosen else ' '}")
         cells.append(row)
     return [
         "Share of the best of the grid, %: part tuned on / part validated on (* recommended)",
@@ -65,8 +65,16 @@ def _shares(record: TuningRecord) -> list[str]:
 
 
 def _columns(record: TuningRecord) -> list[str]:
-    within = [f"{100 * each:g}" for each in record.config.flat]
-    cells = [["jobs at once", "T_fwd", "best", "its share", *(f"within {each} % of the best fixed" for each in within)]]
+    within = [f"{100 * percentage:g}" for percentage in record.config.flat]
+    cells = [
+        [
+            "jobs at once",
+            "T_fwd",
+            "best",
+            "its share",
+            *(f"within {percentage} % of the best fixed" for percentage in within),
+        ]
+    ]
     for column in record.columns:
         cells.append(
             [
@@ -81,13 +89,13 @@ def _columns(record: TuningRecord) -> list[str]:
 
 
 def _regret(record: TuningRecord) -> list[str]:
-    found = record.validation
-    if found is None:
+    validation = record.validation
+    if validation is None:
         return []
-    t_fwd, number = found.best_pair
+    t_fwd, number = validation.best_pair
     return [
-        f"In the part validated on, the recommendation loses {percent(found.loss)} against the best T_fwd there "
-        f"({seconds(found.best_t_fwd)}), and {percent(found.loss_of_grid)} against the best pair of the grid "
+        f"In the part validated on, the recommendation loses {percent(validation.loss)} against the best T_fwd there "
+        f"({seconds(validation.best_t_fwd)}), and {percent(validation.loss_of_grid)} against the best pair of the grid "
         f"({seconds(t_fwd)}, {count(number, 'job')})."
     ]
 
@@ -113,43 +121,44 @@ _NOTHING = 5e-5
 
 
 def answer_of(
-    grid: Grid, found: Recommendation, validation: Validation | None, surfaces: tuple[Surface, Surface]
+    grid: Grid, recommendation: Recommendation, validation: Validation | None, surfaces: tuple[Surface, Surface]
 ) -> list[str]:
     """Return the recommendation with its result on the validation part, and its importance."""
-    t_fwd = found.t_fwd if isinstance(found.t_fwd, str) else f"{found.t_fwd:g}"
-    options = f"Use --t-fwd {t_fwd} --max-parallel {found.max_parallel}"
+    t_fwd = recommendation.t_fwd if isinstance(recommendation.t_fwd, str) else f"{recommendation.t_fwd:g}"
+    options = f"Use --t-fwd {t_fwd} --max-parallel {recommendation.max_parallel}"
     return [
-        f"{options}: {_worth(found, validation, surfaces[1])}.",
-        f"{_flatness(grid, found)}{_number(grid, found, surfaces[0])}.{_fewer_rescales(found)}",
+        f"{options}: {_worth(recommendation, validation, surfaces[1])}.",
+        f"{_flatness(grid, recommendation)}{_number(grid, recommendation, surfaces[0])}."
+        f"{_fewer_rescales(recommendation)}",
     ]
 
 
-def _worth(found: Recommendation, validation: Validation | None, surface: Surface) -> str:
-    where = "on the rest of the log, on which it was not tuned,"
+def _worth(recommendation: Recommendation, validation: Validation | None, surface: Surface) -> str:
+    condition = "on the rest of the log, on which it was not tuned,"
     if validation is None:
-        return f"{where} no job processed anything, so its value is unknown"
-    beside = _beside(found, validation, surface.measure)
+        return f"{condition} no job processed anything, so its value is unknown"
+    beside = _beside(recommendation, validation, surface.measure)
     if surface.measure != SAMPLES:
-        return f"{where} all work is done after {duration(float(surface.value[found.at]))}, {beside}"
+        return f"{condition} all work is done after {duration(float(surface.value[recommendation.at]))}, {beside}"
     if validation.share_of_bound is None:
-        return f"{where} this gives {amount(float(surface.value[found.at]))} samples, {beside}"
-    return f"{where} this gives {percent(validation.share_of_bound)} of the upper bound, {beside}"
+        return f"{condition} this gives {amount(float(surface.value[recommendation.at]))} samples, {beside}"
+    return f"{condition} this gives {percent(validation.share_of_bound)} of the upper bound, {beside}"
 
 
-def _beside(found: Recommendation, validation: Validation, measure: str) -> str:
-    if validation.best_t_fwd == found.t_fwd:
+def _beside(recommendation: Recommendation, validation: Validation, measure: str) -> str:
+    if validation.best_t_fwd == recommendation.t_fwd:
         return "and no other T_fwd tried is better there"
     best = f"the best value there ({seconds(validation.best_t_fwd)})"
-    lost = percent(validation.loss)
+    loss_text = percent(validation.loss)
     if measure != SAMPLES:
-        return f"as soon as with {best}" if validation.loss < _NOTHING else f"{lost} slower than with {best}"
-    return f"as much as {best}" if validation.loss < _NOTHING else f"{lost} less than {best}"
+        return f"as soon as with {best}" if validation.loss < _NOTHING else f"{loss_text} slower than with {best}"
+    return f"as much as {best}" if validation.loss < _NOTHING else f"{loss_text} less than {best}"
 
 
-def _flatness(grid: Grid, found: Recommendation) -> str:
+def _flatness(grid: Grid, recommendation: Recommendation) -> str:
     if len(grid.t_fwd) == 1:
         return f"No T_fwd but {seconds(grid.t_fwd[0])} was tried, so nothing is known about other values"
-    column = next(column for column in found.columns if column.max_parallel == found.max_parallel)
+    column = next(column for column in recommendation.columns if column.max_parallel == recommendation.max_parallel)
     flat = column.flat[0]
     near = f"{100 * FLAT[0]:g}"
     if flat is None:
@@ -159,29 +168,32 @@ def _flatness(grid: Grid, found: Recommendation) -> str:
     return f"Any T_fwd from {flat[0]:g} to {flat[1]:g} s is within {near} % of the best fixed value"
 
 
-def _fewer_rescales(found: Recommendation) -> str:
+def _fewer_rescales(recommendation: Recommendation) -> str:
     """Return why the T_fwd is not the best of the part tuned on; empty if it is."""
-    best = next(column.best_t_fwd for column in found.columns if column.max_parallel == found.max_parallel)
-    if best == found.t_fwd:
+    best = next(
+        column.best_t_fwd for column in recommendation.columns if column.max_parallel == recommendation.max_parallel
+    )
+    if best == recommendation.t_fwd:
         return ""
-    chosen, lead = seconds(found.t_fwd), f"{100 * AS_GOOD:g} %"
-    return f" In the part tuned on, {seconds(best)} is better by less than {lead}, but {chosen} rescales less."
+    t_fwd_text, lead = seconds(recommendation.t_fwd), f"{100 * AS_GOOD:g} %"
+    return f" In the part tuned on, {seconds(best)} is better by less than {lead}, but {t_fwd_text} rescales less."
 
 
-def _number(grid: Grid, found: Recommendation, surface: Surface) -> str:
+def _number(grid: Grid, recommendation: Recommendation, surface: Surface) -> str:
     numbers = grid.max_parallel
     if len(numbers) == 1:
         return ""
-    at = found.at[1]
-    below, above = numbers[:at], numbers[at + 1 :]
-    best = max(found.columns, key=lambda column: column.share)
+    column_index = recommendation.at[1]
+    below, above = numbers[:column_index], numbers[column_index + 1 :]
+    best = max(recommendation.columns, key=lambda column: column.share)
     words = []
     if below:
         words.append(
-            f"{count(below[-1], 'job')} at once {worse(found.columns[at - 1].share / best.share, surface.measure)}"
+            f"{count(below[-1], 'job')} at once "
+            f"{worse(recommendation.columns[column_index - 1].share / best.share, surface.measure)}"
         )
     if above:
-        share = found.columns[at].share / best.share
+        share = recommendation.columns[column_index].share / best.share
         nothing = 1 - share <= _NOTHING
         words.append("more gain nothing" if nothing else f"more gain {percent(1 / share - 1)} at most")
     return "; " + ", and ".join(words) if words else ""
