@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -246,8 +247,15 @@ def main() -> None:
     expected = tomllib.loads(EXPECTED.read_text(encoding="utf-8")).get("difference", [])
     different = [name for name in names if not _same(base / name, here / name)]
     surprises = [name for name in different if not _is_expected(name, base / name, here / name, expected)]
-    for name in surprises:
+    for name in (name for name in surprises if (base / name).exists() and (here / name).exists()):
         _show(base / name, here / name)
+    alone = Counter(
+        (name.parent, "only here" if (here / name).exists() else "only there")
+        for name in surprises
+        if not ((base / name).exists() and (here / name).exists())
+    )
+    for (folder, where), number in sorted(alone.items()):
+        print(f"{where}: {number} files of {folder}")
     print(
         f"{len(names) - len(different)} of {len(names)} files are the same as at {revision}; "
         f"{len(different) - len(surprises)} differ as {EXPECTED.name} says, {len(surprises)} otherwise"
@@ -348,10 +356,9 @@ def _text(file: Path) -> str:
 
 
 def _show(one: Path, other: Path) -> None:
-    if not (one.exists() and other.exists()):
-        print(f"only {'here' if other.exists() else 'there'}: {other}")
-        return
     print(f"differs: {other}")
+    if other.suffix == ".png":
+        return
     lines = difflib.unified_diff(_text(one).splitlines(), _text(other).splitlines(), lineterm="", n=0)
     for _, line in zip(range(12), lines, strict=False):
         print("   ", line[:220])
