@@ -136,23 +136,23 @@ class Option:
 
     def reason_without_effect(self, options: object) -> str | None:
         """Return why it has no effect with the other options, such as ``"with --solver exact"``; else ``None``."""
-        return next((each.when.format(options) for each in self.no_effect if each.holds(options)), None)
+        return next((condition.when.format(options) for condition in self.no_effect if condition.holds(options)), None)
 
 
-def option(default: _Value, check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> _Value:
-    """Return the dataclass field of an option; ``more`` as for ``Option``."""
-    declared: _Value = field(default=default, metadata=option_metadata(check, group, text, default=default, **more))
-    return declared
+def option(default: _Value, check: Callable[[str, Any], Any], group: str, text: str, **attributes: Any) -> _Value:
+    """Return the dataclass field of an option; ``attributes`` as for ``Option``."""
+    declaration: _Value = field(default=default, metadata=option_metadata(check, group, text, default=default, **attributes))
+    return declaration
 
 
-def option_metadata(check: Callable[[str, Any], Any], group: str, text: str, **more: Any) -> Mapping[str, Option]:
+def option_metadata(check: Callable[[str, Any], Any], group: str, text: str, **attributes: Any) -> Mapping[str, Option]:
     """Return the metadata of the field of an option; without ``default`` it must be given."""
-    return {_KEY: Option(check=check, group=group, help=text, **more)}
+    return {_KEY: Option(check=check, group=group, help=text, **attributes)}
 
 
-def options_of(made: type) -> Mapping[str, Option]:
+def options_of(dataclass_type: type) -> Mapping[str, Option]:
     """Return the options that a dataclass declares, by field, in their order."""
-    return {field.name: field.metadata[_KEY] for field in fields(made) if _KEY in field.metadata}
+    return {field.name: field.metadata[_KEY] for field in fields(dataclass_type) if _KEY in field.metadata}
 
 
 def option_name(field: str) -> str:
