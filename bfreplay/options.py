@@ -141,8 +141,9 @@ class Option:
 
 def option(default: _Value, check: Callable[[str, Any], Any], group: str, text: str, **attributes: Any) -> _Value:
     """Return the dataclass field of an option; ``attributes`` as for ``Option``."""
-    declaration: _Value = field(default=default, metadata=option_metadata(check, group, text, default=default,
-    **attributes)) return declaration
+    metadata = option_metadata(check, group, text, default=default, **attributes)
+    declaration: _Value = field(default=default, metadata=metadata)
+    return declaration
 
 
 def option_metadata(check: Callable[[str, Any], Any], group: str, text: str, **attributes: Any) -> Mapping[str, Option]:
