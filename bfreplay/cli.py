@@ -19,7 +19,6 @@ from bfreplay.commands.export_decision import export_decision
 from bfreplay.commands.finish import finish
 from bfreplay.commands.ingest import ingest
 from bfreplay.commands.jobs import jobs
-from bfreplay.commands.parity import parity
 from bfreplay.commands.plot import plot
 from bfreplay.commands.regret import regret
 from bfreplay.commands.replay import replay
@@ -90,10 +89,9 @@ def main() -> None:
     Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
     Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 ...
     Public logs to try:           bfreplay datasets list
-    Like the published systems?   bfreplay parity
 
-    Exit codes: 0 done; 1 differences found (parity), failed runs (sweep), wrong answers (compare formulations
-    --strict); 2 bad input; 3 any other error; 130 Ctrl-C. Words are explained in docs/glossary.md.
+    Exit codes: 0 done; 1 failed runs (sweep), wrong answers (compare formulations --strict); 2 bad input; 3 any other
+    error; 130 Ctrl-C. Words are explained in docs/glossary.md.
     """
 
 
@@ -114,7 +112,6 @@ for command in (
     solvers,
     export_decision,
     datasets,
-    parity,
 ):
     main.add_command(command)
 
