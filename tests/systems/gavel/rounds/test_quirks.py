@@ -13,7 +13,6 @@ from bfreplay.systems.gavel.quirks import Quirks
 from tests.parity.gavel_records import completion_s, record_of, replay_scenario
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs
 
-
 NO_QUIRKS = Quirks()
 
 
