@@ -164,11 +164,11 @@ class Table:
         elif known and known.explains_all(ours, recorded, wrong):
             tally.differences[known.text] += 1
         else:
-            told = (
+            texts = (
                 f"{name} {'not the same' if math.isinf(by) else f'differs by {by:.1e}'}".strip()
                 for name, by in wrong.items()
             )
-            tally.unexplained.append(f"{item}: {', '.join(told)}")
+            tally.unexplained.append(f"{item}: {', '.join(texts)}")
 
     def compare_all(
         self,

@@ -25,6 +25,7 @@ from tests.parity.gavel_records import (
     RecordedPolicy,
     RecordedShares,
     completion_s,
+    estimator_records,
     figure_11,
     instances,
     job_columns,
@@ -270,12 +271,6 @@ def compare_workloads(table: Table, shared: Path) -> None:
             for job_type, gang, _, steps, weight, arrival_s in each["jobs"]
         ]
         table.compare_all(WORKLOADS, f"set {k}, job", job_columns(jobs), recorded)
-
-
-def estimator_records(shared: Path, *, published: bool) -> list[dict[str, Any]]:
-    """Read the settings of the estimator of pair rates, and its matches: as published, or without its defect."""
-    records: list[dict[str, Any]] = golden(shared, "gavel/estimator" if published else "gavel/estimator_corrected")
-    return records
 
 
 def compare_estimates(table: Table, shared: Path) -> None:

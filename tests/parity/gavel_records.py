@@ -331,3 +331,9 @@ def throughputs_of(shared: Path) -> ThroughputTable:
 def job_columns(jobs: JobSet) -> list[list[Any]]:
     """Return type, gang, steps, weight and arrival of each job."""
     return [[job.model, job.min_nodes, job.work_samples, job.weight, job.submit_us] for job in jobs]
+
+
+def estimator_records(shared: Path, *, published: bool) -> list[dict[str, Any]]:
+    """Read the settings of the estimator of pair rates, and its matches: as published, or without its defect."""
+    records: list[dict[str, Any]] = golden(shared, "gavel/estimator" if published else "gavel/estimator_corrected")
+    return records

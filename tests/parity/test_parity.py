@@ -133,9 +133,9 @@ def another_target(solves):
         ),
     ],
 )
-def test_a_changed_record_is_told_by_its_item_and_figure(changed, system, record, change, part, item):
-    (told,) = unexplained(changed(system, record, change), system, part)
-    assert item in told
+def test_a_changed_record_is_named_by_its_item_and_figure(changed, system, record, change, part, item):
+    (text,) = unexplained(changed(system, record, change), system, part)
+    assert item in text
 
 
 def test_a_record_that_stops_the_repetition_is_a_difference(changed):
@@ -143,9 +143,9 @@ def test_a_record_that_stops_the_repetition_is_a_difference(changed):
         del replay["decisions"][3]
 
     folder = changed("bftrainer", "replay-G1.json.gz", without_decision)
-    (told,) = unexplained(folder, "bftrainer", "replay G1")
-    assert "idle nodes: G1: InputError: " in told
-    assert "KeyError" in told
+    (text,) = unexplained(folder, "bftrainer", "replay G1")
+    assert "idle nodes: G1: InputError: " in text
+    assert "KeyError" in text
 
 
 def test_without_records_the_table_is_not_printed_and_the_folder_is_named(tmp_path, monkeypatch):
@@ -155,7 +155,7 @@ def test_without_records_the_table_is_not_printed_and_the_folder_is_named(tmp_pa
         print_table.main()
 
 
-def test_without_the_solver_of_the_published_themis_its_runs_are_told_as_not_compared(monkeypatch):
+def test_without_the_solver_of_the_published_themis_its_runs_are_named_as_not_compared(monkeypatch):
     monkeypatch.setattr(finish_time_fairness, "missing_solver", lambda: "ecos is not installed")
     try:
         without = importlib.reload(elasticflow)
@@ -167,7 +167,7 @@ def test_without_the_solver_of_the_published_themis_its_runs_are_told_as_not_com
         importlib.reload(elasticflow)
 
 
-# --- how differences are measured and told
+# --- how differences are measured and named
 
 
 @pytest.mark.parametrize(
