@@ -42,7 +42,7 @@ BELOW_ITS_OWN_OPTIMUM = {
 }
 PROTOTYPE = (
     "The recorded efficiencies are those of a prototype with the published accounting and exact decisions: BFTrainer's "
-    "own program takes more than a minute for a decision on 200 idle nodes."
+    "own program takes more than a minute for a decision on 200 idle nodes. These differ by one in the third digit."
 )
 
 OPTIMUM = Comparison("recorded decisions: optimal objective", ROUNDING, notes=[LIMIT, TOO_LARGE])

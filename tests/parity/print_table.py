@@ -31,7 +31,8 @@ def main() -> None:
         for row, tally in table.tallies.items()
         for item in tally.unexplained
     ]
-    print("\n".join(unexplained), file=sys.stderr)
+    for line in unexplained:
+        print(line, file=sys.stderr)
     sys.exit(any(tally.has_failed for table in tables.values() for tally in table.tallies.values()))
 
 
