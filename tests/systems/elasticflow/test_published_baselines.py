@@ -1,11 +1,9 @@
-"""The published Tiresias, Gandiva and Themis against what ElasticFlow's program left, and their placement by hand."""
+"""The published Tiresias, Gandiva and Themis and their placement by hand; their recorded runs are in tests/parity."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from elasticflow_data import Case, needs_ecos, published_fig10
 
 import bfreplay.systems.elasticflow.published.themis as themis_module
 from bfreplay.errors import BfreplayError
@@ -22,89 +20,12 @@ from bfreplay.systems.elasticflow.published.slots import (
 )
 from bfreplay.systems.elasticflow.published.themis import NO_START_S, themis
 from bfreplay.systems.elasticflow.published.tiresias import tiresias
-
-RUNS = [
-    ("small_n1g8", "n1g8_resnet_cifar_trace"),
-    ("small_n1g8", "n1g8_syn10_600lam_max8_seed0_ddlseed12345"),
-    ("small_n1g8", "n1g8_syn10tight"),
-    ("25job_n4g8", "n4g8_195job_first25"),
-    ("25job_n4g8", "n4g8_195job_rows35to59"),
-    ("195job_n16g8", "n16g8_195job"),
-    ("fig10_n16g8", "fig10"),
-]
+from tests.parity.elasticflow_records import needs_ecos
 
 
 def job(index, gpus, *, submit_s=0, duration_s=1000, deadline_s=10_000):
     rates = {n: float(n) for n in (1, 2, 4, 8, 16)}
     return TraceJob(index, submit_s, deadline_s, gpus, duration_s, duration_s * gpus, rates, 16)
-
-
-# golden runs
-
-
-@pytest.mark.parametrize(("file", "name"), RUNS)
-@pytest.mark.parametrize(("schedule", "run_published"), [("dlas-gpu", tiresias), ("gandiva", gandiva)])
-def test_tiresias_and_gandiva_leave_what_the_published_program_left(shared, file, name, schedule, run_published):
-    case = Case.read(shared, file, f"{name}/{schedule}")
-    run = run_published(case.jobs, case.servers, case.slot_s)
-    golden = case.record
-    assert (run.accepted, run.declined) == (golden["accepted"], golden["declined"])
-    assert case.ends_of(run) == golden["per_job"]
-    assert len(run.moments) == golden["n_scheduling_rows"]
-    if "events" in golden:
-        assert case.events_of(run) == [event[:2] for event in golden["events"]]
-        assert case.efficiencies(run) == pytest.approx([event[2] for event in golden["events"]], abs=1e-8)
-
-
-@needs_ecos
-@pytest.mark.parametrize(("file", "name"), RUNS)
-def test_themis_leaves_the_ends_that_the_published_program_left(shared, file, name):
-    case = Case.read(shared, file, f"{name}/themis")
-    run = themis(case.jobs, case.servers, case.slot_s)
-    golden = case.record
-    assert (run.accepted, run.declined) == (golden["accepted"], golden["declined"])
-    assert sorted(case.ends_of(run, NO_START_S)) == sorted(golden["per_job"])
-    assert len(run.moments) == golden["n_scheduling_rows"]
-
-
-@needs_ecos
-@pytest.mark.parametrize(("file", "name"), [("small_n1g8", "n1g8_syn10tight"), ("25job_n4g8", "n4g8_195job_first25")])
-def test_themis_gives_the_gpus_that_the_published_program_gave(shared, file, name):
-    case = Case.read(shared, file, f"{name}/themis")
-    run = themis(case.jobs, case.servers, case.slot_s, only_contended=False)
-    assert case.ends_of(run, NO_START_S) == case.record["per_job"]
-    assert case.events_of(run) == [event[:2] for event in case.record["events"]]
-    assert case.efficiencies(run) == pytest.approx([event[2] for event in case.record["events"]], abs=1e-8)
-
-
-def fig10(shared, schedule, run_published):
-    case = Case.read(shared, "fig10_n16g8", f"fig10/{schedule}")
-    run = run_published(case.jobs, case.servers, case.slot_s)
-    return case, run, {case.names[end.index]: [str(end.start_s), end.end_s] for end in run.ends}
-
-
-def test_gandiva_is_that_of_the_authors_log_of_figure_10(shared):
-    case, run, ends = fig10(shared, "gandiva", gandiva)
-    published_ends, published_events = published_fig10(shared, "gandiva")
-    assert ends == published_ends
-    assert [[moment.time_s, case.job_of_gpu(moment)] for moment in run.moments] == published_events
-
-
-@needs_ecos
-def test_themis_runs_the_jobs_of_the_authors_log_of_figure_10(shared):
-    _, run, ends = fig10(shared, "themis", partial(themis, only_contended=True))
-    published_ends, published_events = published_fig10(shared, "themis")
-    assert ends == published_ends
-    assert [(moment.time_s, set(moment.running)) for moment in run.moments] == [
-        (time_s, set(jobs) - {None}) for time_s, jobs in published_events
-    ]
-
-
-def test_tiresias_differs_in_three_jobs_from_the_authors_log_of_figure_10(shared):
-    # the log is older than the program: since then, ends are at least a slot ahead of the event at hand
-    _, _, ends = fig10(shared, "dlas-gpu", tiresias)
-    published_ends, _ = published_fig10(shared, "dlas-gpu")
-    assert sum(ends[name] != published_ends[name] for name in published_ends) == 3
 
 
 # the program of Themis

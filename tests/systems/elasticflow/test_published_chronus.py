@@ -1,17 +1,15 @@
-"""The published Chronus: recorded runs, its rules by hand, and its lease model against brute force."""
+"""The published Chronus: its rules by hand, and its lease model against brute force."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.experiments.parity.recorded.elasticflow import ChronusRecord, published_chronus_log
 from bfreplay.milp.backends import BackendAnswer, SolveOptions
 from bfreplay.milp.backends.backend import Capabilities
 from bfreplay.milp.model import LinearModel
@@ -21,14 +19,6 @@ from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp, LeaseP
 from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
 
-RUNS = (
-    "fig10/greedy_fallback",
-    "fig8a/greedy_fallback",
-    "fig8a/greedy_fallback_bestslot60",
-    "n16g8_195job/greedy_fallback",
-    "n1g8_resnet/greedy_fallback",
-    "n4g8_first25/greedy_fallback",
-)
 ONE_GPU = Servers(1, 1)
 
 
@@ -40,40 +30,6 @@ def job(index: int, submit_s: int, duration_s: int, deadline_s: int, gpus: int =
 def ends(run: ChronusRun) -> dict[int, float]:
     """Return the end of each job."""
     return {each.index: each.end_s for each in run.ends}
-
-
-# --- recorded runs
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_ends_gpus_stops_starts_and_met_deadlines_are_the_recorded_ones(shared: Path, name: str) -> None:
-    recorded = ChronusRecord.load(shared, name)
-    run = recorded.rerun
-    assert recorded.ends() == recorded.recorded_ends()
-    assert run.accepted == recorded.record["satisfied"]
-    assert run.accepted / (run.accepted + run.declined) == recorded.record["ddl_satis_ratio_reported"]
-
-
-def test_events_are_those_of_the_published_log_of_figure_10(shared: Path) -> None:
-    recorded = ChronusRecord.load(shared, "fig10/greedy_fallback")
-    run = recorded.rerun
-    times_s, log = published_chronus_log(shared)
-    assert len(times_s) == 4027
-    for ours, row in zip(recorded.log(times_s), log, strict=True):
-        assert ours[:2] == row[:2]
-        assert ours[2] == pytest.approx(row[2], abs=1e-12)
-    assert max(each.time_s for each in run.moments) <= times_s[-1]
-
-
-@pytest.mark.parametrize("name", RUNS[1:])
-def test_running_jobs_have_gpus_of_their_own(shared: Path, name: str) -> None:
-    recorded = ChronusRecord.load(shared, name)
-    jobs, servers = recorded.jobs, recorded.servers
-    for moment in recorded.rerun.moments:
-        used = [gpu for each in moment.running.values() for gpu in each.gpus]
-        assert len(used) == len(set(used))
-        assert all(0 <= gpu < servers.n_gpus for gpu in used)
-        assert all(len(each.gpus) == jobs[index].gpus for index, each in moment.running.items())
 
 
 # --- admission and leases by hand: leases and slots of 240 s; 240 s of work on one GPU need two leases (264 s)

@@ -1,15 +1,11 @@
 """Rates of pairs that a packed policy estimates: the estimator, and what a replay does with its estimates."""
 
-import gzip
-import json
-
 import numpy as np
 import pytest
 
 from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.gavel import estimates
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.policies.catalogue import learns
 from bfreplay.replay import ReplaySettings
@@ -19,20 +15,14 @@ from bfreplay.scalability import TabulatedCurve
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.pair_estimates import PairEstimator, RelativeRates, complete_matrix
 from bfreplay.systems.gavel.policies import gavel_policy
-from bfreplay.systems.gavel.throughputs import read_throughputs
 from bfreplay.workload import Colocation, ElasticJob, JobSet
-
-FILES = {False: "estimator_corrected.json.gz", True: "estimator.json.gz"}
+from tests.parity.gavel_records import estimator_records, throughputs_of
 
 
 @pytest.fixture(scope="module")
 def relative(shared):
-    table = read_throughputs(shared / "data/gavel/simulation_throughputs.json.gz")
+    table = throughputs_of(shared)
     return RelativeRates.of(table.colocation(), table.node_types)
-
-
-def golden(shared, *, published):
-    return json.loads(gzip.decompress((shared / "golden/gavel" / FILES[published]).read_bytes()))
 
 
 def matches_of(relative, n_references, profiled, seed, *, published):
@@ -43,16 +33,6 @@ def matches_of(relative, n_references, profiled, seed, *, published):
 def recognised(found):
     references, matches = found
     return np.mean([matches[k] == k for k in references])
-
-
-@pytest.mark.parametrize("published", [False, True])
-def test_references_matches_and_errors_are_those_of_the_recorded_estimator(shared, published):
-    found = list(estimates(shared, published=published))
-    assert found
-    for (*names, share, error), (*recorded_names, recorded_share, recorded_error) in found:
-        assert names == recorded_names
-        assert share == pytest.approx(recorded_share)
-        assert error == pytest.approx(recorded_error, abs=1e-8)
 
 
 EVERY = [
@@ -68,7 +48,7 @@ def test_over_twenty_seeds_as_many_types_are_recognised_as_were_recorded_over_fi
     off = []
     for published, n_references, profiled in EVERY:
         asked = n_references, profiled
-        records = golden(shared, published=published)
+        records = estimator_records(shared, published=published)
         record = next(each for each in records if (each["n_reference"], each["profiling"]) == asked)
         shares = [recognised(matches_of(relative, *asked, seed, published=published)) for seed in range(20)]
         error = np.std(shares, ddof=1) * np.sqrt(1 / 20 + 1 / record["seeds"])

@@ -8,7 +8,7 @@ of its schedulers, for comparison with recorded runs; ``played_back`` runs the r
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 NO_DEADLINE_S = sys.maxsize
@@ -116,12 +116,3 @@ class PublishedRun:
         """Log the end of a job on its requested GPUs."""
         is_met = None if job.is_best_effort else end_s <= job.deadline_s
         self.ends.append(JobEnd(job.index, start_s, end_s, job.gpus, is_met))
-
-
-def efficiency(jobs: Sequence[TraceJob], moment: Moment, n_gpus: int) -> float:
-    """Return the throughput of all running jobs over that on one GPU each, per GPU of the cluster; it may exceed 1."""
-    total = 0.0
-    for index, running in moment.running.items():
-        rates = jobs[index].rates
-        total += rates[len(running.gpus)] / rates[1]
-    return total / n_gpus

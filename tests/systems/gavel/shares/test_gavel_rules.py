@@ -1,8 +1,6 @@
 """Gavel's policies that follow a rule: FIFO, Gandiva and AlloX."""
 
-import gzip
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel import problem_of, shares_of
 from bfreplay.systems.gavel.shares.allox import AlloX, first_on_each_node
 from bfreplay.systems.gavel.shares.fifo import Fifo, FifoPacked, FifoPerf
 from bfreplay.systems.gavel.shares.gandiva import Gandiva
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
+from tests.parity.gavel_records import SCENARIOS, problem_of, record_of, shares_of
 from tests.systems.gavel.shares.feasible_shares import assert_feasible
-from tests.systems.gavel.shares.recorded_instances import instances_of
 
 NAMES = ("fifo", "fifo_perf", "fifo_packed", "gandiva", "allox")
 
@@ -79,16 +76,6 @@ def running_pairs(shares: TimeShares, of: ShareProblem) -> list[tuple[int, ...]]
 # ---- the original's own answers ----
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_recorded_instances_come_out_entry_by_entry(shared: Path, name: str) -> None:
-    for instance in instances_of(shared, name):
-        policy = policy_named(name, instance.policy_params["seed"])
-        for call in instance.calls:
-            answer, recorded = policy.shares(call.problem), call.recorded_shares()
-            np.testing.assert_array_equal(answer.share, recorded.share, instance.id)
-            np.testing.assert_array_equal(answer.pair_share, recorded.pair_share, instance.id)
-
-
 def recomputations(record: dict[str, Any], name: str) -> Iterator[tuple[ShareProblem, TimeShares]]:
     """Problems of a recorded simulation, from its trace and rounds, and the shares that it wrote down."""
     lines = [line.split("\t") for line in record["trace"].splitlines()]
@@ -125,15 +112,15 @@ def recomputations(record: dict[str, Any], name: str) -> Iterator[tuple[SharePro
 @pytest.mark.parametrize("name", NAMES)
 def test_recorded_simulations_have_the_same_shares_at_every_recomputation(shared: Path, name: str) -> None:
     n_checked = 0
-    for file in sorted((shared / "golden" / "gavel" / "simulations").glob("*.json.gz")):
-        record = json.loads(gzip.decompress(file.read_bytes()))
+    for scenario in SCENARIOS:
+        record = record_of(shared, scenario)
         if name not in record["results"]:
             continue
         policy = policy_named(name, record["seed"])
         for at_event, recorded in recomputations(record, name):
             answer = policy.shares(at_event)
-            np.testing.assert_array_equal(answer.share, recorded.share, file.name)
-            np.testing.assert_array_equal(answer.pair_share, recorded.pair_share, file.name)
+            np.testing.assert_array_equal(answer.share, recorded.share, scenario)
+            np.testing.assert_array_equal(answer.pair_share, recorded.pair_share, scenario)
             n_checked += 1
     assert n_checked > 10
 

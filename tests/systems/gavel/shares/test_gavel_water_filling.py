@@ -1,4 +1,4 @@
-"""Water filling against published instances, against a definition of what it is, and by hand."""
+"""Water filling against a definition of what it is, on figure 11, and by hand."""
 
 from dataclasses import replace
 
@@ -7,18 +7,11 @@ import pytest
 from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.recorded.gavel import figure_11, instances, levels
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy, WaterFilling
+from tests.parity.gavel_records import figure_11, levels
 from tests.systems.gavel.shares.feasible_shares import assert_feasible
-from tests.systems.gavel.shares.recorded_instances import instances_of
-
-VARIANTS = {
-    "max_min_fairness_water_filling": "agnostic",
-    "max_min_fairness_water_filling_perf": "perf",
-    "max_min_fairness_water_filling_packed": "packed",
-}
 
 
 def problem(rate, n_nodes, gang=None, weight=None, pair=(), pair_rate=()):
@@ -74,37 +67,6 @@ def by_definition(given, growth):
             most = -linprog(rows[n + m + i], rows, bounds, bounds=[(0, None)] * (m * n) + [(0, 0)], method="highs").fun
             frozen[i] = most <= level[i] * (1 + 1e-5) + 1e-7
     return level
-
-
-def test_published_instances_have_the_exact_levels_even_where_the_original_stops_early(shared):
-    for instance in instances_of(shared, *VARIANTS):
-        variant = VARIANTS[instance.policy]
-        for call in instance.calls:
-            shares = WaterFilling(variant, call.hierarchy).shares(call.problem)
-            assert_feasible(shares, call.problem)
-            found = levels(shares, call.problem, variant)
-            assert found == pytest.approx(call.per_job("independent_exact_levels"), abs=1e-6), instance.id
-            if "first_level_objective" in call.output:
-                first = call.output["first_level_objective"]["independent"]
-                assert shares.objective == pytest.approx(first, rel=1e-6), instance.id
-
-
-def test_the_original_is_below_the_exact_levels_where_it_stops_early(shared):
-    for name in ("QUIRK_waterfill_freeze", "QUIRK_hierarchical_0", "QUIRK_hierarchical_1"):
-        (call,) = instances(shared)[name].calls
-        shares = WaterFilling("perf", call.hierarchy).shares(call.problem)
-        gained = levels(shares, call.problem) - call.per_job("normalized_effective_throughputs")
-        assert gained.max() > 0.01, name
-
-
-def test_all_points_of_figure_11_have_the_exact_levels(shared):
-    n_points = 0
-    for point, given, hierarchy in figure_11(shared):
-        shares = WaterFilling("perf", hierarchy).shares(given)
-        assert_feasible(shares, given)
-        assert levels(shares, given) == pytest.approx(point["exact_perf_levels"], abs=1e-6)
-        n_points += 1
-    assert n_points == 72
 
 
 def test_knowing_the_types_gains_a_sixth_of_all_throughput_in_figure_11(shared):

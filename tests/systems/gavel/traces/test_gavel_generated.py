@@ -6,23 +6,16 @@ import pytest
 
 from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.errors import InputError
-from bfreplay.experiments.parity.gavel import generated_sets, job_columns
 from bfreplay.systems.gavel.generated_workload import generated_jobs
 from bfreplay.systems.gavel.job_types import JOB_TYPES
 from bfreplay.systems.gavel.throughputs import read_throughputs
+from tests.parity.gavel_records import job_columns
 from tests.systems.gavel.traces.small_table import published, table_file
 
 
 @pytest.fixture(scope="module")
 def table(shared):
     return read_throughputs(published(shared))
-
-
-def test_the_draws_are_those_of_the_published_generator(shared):
-    sets = list(generated_sets(shared))
-    assert len(sets) == 8
-    for ours, recorded in sets:
-        assert ours == recorded
 
 
 def test_the_job_types_are_those_of_the_published_table_in_its_order(shared):

@@ -1,10 +1,9 @@
-"""Plans of a window: against brute force, against the full model, and against every recorded plan."""
+"""Plans of a window: against brute force."""
 
 import itertools
 import math
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -13,20 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError, SolverUnavailableError
-from bfreplay.experiments.parity.recorded.shockwave_plans import HEAVIEST, RUNS, recorded_plans
 from bfreplay.milp.backends import BackendAnswer, SolveOptions, backend_of
 from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.systems.shockwave.planner.model import Floor, counts_model
+from bfreplay.systems.shockwave.planner.model import counts_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
 from bfreplay.systems.shockwave.planner.packing import backfill, pack_rounds
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues, least_rounds
 from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
 from tests.examples import examples
-
-KNOTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+from tests.parity.shockwave_plan_records import HEAVIEST
+from tests.systems.shockwave.planner.plans_by_definition import KNOTS, is_in_time, objective
 
 
 def problem_of(
@@ -61,34 +59,10 @@ def plan_of(problem: PlanProblem, **options) -> Plan:
     return PlanSolver(PlannerOptions(relative_gap=0.0, **options)).plan(problem)
 
 
-def objective(problem: PlanProblem, weight: np.ndarray, k: float, runs: np.ndarray) -> float:
-    """The published objective, written down again from its definition."""
-    total, longest = 0.0, 0.0
-    for j in range(problem.n_jobs):
-        left = problem.n_epochs[j] - problem.epochs_done[j]
-        epochs = min(left, problem.round_s * runs[j].sum() / problem.mean_epoch_s[j])
-        share = (problem.epochs_done[j] + epochs) / problem.n_epochs[j]
-        upper = next(i for i in range(1, 6) if share <= KNOTS[i] + 1e-12)
-        logs = [math.log(max(knot, 1e-6)) for knot in KNOTS[upper - 1 : upper + 1]]
-        part = (share - KNOTS[upper - 1]) / 0.2
-        total += weight[j] * (logs[0] + part * (logs[1] - logs[0]))
-        longest = max(longest, problem.remaining_s[j] - problem.mean_epoch_s[j] * epochs)
-    return total / (problem.n_jobs * problem.n_rounds) - k * longest
-
-
 def all_runs(problem: PlanProblem) -> list[np.ndarray]:
     """Every way to fill the rounds of a tiny window."""
     columns = [c for c in itertools.product([False, True], repeat=problem.n_jobs) if problem.gang @ c <= problem.n_gpus]
     return [np.array(filled).T for filled in itertools.product(columns, repeat=problem.n_rounds)]
-
-
-def is_in_time(problem: PlanProblem, runs: np.ndarray) -> bool:
-    epochs = np.minimum(
-        problem.n_epochs - problem.epochs_done, problem.round_s * runs.sum(axis=1) / problem.mean_epoch_s
-    )
-    remaining_s = np.maximum(0.0, problem.remaining_s - problem.mean_epoch_s * epochs)
-    end_s = problem.elapsed_s + problem.round_s * problem.n_rounds + remaining_s / problem.fair_share
-    return bool((end_s <= problem.rhomax * problem.target_s + 1e-9).all())
 
 
 @st.composite
@@ -356,89 +330,3 @@ def test_a_back_end_without_continuous_columns_is_refused_at_once() -> None:
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):
         PlannerOptions(**wrong)
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_recorded_plans_are_worth_what_the_record_says(shared: Path, name: str) -> None:
-    """Our objective is the published one. Their solver may plan fewer epochs than fit, so theirs is worth no less."""
-    plans, _ = recorded_plans(shared, name)
-    for each in plans:
-        if not each.is_comparable:
-            continue
-        call = each.solve["calls"][min(1, len(each.solve["calls"]) - 1)]
-        theirs = objective(each.problem, each.level.weight, each.level.k, each.theirs)
-        assert each.values.at(each.level, each.theirs.sum(axis=1)) == pytest.approx(theirs, rel=1e-9, abs=1e-12)
-        assert call["obj"] - 1e-6 <= theirs <= -call["bound"] + 1e-6 * max(1.0, abs(call["bound"]))
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_plans_are_as_good_as_the_recorded_ones(shared: Path, name: str) -> None:
-    plans, _ = recorded_plans(shared, name)
-    compared = 0
-    for each in plans:
-        if not each.is_comparable:
-            continue
-        recorded = each.recorded_objective
-        found = objective(each.problem, each.level.weight, each.level.k, each.plan.runs)
-        assert found >= recorded - 1e-3 * abs(recorded) - 1e-12, each.solve["round"]
-        compared += 1
-    assert compared == {"first12": 9, "first20": 23, "first32": 14, "first12-F5": 37}[name]
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_level_by_level_no_recorded_plan_is_better(shared: Path, name: str) -> None:
-    """Also where recorded weights are beyond what a solver can tell apart."""
-    plans, _ = recorded_plans(shared, name)
-    for each in plans:
-        assert each.shortfall() <= 1e-3, each.solve["round"]
-        if len(each.plan.calls) == 2:
-            continue
-        for level in each.problem.levels(published=False):
-            ours, theirs = (each.values.at(level, runs.sum(axis=1)) for runs in (each.plan.runs, each.theirs))
-            assert ours >= theirs - 1e-3 * abs(theirs) - 1e-12, each.solve["round"]
-            if ours > theirs + 1e-9 * abs(theirs):
-                break
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_finish_time_constraints_can_be_met_where_they_could(shared: Path, name: str) -> None:
-    plans, _ = recorded_plans(shared, name)
-    found = [each.plan.calls[0].status is not SolverStatus.INFEASIBLE for each in plans]
-    assert found == [each.solve["calls"][0]["status"] == "optimal" for each in plans]
-    for each, is_met in zip(plans, found, strict=True):
-        assert len(each.plan.calls) == (2 if is_met else 3)
-        assert is_in_time(each.problem, each.plan.runs) or not is_met
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_recorded_plans_become_the_recorded_schedules(shared: Path, name: str) -> None:
-    plans, _ = recorded_plans(shared, name)
-    for each in plans:
-        problem, jobs = each.problem, each.solve["jobs"]
-        schedule = backfill(each.theirs, problem.gang, lambda _, r=problem.remaining_s: r, problem.n_gpus)
-        found = [[jobs[position] for position in positions] for positions in schedule]
-        assert found == [sorted(round_) for round_ in each.solve["schedule"]], each.solve["round"]
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_plans_are_as_good_as_those_of_the_full_model(shared: Path, name: str) -> None:
-    """Within the gap, and by weights that a solver can see."""
-    gap = SolveOptions(1200.0, 1e-6)
-    needed_rounds = 0
-    for each in recorded_plans(shared, name)[0]:
-        problem, values, is_met = each.problem, each.values, len(each.plan.calls) == 2
-        level = Level(np.ones(problem.n_jobs), problem.k) if is_met else problem.levels(published=False)[-1]
-        least = least_rounds(values) if is_met else np.zeros_like(problem.gang)
-        floor = None
-        if each.plan.n_levels > 1:  # what the plan gives urgent jobs is the most that they can have
-            urgent = problem.levels(published=False)[0]
-            most = backend_of("highs").solve(counts_model(values, urgent, least, None, per_round=True).model, gap)
-            found = values.at(urgent, each.plan.runs.sum(axis=1))
-            assert found >= values.at(urgent, least) + most.objective - 1e-6 * max(1.0, abs(found))
-            floor = Floor(urgent, found)
-        full = counts_model(values, level, least, floor, per_round=True)
-        answer = backend_of("highs").solve(full.model, gap)
-        best = values.at(level, least) + answer.objective
-        assert each.plan.calls[-2].objective >= best - 1e-3 * answer.objective - 1e-9, each.solve["round"]
-        needed_rounds += each.plan.calls[-2].per_round
-    assert needed_rounds == {"first12": 0, "first20": 0, "first32": 0, "first12-F5": 2}[name]

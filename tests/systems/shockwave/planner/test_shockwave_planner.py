@@ -2,12 +2,10 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS, recorded_plans, recorded_rounds
 from bfreplay.milp.backends import BackendAnswer
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
@@ -163,9 +161,3 @@ def test_calls_without_an_answer_are_counted(monkeypatch: pytest.MonkeyPatch) ->
     assert planner.next_round(0, 0.0, 2)
     found = planner.summary()
     assert (found["greedy"], found["without_answer"], found["infeasible"]) == (1, 3, 0)
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_plans_are_made_in_the_recorded_rounds(shared: Path, name: str) -> None:
-    _, rounds = recorded_plans(shared, name)
-    assert rounds == recorded_rounds(shared, name)

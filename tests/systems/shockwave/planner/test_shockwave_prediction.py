@@ -1,13 +1,10 @@
-"""Prediction of epoch times, remaining time and finish targets, by hand and on every recorded plan."""
+"""Prediction of epoch times, remaining time and finish targets, by hand."""
 
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bfreplay.experiments.parity.check import difference
-from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS, recorded_plans
 from bfreplay.systems.shockwave.planner.options import PlannerQuirks
 from bfreplay.systems.shockwave.planner.prediction import JobPrediction
 from bfreplay.systems.shockwave.profile import Profile
@@ -154,10 +151,3 @@ def test_past_the_end_of_the_profile_the_last_epoch_goes_on_at_its_calibrated_ti
     job.calibrate_for_use()
     assert job.factor == 2.0  # 7 epochs of the profile against 6: near enough
     assert PlannerQuirks.published() == PlannerQuirks(*(True for _ in fields(PlannerQuirks)))
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_inputs_of_every_recorded_plan_are_the_recorded_ones(shared: Path, name: str) -> None:
-    plans, _ = recorded_plans(shared, name)
-    for each in plans:
-        assert difference(each.inputs(), each.recorded_inputs()) <= 1e-9, each.solve["round"]

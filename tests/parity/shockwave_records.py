@@ -1,8 +1,9 @@
-"""Published runs of Shockwave, repeated by the replay engine with the recorded schedules, and their shares of time."""
+"""Records of Shockwave: runs, repeated by the replay with the recorded schedules, and shares of time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.experiments.parity.recorded.records import golden as record
-from bfreplay.experiments.parity.recorded.records import read_record
 from bfreplay.policies.state import PolicyState
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult, RunSettings, run_replay
@@ -25,6 +24,8 @@ from bfreplay.systems.shockwave.shares import GandivaFair
 from bfreplay.systems.shockwave.shockwave_policy import ShockwavePolicy
 from bfreplay.systems.shockwave.trace import read_trace
 from bfreplay.workload import JobSet
+from tests.parity.records import golden as record
+from tests.parity.records import read_record
 
 TRACES = {
     "120jobs_32gpus_tacc": ("120_0.2_5_100_40_25", "tacc", 32),
@@ -144,8 +145,9 @@ def replay_set(shared: Path, which: str, policy: ShockwavePolicy) -> RunResult:
     )
 
 
+@lru_cache(maxsize=2)
 def published_run(shared: Path, key: str) -> tuple[RecordedSchedule, RunResult]:
-    """Replay a published simulation of ``SIMULATED`` with its schedule."""
+    """Replay a published simulation of ``SIMULATED`` with its schedule; the last two are kept."""
     policy = RecordedSchedule(golden(shared, "published_schedules")[key], 1.0 if "comparison" in key else 1.5)
     return policy, replay_set(shared, PUBLISHED_SET, policy)
 

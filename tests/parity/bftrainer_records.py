@@ -1,10 +1,10 @@
-"""Recorded decisions and replays of BFTrainer's published program: inputs of ours, and the expected answers."""
+"""Records of BFTrainer's published program: decisions and replays, as inputs of ours and the expected answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bfreplay.datasets import NodeEvents, NodeState, read_published_jobs
-from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.verify import objective_of
@@ -22,6 +21,7 @@ from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import RunResult, RunSettings, run_replay
 from bfreplay.workload import JobSet
+from tests.parity.records import golden
 
 Record = dict[str, Any]
 
@@ -62,7 +62,6 @@ _JOB_FILES = {
     "hps-shufflenet-10J": ("hps-shufflenet-Jbnd-10J.pkl", "hps-shufflenet-JNPs-10J.pkl"),
 }
 
-
 LOG_COLUMNS = {
     "Thr": "samples_since_last",
     "Rate": "rate_samples_per_s",
@@ -94,8 +93,9 @@ class PublishedReplay:
     jobs: JobSet
 
     @classmethod
+    @cache
     def load(cls, shared: Path, run: str) -> PublishedReplay:
-        """Read the replay named ``run``: ``"G1"`` and so on."""
+        """Read the replay named ``run``: ``"G1"`` and so on; once, and so it is repeated once."""
         record = golden(shared, f"bftrainer/replay-{run}")
         bounds, curves = _JOB_FILES[record["job_set"]]
         data = shared / "data" / "bftrainer"
@@ -103,10 +103,11 @@ class PublishedReplay:
         return cls(run, record, _events(shared / f"golden/bftrainer/replay-{run}-events.csv.gz", record), jobs)
 
     @property
-    def step_log(self) -> list[tuple[Any, ...]]:
-        """Rows of the log, an entry for the time and for each of ``LOG_COLUMNS``."""
+    def step_log(self) -> list[dict[str, Any]]:
+        """Rows of the log: the time, and the columns of ``LOG_COLUMNS``."""
         log = self.record["step_log"]
-        return list(zip(log["evtTime"], *(log[name] for name in LOG_COLUMNS), strict=True))
+        names = ("evtTime", *LOG_COLUMNS)
+        return [dict(zip(names, row, strict=True)) for row in zip(*(log[name] for name in names), strict=True)]
 
     @cached_property
     def rerun(self) -> Rerun:
@@ -124,12 +125,14 @@ class Rerun:
     policy: RecordedPolicy
     run: RunResult
 
-    def step_log(self) -> list[tuple[Any, ...]]:
+    def step_log(self) -> list[dict[str, Any]]:
         """Return the rows of ``PublishedReplay.step_log``, from our tables."""
         ours = self.run.table("decisions").to_pydict()
         times = [time.strftime("%Y-%m-%d %H:%M:%S") for time in ours["time"]]
         rows = zip(times, *(ours[name] for name in LOG_COLUMNS.values()), strict=True)
-        return list(rows)[1:]  # the first seeds the map, which the published program does not log
+        names = ("evtTime", *LOG_COLUMNS)
+        # the first seeds the map, which the published program does not log
+        return [dict(zip(names, row, strict=True)) for row in rows][1:]
 
     def final_progress(self) -> dict[str, float]:
         """Return the samples done of each job that is not finished."""

@@ -1,4 +1,4 @@
-"""Published instances and simulations of Gavel's policies: inputs of our policies and replays, and the answers."""
+"""Records of Gavel: instances and simulations of its policies, as inputs of ours and the expected answers."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.fixed_cluster import fixed_cluster
-from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.policies.policy import Decision
 from bfreplay.policies.state import PolicyState
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult, RunSettings, run_replay
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions
-from bfreplay.systems.gavel.rounds.state import NOBODY
+from bfreplay.systems.gavel.rounds.state import NOBODY, RoundState
 from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy
-from bfreplay.systems.gavel.throughputs import read_throughputs
+from bfreplay.systems.gavel.throughputs import ThroughputTable, read_throughputs
 from bfreplay.systems.gavel.trace import read_trace
+from bfreplay.workload import JobSet
+from tests.parity.records import golden
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,13 @@ def instances(shared: Path) -> dict[str, Instance]:
         )
         for one in written
     }
+
+
+def instances_of(shared: Path, *policies: str) -> list[Instance]:
+    """Return the instances of these policies, by the original's names; at least one of each."""
+    found = [one for one in instances(shared).values() if one.policy in policies]
+    assert {one.policy for one in found} == set(policies)
+    return found
 
 
 def problem_of(given: dict[str, Any]) -> ShareProblem:
@@ -196,8 +204,13 @@ class RecordedPolicy(GavelPolicy):
 
     def __init__(self, name: str, shares: SharePolicy, seed: int) -> None:
         self.name = f"gavel.{name}"
-        self.rounds: list[list[Any]] = []
+        self.rounds: list[dict[str, Any]] = []
         """Rounds in the form of ``recorded_rounds``."""
+        self.queues: list[dict[str, Any]] = []
+        """Priorities and deficits of each round in the form of ``recorded_queues``."""
+        self.resets_s: list[float] = []
+        """Times of the recomputations of shares."""
+        self._busy_s: list[NDArray[np.float64]] = []
         self.counts: dict[str, object] = {}
         super().__init__(GavelOptions(published=True, seed=seed))
         self.shares = shares
@@ -207,23 +220,56 @@ class RecordedPolicy(GavelPolicy):
         """Return empty shares; those of the record replace them."""
         return RecordedShares("", [])
 
+    def _recompute_if_due(self, state: PolicyState, rounds: RoundState, now_s: float, *arguments: Any) -> None:
+        before = self._n_recomputations
+        super()._recompute_if_due(state, rounds, now_s, *arguments)
+        self.resets_s += [now_s] * (self._n_recomputations - before)
+
     def decide(self, state: PolicyState) -> Decision:
         """Return the next round."""
         decision = super().decide(state)
         ran = self.assignment
         assert ran is not None
         assert state.nodes is not None
+        busy_s = np.zeros(len(state.nodes.node_type))
+        for task in np.flatnonzero(~ran.fails):
+            busy_s[ran.nodes_of(task)] += ran.finish_s[task] - ran.counted_from_s[task]
+        self._busy_s.append(busy_s)
         types = sorted(state.nodes.type_names)
-        run = {
-            int(job): [types[ran.node_type[task]], sorted(ran.nodes_of(task).tolist()), float(ran.steps[task, side])]
+        alone = [
+            (task, side, int(job))
             for task in range(ran.n_tasks)
             for side, job in enumerate(ran.member[task].tolist())
             if job != NOBODY
-        }
-        if run:
-            self.rounds.append([state.time_us / 1e6, run])
+        ]
+        if alone:
+            self.rounds.append(
+                {
+                    "start": state.time_us / 1e6,
+                    "type, nodes, steps": {
+                        job: [types[ran.node_type[task]], ran.nodes_of(task).tolist(), float(ran.steps[task, side])]
+                        for task, side, job in alone
+                    },
+                    "finish": {job: float(ran.finish_s[task]) for task, _, job in alone},
+                }
+            )
+            self.queues.append(_queues(self._state, types))
         self.counts = self.summary()
         return decision
+
+    def busy_s(self) -> NDArray[np.float64]:
+        """Return the busy seconds of each node."""
+        total: NDArray[np.float64] = np.sum(self._busy_s, axis=0)
+        return total
+
+
+def _queues(rounds: RoundState | None, types: list[str]) -> dict[str, Any]:
+    assert rounds is not None
+    jobs = [str(job) for job in rounds.entries.member[:, 0].tolist()]
+    return {
+        what: {kind: dict(zip(jobs, values[:, k].tolist(), strict=True)) for k, kind in enumerate(types)}
+        for what, values in (("priority", rounds.priority), ("deficit", rounds.entries.deficit_s))
+    }
 
 
 def record_of(shared: Path, scenario: str) -> dict[str, Any]:
@@ -232,23 +278,30 @@ def record_of(shared: Path, scenario: str) -> dict[str, Any]:
     return record
 
 
-def recorded_rounds(result: dict[str, Any]) -> list[list[Any]]:
-    """Return each round with jobs: its time, and node type, nodes and steps by job."""
+def recorded_rounds(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return each round with jobs: its start, and node type, nodes, steps and finish by job."""
     return [
-        [
-            each["t"],
-            {
-                int(job): [task["type"], sorted(task["workers"]), task["steps"][side]]
+        {
+            "start": each["t"],
+            "type, nodes, steps": {
+                int(job): [task["type"], task["workers"], task["steps"][side]]
                 for jobs, task in each["run"].items()
                 for side, job in enumerate(jobs.split(","))
             },
-        ]
+            "finish": {int(job): task["finish"] for jobs, task in each["run"].items() for job in jobs.split(",")},
+        }
         for each in result["rounds"]
         if each["run"]
     ]
 
 
-def replay_scenario(record: dict[str, Any], folder: Path, policy: GavelPolicy, **settings: Any) -> RunResult:
+def recorded_queues(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return priorities and deficits of each round with jobs, by node type and job; of few policies."""
+    rounds = [each for each in result["rounds"] if each["run"] and "priorities" in each]
+    return [{"priority": each["priorities"], "deficit": each["deficits"]} for each in rounds]
+
+
+def replay_scenario(record: dict[str, Any], folder: Path, policy: GavelPolicy, *, fairness: bool = False) -> RunResult:
     """Replay the scenario's trace on its cluster, from the files that a user would have."""
     trace, table = folder / f"{record['scenario']}.trace", folder / f"{record['scenario']}.json"
     trace.write_text(record["trace"])
@@ -258,8 +311,8 @@ def replay_scenario(record: dict[str, Any], folder: Path, policy: GavelPolicy, *
         fixed_cluster(cluster),
         read_trace(trace, read_throughputs(table)),
         policy,
-        ReplaySettings(max_parallel=100, until_done=True, **settings),
-        RunSettings(efficiency=False, bound=False),
+        ReplaySettings(max_parallel=100, until_done=True),
+        RunSettings(efficiency=False, bound=False, fairness=fairness),
     )
 
 
@@ -268,3 +321,19 @@ def completion_s(run: RunResult) -> dict[int, float | None]:
     table = run.jobs
     jct = (table["finished"] - table["submitted"]).dt.total_seconds()
     return {job: None if np.isnan(value) else float(value) for job, value in enumerate(jct)}
+
+
+def throughputs_of(shared: Path) -> ThroughputTable:
+    """Return the throughputs of Gavel's simulations."""
+    return read_throughputs(shared / "data/gavel/simulation_throughputs.json.gz")
+
+
+def job_columns(jobs: JobSet) -> list[list[Any]]:
+    """Return type, gang, steps, weight and arrival of each job."""
+    return [[job.model, job.min_nodes, job.work_samples, job.weight, job.submit_us] for job in jobs]
+
+
+def estimator_records(shared: Path, *, published: bool) -> list[dict[str, Any]]:
+    """Read the settings of the estimator of pair rates, and its matches: as published, or without its defect."""
+    records: list[dict[str, Any]] = golden(shared, "gavel/estimator" if published else "gavel/estimator_corrected")
+    return records

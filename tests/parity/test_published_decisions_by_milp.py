@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bfreplay.experiments.parity.recorded.bftrainer import decision_records, recorded_problem
 from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.pairing import pairing_fault
 from tests.milp.backends.present import present
+from tests.parity.bftrainer_records import decision_records, recorded_problem
 
 EASY_FOR_PUBLISHED = 60
 """Jobs x nodes; above it the published rows may take CBC minutes (all 800 were solved once: benchmarks/RESULTS.md)."""

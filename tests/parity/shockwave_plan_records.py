@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.experiments.parity.recorded.records import read_record
-from bfreplay.experiments.parity.recorded.shockwave import golden, replay_set
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.rounds.state import RoundState
 from bfreplay.systems.shockwave.options import PlannedOptions
@@ -20,6 +18,8 @@ from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues
 from bfreplay.systems.shockwave.planner.solve import Plan
 from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
+from tests.parity.records import read_record
+from tests.parity.shockwave_records import golden, replay_set
 
 RUNS = {
     "first12": ("first12_4gpus_tacc", "solves_first12_4gpus_tacc", "config_used"),
@@ -66,33 +66,55 @@ class RecordedPlan:
         calls = self.solve["calls"]
         return float(calls[min(1, len(calls) - 1)]["obj"])
 
-    def inputs(self) -> list[Any]:
+    def inputs(self) -> dict[str, Any]:
         """Return progress, epochs, gangs, latest targets, epoch times, remaining times, targets, weights of jobs."""
         problem = self.problem
-        weights = [problem.published_weights] if "priority" in self.solve else []
-        numbers = [np.array(self.latest_targets), problem.mean_epoch_s, problem.remaining_s, problem.target_s, *weights]
-        return [*(each.tolist() for each in (problem.epochs_done, problem.n_epochs, problem.gang)), *numbers]
+        return {
+            "epochs done, epochs, GPUs": [
+                each.tolist() for each in (problem.epochs_done, problem.n_epochs, problem.gang)
+            ],
+            "latest target": self.latest_targets,
+            "epoch time": problem.mean_epoch_s.tolist(),
+            "remaining time": problem.remaining_s.tolist(),
+            "finish target": problem.target_s.tolist(),
+            "weight": problem.published_weights.tolist() if "priority" in self.solve else None,
+        }
 
-    def recorded_inputs(self) -> list[Any]:
+    def recorded_inputs(self) -> dict[str, Any]:
         """Return the same of the record."""
         solve = self.solve
-        latest = [target for _, target in solve["share_series_last"]]
-        keys = ("dbar", "remaining", "ftf_target", *(key for key in ("priority",) if key in solve))
-        numbers = [np.array(each) for each in (latest, *(solve[key] for key in keys))]
-        return [*(solve[key] for key in ("progress", "epochs", "nworkers")), *numbers]
+        return {
+            "epochs done, epochs, GPUs": [solve[key] for key in ("progress", "epochs", "nworkers")],
+            "latest target": [target for _, target in solve["share_series_last"]],
+            "epoch time": solve["dbar"],
+            "remaining time": solve["remaining"],
+            "finish target": solve["ftf_target"],
+            "weight": solve.get("priority"),
+        }
 
     def shortfall(self) -> float:
         """Return the relative loss of our plan against the recorded one; 0 if there is none.
 
-        Beyond a solver's precision it is computed level by level: jobs about to be late first, then all.
+        Beyond a solver's precision it is computed level by level.
         """
-        if self.is_comparable:
-            return _below(self.values.at(self.level, self.plan.runs.sum(axis=1)), self.recorded_objective)
+        if not self.is_comparable:
+            return self.shortfall_of_levels()
+        return _below(self.values.at(self.level, self.plan.runs.sum(axis=1)), self.recorded_objective)
+
+    def shortfall_of_levels(self) -> float:
+        """Return the largest loss up to the first level where our plan is better: jobs about to be late, then all.
+
+        There are no levels where all can be in time.
+        """
+        if len(self.plan.calls) == 2 and self.is_comparable:
+            return 0.0
+        worst = 0.0
         for level in self.problem.levels(published=False):
             ours, theirs = (self.values.at(level, runs.sum(axis=1)) for runs in (self.plan.runs, self.theirs))
-            if (short := _below(ours, theirs)) > 0 or ours > theirs + 1e-9 * abs(theirs):
-                return short
-        return 0.0
+            worst = max(worst, _below(ours, theirs))
+            if ours > theirs + 1e-9 * abs(theirs):
+                break
+        return worst
 
 
 def _below(ours: float, theirs: float) -> float:

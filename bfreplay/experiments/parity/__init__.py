@@ -1,1 +1,0 @@
-"""Parity: recorded decisions and runs of the published systems, repeated and compared."""

@@ -1,1 +1,0 @@
-"""Records of the published programs: inputs and expected results of a rerun."""
