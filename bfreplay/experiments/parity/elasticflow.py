@@ -13,8 +13,8 @@ from bfreplay.experiments.parity.recorded import elasticflow as records
 from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.policies.deadlines.plan import Steps, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
-from bfreplay.systems.elasticflow.published.elastic import job_to_plan
-from bfreplay.systems.elasticflow.published.finish_time_fairness import missing_solver
+from bfreplay.systems.elasticflow.published.deadline_schedulers import job_to_plan
+from bfreplay.systems.elasticflow.published.themis import missing_solver
 
 QUICK_FILES = ("small_n1g8", "25job_n4g8")
 PLAN_CASES = ("unit_mss_n1g8_slot240", "unit_mss_n4g8_slot240")

@@ -15,8 +15,7 @@ from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.elasticflow.fixed_policies import FixedPolicy, rates_at
 from bfreplay.systems.elasticflow.options import ChronusOptions
 from bfreplay.systems.elasticflow.published.chronus import MARGIN
-from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack
+from bfreplay.systems.elasticflow.published.leases import LeaseMilp, LeaseRequest, Plan, fits, pack
 
 GREEDY = "greedy"
 

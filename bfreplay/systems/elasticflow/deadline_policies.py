@@ -21,7 +21,7 @@ from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, PolicyState
 from bfreplay.systems.elasticflow.options import ElasticFlowOptions, PlanningOptions
 from bfreplay.systems.elasticflow.played_back import PlayedBack, Program, servers_of
-from bfreplay.systems.elasticflow.published.edf import soonest_end
+from bfreplay.systems.elasticflow.published.deadline_schedulers import soonest_end
 from bfreplay.workload import ElasticJob
 
 _US_PER_S = 1e6

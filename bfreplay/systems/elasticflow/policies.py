@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 _ROOM = "bfreplay.systems.elasticflow"
 _CLASSES = {
-    "elasticflow": ("deadline_policies:ElasticFlow", "elastic:elasticflow"),
-    "elastic": ("deadline_policies:ElasticSharing", "elastic:elastic_sharing"),
-    "edf": ("deadline_policies:Edf", "edf:edf"),
-    "edf_admission": ("deadline_policies:EdfWithAdmission", "edf:edf_with_admission"),
+    "elasticflow": ("deadline_policies:ElasticFlow", "deadline_schedulers:elasticflow"),
+    "elastic": ("deadline_policies:ElasticSharing", "deadline_schedulers:elastic_sharing"),
+    "edf": ("deadline_policies:Edf", "deadline_schedulers:edf"),
+    "edf_admission": ("deadline_policies:EdfWithAdmission", "deadline_schedulers:edf_with_admission"),
     "gandiva": ("fixed_policies:Gandiva", "gandiva:gandiva"),
     "tiresias": ("fixed_policies:Tiresias", "tiresias:tiresias"),
     "themis": ("fixed_policies:Themis", "themis:themis"),

@@ -12,7 +12,7 @@ from bfreplay.datasets.jobs.tables import JobTable, read_csv_table
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
-from bfreplay.systems.elasticflow.published.slots import overhead_s
+from bfreplay.systems.elasticflow.published.event_loop import overhead_s
 from bfreplay.systems.elasticflow.throughputs import Throughputs, job_model, throughputs_of
 from bfreplay.workload import ElasticJob, JobSet
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bfreplay.experiments.parity.recorded.elasticflow import RecordedRun
-from bfreplay.systems.elasticflow.published.finish_time_fairness import missing_solver
 from bfreplay.systems.elasticflow.published.program import PublishedRun
+from bfreplay.systems.elasticflow.published.themis import missing_solver
 
 needs_ecos = pytest.mark.skipif(bool(missing_solver()), reason=missing_solver())
 DATA = Path("data/elasticflow")

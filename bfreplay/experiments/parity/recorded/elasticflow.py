@@ -14,8 +14,12 @@ import pandas as pd
 from bfreplay.experiments.parity.recorded.records import golden
 from bfreplay.systems.elasticflow.played_back import Program, trace_jobs
 from bfreplay.systems.elasticflow.published.chronus import ChronusRun, chronus
-from bfreplay.systems.elasticflow.published.edf import edf, edf_with_admission
-from bfreplay.systems.elasticflow.published.elastic import elastic_sharing, elasticflow
+from bfreplay.systems.elasticflow.published.deadline_schedulers import (
+    edf,
+    edf_with_admission,
+    elastic_sharing,
+    elasticflow,
+)
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
 from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Servers, TraceJob, efficiency
 from bfreplay.systems.elasticflow.published.themis import NO_START_S, themis

@@ -7,25 +7,23 @@ again among the sizes, in proportion to the demand of each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, overhead_s
 from bfreplay.systems.elasticflow.published.placement import SIZES, check_size, check_sizes
-from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import arrival_events, is_restart, merge_within_slot, overhead_s
+from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 TURN_S = 60
 """Jobs of a set change places at events whose time is a multiple of this."""
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
+class _Job(Job):
     """Job that has arrived."""
 
-    trace: TraceJob
     served_s: float = 0
-    overhead_s: float = 0.0
-    start_s: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -174,107 +172,78 @@ def gandiva(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Publishe
     for job in jobs:
         check_size(job.index, job.gpus, servers)
     check_sizes(jobs, servers)
-    loop = _Gandiva(jobs, servers, slot_s)
-    while loop.is_unfinished():
-        loop.step()
-    return loop.run
+    return _Gandiva([_Job(job) for job in jobs], servers, slot_s).run()
 
 
-class _Gandiva:
-    """State of the loop."""
+class _Gandiva(PublishedLoop[_Job]):
+    """Loop with sets of servers."""
 
-    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> None:
-        self.run = PublishedRun()
-        self._traces = jobs
-        self._n_gpus = servers.n_gpus
-        self._slot_s = slot_s
+    def __init__(self, jobs: Sequence[_Job], servers: Servers, slot_s: int) -> None:
+        super().__init__(jobs, servers, slot_s)
         self._sets = _ServerSets(servers)
-        self._arrivals = arrival_events(jobs)
-        self._now_s = self._arrivals[0].time_s if self._arrivals else 0.0
-        self._span_s = 0.0
-        self._running: list[_Job] = []
         self._pending: list[_Job] = []
-        self._waited: list[_Job] = []
-        self._n_events = 0
+        self._delayed: list[_Job] = []
 
-    def is_unfinished(self) -> bool:
-        """Return whether jobs have yet to arrive, to start or to end."""
-        return bool(self._arrivals or self._pending or self._running)
+    def next_event_s(self, now_s: float) -> float:
+        """Return the time of the next arrivals; without any, the end of the slot."""
+        if len(self.timetable):
+            return super().next_event_s(now_s)
+        return now_s + self.slot_s if self._pending or self.runnable else math.inf
 
-    def step(self) -> None:
-        """Handle the current event, and move to the next."""
-        now_s = self._now_s
-        self._sets.rebalance()
-        self._execute()
-        has_free_servers = self._sets.dissolve_empty()
-        for job in self._waited:
-            job.overhead_s = 0.0
-        if self._arrivals and self._arrivals[0].time_s == now_s:
-            for index in self._arrivals.pop(0).arrivals:
-                self._arrive(_Job(self._traces[index]))
-        if has_free_servers:
-            self._start_pending()
-        gpus = self._sets.gpus()
-        self._go_on()
-        running = {job.trace.index: job for job in self._running if job.trace.index in gpus}
-        self.run.moments.append(
-            Moment(now_s, {index: Running(gpus[index], job.overhead_s) for index, job in running.items()})
-        )
-
-    def _execute(self) -> None:
-        """Count work since the last event, end finished jobs, and let jobs of full sets change places.
+    def advance(self, now_s: float, elapsed_s: float) -> None:
+        """Divide the servers, then count work since the last event, and let jobs of full sets change places.
 
         An overhead is kept until the job has its turn.
         """
+        self._sets.rebalance()
         for sets in self._sets.of_size.values():
-            for one in sets:
-                served = one.running()
+            for server_set in sets:
+                served = server_set.running()
                 for job in served:
-                    job.served_s = job.served_s + max(self._span_s - job.overhead_s, 0)
+                    job.served_s = job.served_s + max(int(elapsed_s) - job.overhead_s, 0)
                     job.overhead_s = 0.0
-                if int(self._now_s % TURN_S) == 0 and len(one.jobs) > one.capacity:
-                    one.jobs = one.jobs[one.capacity :] + served
+                if int(now_s % TURN_S) == 0 and len(server_set.jobs) > server_set.capacity:
+                    server_set.jobs = server_set.jobs[server_set.capacity :] + served
                 for job in served:
                     if job.served_s >= job.trace.duration_s:
-                        one.jobs.remove(job)
-                        self._end(job)
+                        server_set.jobs.remove(job)
+                        job.end_s = now_s - (job.served_s - job.trace.duration_s)
+                        self.end(job, job.trace.gpus, job.trace.is_met(job.end_s))
 
-    def _end(self, job: _Job) -> None:
-        self.run.add_end(job.trace, job.start_s, self._now_s - (job.served_s - job.trace.duration_s))
-        self._running.remove(job)
+    def handle(self, event: Event[_Job]) -> None:
+        """Place jobs, and charge overheads to all that have started, though only while arrivals remain."""
+        now_s = event.time_s
+        has_free_servers = self._sets.dissolve_empty()
+        for job in self._delayed:
+            job.overhead_s = 0.0
+        for job in event.arrivals:
+            if not self._start(job, now_s):
+                self._pending.append(job)
+                self._delayed.append(job)
+        if has_free_servers:
+            self._start_pending(now_s)
+        gpus_of = self._sets.gpus()
+        if len(self.timetable):
+            restart = self.restarts_all()
+            for job in self.runnable:
+                job.overhead_s = overhead_s(job.trace.gpus, self.servers.n_gpus, restart)
+        self.log(now_s, (job for job in self.runnable if job.trace.index in gpus_of), gpus_of)
 
-    def _arrive(self, job: _Job) -> None:
-        if self._sets.place(job):
-            self._start(job)
-        else:
-            self._pending.append(job)
-            self._waited.append(job)
+    def _start(self, job: _Job, now_s: float) -> bool:
+        """Start a job if a set takes it; return whether one does."""
+        is_placed = self._sets.place(job)
+        if is_placed:
+            job.start_s = now_s
+            self.runnable.append(job)
+        return is_placed
 
-    def _start(self, job: _Job) -> None:
-        job.start_s = self._now_s
-        self._running.append(job)
-
-    def _start_pending(self) -> None:
+    def _start_pending(self, now_s: float) -> None:
         """Try to start waiting jobs, in order.
 
         The program removes a job from the list over which it iterates, and so skips the next one.
         """
-        place = 0
-        while place < len(self._pending):
-            if self._sets.place(self._pending[place]):
-                self._start(self._pending.pop(place))
-            place += 1
-
-    def _go_on(self) -> None:
-        """Find the next event; charge overheads to all jobs that have started, though only while arrivals remain."""
-        if not self._arrivals:
-            self._now_s += self._slot_s
-            self._span_s = self._slot_s
-            return
-        restart = is_restart(self._n_events, self._slot_s)
-        self._n_events += 1
-        for job in self._running:
-            job.overhead_s = overhead_s(job.trace.gpus, self._n_gpus, restart)
-        merge_within_slot(self._arrivals, self._now_s, self._slot_s)
-        self._span_s = int(self._arrivals[0].time_s - self._now_s)
-        self._now_s = self._arrivals[0].time_s
+        position = 0
+        while position < len(self._pending):
+            if self._start(self._pending[position], now_s):
+                self._pending.pop(position)
+            position += 1
