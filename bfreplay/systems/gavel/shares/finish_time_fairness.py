@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from bfreplay.saved_state import restorable
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
+from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, isolated_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate

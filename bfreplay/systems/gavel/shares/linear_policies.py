@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, feasible_set
-from bfreplay.systems.gavel.shares.linear_program import LinearAnswer, LinearProgram, Optimum
+from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LinearAnswer, LinearProgram, Optimum, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem, TimeShares
 from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate

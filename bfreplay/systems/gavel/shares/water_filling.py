@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, diags_array
 
 from bfreplay import checks
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
+from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy
