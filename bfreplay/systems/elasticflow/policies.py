@@ -18,7 +18,7 @@ _CLASSES = {
     "gandiva": ("fixed_policies:Gandiva", "gandiva:gandiva"),
     "tiresias": ("fixed_policies:Tiresias", "tiresias:tiresias"),
     "themis": ("fixed_policies:Themis", "themis:themis"),
-    "chronus": ("chronus_policy:Chronus", "chronus:chronus"),
+    "chronus": ("fixed_policies:Chronus", "chronus:chronus"),
 }
 """Class of each policy, and the published scheduler that it repeats with ``published=true``."""
 

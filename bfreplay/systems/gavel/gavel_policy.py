@@ -17,10 +17,9 @@ from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigg
 from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.scalability.law import LARGEST_RATE
-from bfreplay.systems.gavel.believed_pairs import BelievedPairs
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
-from bfreplay.systems.gavel.rounds.next_round import next_round, refill
-from bfreplay.systems.gavel.rounds.received_time import credit, reset, reset_is_due
+from bfreplay.systems.gavel.pair_estimates import BelievedPairs
+from bfreplay.systems.gavel.rounds.next_round import credit, next_round, refill, reset, reset_is_due
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState, first_state
 from bfreplay.systems.gavel.rounds_in_replay import (
     US_PER_S,
@@ -31,8 +30,8 @@ from bfreplay.systems.gavel.rounds_in_replay import (
     nodes_of_state,
     seconds_after,
 )
-from bfreplay.systems.gavel.shares.allox import require_single_nodes
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
+from bfreplay.systems.gavel.shares.slot_policies import require_single_nodes
 from bfreplay.workload import ElasticJob
 
 _FARTHEST = 1e6

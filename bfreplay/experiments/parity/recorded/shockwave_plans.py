@@ -19,7 +19,7 @@ from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQu
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues
 from bfreplay.systems.shockwave.planner.solve import Plan
-from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
+from bfreplay.systems.shockwave.shockwave_policy import PlannerPolicy
 
 RUNS = {
     "first12": ("first12_4gpus_tacc", "solves_first12_4gpus_tacc", "config_used"),

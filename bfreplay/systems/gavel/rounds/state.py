@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.quirks import Quirks
-from bfreplay.systems.gavel.rounds.placement import NodeLists
+from bfreplay.systems.gavel.rounds.allocation import NodeLists
 
 
 @restorable

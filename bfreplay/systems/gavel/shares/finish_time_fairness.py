@@ -11,8 +11,7 @@ from scipy.sparse import csr_array, diags_array
 from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, isolated_throughput
-from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
-from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate
+from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares, Variant, VariantPolicy, reference_rate
 
 SAME = 1e-11
 """Relative difference of paces that counts as none."""

@@ -11,8 +11,15 @@ from scipy.sparse import csr_array, diags_array, hstack
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LinearAnswer, LinearProgram, Optimum, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
-from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem, TimeShares
-from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate
+from bfreplay.systems.gavel.shares.share_problem import (
+    NO_PAIRS,
+    SharePolicy,
+    ShareProblem,
+    TimeShares,
+    Variant,
+    VariantPolicy,
+    reference_rate,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

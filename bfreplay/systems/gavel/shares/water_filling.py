@@ -14,8 +14,7 @@ from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
-from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
-from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares, Variant, VariantPolicy
 
 Growth = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 """Function from the frozen jobs (m,) to the weights (m,) with which the levels of the others grow (``W_i``)."""

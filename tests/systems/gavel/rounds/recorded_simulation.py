@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from bfreplay.experiments.parity.recorded.gavel import SCENARIOS as SCENARIOS
 from bfreplay.systems.gavel.quirks import Quirks
-from bfreplay.systems.gavel.rounds.next_round import next_round
-from bfreplay.systems.gavel.rounds.received_time import credit, reset, reset_is_due
+from bfreplay.systems.gavel.rounds.next_round import credit, next_round, reset, reset_is_due
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState, first_state
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
 

@@ -9,7 +9,7 @@ import pytest
 from bfreplay.experiments.parity.check import difference
 from bfreplay.experiments.parity.recorded.shockwave_plans import RUNS, recorded_plans
 from bfreplay.systems.shockwave.planner.options import PlannerQuirks
-from bfreplay.systems.shockwave.planner.prediction import JobPrediction
+from bfreplay.systems.shockwave.planner.planned_rounds import JobPrediction
 from bfreplay.systems.shockwave.profile import Profile
 
 PUBLISHED = PlannerQuirks.published()
