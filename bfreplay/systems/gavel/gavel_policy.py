@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +15,12 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
-from bfreplay.scalability.law import LARGEST_RATE
+from bfreplay.systems.gavel.job_checks import (
+    refuse_endless,
+    refuse_standstill,
+    require_single_nodes,
+    require_single_nodes_for_estimates,
+)
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
 from bfreplay.systems.gavel.pair_estimates import BelievedPairs
 from bfreplay.systems.gavel.rounds.next_round import credit, next_round, refill, reset, reset_is_due
@@ -31,11 +35,7 @@ from bfreplay.systems.gavel.rounds_in_replay import (
     seconds_after,
 )
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
-from bfreplay.systems.gavel.shares.slot_policies import require_single_nodes
 from bfreplay.workload import ElasticJob
-
-_FARTHEST = 1e6
-"""Largest ratio of a job's rates on two types."""
 
 
 class GavelPolicy(Policy):
@@ -122,35 +122,17 @@ class GavelPolicy(Policy):
 
         Also jobs that hardly go on on one of their types.
         """
-        _refuse_standstill(jobs)
-        self._refuse_endless(np.array([job.work_samples for job in jobs]))
+        refuse_standstill(jobs)
+        if self.shares.looks_at_work:
+            refuse_endless(self.name, np.array([job.work_samples for job in jobs]))
         if self.shares.takes_single_nodes:
-            least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
-            require_single_nodes([job.name for job in jobs], gangs(least, most, self.options.gang, most_nodes))
+            require_single_nodes([job.name for job in jobs], self._gangs_of(jobs, most_nodes))
         if self.options.profiled is not None:
-            self._check_estimates(jobs, most_nodes)
+            require_single_nodes_for_estimates(jobs, self._gangs_of(jobs, most_nodes), self.options.profiled)
 
-    def _check_estimates(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        for job in jobs:
-            width = gangs(np.array([job.min_nodes]), np.array([job.max_nodes]), self.options.gang, most_nodes)
-            if width[0] > 1:
-                raise InputError(
-                    f"pair rates are estimated for jobs on one node each, and job {job.name!r} needs {width[0]}",
-                    column="profiled",
-                    value=self.options.profiled,
-                    expected="jobs that run on one node each",
-                    fix="remove profiled or such jobs (multi_gpu=false), or give elastic jobs one node: gang=min",
-                )
-
-    def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:
-        if self.shares.looks_at_work and np.isinf(steps_left).any():
-            raise InputError(
-                f"the policy {self.name!r} needs the remaining work of each job, and some jobs have no end",
-                column="work_samples",
-                value=math.inf,
-                expected="jobs with an end",
-                fix="remove --unlimited-work, or choose a policy such as gavel.max_min_fairness_perf",
-            )
+    def _gangs_of(self, jobs: Sequence[ElasticJob], most_nodes: int) -> NDArray[np.int64]:
+        min_nodes, max_nodes = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
+        return gangs(min_nodes, max_nodes, self.options.gang, most_nodes)
 
     # -- the beginning of a replay -------------------------------------------------------------------------
 
@@ -187,13 +169,13 @@ class GavelPolicy(Policy):
 
     def _next_round(self, state: PolicyState, rounds: RoundState) -> Decision:
         self._busy_node_s += busy_node_s(rounds)
-        failed = self._rows_of_failed(state, credit(rounds))
+        failed = self._jobs.rows_of(state, credit(rounds))
         self._after_round(state, rounds)
         now_s = seconds_after(state.time_us, state.window_start_us)
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities depends on it
         rows = np.flatnonzero(~failed)
-        rounds.forget_places(self._has_lost_nodes(state, rounds))
+        rounds.forget_places(self._jobs.lost_nodes(state, rounds))
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
         self._recompute_if_due(state, rounds, now_s, rows, steps_left)
@@ -246,10 +228,10 @@ class GavelPolicy(Policy):
         """Continue a round after nodes joined or left: tasks that lost nodes end, waiting ones may start."""
         now_s = seconds_after(state.time_us, state.window_start_us)
         until_s = now_s + (self._until_us - state.time_us) / US_PER_S
-        kept = self._goes_on(state, rounds)
+        kept = self._jobs.continuing_tasks(state, rounds)
         ended_s = np.minimum(rounds.last.finish_s, now_s)
         self._busy_node_s += busy_node_s(rounds, ended_s, ~kept)
-        failed = self._rows_of_failed(state, credit(rounds, ended_s, ~kept))
+        failed = self._jobs.rows_of(state, credit(rounds, ended_s, ~kept))
         rows = np.flatnonzero(~failed)
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
@@ -267,34 +249,6 @@ class GavelPolicy(Policy):
         self._limits = placed.limits()
         self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else LONG_AGO_US
         return placed.decision(failed if failed.any() else None, self._until_us)
-
-    def _goes_on(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
-        """Return whether all members and all nodes of each micro-task are still present, (k,)."""
-        last = rounds.last
-        is_idle = nodes_of_state(state).is_idle
-        is_present = np.isin(last.member, self._jobs.remaining_jobs(state.job)) | (last.member == NOBODY)
-        has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
-        # nodes may have left and rejoined while no node was idle and so no decision was taken
-        lost = self._jobs.number[self._has_lost_nodes(state, rounds)]
-        goes_on: NDArray[np.bool_] = (
-            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, lost).any(axis=1)
-        )
-        return goes_on
-
-    def _has_lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
-        """Return the jobs of the mechanism that are still active and hold fewer nodes than they got, (m,)."""
-        held = dict(zip(state.job.tolist(), state.current.tolist(), strict=True))
-        gang = rounds.jobs.gang
-        holds = np.array([held.get(job, n) for job, n in zip(self._jobs.job, gang.tolist(), strict=True)], np.int64)
-        lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (holds < gang)
-        return lost
-
-    def _rows_of_failed(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the rows of the jobs that are given up, (J,), from their numbers in the mechanism."""
-        if not number.size:
-            return np.zeros(state.n_jobs, np.bool_)
-        gone = {job for job, known in zip(self._jobs.job, self._jobs.number.tolist(), strict=True) if known in number}
-        return np.array([job in gone for job in state.job.tolist()], np.bool_)
 
     def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
         """Update the mechanism with the jobs (rows of the state) and nodes that joined or left."""
@@ -329,7 +283,8 @@ class GavelPolicy(Policy):
     ) -> None:
         if not (rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
-        self._refuse_endless(steps_left)
+        if self.shares.looks_at_work:
+            refuse_endless(self.name, steps_left)
         problem = self._problem(state, rounds, rows, steps_left)
         shares = self.shares.shares(problem)
         reset(rounds, self._rules, now_s, problem, shares)
@@ -388,19 +343,3 @@ class GavelPolicy(Policy):
         """Forget the replay."""
         self._last_us = LONG_AGO_US
         self._forget()
-
-
-def _refuse_standstill(jobs: Sequence[ElasticJob]) -> None:
-    """Raise ``InputError`` for a job that hardly goes on on a type: as published, rounds may choose it for ever."""
-    for job in jobs:
-        curves = job.throughput_by_type or {"": job.throughput}
-        rates = {node_type: float(curve.table(job.max_nodes).max()) for node_type, curve in curves.items()}
-        least = max(max(rates.values()) / _FARTHEST, 1 / LARGEST_RATE)
-        for node_type in (each for each, rate in rates.items() if 0 < rate < least):
-            raise InputError(
-                f"job {job.name!r} hardly goes on" + f" on the node type {node_type!r}" * (node_type != ""),
-                column="throughput",
-                value=rates[node_type],
-                expected=f"{least:g} samples/s or more, or none",
-                fix="correct the rate, or omit the type" if node_type else "correct the rate",
-            )

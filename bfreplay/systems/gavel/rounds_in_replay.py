@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bfreplay.policies.policy import Decision, Placement, Round
 from bfreplay.policies.state import LONG_AGO_US, NodesSeen, PolicyState
 from bfreplay.saved_state import restorable
-from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
 
 
 class KnownJobs:
@@ -53,6 +53,35 @@ class KnownJobs:
         self.number = np.concatenate([self.number[stays], came])
         self.job = job.tolist()
         return left, came
+
+    def rows_of(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether the job in each row of the state is one of these, (J,)."""
+        if not number.size:
+            return np.zeros(state.n_jobs, np.bool_)
+        jobs = np.array(self.job, np.int64)[np.isin(self.number, number)]
+        rows: NDArray[np.bool_] = np.isin(state.job, jobs)
+        return rows
+
+    def lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
+        """Return the jobs of the mechanism that are still active and hold fewer nodes than they got, (m,)."""
+        count_of = dict(zip(state.job.tolist(), state.current.tolist(), strict=True))
+        gang = rounds.jobs.gang
+        counts = np.array([count_of.get(job, n) for job, n in zip(self.job, gang.tolist(), strict=True)], np.int64)
+        has_lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (counts < gang)
+        return has_lost
+
+    def continuing_tasks(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
+        """Return whether all members and all nodes of each micro-task are still present, (k,)."""
+        last = rounds.last
+        is_idle = nodes_of_state(state).is_idle
+        is_present = np.isin(last.member, self.remaining_jobs(state.job)) | (last.member == NOBODY)
+        has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
+        # nodes may have left and rejoined while no node was idle and so no decision was taken
+        losers = self.number[self.lost_nodes(state, rounds)]
+        continues: NDArray[np.bool_] = (
+            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, losers).any(axis=1)
+        )
+        return continues
 
 
 @restorable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from bfreplay import checks
-from bfreplay.errors import InputError
+from bfreplay.systems.gavel.job_checks import require_single_nodes
 from bfreplay.systems.gavel.shares.share_problem import PairRows, SharePolicy, ShareProblem, TimeShares, relative_rates
 
 
@@ -360,17 +360,3 @@ def _processing_time(problem: ShareProblem, waiting: NDArray[np.int64], free: ND
     seconds = np.full(rate.shape, np.inf)
     np.divide(problem.steps_left[waiting][:, None], rate, out=seconds, where=(rate > 0) & (free > 0))
     return seconds
-
-
-def require_single_nodes(job: Sequence[object], gang: NDArray[np.int64]) -> None:
-    """Raise ``InputError`` for the first of the jobs (names or numbers) that uses several nodes at once."""
-    for each, nodes in zip(job, gang.tolist(), strict=True):
-        if nodes > 1:
-            raise InputError(
-                f"AlloX cannot schedule job {each!r}, which needs {nodes} nodes at once",
-                column="gang",
-                value=nodes,
-                expected="jobs that run on one node each: AlloX orders jobs on single nodes",
-                fix="choose fifo_perf, max_min_fairness_perf or another of Gavel's policies, leave such jobs out, or "
-                "give elastic jobs one node each: gang=min",
-            )
