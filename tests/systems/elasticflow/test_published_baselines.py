@@ -260,7 +260,7 @@ def test_overheads_by_hand():
     assert overhead_s(8, 128, restart=True) == 29 + 2 * 4
     assert overhead_s(1, 256, restart=False) == 7 + 2
     assert overhead_s(1, 256, restart=True) == 54 + 2
-    assert overhead_s(8, 128, restart=True, cached=True) == 2
+    assert overhead_s(8, 128, restart=True, is_cached=True) == 2
     assert [n for n in range(500) if is_restart(n, 240)] == [240, 480]
 
 

@@ -122,11 +122,11 @@ class LeaseJob(Job):
         """Return its request with leases numbered from ``first_lease`` on."""
         return LeaseRequest(self.lease_gpus, self.leases_left, self.trace.deadline_s // lease_s - first_lease)
 
-    def drop_leases(self, needed: int) -> None:
-        """Reduce the plan to ``needed`` leases by removing the first ones."""
-        surplus = self.leases_left - needed
+    def drop_leases(self, n_leases: int) -> None:
+        """Reduce the plan to ``n_leases`` leases by removing the first ones."""
+        surplus = self.leases_left - n_leases
         if surplus > 0:
-            self.leases_left = needed
+            self.leases_left = n_leases
             if self.plan is not None:
                 self.plan[np.flatnonzero(self.plan)[:surplus]] = False
 
@@ -224,28 +224,28 @@ class _Chronus(PublishedLoop[LeaseJob]):
         """Handle everything due: a new lease, arrivals, free GPUs."""
         now_s = int(event.time_s)
         is_lease = now_s % self._lease_s == 0
-        begun = self._renew(now_s) if is_lease else []
+        starting = self._renew(now_s) if is_lease else []
         if now_s % self.slot_s == 0:
             self._admit(event.arrivals, now_s)
-            begun += self._fill(now_s)
+            starting += self._fill(now_s)
         if (is_lease and (self.runnable or self._ran_before)) or self.runnable != self._ran_before:
             for job in self.runnable:
-                job.overhead_s = restart_s(job.trace.gpus) if job in begun else 0.0
+                job.overhead_s = restart_s(job.trace.gpus) if job in starting else 0.0
             self.log(float(now_s), self.runnable, {job.trace.index: job.gpus for job in self.runnable})
 
     def _release(self, job: LeaseJob) -> None:
         self._free = sorted([*self._free, *job.gpus])
         job.gpus = ()
 
-    def _start(self, chosen: list[LeaseJob], now_s: int) -> None:
+    def _start(self, fitting: list[LeaseJob], now_s: int) -> None:
         """Let waiting jobs run, large ones placed first."""
-        for job in sorted(chosen, key=lambda job: -job.trace.gpus):
+        for job in sorted(fitting, key=lambda job: -job.trace.gpus):
             gpus = job.trace.gpus
             job.gpus, self._free = tuple(self._free[:gpus]), self._free[gpus:]
-        for job in chosen:
+        for job in fitting:
             if math.isnan(job.start_s):
                 job.start_s = float(now_s)
-        self.runnable += chosen
+        self.runnable += fitting
         self._waiting = [job for job in self._waiting if not job.gpus]
 
     def _renew(self, now_s: int) -> list[LeaseJob]:
@@ -257,58 +257,60 @@ class _Chronus(PublishedLoop[LeaseJob]):
                 job.drop_leases(math.ceil((job.enlarged_s - job.progress_s) / self._lease_s))
         self._waiting += self.runnable
         self.runnable = []
-        accepted = [job for job in self._waiting if job.standing is Standing.ACCEPTED]
-        if accepted:
-            self._plan(accepted, now_s // self._lease_s)
-        holders = [job for job in accepted if job.plan is not None and job.plan[0]]
+        accepted_jobs = [job for job in self._waiting if job.standing is Standing.ACCEPTED]
+        if accepted_jobs:
+            self._plan(accepted_jobs, now_s // self._lease_s)
+        holders = [job for job in accepted_jobs if job.plan is not None and job.plan[0]]
         self._start(holders, now_s)
         for job in holders:
             job.leases_left -= 1
-        for job in accepted:
+        for job in accepted_jobs:
             job.plan = None if job.plan is None else job.plan[1:]
-        begun = [job for job in holders if job.trace.index not in previous]
-        for job in begun:
+        starting = [job for job in holders if job.trace.index not in previous]
+        for job in starting:
             self.result.starts[job.trace.index] += 1
         for job in self._waiting:
             self.result.stops[job.trace.index] += job.trace.index in previous
-        return begun
+        return starting
 
-    def _plan(self, accepted: list[LeaseJob], first_lease: int) -> None:
+    def _plan(self, accepted_jobs: list[LeaseJob], first_lease: int) -> None:
         """Pack the leases of new jobs, from the current one on, into GPUs that are free in the plans of the others."""
-        requests = [job.request(first_lease, self._lease_s) for job in accepted]
-        unplanned = [(job, request) for job, request in zip(accepted, requests, strict=True) if job.plan is None]
-        free = self._planned_free(accepted, requests)
-        plans = pack([request for _, request in unplanned], free, self._n_gpus)
-        for (job, _), plan in zip(unplanned, plans, strict=True):
+        requests = [job.request(first_lease, self._lease_s) for job in accepted_jobs]
+        without_plan = [
+            (job, request) for job, request in zip(accepted_jobs, requests, strict=True) if job.plan is None
+        ]
+        free_gpus = self._planned_free(accepted_jobs, requests)
+        plans = pack([request for _, request in without_plan], free_gpus, self._n_gpus)
+        for (job, _), plan in zip(without_plan, plans, strict=True):
             job.plan = plan
             if plan is None:  # never seen; the published program would stop here
                 job.standing = Standing.UNACCEPTED
 
-    def _planned_free(self, accepted: list[LeaseJob], requests: list[LeaseRequest]) -> NDArray[np.int64]:
+    def _planned_free(self, accepted_jobs: list[LeaseJob], requests: list[LeaseRequest]) -> NDArray[np.int64]:
         """Return the GPUs that the plans of accepted jobs leave free, by lease up to the last deadline."""
-        free = np.full(max((request.available for request in requests), default=0), self._n_gpus, dtype=np.int64)
-        for job in accepted:
+        free_gpus = np.full(max((request.available for request in requests), default=0), self._n_gpus, dtype=np.int64)
+        for job in accepted_jobs:
             if job.plan is not None:
-                free[: job.plan.size] -= job.plan * job.trace.gpus
-        return free
+                free_gpus[: job.plan.size] -= job.plan * job.trace.gpus
+        return free_gpus
 
     def _admit(self, arrivals: Sequence[LeaseJob], now_s: int) -> None:
         """Accept or refuse the jobs that have arrived; all of them wait."""
         if not arrivals:
             return
         first_lease = now_s // self._lease_s + 1
-        accepted = [job for job in (*self._waiting, *self.runnable) if job.standing is Standing.ACCEPTED]
-        requests = [job.request(first_lease, self._lease_s) for job in accepted]
-        free = self._planned_free(accepted, requests)
-        considered = [request for job, request in zip(accepted, requests, strict=True) if job.plan is None]
+        accepted_jobs = [job for job in (*self._waiting, *self.runnable) if job.standing is Standing.ACCEPTED]
+        requests = [job.request(first_lease, self._lease_s) for job in accepted_jobs]
+        free_gpus = self._planned_free(accepted_jobs, requests)
+        requests_so_far = [request for job, request in zip(accepted_jobs, requests, strict=True) if job.plan is None]
         for job in arrivals:
             self.result.starts[job.trace.index] = self.result.stops[job.trace.index] = 0
             request = job.request(first_lease, self._lease_s)
-            considered.append(request)
-            if request.needed <= request.available and fits(considered, free, self._n_gpus):
+            requests_so_far.append(request)
+            if request.needed <= request.available and fits(requests_so_far, free_gpus, self._n_gpus):
                 job.deadline_s = job.deadline_s // self._lease_s * self._lease_s
             else:
-                considered[-1] = postpone(considered, free, self._n_gpus)
+                requests_so_far[-1] = postpone(requests_so_far, free_gpus, self._n_gpus)
                 job.standing = Standing.UNACCEPTED
                 self.result.refused.append(job.trace.index)
             self._waiting.append(job)
@@ -323,13 +325,13 @@ class _Chronus(PublishedLoop[LeaseJob]):
         if not self._free:
             return []
         self._waiting.sort(key=lambda job: (job.overran, job.standing, job.urgency, -job.trace.submit_s), reverse=True)
-        n_free, chosen = len(self._free), []
+        n_free, fitting = len(self._free), []
         for job in self._waiting:
             if job.standing is not Standing.ACCEPTED and job.trace.gpus <= n_free:
-                chosen.append(job)
+                fitting.append(job)
                 n_free -= job.trace.gpus
-        self._start(chosen, now_s)
-        for job in chosen:
+        self._start(fitting, now_s)
+        for job in fitting:
             job.checked_s = now_s
             self.result.starts[job.trace.index] += 1
-        return chosen
+        return fitting

@@ -124,10 +124,10 @@ class DeadlineLoop(PublishedLoop[DeadlineJobT]):
         """Decline a job on arrival."""
         self.result.refused.append(job.trace.index)
 
-    def end_running(self, job: DeadlineJobT, judged_s: float) -> None:
-        """End a job; it is late if ``judged_s`` is after its deadline."""
+    def end_running(self, job: DeadlineJobT, end_to_judge_s: float) -> None:
+        """End a job; it is late if ``end_to_judge_s`` is after its deadline."""
         self.running.remove(job)
-        self.end(job, job.gpus, job.trace.is_met(judged_s))
+        self.end(job, job.gpus, job.trace.is_met(end_to_judge_s))
 
     def release(self) -> None:
         """Take the GPUs of all jobs away."""
@@ -143,25 +143,25 @@ class DeadlineLoop(PublishedLoop[DeadlineJobT]):
     def log_allocation(self, now_s: float, *, charges: bool) -> None:
         """Log the allocation from now on, and charge every running job if the scheduler ``charges``."""
         gpus_of = self.placement.gpus()
-        placed = [job for job in self.runnable if job.gpus]
-        keys = {job: cache_key(gpus_of[job.trace.index]) for job in placed}
+        jobs_with_gpus = [job for job in self.runnable if job.gpus]
+        keys = {job: cache_key(gpus_of[job.trace.index]) for job in jobs_with_gpus}
         restarts = self.restarts_all()
         if charges and len(self.timetable):
-            for job in placed:
+            for job in jobs_with_gpus:
                 job.overhead_s = overhead_s(job.gpus, self.servers.n_gpus, restarts, keys[job] in self._cached)
                 previous_s = job.end_s
                 job.end_s += job.overhead_s
                 self.timetable.move_end(job, previous_s, job.end_s)
         self._cached = set() if restarts else self._cached | set(keys.values())
-        self.log(now_s, placed, gpus_of)
+        self.log(now_s, jobs_with_gpus, gpus_of)
 
 
-def job_to_plan(deadline_s: float, work: float, rates: Mapping[int, float], most_gpus: int) -> PlannedJob:
+def job_to_plan(deadline_s: float, iterations: float, rates: Mapping[int, float], most_gpus: int) -> PlannedJob:
     """Return a job without a plan; ``rates`` on more than ``most_gpus`` GPUs do not count."""
     usable = np.array([(gpus, rate) for gpus, rate in rates.items() if gpus <= most_gpus], np.float64)
     nothing = Steps(np.zeros(1), np.zeros(1))
     counts, speeds = np.ascontiguousarray(usable.reshape(-1, 2).T)
-    return PlannedJob(float(deadline_s), float(work), counts, speeds, Plan(nothing, 0.0, 0.0, nothing))
+    return PlannedJob(float(deadline_s), float(iterations), counts, speeds, Plan(nothing, 0.0, 0.0, nothing))
 
 
 class _ElasticJob(DeadlineJob):
@@ -248,18 +248,18 @@ class _Elastic(DeadlineLoop[_ElasticJob]):
         ]
         if self.admits:
             self.runnable.sort(key=lambda job: job.planned.count, reverse=True)
-            placed = self.runnable
+            jobs_with_gpus = self.runnable
             first_s = min((time_s for _, time_s in changes), default=math.inf)
             if first_s < self.timetable.next_s:
                 self.timetable.at(first_s)
         else:
             whole = [job for job in self.running if job.planned.count >= self.servers.gpus_each]
             parts = [job for job in self.running if job.planned.count < self.servers.gpus_each]
-            placed = [*whole, *sorted(parts, key=lambda job: job.planned.count, reverse=True)]
+            jobs_with_gpus = [*whole, *sorted(parts, key=lambda job: job.planned.count, reverse=True)]
             for job, time_s in changes:
                 if job in self.running:
                     self.timetable.at(time_s)
-        for job in placed:
+        for job in jobs_with_gpus:
             if job.planned.count:
                 self.place(job, job.planned.count)
         self.log_allocation(now_s, charges=True)
@@ -283,43 +283,46 @@ def elastic_sharing(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> 
 
 @compiled
 def soonest_end(
-    free: Steps, slot_s: float, work: float, counts: Floats, rates: Floats, total: float, overbooks: bool
+    free: Steps, slot_s: float, iterations: float, counts: Floats, rates: Floats, total: float, overbooks: bool
 ) -> Plan:
     """Plan one job with as many nodes as possible at any time.
 
     Arguments and result are those of ``minimum_share``. With ``overbooks``, as published, where the job ends within a
     slot the nodes that were free before it are free from the end of the slot on, regardless of other plans then.
     """
-    now = free.time[0]
-    top = _level_within(counts, total)
-    k = free.time.size
-    left, plan = _Draft(np.empty(k + 4), np.empty(k + 4)), _Draft(np.zeros(k + 4), np.zeros(k + 4))
-    left.time[:k] = free.time
-    left.value[:k] = free.value
-    plan.time[0], m = now, 1
-    for i in range(free.time.size - 1):
-        since, until = free.time[i], free.time[i + 1]
-        was_free = free.value[i]
-        has = min(top, _level_within(counts, was_free))
-        count = counts[has] if has >= 0 else 0.0
-        m = _put(plan.time, plan.value, m, since, count, True)
-        if has < 0:
+    now_s = free.time[0]
+    top_level = _level_within(counts, total)
+    n_free = free.time.size
+    remaining, plan = (
+        _Draft(np.empty(n_free + 4), np.empty(n_free + 4)),
+        _Draft(np.zeros(n_free + 4), np.zeros(n_free + 4)),
+    )
+    remaining.time[:n_free] = free.time
+    remaining.value[:n_free] = free.value
+    plan.time[0], n_plan = now_s, 1
+    for step in range(free.time.size - 1):
+        begin_s, until_s = free.time[step], free.time[step + 1]
+        gpus_free = free.value[step]
+        level = min(top_level, _level_within(counts, gpus_free))
+        count = counts[level] if level >= 0 else 0.0
+        n_plan = _put(plan.time, plan.value, n_plan, begin_s, count, True)
+        if level < 0:
             continue
-        left.value[np.searchsorted(left.time[:k], since)] = was_free - count
-        finish_s = float(math.ceil(since + work / rates[has]))
-        if until >= finish_s:
-            end_s = min(now + _slots_up(finish_s - now, slot_s), until)  # earlier plans may have had other slots
-            if until != finish_s:
-                k = _put(left.time, left.value, k, end_s, was_free, overbooks)
-            return _finish_plan(plan, m, left, k, end_s, finish_s)
-        work -= (until - since) * rates[has]
-    last = free.time[-1]
-    m = _put(plan.time, plan.value, m, last, counts[top], True)
-    finish_s = float(math.ceil(last + work / rates[top]))
-    end_s = now + _slots_up(finish_s - now, slot_s)
-    k = _put(left.time, left.value, k, last, total - counts[top], True)
-    k = _put(left.time, left.value, k, end_s, total, True)
-    return _finish_plan(plan, m, left, k, end_s, finish_s)
+        remaining.value[np.searchsorted(remaining.time[:n_free], begin_s)] = gpus_free - count
+        finish_s = float(math.ceil(begin_s + iterations / rates[level]))
+        if until_s >= finish_s:
+            end_s = min(now_s + _slots_up(finish_s - now_s, slot_s), until_s)  # earlier plans may have had other slots
+            if until_s != finish_s:
+                n_free = _put(remaining.time, remaining.value, n_free, end_s, gpus_free, overbooks)
+            return _finish_plan(plan, n_plan, remaining, n_free, end_s, finish_s)
+        iterations -= (until_s - begin_s) * rates[level]
+    last_s = free.time[-1]
+    n_plan = _put(plan.time, plan.value, n_plan, last_s, counts[top_level], True)
+    finish_s = float(math.ceil(last_s + iterations / rates[top_level]))
+    end_s = now_s + _slots_up(finish_s - now_s, slot_s)
+    n_free = _put(remaining.time, remaining.value, n_free, last_s, total - counts[top_level], True)
+    n_free = _put(remaining.time, remaining.value, n_free, end_s, total, True)
+    return _finish_plan(plan, n_plan, remaining, n_free, end_s, finish_s)
 
 
 class _EdfJob(DeadlineJob):
@@ -358,8 +361,8 @@ class _Edf(DeadlineLoop[_EdfJob]):
                 self.runnable.sort(key=lambda job: job.deadline_s)
             self.plan_all(self.runnable, now_s)
             self._follow(self.runnable, now_s)
-        placed = self.runnable if self.admits else sorted(self.runnable, key=lambda job: -job.next_gpus)
-        for job in placed:
+        jobs_with_gpus = self.runnable if self.admits else sorted(self.runnable, key=lambda job: -job.next_gpus)
+        for job in jobs_with_gpus:
             if job.next_gpus:
                 self.place(job, job.next_gpus)
         self.log_allocation(now_s, charges=self.admits)

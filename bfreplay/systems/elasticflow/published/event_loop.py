@@ -101,13 +101,13 @@ class Timetable(Generic[AnyT]):
         """
         events = sorted(self._events.values(), key=lambda event: event.time_s)
         if len(events) > 1 and int(events[0].time_s - now_s) <= self._slot_s:
-            merged, *later = events
-            merged.time_s = now_s + self._slot_s
+            merged_event, *later = events
+            merged_event.time_s = now_s + self._slot_s
             while later and later[0].time_s - now_s <= self._slot_s:
                 event = later.pop(0)
-                merged.arrivals.extend(event.arrivals)
-                merged.ends.extend(event.ends)
-            self._events = {event.time_s: event for event in (merged, *later)}
+                merged_event.arrivals.extend(event.arrivals)
+                merged_event.ends.extend(event.ends)
+            self._events = {event.time_s: event for event in (merged_event, *later)}
         return self.next_s
 
 
@@ -191,7 +191,7 @@ def is_restart(n_events: int, slot_s: int) -> bool:
     return n_events > 0 and n_events % slot_s == 0
 
 
-def overhead_s(gpus: int, n_gpus_of_cluster: int, restart: bool, cached: bool = False) -> float:
+def overhead_s(gpus: int, n_gpus_of_cluster: int, restart: bool, is_cached: bool = False) -> float:
     """Return the seconds for which a job that gets ``gpus`` GPUs stands still.
 
     Parameters
@@ -202,12 +202,12 @@ def overhead_s(gpus: int, n_gpus_of_cluster: int, restart: bool, cached: bool = 
         GPUs of the whole cluster.
     restart
         Whether all jobs are restarted at this event.
-    cached
+    is_cached
         Whether a job had these GPUs since the last restart (``placement.cache_key``).
     """
     is_large = n_gpus_of_cluster >= LARGE_CLUSTER_GPUS
     seconds = 7 if is_large else 2
-    if cached:
+    if is_cached:
         return seconds
     if restart:
         seconds += 47 if is_large else 27

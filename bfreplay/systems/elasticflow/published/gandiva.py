@@ -57,14 +57,14 @@ class _ServerSets:
         size = job.trace.gpus
         sets = self.of_size[size]
         if sets:
-            first = sets.pop(0)
-            sets.append(first)  # a job without a seat stays behind the others
-            if first.load + 1 < first.capacity:
-                return self._put(job, first, sets)
-        opened = self._open(size)
-        if opened is not None:
-            sets.append(opened)
-            return self._put(job, opened, sets)
+            first_set = sets.pop(0)
+            sets.append(first_set)  # a job without a seat stays behind the others
+            if first_set.load + 1 < first_set.capacity:
+                return self._put(job, first_set, sets)
+        new_sets = self._open(size)
+        if new_sets is not None:
+            sets.append(new_sets)
+            return self._put(job, new_sets, sets)
         if not sets:
             return False
         sets.append(sets.pop(0))
@@ -72,9 +72,12 @@ class _ServerSets:
 
     def rebalance(self) -> None:
         """Give each size the GPUs that it asks for, at most its share of the cluster, in whole sets."""
-        asked = {size: size * sum(len(each.jobs) for each in sets) for size, sets in self.of_size.items()}
-        each = self._servers.gpus_each
-        held = {size: each * sum(len(one.servers) for one in sets) for size, sets in self.of_size.items()}
+        asked = {size: size * sum(len(per_server.jobs) for per_server in sets) for size, sets in self.of_size.items()}
+        per_server = self._servers.gpus_each
+        held = {
+            size: per_server * sum(len(server_set.servers) for server_set in sets)
+            for size, sets in self.of_size.items()
+        }
         total = sum(asked.values())
         for size, sets in self.of_size.items():
             if asked[size] == 0:
@@ -89,37 +92,41 @@ class _ServerSets:
 
     def dissolve_empty(self) -> bool:
         """Free the servers of sets without a job; return whether there are any."""
-        empty = [(sets, one) for sets in self.of_size.values() for one in sets if not one.jobs]
-        for sets, one in empty:
-            sets.remove(one)
-            self._free.extend(one.servers)
+        empty = [(sets, server_set) for sets in self.of_size.values() for server_set in sets if not server_set.jobs]
+        for sets, server_set in empty:
+            sets.remove(server_set)
+            self._free.extend(server_set.servers)
         return bool(empty)
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each job whose turn it is; jobs of a set are side by side."""
-        each = self._servers.gpus_each
-        found: dict[int, tuple[int, ...]] = {}
+        per_server = self._servers.gpus_each
+        gpus_of_job: dict[int, tuple[int, ...]] = {}
         for size, sets in self.of_size.items():
-            for one in sets:
-                numbers = [server * each + k for server in sorted(one.servers) for k in range(each)]
-                for place, job in enumerate(one.running()):
-                    found[job.trace.index] = tuple(numbers[place * size : (place + 1) * size])
-        return found
+            for server_set in sets:
+                numbers = [
+                    server * per_server + offset
+                    for server in sorted(server_set.servers)
+                    for offset in range(per_server)
+                ]
+                for seat, job in enumerate(server_set.running()):
+                    gpus_of_job[job.trace.index] = tuple(numbers[seat * size : (seat + 1) * size])
+        return gpus_of_job
 
-    def _put(self, job: _Job, chosen: _ServerSet, sets: list[_ServerSet]) -> bool:
-        chosen.jobs.append(job)
-        chosen.load += 1
-        sets.sort(key=lambda one: one.load)
+    def _put(self, job: _Job, receiving_set: _ServerSet, sets: list[_ServerSet]) -> bool:
+        receiving_set.jobs.append(job)
+        receiving_set.load += 1
+        sets.sort(key=lambda server_set: server_set.load)
         return True
 
     def _open(self, size: int) -> _ServerSet | None:
         """Return a new set of the first free servers; ``None`` if there are too few."""
-        each = self._servers.gpus_each
-        count = -(-size // each)
+        per_server = self._servers.gpus_each
+        count = -(-size // per_server)
         if count > len(self._free):
             return None
         servers, self._free = self._free[:count], self._free[count:]
-        return _ServerSet(servers, count * each // size)
+        return _ServerSet(servers, count * per_server // size)
 
     def _expand(self, size: int, sets: list[_ServerSet], count: int) -> None:
         """Open up to ``count`` sets, and redistribute all jobs of this size if the program does.
@@ -127,24 +134,24 @@ class _ServerSets:
         It does if the last set could not be opened, or has several servers: otherwise its inner loop leaves the
         variable of the outer one at 0. The new sets then stay empty and are dissolved at once.
         """
-        opened = [self._open(size) for _ in range(count)]
-        last = opened[-1]
-        sets.extend(one for one in opened if one is not None)
-        if last is not None and len(last.servers) == 1:
+        new_sets = [self._open(size) for _ in range(count)]
+        last_set = new_sets[-1]
+        sets.extend(server_set for server_set in new_sets if server_set is not None)
+        if last_set is not None and len(last_set.servers) == 1:
             return
-        jobs = [job for one in sets for job in one.jobs]
-        for one in sets:
-            one.jobs.clear()
-            one.load = 0
+        jobs = [job for server_set in sets for job in server_set.jobs]
+        for server_set in sets:
+            server_set.jobs.clear()
+            server_set.load = 0
         self._deal(jobs, sets)
 
     def _shrink(self, sets: list[_ServerSet], count: int) -> None:
         """Dissolve the ``count`` least loaded sets, but not the last one, and redistribute their jobs."""
         jobs: list[_Job] = []
         for _ in range(min(count, len(sets) - 1)):
-            dissolved = sets.pop(0)
-            jobs.extend(dissolved.jobs)
-            self._free.extend(dissolved.servers)
+            freed_set = sets.pop(0)
+            jobs.extend(freed_set.jobs)
+            self._free.extend(freed_set.servers)
         self._deal(jobs, sets)
 
     def _deal(self, jobs: list[_Job], sets: list[_ServerSet]) -> None:
@@ -198,13 +205,13 @@ class _Gandiva(PublishedLoop[_Job]):
         self._sets.rebalance()
         for sets in self._sets.of_size.values():
             for server_set in sets:
-                served = server_set.running()
-                for job in served:
+                active_jobs = server_set.running()
+                for job in active_jobs:
                     job.served_s = job.served_s + max(int(elapsed_s) - job.overhead_s, 0)
                     job.overhead_s = 0.0
                 if int(now_s % TURN_S) == 0 and len(server_set.jobs) > server_set.capacity:
-                    server_set.jobs = server_set.jobs[server_set.capacity :] + served
-                for job in served:
+                    server_set.jobs = server_set.jobs[server_set.capacity :] + active_jobs
+                for job in active_jobs:
                     if job.served_s >= job.trace.duration_s:
                         server_set.jobs.remove(job)
                         job.end_s = now_s - (job.served_s - job.trace.duration_s)

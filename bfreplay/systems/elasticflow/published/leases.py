@@ -68,14 +68,14 @@ class LeaseRequest:
         return -self.gpus, self.available - self.needed, -self.available
 
 
-def pack(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> list[Plan | None]:
+def pack(requests: Sequence[LeaseRequest], free_gpus: NDArray[np.int64], n_gpus: int) -> list[Plan | None]:
     """Pack requests from the back: each takes the latest leases in which its GPUs are free.
 
     Parameters
     ----------
     requests
         Ties of ``packing_order`` keep their order.
-    free : (H,)
+    free_gpus : (H,)
         Free GPUs of the first leases; in later ones all are free.
     n_gpus
         GPUs of the cluster.
@@ -85,43 +85,43 @@ def pack(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int)
     list
         A plan for each request, ``None`` with too few leases left: such a request takes nothing.
     """
-    left = np.full(max((0, *(each.available for each in requests))), n_gpus, dtype=np.int64)
-    left[: free.size] = free[: left.size]
+    remaining_gpus = np.full(max((0, *(request_index.available for request_index in requests))), n_gpus, dtype=np.int64)
+    remaining_gpus[: free_gpus.size] = free_gpus[: remaining_gpus.size]
     plans: list[Plan | None] = [None] * len(requests)
-    for k in sorted(range(len(requests)), key=lambda each: requests[each].packing_order):
-        request = requests[k]
-        wide_enough = np.flatnonzero(left[: max(request.available, 0)] >= request.gpus)
+    for index in sorted(range(len(requests)), key=lambda request_index: requests[request_index].packing_order):
+        request = requests[index]
+        wide_enough = np.flatnonzero(remaining_gpus[: max(request.available, 0)] >= request.gpus)
         if wide_enough.size < request.needed:
             continue
-        taken = wide_enough[wide_enough.size - request.needed :]
-        left[taken] -= request.gpus
+        lease_numbers = wide_enough[wide_enough.size - request.needed :]
+        remaining_gpus[lease_numbers] -= request.gpus
         plan = np.zeros(request.available, dtype=np.bool_)
-        plan[taken] = True
-        plans[k] = plan
+        plan[lease_numbers] = True
+        plans[index] = plan
     return plans
 
 
-def fits(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> bool:
+def fits(requests: Sequence[LeaseRequest], free_gpus: NDArray[np.int64], n_gpus: int) -> bool:
     """Return whether the greedy rule packs all requests, which a better rule might where it does not."""
-    return all(plan is not None for plan in pack(requests, free, n_gpus))
+    return all(plan is not None for plan in pack(requests, free_gpus, n_gpus))
 
 
-def postpone(requests: Sequence[LeaseRequest], free: NDArray[np.int64], n_gpus: int) -> LeaseRequest:
+def postpone(requests: Sequence[LeaseRequest], free_gpus: NDArray[np.int64], n_gpus: int) -> LeaseRequest:
     """Return the last request with a deadline late enough for the greedy rule to pack all requests.
 
     The published program bisects between the requested deadline and one that is surely late enough. Greedy packing is
     not monotone in the deadline, so the result need not be the earliest.
     """
     *others, request = requests
-    low = max(request.available, request.needed)
-    high = max([low, free.size, *(each.available for each in others)]) + request.needed + 1
-    while low < high:
-        middle = (low + high) // 2
-        if fits([*others, replace(request, available=middle)], free, n_gpus):
-            high = middle
+    earliest = max(request.available, request.needed)
+    latest = max([earliest, free_gpus.size, *(other.available for other in others)]) + request.needed + 1
+    while earliest < latest:
+        middle = (earliest + latest) // 2
+        if fits([*others, replace(request, available=middle)], free_gpus, n_gpus):
+            latest = middle
         else:
-            low = middle + 1
-    return replace(request, available=high)
+            earliest = middle + 1
+    return replace(request, available=latest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,9 +147,9 @@ class LeaseProblem:
     @classmethod
     def of(cls, requests: Sequence[LeaseRequest], n_gpus: int, *, fill_first: bool) -> LeaseProblem:
         """Return the problem of these requests."""
-        rows = [(each.gpus, each.needed, each.available) for each in requests]
-        gpus, needed, available = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-        return cls(gpus, needed, available, n_gpus, fill_first)
+        rows = [(request.gpus, request.needed, request.available) for request in requests]
+        gpus, n_leases, available = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        return cls(gpus, n_leases, available, n_gpus, fill_first)
 
     def deadlines(self) -> NDArray[np.int64]:
         """Return the cuts of later leases: 1, then the distinct deadlines, ascending."""
@@ -163,32 +163,32 @@ class LeaseProblem:
 
 
 def interval_model(
-    problem: LeaseProblem, cuts: NDArray[np.int64]
+    problem: LeaseProblem, boundaries: NDArray[np.int64]
 ) -> tuple[LinearModel, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the model whose interval k is the leases from ``cuts[k]`` up to ``cuts[k + 1]``.
+    """Return the model whose interval k is the leases from ``boundaries[k]`` up to ``boundaries[k + 1]``.
 
     Its first N columns are the jobs in the first lease. The arrays, (C - N,), are job and interval of each further
     column.
 
     Parameters
     ----------
-    cuts : (K + 1,) int64
+    boundaries : (K + 1,) int64
         Ascending from 1; every deadline is among them.
     """
-    n_jobs, length = problem.gpus.size, np.diff(cuts)
+    n_jobs, lengths = problem.gpus.size, np.diff(boundaries)
     columns, rows = Columns(), Rows()
     job = np.arange(n_jobs)
-    owner, interval = np.nonzero(cuts[1:] <= problem.available[:, None])
-    sign = 1 if problem.fill_first else -1
-    first = columns.add("first", job, objective=sign * problem.gpus)
-    later = columns.add("later", owner, interval, upper=length[interval])
-    needed = rows.add("needed", n_jobs, problem.needed, problem.needed)
-    rows.put(needed + job, first, 1.0)
-    rows.put(needed + owner, later, 1.0)
-    rows.put(rows.add("first_gpus", 1, -np.inf, float(problem.n_gpus)), first, problem.gpus)
-    gpus = rows.add("gpus", length.size, -np.inf, problem.n_gpus * length)
-    rows.put(gpus + interval, later, problem.gpus[owner])
-    return rows.model_of(columns), owner, interval
+    owner_job, interval = np.nonzero(boundaries[1:] <= problem.available[:, None])
+    direction = 1 if problem.fill_first else -1
+    first_columns = columns.add("first", job, objective=direction * problem.gpus)
+    later_columns = columns.add("later", owner_job, interval, upper=lengths[interval])
+    first_row = rows.add("needed", n_jobs, problem.needed, problem.needed)
+    rows.put(first_row + job, first_columns, 1.0)
+    rows.put(first_row + owner_job, later_columns, 1.0)
+    rows.put(rows.add("first_gpus", 1, -np.inf, float(problem.n_gpus)), first_columns, problem.gpus)
+    gpus = rows.add("gpus", lengths.size, -np.inf, problem.n_gpus * lengths)
+    rows.put(gpus + interval, later_columns, problem.gpus[owner_job])
+    return rows.model_of(columns), owner_job, interval
 
 
 class LeaseMilp:
@@ -225,54 +225,54 @@ class LeaseMilp:
         list or None
             A plan for each request. ``None`` if none exists, or none was found in time.
         """
-        if any(each.needed > each.available for each in requests):
+        if any(request.needed > request.available for request in requests):
             return None
         problem = LeaseProblem.of(requests, n_gpus, fill_first=fill_first)
-        started = time.perf_counter()
-        cuts = problem.deadlines()
-        while (left_s := self._time_limit_s - (time.perf_counter() - started)) > 0:
-            model, owner, interval = interval_model(problem, cuts)
-            answer = self._models.solve(model, SolveOptions(left_s))
+        start_time_s = time.perf_counter()
+        boundaries = problem.deadlines()
+        while (remaining_s := self._time_limit_s - (time.perf_counter() - start_time_s)) > 0:
+            model, owner_job, interval = interval_model(problem, boundaries)
+            answer = self._models.solve(model, SolveOptions(remaining_s))
             if answer.x is None:
                 return None
-            first, of_columns = np.split(np.rint(answer.x).astype(np.int64), [len(requests)])
-            later = np.zeros((len(requests), cuts.size - 1), dtype=np.int64)
-            later[owner, interval] = of_columns
-            plan, finer = _single_leases(problem, cuts, first > 0, later)
-            if finer.size == cuts.size:
+            first_counts, later_counts = np.split(np.rint(answer.x).astype(np.int64), [len(requests)])
+            later = np.zeros((len(requests), boundaries.size - 1), dtype=np.int64)
+            later[owner_job, interval] = later_counts
+            plan, finer_boundaries = _single_leases(problem, boundaries, first_counts > 0, later)
+            if finer_boundaries.size == boundaries.size:
                 if not problem.allows(plan):  # the answer breaks a rule
                     return None
-                return [row[: each.available].copy() for row, each in zip(plan, requests, strict=True)]
-            cuts = finer
+                return [row[: request.available].copy() for row, request in zip(plan, requests, strict=True)]
+            boundaries = finer_boundaries
         return None
 
 
 def _single_leases(
-    problem: LeaseProblem, cuts: NDArray[np.int64], first: NDArray[np.bool_], later: NDArray[np.int64]
+    problem: LeaseProblem, boundaries: NDArray[np.int64], runs_first: NDArray[np.bool_], later: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Spread counts over single leases; return a plan (N, L), and ``cuts``, finer where spreading failed."""
-    plan = np.zeros((first.size, int(cuts[-1])), dtype=np.bool_)
-    plan[:, 0] = first
-    more: list[int] = []
-    for k, (begin, end) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
-        if not _spread(plan[:, begin:end], later[:, k], problem):
-            more.append((begin + end) // 2)
-    return plan, np.union1d(cuts, np.array(more, dtype=np.int64)) if more else cuts
+    """Spread counts over single leases; return a plan (N, L), and ``boundaries``, finer where spreading failed."""
+    plan = np.zeros((runs_first.size, int(boundaries[-1])), dtype=np.bool_)
+    plan[:, 0] = runs_first
+    new_boundaries: list[int] = []
+    for interval, (begin, end) in enumerate(zip(boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True)):
+        if not _spread(plan[:, begin:end], later[:, interval], problem):
+            new_boundaries.append((begin + end) // 2)
+    return plan, np.union1d(boundaries, np.array(new_boundaries, dtype=np.int64)) if new_boundaries else boundaries
 
 
-def _spread(plan: NDArray[np.bool_], count: NDArray[np.int64], problem: LeaseProblem) -> bool:
-    """Fill ``plan`` (N, n) with ``count`` leases of each job; return whether all had a place.
+def _spread(plan: NDArray[np.bool_], counts: NDArray[np.int64], problem: LeaseProblem) -> bool:
+    """Fill ``plan`` (N, n) with ``counts`` leases of each job; return whether all had a place.
 
     Wide jobs come first, then those with many leases, each into the leases with most free GPUs, late ones first. (For
     jobs of equal width this finds a place if one exists: Gale and Ryser.)
     """
-    free = np.full(plan.shape[1], problem.n_gpus)
-    for j in np.lexsort((-count, -problem.gpus)).tolist():
-        if count[j] == 0:
+    free_gpus = np.full(plan.shape[1], problem.n_gpus)
+    for job in np.lexsort((-counts, -problem.gpus)).tolist():
+        if counts[job] == 0:
             continue
-        chosen = np.argsort(free, kind="stable")[free.size - int(count[j]) :]
-        if free[chosen[0]] < problem.gpus[j]:
+        freest_leases = np.argsort(free_gpus, kind="stable")[free_gpus.size - int(counts[job]) :]
+        if free_gpus[freest_leases[0]] < problem.gpus[job]:
             return False
-        free[chosen] -= problem.gpus[j]
-        plan[j, chosen] = True
+        free_gpus[freest_leases] -= problem.gpus[job]
+        plan[job, freest_leases] = True
     return True

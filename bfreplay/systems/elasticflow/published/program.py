@@ -113,8 +113,8 @@ class PublishedRun:
     @property
     def declined(self) -> int:
         """Number of jobs that ended late, or were refused and never ran."""
-        ran = {end.index for end in self.ends}
-        return sum(end.is_met is False for end in self.ends) + sum(index not in ran for index in self.refused)
+        ended_jobs = {end.index for end in self.ends}
+        return sum(end.is_met is False for end in self.ends) + sum(index not in ended_jobs for index in self.refused)
 
 
 def efficiency(jobs: Sequence[TraceJob], moment: Moment, n_gpus: int) -> float:

@@ -119,9 +119,9 @@ class _Themis(PublishedLoop[_Job]):
 
     def advance(self, now_s: float, elapsed_s: float) -> None:
         """Run the chosen jobs for a slot, and add their ends."""
-        chosen = set(self._chosen)
+        fitting = set(self._chosen)
         for job in self.runnable:
-            if job in chosen and job.run(now_s - elapsed_s, self.slot_s):
+            if job in fitting and job.run(now_s - elapsed_s, self.slot_s):
                 self.timetable.add_end(job, now_s)
 
     def handle(self, event: Event[_Job]) -> None:
@@ -149,7 +149,7 @@ class _Themis(PublishedLoop[_Job]):
             elapsed_s=np.array([self._last_change_s - job.trace.submit_s for job in jobs], dtype=float),
             iterations=np.array([job.iterations_left for job in jobs]),
             rates=np.array([job.rate for job in jobs]),
-            isolated=np.array(
+            reference_s=np.array(
                 [job.isolated + job.iterations_left / share for job, share in zip(jobs, shares, strict=True)]
             ),
             gpus=gpus,
@@ -159,17 +159,17 @@ class _Themis(PublishedLoop[_Job]):
     def _choose(self) -> list[_Job]:
         """Sort jobs by fraction, the largest first, which also breaks later ties; choose the jobs that fit."""
         self.runnable = [self.runnable[row] for row in np.argsort(-self._fractions(), kind="stable")]
-        chosen: list[_Job] = []
-        free = self.servers.n_gpus
+        fitting: list[_Job] = []
+        n_free = self.servers.n_gpus
         for job in self.runnable:
-            if job.trace.gpus <= free:
-                chosen.append(job)
-                free -= job.trace.gpus
-        return sorted(chosen, key=lambda job: -job.trace.gpus)
+            if job.trace.gpus <= n_free:
+                fitting.append(job)
+                n_free -= job.trace.gpus
+        return sorted(fitting, key=lambda job: -job.trace.gpus)
 
 
 def fair_fractions(
-    elapsed_s: Floats, iterations: Floats, rates: Floats, isolated: Floats, gpus: Floats, n_gpus: int
+    elapsed_s: Floats, iterations: Floats, rates: Floats, reference_s: Floats, gpus: Floats, n_gpus: int
 ) -> Floats:
     """Return the fractions of time that minimise the largest ratio, shape (J,), in [0, 1] up to rounding.
 
@@ -185,7 +185,7 @@ def fair_fractions(
         Remaining iterations, more than 0.
     rates : (J,)
         Iterations per second on the requested GPUs.
-    isolated : (J,)
+    reference_s : (J,)
         Reference time of the finish, more than 0.
     gpus : (J,)
         Requested GPUs.
@@ -196,30 +196,30 @@ def fair_fractions(
     if n_jobs == 1:
         return np.ones(1)
     jobs = np.arange(n_jobs)
-    fraction, inverse = 1 + jobs, 1 + n_jobs + jobs
+    fraction_column, inverse_column = 1 + jobs, 1 + n_jobs + jobs
     n_linear = 3 * n_jobs + 1
-    rows = np.zeros((n_linear + 3 * n_jobs, 1 + 2 * n_jobs))
-    bounds = np.zeros(len(rows))
+    coefficients = np.zeros((n_linear + 3 * n_jobs, 1 + 2 * n_jobs))
+    right_side = np.zeros(len(coefficients))
     # each ratio is at most the largest
-    rows[jobs, 0] = -1
-    rows[jobs, inverse] = iterations / isolated
-    bounds[jobs] = -elapsed_s / isolated
+    coefficients[jobs, 0] = -1
+    coefficients[jobs, inverse_column] = iterations / reference_s
+    right_side[jobs] = -elapsed_s / reference_s
     # 0 <= fraction <= 1
-    rows[n_jobs + jobs, fraction] = -1
-    rows[2 * n_jobs + jobs, fraction] = 1
-    bounds[2 * n_jobs + jobs] = 1
+    coefficients[n_jobs + jobs, fraction_column] = -1
+    coefficients[2 * n_jobs + jobs, fraction_column] = 1
+    right_side[2 * n_jobs + jobs] = 1
     # the GPUs of the cluster
-    rows[3 * n_jobs, fraction] = gpus
-    bounds[3 * n_jobs] = n_gpus
+    coefficients[3 * n_jobs, fraction_column] = gpus
+    right_side[3 * n_jobs] = n_gpus
     # the cones
-    cone = n_linear + 3 * jobs
-    rows[cone, fraction] = rows[cone + 1, fraction] = -rates
-    rows[cone, inverse] = -1
-    rows[cone + 1, inverse] = 1
-    bounds[cone + 2] = 2
+    cone_rows = n_linear + 3 * jobs
+    coefficients[cone_rows, fraction_column] = coefficients[cone_rows + 1, fraction_column] = -rates
+    coefficients[cone_rows, inverse_column] = -1
+    coefficients[cone_rows + 1, inverse_column] = 1
+    right_side[cone_rows + 2] = 2
     cost = np.zeros(1 + 2 * n_jobs)
     cost[0] = 1
     import ecos
 
-    answer = ecos.solve(cost, csc_matrix(rows), bounds, {"l": n_linear, "q": [3] * n_jobs}, verbose=False)
-    return np.asarray(answer["x"], dtype=np.float64)[fraction]
+    answer = ecos.solve(cost, csc_matrix(coefficients), right_side, {"l": n_linear, "q": [3] * n_jobs}, verbose=False)
+    return np.asarray(answer["x"], dtype=np.float64)[fraction_column]

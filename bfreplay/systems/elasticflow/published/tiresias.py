@@ -93,14 +93,14 @@ class _Tiresias(PublishedLoop[_Job]):
 
     def _choose(self, now_s: float, restart: bool) -> None:
         """Run the jobs that fit, queue by queue; a job that starts or resumes pays for it."""
-        free = self.servers.n_gpus
+        n_free = self.servers.n_gpus
         for queue in self._queues:
             for job in queue:
                 gpus = job.trace.gpus
-                if gpus > free:
+                if gpus > n_free:
                     job.is_running = False
                     continue
-                free -= gpus
+                n_free -= gpus
                 if not job.is_running:
                     job.is_running = True
                     job.overhead_s = overhead_s(gpus, self.servers.n_gpus, restart)
