@@ -95,10 +95,10 @@ class GavelPolicy(Policy):
 
     @classmethod
     @keywords_from(GavelOptions, types="", prices=None)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> GavelPolicy:
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> GavelPolicy:
         """Return the policy with these ``GavelOptions``; the forward-looking time and the solver have no effect."""
-        types = tuple(name for name in chosen.pop("types", "").split(";") if name)
-        return cls(GavelOptions(types=types, prices=chosen.pop("prices", None) or {}, **chosen))
+        types = tuple(name for name in options.pop("types", "").split(";") if name)
+        return cls(GavelOptions(types=types, prices=options.pop("prices", None) or {}, **options))
 
     def _forget(self) -> None:
         self.shares.forget()
@@ -143,18 +143,18 @@ class GavelPolicy(Policy):
         self._last_us = state.time_us
         if self._state is None:
             nodes = nodes_of_state(state)
-            listed = nodes.type_names
-            self._type_names = tuple(sorted(listed))
+            types_in_log = nodes.type_names
+            self._type_names = tuple(sorted(types_in_log))
             # the problem has types in alphabetical order, the log in the order listed
-            self._listed = np.array([listed.index(name) for name in self._type_names])
-            position = np.array([self._type_names.index(name) for name in listed], np.int16)
-            self._node_type: NDArray[np.int16] = position[nodes.node_type]
+            self._listed = np.array([types_in_log.index(name) for name in self._type_names])
+            position_of_type = np.array([self._type_names.index(name) for name in types_in_log], np.int16)
+            self._node_type: NDArray[np.int16] = position_of_type[nodes.node_type]
             self._most_nodes = int(np.bincount(self._node_type).max())
-            self._rules = self.options.rules(listed, self._type_names, self.shares)
+            self._rules = self.options.rules(types_in_log, self._type_names, self.shares)
             self._pair_rates = PairRates(self._type_names, is_wanted=self.shares.uses_pairs)
-            self._n_nodes = np.zeros(len(listed), np.int64)
+            self._n_nodes = np.zeros(len(types_in_log), np.int64)
             self._price = self.options.price_per_hour(self._type_names)
-            self._state = first_state(len(listed), self._rules)
+            self._state = first_state(len(types_in_log), self._rules)
             if self.options.profiled is not None and state.colocation is not None:
                 self._believed = BelievedPairs(self.options, state, self._type_names)
         return self._state
@@ -169,32 +169,32 @@ class GavelPolicy(Policy):
 
     def _next_round(self, state: PolicyState, rounds: RoundState) -> Decision:
         self._busy_node_s += busy_node_s(rounds)
-        failed = self._jobs.rows_of(state, credit(rounds))
+        is_given_up = self._jobs.rows_of(state, credit(rounds))
         self._after_round(state, rounds)
         now_s = seconds_after(state.time_us, state.window_start_us)
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities depends on it
-        rows = np.flatnonzero(~failed)
+        rows = np.flatnonzero(~is_given_up)
         rounds.forget_places(self._jobs.lost_nodes(state, rounds))
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
         self._recompute_if_due(state, rounds, now_s, rows, steps_left)
         nodes = self._node_type, nodes_of_state(state).is_idle
-        picked = self._pick_jobs(state, rounds, now_s, rows)
-        assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjust_tasks)
+        next_jobs = self._pick_jobs(state, rounds, now_s, rows)
+        assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
         if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
             rounds.last_reset_s = None
             self._recompute_if_due(state, rounds, now_s, rows, steps_left)
-            assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjust_tasks)
+            assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
         if self._believed is not None and self._believed.learn(rounds):
             rounds.changed = True
         self._n_rounds += bool(assignment.n_tasks)
         self.assignment = assignment
-        placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
-        placed.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S), self.options.restart_s)
-        self._until_us = placed.until_us
-        self._limits = placed.limits()
-        return placed.decision(failed if failed.any() else None, self._until_us)
+        placement = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placement.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S), self.options.restart_s)
+        self._until_us = placement.until_us
+        self._limits = placement.limits()
+        return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
 
     # -- hooks for policies of other systems ----------------------------------------------------
 
@@ -208,8 +208,8 @@ class GavelPolicy(Policy):
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
         """Return the remaining steps of each job, (J,)."""
-        left: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
-        return left
+        remaining: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
+        return remaining
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         """Do nothing by default after a round has ended and its micro-tasks are credited."""
@@ -228,46 +228,52 @@ class GavelPolicy(Policy):
         """Continue a round after nodes joined or left: tasks that lost nodes end, waiting ones may start."""
         now_s = seconds_after(state.time_us, state.window_start_us)
         until_s = now_s + (self._until_us - state.time_us) / US_PER_S
-        kept = self._jobs.continuing_tasks(state, rounds)
-        ended_s = np.minimum(rounds.last.finish_s, now_s)
-        self._busy_node_s += busy_node_s(rounds, ended_s, ~kept)
-        failed = self._jobs.rows_of(state, credit(rounds, ended_s, ~kept))
-        rows = np.flatnonzero(~failed)
+        continues = self._jobs.continuing_tasks(state, rounds)
+        end_s = np.minimum(rounds.last.finish_s, now_s)
+        self._busy_node_s += busy_node_s(rounds, end_s, ~continues)
+        is_given_up = self._jobs.rows_of(state, credit(rounds, end_s, ~continues))
+        rows = np.flatnonzero(~is_given_up)
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
         assignment = refill(
-            rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, kept
+            rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, continues
         )
         if self._believed is not None and self._believed.learn(rounds):
             rounds.changed = True
         self.assignment = assignment
-        n_kept = int(np.count_nonzero(kept))
-        placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
-        placed.go_on(slice(0, n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
-        left_us = max(self._until_us - state.time_us, 0)
-        placed.begin(self._rules, slice(n_kept, None), left_us, self.options.restart_s)
-        self._limits = placed.limits()
-        self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else LONG_AGO_US
-        return placed.decision(failed if failed.any() else None, self._until_us)
+        n_going_on = int(np.count_nonzero(continues))
+        placement = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placement.go_on(slice(0, n_going_on), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
+        remaining_us = max(self._until_us - state.time_us, 0)
+        placement.begin(self._rules, slice(n_going_on, None), remaining_us, self.options.restart_s)
+        self._limits = placement.limits()
+        self._until_us = max(self._until_us, placement.until_us) if assignment.n_tasks else LONG_AGO_US
+        return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
 
     def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
         """Update the mechanism with the jobs (rows of the state) and nodes that joined or left."""
-        left, came = self._jobs.follow(state.job[rows])
-        if left.size:
-            rounds.remove_jobs(left)
+        leaving_jobs, new_jobs = self._jobs.follow(state.job[rows])
+        if leaving_jobs.size:
+            rounds.remove_jobs(leaving_jobs)
             if self._believed is not None:
-                self._believed.forget(left)
+                self._believed.forget(leaving_jobs)
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-        first_new = rows.size - came.size
-        of_type = self._rates(state, width)[:, self._listed]
-        if state.batch_size is not None and rounds.set_rates(of_type[rows[:first_new]]) and self.notes_batch_sizes:
+        first_new_row = rows.size - new_jobs.size
+        rate_by_type = self._rates(state, width)[:, self._listed]
+        if (
+            state.batch_size is not None
+            and rounds.set_rates(rate_by_type[rows[:first_new_row]])
+            and self.notes_batch_sizes
+        ):
             rounds.changed = True
-        if came.size:
-            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
-            new = rows[first_new:]
+        if new_jobs.size:
+            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new_row)
+            new_rows = rows[first_new_row:]
             if self._believed is not None:
-                self._believed.profile(state, new, came)
-            rounds.add_jobs(self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
+                self._believed.profile(state, new_rows, new_jobs)
+            rounds.add_jobs(
+                self._rules, new_jobs, width[new_rows], rate_by_type[new_rows], self._jobs.number[pair], pair_rate
+            )
         n_nodes = np.bincount(self._node_type[nodes_of_state(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
             self._n_nodes = n_nodes

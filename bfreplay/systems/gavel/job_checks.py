@@ -21,13 +21,13 @@ def refuse_standstill(jobs: Sequence[ElasticJob]) -> None:
     for job in jobs:
         curves = job.throughput_by_type or {"": job.throughput}
         rates = {node_type: float(curve.table(job.max_nodes).max()) for node_type, curve in curves.items()}
-        least = max(max(rates.values()) / _FARTHEST, 1 / LARGEST_RATE)
-        for node_type in (node_type for node_type, rate in rates.items() if 0 < rate < least):
+        least_rate = max(max(rates.values()) / _FARTHEST, 1 / LARGEST_RATE)
+        for node_type in (node_type for node_type, rate in rates.items() if 0 < rate < least_rate):
             raise InputError(
                 f"job {job.name!r} hardly goes on" + f" on the node type {node_type!r}" * (node_type != ""),
                 column="throughput",
                 value=rates[node_type],
-                expected=f"{least:g} samples/s or more, or none",
+                expected=f"{least_rate:g} samples/s or more, or none",
                 fix="correct the rate, or omit the type" if node_type else "correct the rate",
             )
 

@@ -71,16 +71,16 @@ def gavel_policy(name: str) -> type[GavelPolicy]:
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 
     location, settings = POLICIES[name]
-    module, kind = location.split(":")
+    module, class_name = location.split(":")
 
     def make_shares(options: GavelOptions) -> SharePolicy:
-        made: type[SharePolicy] = getattr(import_module(f"bfreplay.systems.gavel.shares.{module}"), kind)
-        of_options = _FROM_OPTIONS.get(location, {})
-        return made(**settings, **{key: getattr(options, option) for key, option in of_options.items()})
+        policy_class: type[SharePolicy] = getattr(import_module(f"bfreplay.systems.gavel.shares.{module}"), class_name)
+        option_of_setting = _FROM_OPTIONS.get(location, {})
+        return policy_class(**settings, **{key: getattr(options, option) for key, option in option_of_setting.items()})
 
     attributes = {"name": f"gavel.{name}", "make_shares": staticmethod(make_shares), "__module__": __name__}
-    made: type[GavelPolicy] = type(name, (GavelPolicy,), attributes)
-    return made
+    policy_class: type[GavelPolicy] = type(name, (GavelPolicy,), attributes)
+    return policy_class
 
 
 def __getattr__(name: str) -> type[GavelPolicy]:

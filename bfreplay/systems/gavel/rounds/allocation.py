@@ -31,8 +31,8 @@ def priorities(
     0 for an entry without share there or that cannot run there. Time is per entry, not per node.
     """
     counts = (share > 0.0) & can_run
-    part = np.divide(time_s, total_s, out=np.zeros_like(share), where=counts)
-    priority = np.divide(share, part, out=share * NEVER_RAN, where=part > 0.0)
+    time_fraction = np.divide(time_s, total_s, out=np.zeros_like(share), where=counts)
+    priority = np.divide(share, time_fraction, out=share * NEVER_RAN, where=time_fraction > 0.0)
     return np.where(counts, priority, 0.0)
 
 
@@ -84,84 +84,84 @@ def choose_entries(
         Entries of priority 0 do not run.
     """
     priority, deficit_s, share, can_run, member_row, gang = candidates
-    e = priority.shape[0]
+    n_entries = priority.shape[0]
     n_queues = 1 if global_queue else types.shape[0]
     types_each = types.shape[0] if global_queue else 1
     chosen = np.empty(is_busy.shape[0], np.int64)
     chosen_type = np.empty(is_busy.shape[0], np.int64)
-    k = 0
-    entry = np.empty(e * types_each, np.int64)
-    kind = np.empty(e * types_each, np.int64)
-    for q in range(n_queues):
+    n_chosen = 0
+    queue_entry = np.empty(n_entries * types_each, np.int64)
+    on_type = np.empty(n_entries * types_each, np.int64)
+    for queue_number in range(n_queues):
         size = 0
-        left = 0
-        for j in types[q * types_each : (q + 1) * types_each]:
-            left += n_free[j]
-            if n_free[j] == 0:
+        n_left = 0
+        for node_type in types[queue_number * types_each : (queue_number + 1) * types_each]:
+            n_left += n_free[node_type]
+            if n_free[node_type] == 0:
                 continue
-            for i in range(e):
-                a, b = member_row[i, 0], member_row[i, 1]
+            for entry_row in range(n_entries):
+                first_job, second_job = member_row[entry_row, 0], member_row[entry_row, 1]
                 if (
-                    can_run[i, j]
-                    and gang[i] <= n_free[j]
-                    and not is_busy[a]
-                    and not (b >= 0 and is_busy[b])
-                    and (priority[i, j] > 0.0 or not only_positive)
+                    can_run[entry_row, node_type]
+                    and gang[entry_row] <= n_free[node_type]
+                    and not is_busy[first_job]
+                    and not (second_job >= 0 and is_busy[second_job])
+                    and (priority[entry_row, node_type] > 0.0 or not only_positive)
                 ):
-                    entry[size] = i
-                    kind[size] = j
+                    queue_entry[size] = entry_row
+                    on_type[size] = node_type
                     size += 1
         # a heap: nodes run out before most of a queue is examined
-        queue = _Queue(entry, kind, priority, deficit_s, share)
+        queue = _Queue(queue_entry, on_type, priority, deficit_s, share)
         heap = np.arange(size)
-        for at in range(size // 2 - 1, -1, -1):
-            _sift_down(heap, size, at, queue)
-        while size > 0 and left > 0:
-            first = heap[0]
+        for position in range(size // 2 - 1, -1, -1):
+            _sift_down(heap, size, position, queue)
+        while size > 0 and n_left > 0:
+            top = heap[0]
             size -= 1
             heap[0] = heap[size]
             _sift_down(heap, size, 0, queue)
-            i, j = entry[first], kind[first]
-            a, b = member_row[i, 0], member_row[i, 1]
-            if gang[i] > n_free[j] or is_busy[a] or (b >= 0 and is_busy[b]):
+            entry_row, node_type = queue_entry[top], on_type[top]
+            first_job, second_job = member_row[entry_row, 0], member_row[entry_row, 1]
+            if gang[entry_row] > n_free[node_type] or is_busy[first_job] or (second_job >= 0 and is_busy[second_job]):
                 continue
-            is_busy[a] = True
-            if b >= 0:
-                is_busy[b] = True
-            n_free[j] -= gang[i]
-            left -= gang[i]
-            chosen[k] = i
-            chosen_type[k] = j
-            k += 1
-    return chosen[:k].copy(), chosen_type[:k].copy()
+            is_busy[first_job] = True
+            if second_job >= 0:
+                is_busy[second_job] = True
+            n_free[node_type] -= gang[entry_row]
+            n_left -= gang[entry_row]
+            chosen[n_chosen] = entry_row
+            chosen_type[n_chosen] = node_type
+            n_chosen += 1
+    return chosen[:n_chosen].copy(), chosen_type[:n_chosen].copy()
 
 
 @compiled
-def _goes_first(x: int, y: int, queue: _Queue) -> bool:
-    """Return whether place ``x`` of a queue goes before place ``y``."""
-    i, j, u, v = queue.entry[x], queue.kind[x], queue.entry[y], queue.kind[y]
-    if queue.priority[i, j] != queue.priority[u, v]:
-        return bool(queue.priority[i, j] > queue.priority[u, v])
-    if queue.deficit_s[i, j] != queue.deficit_s[u, v]:
-        return bool(queue.deficit_s[i, j] > queue.deficit_s[u, v])
-    if queue.share[i, j] != queue.share[u, v]:
-        return bool(queue.share[i, j] > queue.share[u, v])
-    return x < y
+def _goes_first(place: int, other: int, queue: _Queue) -> bool:
+    """Return whether place ``place`` of a queue goes before place ``other``."""
+    entry, node_type, rival, rival_type = queue.entry[place], queue.kind[place], queue.entry[other], queue.kind[other]
+    if queue.priority[entry, node_type] != queue.priority[rival, rival_type]:
+        return bool(queue.priority[entry, node_type] > queue.priority[rival, rival_type])
+    if queue.deficit_s[entry, node_type] != queue.deficit_s[rival, rival_type]:
+        return bool(queue.deficit_s[entry, node_type] > queue.deficit_s[rival, rival_type])
+    if queue.share[entry, node_type] != queue.share[rival, rival_type]:
+        return bool(queue.share[entry, node_type] > queue.share[rival, rival_type])
+    return place < other
 
 
 @compiled
-def _sift_down(heap: NDArray[np.int64], size: int, at: int, queue: _Queue) -> None:
-    """Move the place at ``at`` of the heap down until it goes before both below it."""
+def _sift_down(heap: NDArray[np.int64], size: int, position: int, queue: _Queue) -> None:
+    """Move the place at ``position`` of the heap down until it goes before both below it."""
     while True:
-        below = 2 * at + 1
-        if below >= size:
+        child = 2 * position + 1
+        if child >= size:
             return
-        if below + 1 < size and _goes_first(heap[below + 1], heap[below], queue):
-            below += 1
-        if _goes_first(heap[at], heap[below], queue):
+        if child + 1 < size and _goes_first(heap[child + 1], heap[child], queue):
+            child += 1
+        if _goes_first(heap[position], heap[child], queue):
             return
-        heap[at], heap[below] = heap[below], heap[at]
-        at = below
+        heap[position], heap[child] = heap[child], heap[position]
+        position = child
 
 
 class NodeLists(NamedTuple):
@@ -174,10 +174,10 @@ class NodeLists(NamedTuple):
 @compiled
 def place_entries(
     gang: NDArray[np.int64],
-    kind: NDArray[np.int64],
+    on_type: NDArray[np.int64],
     task: NDArray[np.int64],
     last_type: NDArray[np.int64],
-    last: NodeLists,
+    last_nodes: NodeLists,
     node_type: NDArray[np.int16],
     is_free: NDArray[np.bool_],
     n_types: int,
@@ -190,9 +190,9 @@ def place_entries(
 
     Parameters
     ----------
-    gang, kind, task : (k,) int64
+    gang, on_type, task : (k,) int64
         Nodes to find, node type, and micro-task in the last assignment, -1 for none.
-    last_type, last
+    last_type, last_nodes
         Types and nodes of the last assignment.
     node_type : (N,)
     is_free : (N,) bool
@@ -200,41 +200,41 @@ def place_entries(
     n_types
         Number n of types.
     """
-    k = gang.shape[0]
-    offset = np.zeros(k + 1, np.int64)
-    for i in range(k):
-        offset[i + 1] = offset[i] + gang[i]
-    node = np.empty(offset[k], np.int64)
-    has_nodes = np.zeros(k, np.bool_)
+    n_entries = gang.shape[0]
+    offset = np.zeros(n_entries + 1, np.int64)
+    for entry in range(n_entries):
+        offset[entry + 1] = offset[entry] + gang[entry]
+    node = np.empty(offset[n_entries], np.int64)
+    has_nodes = np.zeros(n_entries, np.bool_)
     # by type: no node before this one is free
     first = np.zeros(n_types, np.int64)
-    size = gang.max() if k else 0
+    size = gang.max() if n_entries else 0
     while size > 0:
-        for i in range(k):
-            if gang[i] != size or task[i] < 0 or last_type[task[i]] != kind[i]:
+        for entry in range(n_entries):
+            if gang[entry] != size or task[entry] < 0 or last_type[task[entry]] != on_type[entry]:
                 continue
-            had = last.node[last.offset[task[i]] : last.offset[task[i] + 1]]
-            free = True
-            for at in had:
-                free = free and is_free[at]
-            if free:
-                has_nodes[i] = True
-                node[offset[i] : offset[i + 1]] = had
-                for at in had:
-                    is_free[at] = False
+            previous_nodes = last_nodes.node[last_nodes.offset[task[entry]] : last_nodes.offset[task[entry] + 1]]
+            are_free = True
+            for number in previous_nodes:
+                are_free = are_free and is_free[number]
+            if are_free:
+                has_nodes[entry] = True
+                node[offset[entry] : offset[entry + 1]] = previous_nodes
+                for number in previous_nodes:
+                    is_free[number] = False
         smaller = 0
-        for i in range(k):
-            if gang[i] < size:
-                smaller = max(smaller, gang[i])
-            if gang[i] != size or has_nodes[i]:
+        for entry in range(n_entries):
+            if gang[entry] < size:
+                smaller = max(smaller, gang[entry])
+            if gang[entry] != size or has_nodes[entry]:
                 continue
-            at = first[kind[i]]
-            for x in range(offset[i], offset[i + 1]):
-                while not (is_free[at] and node_type[at] == kind[i]):
-                    at += 1
-                node[x] = at
-                is_free[at] = False
-            first[kind[i]] = at
+            number = first[on_type[entry]]
+            for position in range(offset[entry], offset[entry + 1]):
+                while not (is_free[number] and node_type[number] == on_type[entry]):
+                    number += 1
+                node[position] = number
+                is_free[number] = False
+            first[on_type[entry]] = number
         size = smaller
     return NodeLists(offset, node)
 
@@ -267,18 +267,18 @@ def micro_tasks(
     """
     is_present = member_row >= 0
     restarts = is_present & ~stays[member_row]
-    lost_s = restart_s * restarts
-    fit = rate * np.maximum(length_s - lost_s, 0.0)
-    whole = np.floor(fit)
-    steps = np.where(is_present, np.minimum(np.where(whole > 0.0, whole, fit), steps_left[member_row]), 0.0)
-    takes_s = np.divide(steps, rate, out=np.zeros_like(steps), where=is_present)
-    finish = np.where(is_present, start_s + lost_s + takes_s, start_s).max(axis=1)
+    restart_s_of = restart_s * restarts
+    possible = rate * np.maximum(length_s - restart_s_of, 0.0)
+    whole = np.floor(possible)
+    steps = np.where(is_present, np.minimum(np.where(whole > 0.0, whole, possible), steps_left[member_row]), 0.0)
+    run_s = np.divide(steps, rate, out=np.zeros_like(steps), where=is_present)
+    finish = np.where(is_present, start_s + restart_s_of + run_s, start_s).max(axis=1)
     return steps, finish, restarts
 
 
 @compiled
 def same_nodes(
-    before: NDArray[np.int64], last: NodeLists, now: NDArray[np.int64], nodes: NodeLists
+    before: NDArray[np.int64], last_nodes: NodeLists, now: NDArray[np.int64], nodes: NodeLists
 ) -> NDArray[np.bool_]:
     """Return whether each of x jobs or entries has the same nodes in two assignments, (x,).
 
@@ -286,18 +286,18 @@ def same_nodes(
     ----------
     before, now : (x,) int64
         Its micro-task in the last assignment and in this one, -1 for none.
-    last, nodes
+    last_nodes, nodes
         Nodes of the micro-tasks of the two; a job has as many in both.
     """
-    x = before.shape[0]
-    same = np.zeros(x, np.bool_)
-    for i in range(x):
-        if before[i] < 0 or now[i] < 0:
+    n_entries = before.shape[0]
+    is_same = np.zeros(n_entries, np.bool_)
+    for entry in range(n_entries):
+        if before[entry] < 0 or now[entry] < 0:
             continue
-        had = last.node[last.offset[before[i]] : last.offset[before[i] + 1]]
-        has = nodes.node[nodes.offset[now[i]] : nodes.offset[now[i] + 1]]
+        previous_nodes = last_nodes.node[last_nodes.offset[before[entry]] : last_nodes.offset[before[entry] + 1]]
+        new_nodes = nodes.node[nodes.offset[now[entry]] : nodes.offset[now[entry] + 1]]
         equal = True
-        for at in range(had.shape[0]):
-            equal = equal and had[at] == has[at]
-        same[i] = equal
-    return same
+        for position in range(previous_nodes.shape[0]):
+            equal = equal and previous_nodes[position] == new_nodes[position]
+        is_same[entry] = equal
+    return is_same

@@ -142,10 +142,10 @@ class LinearProgram(HighsProgram):
         status = STATUSES[outcome]
         if status != "optimal":
             return LinearAnswer(status, np.full(self._lower.size, np.nan), np.nan, np.full(self.n_rows, np.nan))
-        x = self.column_values()
-        x = np.where(x - self._lower < TOLERANCE, self._lower, x)
-        x = np.where(self._upper - x < TOLERANCE, self._upper, x)
-        return LinearAnswer(status, x, float(self.info.objective_function_value), self.row_duals())
+        solution = self.column_values()
+        solution = np.where(solution - self._lower < TOLERANCE, self._lower, solution)
+        solution = np.where(self._upper - solution < TOLERANCE, self._upper, solution)
+        return LinearAnswer(status, solution, float(self.info.objective_function_value), self.row_duals())
 
     def _check(self, status: Any) -> None:
         try:
@@ -208,9 +208,9 @@ class FeasibleSet:
         program.add_rows(self.capacity, -np.inf, self.n_nodes)
         program.add_rows(self.time, -np.inf, 1.0)
 
-    def time_shares(self, x: NDArray[np.float64], objective: float = float("nan")) -> TimeShares:
-        """Return the shares in the first columns ``x`` of an answer, clipped to [0, 1]."""
-        entry_share = np.clip(x[: self.n_columns], 0.0, 1.0).reshape(-1, self.n_types)
+    def time_shares(self, solution: NDArray[np.float64], objective: float = float("nan")) -> TimeShares:
+        """Return the shares in the first columns ``solution`` of an answer, clipped to [0, 1]."""
+        entry_share = np.clip(solution[: self.n_columns], 0.0, 1.0).reshape(-1, self.n_types)
         pair_share = entry_share[self.n_jobs :] if self.n_pairs else np.zeros((self.n_known_pairs, self.n_types))
         return TimeShares(entry_share[: self.n_jobs], pair_share, objective)
 
@@ -220,21 +220,24 @@ def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[
 
     Each job may stand for ``n_of_kind`` (m,) that get the same share, where there are no pairs.
     """
-    m, n = problem.n_jobs, problem.n_types
-    p = problem.n_pairs if with_pairs else 0
-    pair = problem.pair[:p]
-    taken = problem.gang if n_of_kind is None else problem.gang * n_of_kind
-    entry_gang = np.concatenate([taken, taken[pair[:, 0]]]).astype(np.float64)
-    n_entries = m + p
-    column, start = (np.arange(n)[:, None] + n * np.arange(n_entries)).ravel(), n_entries * np.arange(n + 1)
-    capacity = csr_array((np.tile(entry_gang, n), column, start), shape=(n, n_entries * n))
-    time = _by_job(problem, np.ones((m, n)), np.ones((p, n, 2)))
-    throughput = _by_job(problem, problem.rate, problem.pair_rate[:p])
+    n_jobs, n_types = problem.n_jobs, problem.n_types
+    n_pairs = problem.n_pairs if with_pairs else 0
+    pairs = problem.pair[:n_pairs]
+    nodes_taken = problem.gang if n_of_kind is None else problem.gang * n_of_kind
+    entry_gang = np.concatenate([nodes_taken, nodes_taken[pairs[:, 0]]]).astype(np.float64)
+    n_entries = n_jobs + n_pairs
+    column, start = (
+        (np.arange(n_types)[:, None] + n_types * np.arange(n_entries)).ravel(),
+        n_entries * np.arange(n_types + 1),
+    )
+    capacity = csr_array((np.tile(entry_gang, n_types), column, start), shape=(n_types, n_entries * n_types))
+    time = _by_job(problem, np.ones((n_jobs, n_types)), np.ones((n_pairs, n_types, 2)))
+    throughput = _by_job(problem, problem.rate, problem.pair_rate[:n_pairs])
     upper = np.tile((problem.n_nodes > 0).astype(np.float64), (n_entries, 1))
-    if p:
-        upper[m:] *= gains_by_sharing(problem)
+    if n_pairs:
+        upper[n_jobs:] *= gains_by_sharing(problem)
     n_nodes = problem.n_nodes.astype(np.float64)
-    return FeasibleSet(m, n, p, problem.n_pairs, capacity, n_nodes, time, throughput, upper.ravel())
+    return FeasibleSet(n_jobs, n_types, n_pairs, problem.n_pairs, capacity, n_nodes, time, throughput, upper.ravel())
 
 
 def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:
@@ -252,15 +255,15 @@ def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:
 
 def _by_job(problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray[np.float64]) -> csr_array:
     """Return rows of the jobs: ``single`` (m, n) in columns of jobs alone, ``in_pair`` (p, n, 2) in those of pairs."""
-    m, n, n_pairs = problem.n_jobs, problem.n_types, in_pair.shape[0]
-    columns = np.arange((m + n_pairs) * n)
+    n_jobs, n_types, n_pairs = problem.n_jobs, problem.n_types, in_pair.shape[0]
+    columns = np.arange((n_jobs + n_pairs) * n_types)
     if n_pairs == 0:
-        return csr_array((single.ravel(), columns, n * np.arange(m + 1)), shape=(m, m * n))
-    of_pairs = columns[m * n :]
-    value = np.concatenate([single.ravel(), in_pair[:, :, 0].ravel(), in_pair[:, :, 1].ravel()])
-    row = np.repeat(np.concatenate([np.arange(m), problem.pair[:, 0], problem.pair[:, 1]]), n)
-    column = np.concatenate([columns[: m * n], of_pairs, of_pairs])
-    return csr_array((value, (row, column)), shape=(m, (m + n_pairs) * n))
+        return csr_array((single.ravel(), columns, n_types * np.arange(n_jobs + 1)), shape=(n_jobs, n_jobs * n_types))
+    of_pairs = columns[n_jobs * n_types :]
+    entry_value = np.concatenate([single.ravel(), in_pair[:, :, 0].ravel(), in_pair[:, :, 1].ravel()])
+    entry_row = np.repeat(np.concatenate([np.arange(n_jobs), problem.pair[:, 0], problem.pair[:, 1]]), n_types)
+    entry_column = np.concatenate([columns[: n_jobs * n_types], of_pairs, of_pairs])
+    return csr_array((entry_value, (entry_row, entry_column)), shape=(n_jobs, (n_jobs + n_pairs) * n_types))
 
 
 class LevelProgram:
@@ -282,8 +285,8 @@ class LevelProgram:
         self._program = LinearProgram(feasible.n_columns + 1, cost, 0.0, self._upper, maximise=True)
         feasible.add_to(self._program)
         # rows are relative to the job's best column, so that all have the same scale
-        best = height.max(axis=1).toarray().ravel()
-        self._scale = np.where(best > 0, best, 1.0)
+        best_height = height.max(axis=1).toarray().ravel()
+        self._scale = np.where(best_height > 0, best_height, 1.0)
         self._climb = np.ones(self._n_jobs)
         self._height = (diags_array(1 / self._scale) @ height).tocsr()
         rows = hstack([self._height, csr_array(-self._climb[:, None])], format="csr")
@@ -306,12 +309,12 @@ class LevelProgram:
 
         Returns
         -------
-        part
+        portion
             Part of the way; exactly 1 where the target can be reached.
         stuck : (m,) bool
             Jobs at the same level in every optimum, which can rise no further, by the dual (complementary slackness): a
             rising job whose row has a non-zero dual value, and one that gets nothing because each column in which it
-            runs has a non-zero reduced cost. Some may be missed, but where ``part`` is below 1 a rising one is found.
+            runs has a non-zero reduced cost. Some may be missed, but where ``portion`` is below 1 one that rises is found.
 
         Raises
         ------
@@ -320,30 +323,31 @@ class LevelProgram:
         """
         climb = (target - level) / self._scale
         # HiGHS takes coefficients below 1e-9 for 0
-        most = float(climb.max()) or 1.0
-        climb = climb / most
-        for k in np.flatnonzero(climb != self._climb):
-            self._program.change_coefficient(self._first + int(k), self._n_columns, -float(climb[k]))
+        largest_climb = float(climb.max()) or 1.0
+        climb = climb / largest_climb
+        for job in np.flatnonzero(climb != self._climb):
+            self._program.change_coefficient(self._first + int(job), self._n_columns, -float(climb[job]))
         self._climb = climb
-        self._upper[-1] = most
+        self._upper[-1] = largest_climb
         self._program.change_bounds(0.0, self._upper)
-        base = level / self._scale
-        answer = self._solve(base)
+        base_level = level / self._scale
+        answer = self._solve(base_level)
         if answer.status != "optimal":
-            reached = np.minimum(base, self._height @ self.x)
+            start = np.minimum(base_level, self._height @ self.x)
             answer = next(
-                (a for a in (self._solve(reached - slack) for slack in SLACKS) if a.status == "optimal"), answer
+                (trial for trial in (self._solve(start - slack) for slack in SLACKS) if trial.status == "optimal"),
+                answer,
             )
         if answer.status != "optimal":
             raise BfreplayError(f"the linear program for levels that were reached before is {answer.status}")
         self.x = answer.x[:-1]
-        part = min(1.0, max(0.0, float(answer.x[-1]) / most))
+        portion = min(1.0, max(0.0, float(answer.x[-1]) / largest_climb))
         # dual values, weighted, sum to 1 over the rising jobs: below 1e-9 of that is rounding
-        dual = -answer.row_dual
-        presses = dual[self._first :] * climb > ROUNDING
-        kept_out = self._by_column @ dual < -ROUNDING
-        return part, presses | (self._runs_in @ ~kept_out == 0)
+        dual_values = -answer.row_dual
+        presses = dual_values[self._first :] * climb > ROUNDING
+        is_excluded = self._by_column @ dual_values < -ROUNDING
+        return portion, presses | (self._runs_in @ ~is_excluded == 0)
 
-    def _solve(self, base: NDArray[np.float64]) -> LinearAnswer:
-        self._program.change_rows(self._first, base, np.inf)
+    def _solve(self, base_level: NDArray[np.float64]) -> LinearAnswer:
+        self._program.change_rows(self._first, base_level, np.inf)
         return self._program.solve()

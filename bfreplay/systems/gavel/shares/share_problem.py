@@ -102,8 +102,8 @@ class TimeShares:
         total: NDArray[np.float64] = (problem.rate * self.share).sum(axis=1)
         for member in (0, 1):
             if problem.n_pairs:
-                gained = (problem.pair_rate[:, :, member] * self.pair_share).sum(axis=1)
-                np.add.at(total, problem.pair[:, member], gained)
+                pair_throughput = (problem.pair_rate[:, :, member] * self.pair_share).sum(axis=1)
+                np.add.at(total, problem.pair[:, member], pair_throughput)
         return total
 
 
@@ -152,8 +152,8 @@ class PairRows:
         if not len(self._key):
             return np.full(np.shape(key), -1, dtype=np.int64)
         row = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
-        found: NDArray[np.int64] = np.where(self._key[row] == key, row, -1).astype(np.int64)
-        return found
+        pair_row: NDArray[np.int64] = np.where(self._key[row] == key, row, -1).astype(np.int64)
+        return pair_row
 
 
 def relative_rates(problem: ShareProblem, rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -188,7 +188,7 @@ def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> 
     InputError
         The cluster has no such type.
     """
-    best = problem.rate.max(axis=1)
+    best_rate = problem.rate.max(axis=1)
     if reference_type is not None and reference_type not in problem.type_names:
         raise InputError(
             "the reference type is not in the cluster",
@@ -198,12 +198,14 @@ def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> 
     if reference_type is None and USUAL_REFERENCE in problem.type_names:
         reference_type = USUAL_REFERENCE
     if reference_type is None:
-        relative = np.divide(problem.rate, best[:, None], out=np.zeros_like(problem.rate), where=best[:, None] > 0)
+        relative = np.divide(
+            problem.rate, best_rate[:, None], out=np.zeros_like(problem.rate), where=best_rate[:, None] > 0
+        )
         column = int(relative.sum(axis=0).argmax())
     else:
         column = problem.type_names.index(reference_type)
-    believed: NDArray[np.float64] = np.where(problem.rate[:, column] > 0, problem.rate[:, column], best)
-    return believed
+    assumption: NDArray[np.float64] = np.where(problem.rate[:, column] > 0, problem.rate[:, column], best_rate)
+    return assumption
 
 
 def pool_types(problem: ShareProblem, rate: NDArray[np.float64]) -> ShareProblem:

@@ -15,7 +15,7 @@ from bfreplay.systems.gavel.job_checks import require_single_nodes
 from bfreplay.systems.gavel.shares.share_problem import PairRows, SharePolicy, ShareProblem, TimeShares, relative_rates
 
 
-def keep_slots(held: Mapping[int, int], problem: ShareProblem) -> tuple[dict[int, int], NDArray[np.int64]]:
+def keep_slots(slot_of: Mapping[int, int], problem: ShareProblem) -> tuple[dict[int, int], NDArray[np.int64]]:
     """Return the slots that remain of those held before, and the nodes that no slot takes.
 
     Where a type has fewer nodes than its slots take (idle nodes join and leave), the latest arrivals lose theirs, one
@@ -23,37 +23,37 @@ def keep_slots(held: Mapping[int, int], problem: ShareProblem) -> tuple[dict[int
 
     Parameters
     ----------
-    held
+    slot_of
         Position of the node type in ``problem.type_names``, by the job's number. Jobs may have left since.
 
     Returns
     -------
-    kept
-        As ``held``, in order of arrival.
-    free : (n,) int64
-        Nodes of each type that are not in ``kept``.
+    remaining
+        As ``slot_of``, in order of arrival.
+    n_free : (n,) int64
+        Nodes of each type that are not in ``remaining``.
     """
-    free = problem.n_nodes.astype(np.int64)
+    n_free = problem.n_nodes.astype(np.int64)
     too_small = np.zeros(problem.n_types, dtype=np.bool_)
-    kept: dict[int, int] = {}
+    remaining: dict[int, int] = {}
     for number, gang in zip(problem.job.tolist(), problem.gang.tolist(), strict=True):
-        j = held.get(number)
-        if j is None:
+        node_type = slot_of.get(number)
+        if node_type is None:
             continue
-        too_small[j] |= gang > free[j]
-        if not too_small[j]:
-            kept[number] = j
-            free[j] -= gang
-    return kept, free
+        too_small[node_type] |= gang > n_free[node_type]
+        if not too_small[node_type]:
+            remaining[number] = node_type
+            n_free[node_type] -= gang
+    return remaining, n_free
 
 
-def shares_of_slots(held: Mapping[int, int], problem: ShareProblem) -> NDArray[np.float64]:
+def shares_of_slots(slot_of: Mapping[int, int], problem: ShareProblem) -> NDArray[np.float64]:
     """Return shares with all of a job's time on the type of its slot, (m, n)."""
     share = np.zeros((problem.n_jobs, problem.n_types))
-    for i, number in enumerate(problem.job.tolist()):
-        j = held.get(number)
-        if j is not None:
-            share[i, j] = 1.0
+    for row, number in enumerate(problem.job.tolist()):
+        node_type = slot_of.get(number)
+        if node_type is not None:
+            share[row, node_type] = 1.0
     return share
 
 
@@ -64,25 +64,25 @@ def first_come(problem: ShareProblem) -> tuple[dict[int, int], list[int]]:
 
     Returns
     -------
-    placed
+    type_at
         Position of the type by position of the job, in order of arrival.
     waiting
         Positions of the jobs behind the last one considered. The one that found no room is in neither, as in the
         original, so it joins no pair.
     """
-    free = problem.n_nodes.copy()
-    placed: dict[int, int] = {}
-    for i in range(problem.n_jobs):
-        if not free.any():
-            return placed, list(range(i, problem.n_jobs))
-        room = free >= problem.gang[i]
-        if not room.any():
-            return placed, list(range(i + 1, problem.n_jobs))
-        j = int(np.argmax(np.where(room, problem.rate[i], -1.0)))
-        if problem.rate[i, j] > 0:
-            placed[i] = j
-            free[j] -= problem.gang[i]
-    return placed, []
+    n_free = problem.n_nodes.copy()
+    type_at: dict[int, int] = {}
+    for row in range(problem.n_jobs):
+        if not n_free.any():
+            return type_at, list(range(row, problem.n_jobs))
+        has_room = n_free >= problem.gang[row]
+        if not has_room.any():
+            return type_at, list(range(row + 1, problem.n_jobs))
+        node_type = int(np.argmax(np.where(has_room, problem.rate[row], -1.0)))
+        if problem.rate[row, node_type] > 0:
+            type_at[row] = node_type
+            n_free[node_type] -= problem.gang[row]
+    return type_at, []
 
 
 class FifoPerf(SharePolicy):
@@ -92,9 +92,9 @@ class FifoPerf(SharePolicy):
 
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Return shares of 1; see ``first_come``."""
-        placed, _ = first_come(problem)
+        type_at, _ = first_come(problem)
         share = np.zeros((problem.n_jobs, problem.n_types))
-        share[list(placed), list(placed.values())] = 1.0
+        share[list(type_at), list(type_at.values())] = 1.0
         return TimeShares(share, np.zeros((problem.n_pairs, problem.n_types)))
 
 
@@ -133,68 +133,68 @@ class Fifo(SharePolicy):
 
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Shares of 1."""
-        fill = _over_allocate if self.over_allocates else _fill
-        self._held = fill(problem, self._held, self._random)
+        fill_slots = _over_allocate if self.over_allocates else _fill
+        self._held = fill_slots(problem, self._held, self._random)
         return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
 
 
-def _fill(problem: ShareProblem, held: dict[int, int], draws: random.Random) -> dict[int, int]:
+def _fill(problem: ShareProblem, slot_of: dict[int, int], draws: random.Random) -> dict[int, int]:
     present = set(problem.job.tolist())
-    vacated = [held[number] for number in sorted(held) if number not in present]
-    slots, free = keep_slots(held, problem)
-    queue = [i for i, number in enumerate(problem.job.tolist()) if number not in slots]
+    vacant = [slot_of[number] for number in sorted(slot_of) if number not in present]
+    slots, n_free = keep_slots(slot_of, problem)
+    queue = [row for row, number in enumerate(problem.job.tolist()) if number not in slots]
 
-    def take(i: int, j: int) -> None:
-        slots[int(problem.job[i])] = j
-        free[j] -= problem.gang[i]
+    def take(row: int, node_type: int) -> None:
+        slots[int(problem.job[row])] = node_type
+        n_free[node_type] -= problem.gang[row]
 
-    for j in vacated:
-        if queue and _fits(problem, free, queue[0])[j]:
-            take(queue.pop(0), j)
-    for i in queue:
-        if not (free >= problem.gang[i]).any():
+    for node_type in vacant:
+        if queue and _fits(problem, n_free, queue[0])[node_type]:
+            take(queue.pop(0), node_type)
+    for row in queue:
+        if not (n_free >= problem.gang[row]).any():
             break
-        types = np.flatnonzero(_fits(problem, free, i))
+        types = np.flatnonzero(_fits(problem, n_free, row))
         if len(types):
-            take(i, int(types[draws.randrange(len(types))]))
+            take(row, int(types[draws.randrange(len(types))]))
     return slots
 
 
-def _fits(problem: ShareProblem, free: NDArray[np.int64], i: int) -> NDArray[np.bool_]:
-    fits: NDArray[np.bool_] = (free >= problem.gang[i]) & (problem.rate[i] > 0)
-    return fits
+def _fits(problem: ShareProblem, n_free: NDArray[np.int64], row: int) -> NDArray[np.bool_]:
+    fits_on: NDArray[np.bool_] = (n_free >= problem.gang[row]) & (problem.rate[row] > 0)
+    return fits_on
 
 
-def _over_allocate(problem: ShareProblem, held: dict[int, int], draws: random.Random) -> dict[int, int]:
-    position = {number: i for i, number in enumerate(problem.job.tolist())}
-    free = problem.n_nodes.copy()
-    queue = [i for number, i in position.items() if number not in held]
-    slots = dict(held)
+def _over_allocate(problem: ShareProblem, slot_of: dict[int, int], draws: random.Random) -> dict[int, int]:
+    position = {number: row for row, number in enumerate(problem.job.tolist())}
+    n_free = problem.n_nodes.copy()
+    queue = [row for number, row in position.items() if number not in slot_of]
+    slots = dict(slot_of)
 
-    def take(i: int, j: int) -> None:
-        slots[int(problem.job[i])] = j
-        free[j] -= problem.gang[i]
+    def take(row: int, node_type: int) -> None:
+        slots[int(problem.job[row])] = node_type
+        n_free[node_type] -= problem.gang[row]
 
     # only slots of earlier arrivals count when one is passed on, as in the original
-    for number in sorted(held):
-        j = held[number]
+    for number in sorted(slot_of):
+        node_type = slot_of[number]
         if number in position:
-            free[j] -= problem.gang[position[number]]
+            n_free[node_type] -= problem.gang[position[number]]
             continue
         del slots[number]
-        if queue and _fits(problem, free, queue[0])[j]:
-            take(queue.pop(0), j)
-    open_types = np.flatnonzero(free > 0).tolist()
-    for i in queue:
-        roomy = [k for k, j in enumerate(open_types) if free[j] >= problem.gang[i]]
-        if not roomy:
+        if queue and _fits(problem, n_free, queue[0])[node_type]:
+            take(queue.pop(0), node_type)
+    open_types = np.flatnonzero(n_free > 0).tolist()
+    for row in queue:
+        with_room = [index for index, node_type in enumerate(open_types) if n_free[node_type] >= problem.gang[row]]
+        if not with_room:
             break
-        drawn = roomy[draws.randrange(len(roomy))]
-        last = open_types[-1]
-        if problem.rate[i, last] > 0:
-            take(i, last)
-            if free[last] == 0:
-                del open_types[drawn]
+        random_index = with_room[draws.randrange(len(with_room))]
+        last_type = open_types[-1]
+        if problem.rate[row, last_type] > 0:
+            take(row, last_type)
+            if n_free[last_type] == 0:
+                del open_types[random_index]
     return slots
 
 
@@ -219,20 +219,22 @@ class FifoPacked(SharePolicy):
 
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Shares of 1."""
-        placed, waiting = first_come(problem)
-        alone = np.array(list(placed), dtype=np.int64)
-        type_of = np.array(list(placed.values()), dtype=np.int64)
+        type_at, waiting = first_come(problem)
+        alone = np.array(list(type_at), dtype=np.int64)
+        type_of = np.array(list(type_at.values()), dtype=np.int64)
         share = np.zeros((problem.n_jobs, problem.n_types))
         pair_share = np.zeros((problem.n_pairs, problem.n_types))
         share[alone, type_of] = 1.0
         pair_rows = PairRows(problem)
-        for i in waiting:
-            row = pair_rows.of(alone, i)
-            known = row >= 0
-            gain = np.zeros(len(alone))
-            gain[known] = relative_rates(problem, row[known])[np.arange(known.sum()), type_of[known]].sum(axis=1)
-            best = int(np.argmax(gain)) if len(gain) else -1
-            if best < 0 or not gain[best] > self.threshold:
+        for waiting_job in waiting:
+            row = pair_rows.of(alone, waiting_job)
+            has_row = row >= 0
+            total_rate = np.zeros(len(alone))
+            total_rate[has_row] = relative_rates(problem, row[has_row])[np.arange(has_row.sum()), type_of[has_row]].sum(
+                axis=1
+            )
+            best = int(np.argmax(total_rate)) if len(total_rate) else -1
+            if best < 0 or not total_rate[best] > self.threshold:
                 break
             share[alone[best]] = 0.0
             pair_share[row[best], type_of[best]] = 1.0
@@ -292,29 +294,29 @@ class AlloX(SharePolicy):
         require_single_nodes(problem.job.tolist(), problem.gang)
         if self.counts_zero_rates:
             problem = replace(problem, rate=np.maximum(problem.rate, _NEARLY_NO_RATE))
-        self._held, free = keep_slots(self._held, problem)
-        waiting = self._candidates(problem, free)
+        self._held, n_free = keep_slots(self._held, problem)
+        waiting = self._candidates(problem, n_free)
         if len(waiting):
             first, type_of = first_on_each_node(
-                _processing_time(problem, waiting, free), problem.age_s[waiting], free, self.counts_zero_rates
+                _processing_time(problem, waiting, n_free), problem.age_s[waiting], n_free, self.counts_zero_rates
             )
-            for i, j in zip(waiting[first].tolist(), type_of.tolist(), strict=True):
-                self._held[int(problem.job[i])] = j
+            for row, node_type in zip(waiting[first].tolist(), type_of.tolist(), strict=True):
+                self._held[int(problem.job[row])] = node_type
         return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
 
-    def _candidates(self, problem: ShareProblem, free: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _candidates(self, problem: ShareProblem, n_free: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of jobs that could run on a free node, oldest first."""
         holds = np.isin(problem.job, np.array(list(self._held), dtype=np.int64))
-        could_run = (problem.rate[:, free > 0] > 0).any(axis=1)
+        could_run = (problem.rate[:, n_free > 0] > 0).any(axis=1)
         waiting = np.flatnonzero(~holds & could_run)
         oldest = waiting[np.argsort(-problem.age_s[waiting], kind="stable")]
-        return oldest[: max(int(self.alpha * len(oldest)), int(free.sum()))]
+        return oldest[: max(int(self.alpha * len(oldest)), int(n_free.sum()))]
 
 
 def first_on_each_node(
     processing_time: NDArray[np.float64],
     constant: NDArray[np.float64],
-    free: NDArray[np.int64],
+    n_free: NDArray[np.int64],
     every_position: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first job on each node in the assignment with the smallest sum of completion times.
@@ -330,7 +332,7 @@ def first_on_each_node(
     constant : (m,) float64
         Added to all costs of a job. It only decides between equal optima (nodes of a type are alike): with the age of
         jobs the choice is that of the original.
-    free : (n,) int64
+    n_free : (n,) int64
         Nodes of each type.
     every_position
         Consider all m positions of each node: gives the original's choice among answers that rounding makes equal.
@@ -341,22 +343,26 @@ def first_on_each_node(
         In the order of nodes, type by type, without nodes that stay empty.
     """
     n_jobs = len(processing_time)
-    node_type = np.repeat(np.arange(len(free)), free)
-    last_position = -(-n_jobs // np.maximum(free, 1))[node_type]
+    node_type = np.repeat(np.arange(len(n_free)), n_free)
+    last_position = -(-n_jobs // np.maximum(n_free, 1))[node_type]
     if every_position:
         last_position = np.full_like(last_position, n_jobs)
-    position = np.concatenate([np.full((last_position >= k).sum(), k) for k in range(1, last_position.max() + 1)])
-    node = np.concatenate([np.flatnonzero(last_position >= k) for k in range(1, last_position.max() + 1)])
+    position = np.concatenate(
+        [np.full((last_position >= rank).sum(), rank) for rank in range(1, last_position.max() + 1)]
+    )
+    node = np.concatenate([np.flatnonzero(last_position >= rank) for rank in range(1, last_position.max() + 1)])
     cost = position * processing_time[:, node_type[node]] + constant[:, None]
     job, column = linear_sum_assignment(cost)
     # largest position of each node: sorted by node, then by position from the first on
     order = np.lexsort((-position[column], node[column]))
-    taken, first = np.unique(node[column][order], return_index=True)
-    return job[order][first].astype(np.int64), node_type[taken].astype(np.int64)
+    used_nodes, first = np.unique(node[column][order], return_index=True)
+    return job[order][first].astype(np.int64), node_type[used_nodes].astype(np.int64)
 
 
-def _processing_time(problem: ShareProblem, waiting: NDArray[np.int64], free: NDArray[np.int64]) -> NDArray[np.float64]:
+def _processing_time(
+    problem: ShareProblem, waiting: NDArray[np.int64], n_free: NDArray[np.int64]
+) -> NDArray[np.float64]:
     rate = problem.rate[waiting]
     seconds = np.full(rate.shape, np.inf)
-    np.divide(problem.steps_left[waiting][:, None], rate, out=seconds, where=(rate > 0) & (free > 0))
+    np.divide(problem.steps_left[waiting][:, None], rate, out=seconds, where=(rate > 0) & (n_free > 0))
     return seconds
