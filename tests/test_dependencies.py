@@ -9,7 +9,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from bfreplay.milp.backends import cbc_mip, highs
+from bfreplay.milp import linear_program
+from bfreplay.milp.backends import cbc_mip
 from tests.conftest import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -55,7 +56,7 @@ ASKED = [
     *re.findall(
         r'unmet\("(\w+)", "([^"]+)"', "".join(each.read_text() for each in (REPOSITORY / "bfreplay").rglob("*.py"))
     ),
-    ("highspy", highs.SOUND),
+    ("highspy", linear_program.SOUND),
 ]
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.backends.backend import OR_TOOLS
-from bfreplay.milp.backends.highs import Highs, new_highs, start_threads
+from bfreplay.milp.linear_program import HighsProgram, missing_highspy
+from bfreplay.milp.model import Compressed
 
 
 class Entries(NamedTuple):
@@ -38,44 +39,22 @@ def dual_values(
     """
     if not _has_highspy() or any(module in sys.modules for module in OR_TOOLS):
         return _by_scipy(cost, matrix, right, n_at_most)
-    import highspy
-
-    start_threads(1)
-    highs = new_highs()
-    for option, value in (("threads", 1), ("simplex_strategy", 4 if primal_simplex else 1)):
-        highs.setOptionValue(option, value)
-    n, size = cost.size, right.size
+    n_columns = cost.size
     order = np.lexsort((matrix.row, matrix.column))  # not scipy.sparse, whose import takes longer than a small program
-    starts = np.searchsorted(matrix.column[order], np.arange(n + 1))
-    least = np.where(np.arange(size) < n_at_most, -np.inf, right)
-    passed = highs.passModel(
-        n,
-        size,
-        order.size,
-        int(highspy.MatrixFormat.kColwise),
-        int(highspy.ObjSense.kMinimize),
-        0.0,
-        cost,
-        np.zeros(n),
-        np.full(n, np.inf),
-        least,
-        right,
-        starts.astype(np.int32),
-        matrix.row[order].astype(np.int32),
-        matrix.value[order],
-        np.zeros(n, np.int32),
-    )
-    if passed == highspy.HighsStatus.kError:
+    starts = np.searchsorted(matrix.column[order], np.arange(n_columns + 1))
+    entries = Compressed(starts.astype(np.int32), matrix.row[order].astype(np.int32), matrix.value[order])
+    lower = np.where(np.arange(right.size) < n_at_most, -np.inf, right)
+    program = HighsProgram(maximise=False, simplex_strategy=4 if primal_simplex else 1)
+    try:
+        program.load(cost, (np.zeros(n_columns), np.full(n_columns, np.inf)), (lower, right), entries)
+    except ValueError:
         return None
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    return np.array(highs.getSolution().row_dual, dtype=np.float64)
+    return program.row_duals() if program.run() == "kOptimal" else None
 
 
 @cache
 def _has_highspy() -> bool:
-    return not Highs().available()
+    return not missing_highspy()
 
 
 def _by_scipy(

@@ -44,30 +44,30 @@ def trace_lines(file: Path, layouts: Sequence[Sequence[str]]) -> Iterator[TraceL
     """
     check_is_file(file)
     try:
-        texts = file.read_text(encoding="utf-8-sig").splitlines()
+        line_texts = file.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise not_utf8(file) from error
-    while texts and not texts[-1].strip():
-        texts.pop()
-    if not texts:
+    while line_texts and not line_texts[-1].strip():
+        line_texts.pop()
+    if not line_texts:
         raise InputError("the trace is empty", file=file, expected="a line for each job", fix="check what wrote it")
-    n_first = texts[0].count("\t") + 1
+    n_first = line_texts[0].count("\t") + 1
     columns = next((layout for layout in layouts if len(layout) == n_first), layouts[0])
-    before_us = 0
-    for number, text in enumerate(texts, start=1):
+    previous_us = 0
+    for number, text in enumerate(line_texts, start=1):
         line = TraceLine(file, number, text, columns, layouts)
         arrival_us = line.arrival_us()
-        if arrival_us < before_us:
+        if arrival_us < previous_us:
             raise InputError(
                 "the jobs are not in order of arrival",
                 file=file,
                 row=f"line {number}",
                 column="arrival",
                 value=arrival_us / 1e6,
-                expected=f"{before_us / 1e6:g} s, that of the line before, or later",
+                expected=f"{previous_us / 1e6:g} s, that of the line before, or later",
                 fix="sort the lines by arrival",
             )
-        before_us = arrival_us
+        previous_us = arrival_us
         yield line
 
 
@@ -92,15 +92,17 @@ class TraceLine:
         self.number = number
         self._file = file
         if len(cells) != len(columns):
-            present, *older = layouts
-            layout = f"{len(present)} columns: {', '.join(present)}"
+            current_layout, *old_layouts = layouts
+            layout_text = f"{len(current_layout)} columns: {', '.join(current_layout)}"
             raise self.error(
                 f"a line of the trace has {len(cells)} column{'s' if len(cells) > 1 else ''}",
                 None,
                 text,
                 f"{len(columns)} columns as in line 1: {', '.join(columns)}"
                 if number > 1
-                else "; or the old ".join([layout, *(f"{len(each)}: {', '.join(each)}" for each in older)]),
+                else "; or the old ".join(
+                    [layout_text, *(f"{len(old_layout)}: {', '.join(old_layout)}" for old_layout in old_layouts)]
+                ),
                 "separate the columns by tabs" if "\t" not in text else "complete the line",
             )
         self._cells = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
@@ -135,12 +137,12 @@ class TraceLine:
             raise self.error("the priority weight is not positive", "priority weight", weight, "a number > 0", None)
         return weight
 
-    def word(self, column: str, words: Sequence[str]) -> str:
-        """Return a cell that is one of ``words``."""
-        word = self._cells[column]
-        if word not in words:
-            raise self.error(f"the {column} is unknown", column, word, f"one of {', '.join(words)}", None)
-        return word
+    def word(self, column: str, allowed_words: Sequence[str]) -> str:
+        """Return a cell that is one of ``allowed_words``."""
+        cell_text = self._cells[column]
+        if cell_text not in allowed_words:
+            raise self.error(f"the {column} is unknown", column, cell_text, f"one of {', '.join(allowed_words)}", None)
+        return cell_text
 
     def whole(self, column: str) -> int:
         """Return a whole number of at least 1."""

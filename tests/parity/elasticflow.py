@@ -10,9 +10,8 @@ import numpy as np
 
 from bfreplay.policies.deadlines.plan import Steps, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
-from bfreplay.systems.elasticflow.published.elastic import job_to_plan
-from bfreplay.systems.elasticflow.published.finish_time_fairness import missing_solver
-from bfreplay.systems.elasticflow.published.themis import themis
+from bfreplay.systems.elasticflow.published.deadline_schedulers import job_to_plan
+from bfreplay.systems.elasticflow.published.themis import missing_solver, themis
 from tests.parity.comparison import ANY, EXACT, ROUNDING, Comparison, Reason, Table, printed
 from tests.parity.elasticflow_records import (
     PROGRAMS,

@@ -21,12 +21,15 @@ from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings
 from bfreplay.systems.elasticflow.played_back import Program, trace_jobs
 from bfreplay.systems.elasticflow.published.chronus import ChronusRun, chronus
-from bfreplay.systems.elasticflow.published.edf import edf, edf_with_admission
-from bfreplay.systems.elasticflow.published.elastic import elastic_sharing, elasticflow
-from bfreplay.systems.elasticflow.published.finish_time_fairness import missing_solver
+from bfreplay.systems.elasticflow.published.deadline_schedulers import (
+    edf,
+    edf_with_admission,
+    elastic_sharing,
+    elasticflow,
+)
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
 from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.themis import NO_START_S, themis
+from bfreplay.systems.elasticflow.published.themis import NO_START_S, missing_solver, themis
 from bfreplay.systems.elasticflow.published.tiresias import tiresias
 from bfreplay.systems.elasticflow.throughputs import Throughputs, read_throughputs
 from bfreplay.systems.elasticflow.trace import WHOLE_HOUR_S, read_trace

@@ -17,7 +17,7 @@ from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQu
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues
 from bfreplay.systems.shockwave.planner.solve import Plan
-from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
+from bfreplay.systems.shockwave.shockwave_policy import PlannerPolicy
 from tests.parity.records import read_record
 from tests.parity.shockwave_records import golden, replay_set
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.systems.elasticflow.published import finish_time_fairness
+from bfreplay.systems.elasticflow.published import themis
 from tests.conftest import REPOSITORY
 from tests.parity import elasticflow, print_table
 from tests.parity.comparison import (
@@ -156,7 +156,7 @@ def test_without_records_the_table_is_not_printed_and_the_folder_is_named(tmp_pa
 
 
 def test_without_the_solver_of_the_published_themis_its_runs_are_named_as_not_compared(monkeypatch):
-    monkeypatch.setattr(finish_time_fairness, "missing_solver", lambda: "ecos is not installed")
+    monkeypatch.setattr(themis, "missing_solver", lambda: "ecos is not installed")
     try:
         without = importlib.reload(elasticflow)
         assert "Runs of Themis are not compared: ecos is not installed" in without.COUNTS.notes

@@ -9,9 +9,8 @@ import pytest
 
 from bfreplay.milp.backends import SolveOptions, backend_of
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.systems.shockwave.planner.model import Floor, counts_model
-from bfreplay.systems.shockwave.planner.packing import backfill
-from bfreplay.systems.shockwave.planner.problem import Level, least_rounds
+from bfreplay.systems.shockwave.planner.problem import Floor, Level, counts_model, least_rounds
+from bfreplay.systems.shockwave.planner.solve import backfill
 from tests.parity import shockwave
 from tests.parity.comparison import Table
 from tests.parity.parts import check_part, parts_of

@@ -21,7 +21,7 @@ from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, PolicyState
 from bfreplay.systems.elasticflow.options import ElasticFlowOptions, PlanningOptions
 from bfreplay.systems.elasticflow.played_back import PlayedBack, Program, servers_of
-from bfreplay.systems.elasticflow.published.edf import soonest_end
+from bfreplay.systems.elasticflow.published.deadline_schedulers import soonest_end
 from bfreplay.workload import ElasticJob
 
 _US_PER_S = 1e6
@@ -50,9 +50,9 @@ class ElasticFlowPolicy(Policy):
 
     @classmethod
     @keywords_from(ElasticFlowOptions)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> ElasticFlowPolicy:
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> ElasticFlowPolicy:
         """Return the policy with these ``ElasticFlowOptions``; the forward-looking time and solver have no effect."""
-        return cls(ElasticFlowOptions(**chosen))
+        return cls(ElasticFlowOptions(**options))
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
         """Run the published scheduler, with ``published``; InputError for jobs that it cannot run."""
@@ -125,9 +125,9 @@ class PlanningPolicy(ElasticFlowPolicy):
 
     @classmethod
     @keywords_from(PlanningOptions)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> PlanningPolicy:
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> PlanningPolicy:
         """Return the policy with these ``PlanningOptions``; the forward-looking time and the solver have no effect."""
-        return cls(PlanningOptions(**chosen))
+        return cls(PlanningOptions(**options))
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""
@@ -142,16 +142,16 @@ class PlanningPolicy(ElasticFlowPolicy):
 
     def decide_now(self, state: PolicyState) -> Decision:
         """Admit or decline new jobs, and follow the plans of all."""
-        jobs, declined, free = self._plans.plan_jobs(state, admits=self.admits)
-        planned = sorted((job for job in jobs if job.plan.end_s < math.inf), key=lambda job: job.deadline_s)
-        self.spread(planned, free, float(state.n_idle))
+        jobs, reason_of_declined, free = self._plans.plan_jobs(state, admits=self.admits)
+        feasible_jobs = sorted((job for job in jobs if job.plan.end_s < math.inf), key=lambda job: job.deadline_s)
+        self.spread(feasible_jobs, free, float(state.n_idle))
         self._plans.follow(state, jobs)
         counts = np.array([job.count for job in jobs], np.int64)
-        changes = [job.plan.nodes.time[1] for job in planned if job.plan.nodes.time.size > 1]
+        first_changes_s = [job.plan.nodes.time[1] for job in feasible_jobs if job.plan.nodes.time.size > 1]
         until_us = None
-        if changes:
-            until_us = max(state.window_start_us + round(min(changes) * _US_PER_S), state.time_us + 1)
-        return Decision(counts, round=Round(until_us, declined=declined))
+        if first_changes_s:
+            until_us = max(state.window_start_us + round(min(first_changes_s) * _US_PER_S), state.time_us + 1)
+        return Decision(counts, round=Round(until_us, declined=reason_of_declined))
 
 
 class ElasticSharing(PlanningPolicy):

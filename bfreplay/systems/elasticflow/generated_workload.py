@@ -65,24 +65,26 @@ def generated_jobs(
     checks.number("max_deadline", max_deadline, least=min_deadline)
     checks.number("best_effort", best_effort, least=0, most=1)
     checks.whole("most_gpus", most_gpus, 1)
-    of_models, of_arrivals, of_durations, of_scales = (random.Random(seed + k) for k in range(4))
-    of_deadlines = random.Random(seed + 4 if deadline_seed is None else checks.whole("deadline_seed", deadline_seed, 0))
-    choices = [each for each in WORKLOAD if each in throughputs.rates]
+    model_draws, arrival_draws, duration_draws, scale_draws = (random.Random(seed + offset) for offset in range(4))
+    deadline_draws = random.Random(
+        seed + 4 if deadline_seed is None else checks.whole("deadline_seed", deadline_seed, 0)
+    )
+    choices = [choice for choice in WORKLOAD if choice in throughputs.rates]
     if not choices:
         throughputs.of(*WORKLOAD[0])  # raises the error
     arrival_s, jobs = 0.0, []
     digits = max(4, len(str(n_jobs - 1)))
     for index in range(n_jobs):
-        model, size = of_models.choice(choices)
-        duration_s = _duration_s(of_durations)
-        draw = of_scales.uniform(0, 1)
-        asked = min(next(gpus for most, gpus in _SCALES if draw <= most), most_gpus)
+        model, size = model_draws.choice(choices)
+        duration_s = _duration_s(duration_draws)
+        fraction = scale_draws.uniform(0, 1)
+        gpus_requested = min(next(gpus for bound, gpus in _SCALES if fraction <= bound), most_gpus)
         rates = throughputs.of(model, size)
-        gpus = max(count for count in rates if count <= asked)
+        gpus = max(count for count in rates if count <= gpus_requested)
         if index:
-            arrival_s += -math.log(1.0 - of_arrivals.random()) * gap_s
-        deadline_s = arrival_s + int(of_deadlines.uniform(min_deadline, max_deadline) * duration_s)
-        is_best_effort = of_deadlines.uniform(0, 1) < best_effort
+            arrival_s += -math.log(1.0 - arrival_draws.random()) * gap_s
+        deadline_s = arrival_s + int(deadline_draws.uniform(min_deadline, max_deadline) * duration_s)
+        is_best_effort = deadline_draws.uniform(0, 1) < best_effort
         jobs.append(
             trace_job(
                 f"job{index:0{digits}}",
@@ -105,12 +107,12 @@ def generated_jobs(
 
 def _duration_s(rng: random.Random) -> float:
     """Draw a duration, log-uniform: for 80 % of the jobs 10 minutes to 5 hours, otherwise 5 hours to a week."""
-    low, high = (2.5, 4.0) if rng.random() >= _SHORT else (1.0, 2.5)
-    return 60.0 * float(10 ** rng.uniform(low, high))
+    lower_exponent, upper_exponent = (2.5, 4.0) if rng.random() >= _SHORT else (1.0, 2.5)
+    return 60.0 * float(10 ** rng.uniform(lower_exponent, upper_exponent))
 
 
 def draw_jobs(text: str, curves: Path | None) -> JobSet:
     """Draw the workload that ``text`` names; as ``gavel.generated_workload.draw_jobs``, from a folder of tables."""
-    given = workload_parameters(text, "elasticflow", _FORM, others=_OTHERS)
+    parameters = workload_parameters(text, "elasticflow", _FORM, others=_OTHERS)
     throughputs = throughputs_of(curves, "a generated workload of ElasticFlow", value=text)
-    return generated_jobs(throughputs, given.pop("n"), **given)
+    return generated_jobs(throughputs, parameters.pop("n"), **parameters)

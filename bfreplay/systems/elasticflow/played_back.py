@@ -41,15 +41,15 @@ def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
     InputError
         Jobs that are not of a trace of ElasticFlow.
     """
-    found = []
+    trace_rows = []
     for index, job in enumerate(jobs):
-        model, size = model_and_batch_size(job)
+        model, batch_size = model_and_batch_size(job)
         table = job.throughput.table(job.max_nodes).tolist()
         rates = {gpus: rate for gpus, rate in enumerate(table) if rate > 0}
         gpus = job.requested_nodes or job.max_nodes
         deadline_s = NO_DEADLINE_S if job.deadline_us is None else job.deadline_us // _US_PER_S
         duration_s = job.seconds_alone(gpus) if job.expected_s is None else job.expected_s
-        found.append(
+        trace_rows.append(
             TraceJob(
                 index,
                 job.submit_us // _US_PER_S,
@@ -58,10 +58,10 @@ def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
                 int(duration_s),
                 int(job.work_samples),
                 rates,
-                most_gpus(model, size, rates),
+                most_gpus(model, batch_size, rates),
             )
         )
-    return found
+    return trace_rows
 
 
 class PlayedBack:
@@ -95,45 +95,47 @@ class PlayedBack:
     def decide(self, state: PolicyState) -> Decision:
         """Return the decision of the published run at this time."""
         now_us = state.time_us - state.window_start_us
-        at = bisect_right(self._times_us, now_us) - 1
-        is_new = at > self._begun
-        self._begun = at
-        running = self._moments[at].running if at >= 0 else {}
-        until_us = self._times_us[at + 1] if at + 1 < len(self._times_us) else None
-        n = state.n_jobs
-        assigned = [_NO_GPUS] * n
-        restart_s, credit = np.zeros(n), np.zeros(n)
-        samples, not_before_us = np.full(n, np.inf), np.full(n, LONG_AGO_US)
-        declined: dict[int, str] = {}
+        index = bisect_right(self._times_us, now_us) - 1
+        is_new = index > self._begun
+        self._begun = index
+        running = self._moments[index].running if index >= 0 else {}
+        until_us = self._times_us[index + 1] if index + 1 < len(self._times_us) else None
+        n_jobs = state.n_jobs
+        nodes_of_row = [_NO_GPUS] * n_jobs
+        restart_s, credit_samples = np.zeros(n_jobs), np.zeros(n_jobs)
+        most_samples, not_before_us = np.full(n_jobs, np.inf), np.full(n_jobs, LONG_AGO_US)
+        reason_of_declined: dict[int, str] = {}
         for row, job in enumerate(state.job.tolist()):
             if job in self._refused:
-                declined[row] = "its deadline, or that of another job, would be missed"
+                reason_of_declined[row] = "its deadline, or that of another job, would be missed"
                 continue
             end_us = self._end_us.get(job, NEVER_ENDS_US)
             is_last = until_us is None or end_us <= until_us
             if is_last:
                 not_before_us[row] = state.window_start_us + end_us
             if job in running:
-                assigned[row] = np.array(running[job].gpus, np.int64)
+                nodes_of_row[row] = np.array(running[job].gpus, np.int64)
                 if is_new:  # none is left over for an interval without GPUs
                     most_s = math.inf if until_us is None else (until_us - now_us) / _US_PER_S * _NEARLY
                     restart_s[row] = min(running[job].overhead_s, most_s)
                 if is_last:
-                    restart_s[row], credit[row] = _last_interval(
+                    restart_s[row], credit_samples[row] = _last_interval(
                         state, row, running[job], restart_s[row], end_us - now_us
                     )
                 else:
-                    left = float(state.work[row] - state.progress[row])
+                    remaining_samples = float(state.work[row] - state.progress[row])
                     is_owing = state.owed is not None and state.owed[row] > 0.0  # paid with work
-                    samples[row] = max(left - _UNDONE * float(state.work[row]), 0.5 * left * is_owing)
+                    most_samples[row] = max(
+                        remaining_samples - _UNDONE * float(state.work[row]), 0.5 * remaining_samples * is_owing
+                    )
             elif is_last and end_us < NEVER_ENDS_US:
-                credit[row] = _all_that_is_left(state, row)  # Gandiva counts work of jobs without GPUs
-        counts = np.array([gpus.size for gpus in assigned], np.int64)
+                credit_samples[row] = _all_that_is_left(state, row)  # Gandiva counts work of jobs without GPUs
+        counts = np.array([gpus.size for gpus in nodes_of_row], np.int64)
         until = None if until_us is None else state.window_start_us + until_us
         return Decision(
             counts,
-            placement=Placement(tuple(assigned), None, restart_s, charges_rescales=False),
-            round=Round(until, samples, not_before_us, credit=credit, declined=declined),
+            placement=Placement(tuple(nodes_of_row), None, restart_s, charges_rescales=False),
+            round=Round(until, most_samples, not_before_us, credit=credit_samples, declined=reason_of_declined),
         )
 
     def summary(self) -> dict[str, object]:
@@ -142,15 +144,15 @@ class PlayedBack:
 
 
 def _last_interval(
-    state: PolicyState, row: int, running: Running, overhead_s: float, left_us: int
+    state: PolicyState, row: int, running: Running, overhead_s: float, remaining_us: int
 ) -> tuple[float, float]:
     """Return the seconds that a job stands still before its end, and the samples to credit so that it ends then."""
-    rate = float(state.throughput[row, len(running.gpus)])
-    owed = 0.0 if state.owed is None else float(state.owed[row])
-    left_s = left_us / _US_PER_S
-    overhead_s = min(overhead_s, max(left_s - owed / rate, 0.0) * 0.5)
-    made = max(rate * (left_s - overhead_s) - owed, 0.0) * _NEARLY
-    return overhead_s, max(float(state.work[row] - state.progress[row]) - made, 0.0)
+    samples_per_s = float(state.throughput[row, len(running.gpus)])
+    debt_samples = 0.0 if state.owed is None else float(state.owed[row])
+    remaining_s = remaining_us / _US_PER_S
+    overhead_s = min(overhead_s, max(remaining_s - debt_samples / samples_per_s, 0.0) * 0.5)
+    samples_done = max(samples_per_s * (remaining_s - overhead_s) - debt_samples, 0.0) * _NEARLY
+    return overhead_s, max(float(state.work[row] - state.progress[row]) - samples_done, 0.0)
 
 
 def _all_that_is_left(state: PolicyState, row: int) -> float:

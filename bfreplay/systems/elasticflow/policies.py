@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 _ROOM = "bfreplay.systems.elasticflow"
 _CLASSES = {
-    "elasticflow": ("deadline_policies:ElasticFlow", "elastic:elasticflow"),
-    "elastic": ("deadline_policies:ElasticSharing", "elastic:elastic_sharing"),
-    "edf": ("deadline_policies:Edf", "edf:edf"),
-    "edf_admission": ("deadline_policies:EdfWithAdmission", "edf:edf_with_admission"),
+    "elasticflow": ("deadline_policies:ElasticFlow", "deadline_schedulers:elasticflow"),
+    "elastic": ("deadline_policies:ElasticSharing", "deadline_schedulers:elastic_sharing"),
+    "edf": ("deadline_policies:Edf", "deadline_schedulers:edf"),
+    "edf_admission": ("deadline_policies:EdfWithAdmission", "deadline_schedulers:edf_with_admission"),
     "gandiva": ("fixed_policies:Gandiva", "gandiva:gandiva"),
     "tiresias": ("fixed_policies:Tiresias", "tiresias:tiresias"),
     "themis": ("fixed_policies:Themis", "themis:themis"),
-    "chronus": ("chronus_policy:Chronus", "chronus:chronus"),
+    "chronus": ("fixed_policies:Chronus", "chronus:chronus"),
 }
 """Class of each policy, and the published scheduler that it repeats with ``published=true``."""
 
@@ -26,22 +26,22 @@ POLICIES = tuple(_CLASSES)
 """ElasticFlow; without admission; EDF without and with admission; and baselines on the requested nodes."""
 
 
-def _import(module: str, place: str) -> Any:
-    name, _, thing = place.partition(":")
-    return getattr(import_module(f"{module}.{name}"), thing)
+def _import(module: str, location: str) -> Any:
+    name, _, attribute = location.partition(":")
+    return getattr(import_module(f"{module}.{name}"), attribute)
 
 
 @cache
 def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
     """Return the class of the policy ``elasticflow.<name>``."""
-    place, program = _CLASSES[name]
+    location, program = _CLASSES[name]
     attributes = {
         "name": f"elasticflow.{name}",
         "program": staticmethod(_import(f"{_ROOM}.published", program)),
         "__module__": __name__,
     }
-    made: type[ElasticFlowPolicy] = type(name, (_import(_ROOM, place),), attributes)
-    return made
+    policy_class: type[ElasticFlowPolicy] = type(name, (_import(_ROOM, location),), attributes)
+    return policy_class
 
 
 def __getattr__(name: str) -> type[ElasticFlowPolicy]:

@@ -72,29 +72,31 @@ class Throughputs:
         InputError
             Not measured.
         """
-        found = self.rates.get((model, batch_size))
-        if found is None:
-            sizes = sorted(size for name, size in self.rates if name == model)
-            known = f"{model} with {sizes}" if sizes else ", ".join(sorted({name for name, _ in self.rates}))
+        rate_of_gpus = self.rates.get((model, batch_size))
+        if rate_of_gpus is None:
+            batch_sizes = sorted(size for name, size in self.rates if name == model)
+            expected = (
+                f"{model} with {batch_sizes}" if batch_sizes else ", ".join(sorted({name for name, _ in self.rates}))
+            )
             raise InputError(
                 f"the tables have no rate of {model!r} with a global batch of {batch_size}",
                 file=self.folder,
                 column="model_name, batch_size",
                 value=f"{model}, {batch_size}",
-                expected=known,
+                expected=expected,
                 fix="measure it and add it to the table of the model, or remove such jobs",
             )
-        return found
+        return rate_of_gpus
 
     def curve(self, model: str, batch_size: int) -> TabulatedCurve:
         """Return the curve of such a job; zero at numbers of GPUs that were not measured, which it cannot use."""
         points = {0: 0.0}
         for gpus, rate in self.of(model, batch_size).items():
-            for beside in (gpus - 1, gpus + 1):
-                points.setdefault(beside, 0.0)
+            for neighbour in (gpus - 1, gpus + 1):
+                points.setdefault(neighbour, 0.0)
             points[gpus] = rate
-        last = max(gpus for gpus, rate in points.items() if rate > 0)
-        nodes = sorted(gpus for gpus in points if gpus <= last)
+        most_gpus = max(gpus for gpus, rate in points.items() if rate > 0)
+        nodes = sorted(gpus for gpus in points if gpus <= most_gpus)
         return TabulatedCurve(nodes, [points[gpus] for gpus in nodes], job_model(model, batch_size))
 
 
@@ -117,15 +119,15 @@ def read_throughputs(folder: str | PathLike[str]) -> Throughputs:
     InputError
         No such folder, or an invalid table; the message names file, row and column.
     """
-    place = Path(folder)
-    files = sorted(place.glob("*.csv")) if place.is_dir() else []
+    directory = Path(folder)
+    files = sorted(directory.glob("*.csv")) if directory.is_dir() else []
     if not files:
-        raise InputError("the folder has no throughput tables", file=place, value=str(place), expected=_FORM)
+        raise InputError("the folder has no throughput tables", file=directory, value=str(directory), expected=_FORM)
     rates: dict[tuple[str, int], Mapping[int, float]] = {}
     for file in files:
         table = read_csv_table(file)
-        names = [name for name in table.columns if name != BATCH_SIZE]
-        if not names or len(names) == len(table.columns):
+        rate_columns = [name for name in table.columns if name != BATCH_SIZE]
+        if not rate_columns or len(rate_columns) == len(table.columns):
             raise InputError(
                 "this is not a throughput table",
                 file=file,
@@ -133,29 +135,29 @@ def read_throughputs(folder: str | PathLike[str]) -> Throughputs:
                 value=", ".join(table.columns),
                 expected=_FORM,
             )
-        counts = {name: _whole(name, file, None, name) for name in names}
+        gpus_of_column = {name: _whole(name, file, None, name) for name in rate_columns}
         for row, cells in table.rows:
-            size = _whole(str(cells.get(BATCH_SIZE, "")), file, row, BATCH_SIZE)
-            found = {
-                counts[name]: _rate(str(cells[name]), file, row, name)
-                for name in sorted(counts, key=counts.__getitem__)
+            batch_size = _whole(str(cells.get(BATCH_SIZE, "")), file, row, BATCH_SIZE)
+            rate_of_gpus = {
+                gpus_of_column[name]: _rate(str(cells[name]), file, row, name)
+                for name in sorted(gpus_of_column, key=gpus_of_column.__getitem__)
                 if str(cells.get(name, "")).strip().lower() not in _NOT_MEASURED
             }
-            rates[file.stem, size] = {gpus: rate for gpus, rate in found.items() if rate > 0}
-            if not rates[file.stem, size]:
+            rates[file.stem, batch_size] = {gpus: rate for gpus, rate in rate_of_gpus.items() if rate > 0}
+            if not rates[file.stem, batch_size]:
                 raise InputError(
                     "a batch size has no rate",
                     file=file,
                     row=row,
                     column=BATCH_SIZE,
-                    value=size,
+                    value=batch_size,
                     expected="iterations/s above 0 for at least one number of GPUs",
                     fix="remove the row",
                 )
-    return Throughputs(rates, place, tuple(SourceFile.of(file) for file in files))
+    return Throughputs(rates, directory, tuple(SourceFile.of(file) for file in files))
 
 
-def throughputs_of(curves: Path | None, what: str, **details: object) -> Throughputs:
+def throughputs_of(curves: Path | None, needing_input: str, **details: object) -> Throughputs:
     """Return the tables that a user names; the word ``sample`` stands for made-up ones.
 
     Raises
@@ -165,7 +167,7 @@ def throughputs_of(curves: Path | None, what: str, **details: object) -> Through
     """
     if curves is None:
         raise InputError(
-            f"{what} needs throughput tables",
+            f"{needing_input} needs throughput tables",
             **details,  # type: ignore[arg-type]  # names of the error's own parts
             expected=_FORM,
             fix="give the folder as --curves (curves= in Python), or --curves sample for made-up ones",
@@ -179,12 +181,12 @@ def made_up_throughputs() -> Throughputs:
     An iteration takes the time of the largest share of the batch, a constant, and the exchange of gradients.
     """
     rates = {}
-    for model, size in WORKLOAD:
+    for model, batch_size in WORKLOAD:
         sample_s, iteration_s, doubling_s = _MADE_UP[model]
-        rates[model, size] = {
-            gpus: round(1 / (math.ceil(size / gpus) * sample_s + iteration_s + doubling_s * math.log2(gpus)), 6)
+        rates[model, batch_size] = {
+            gpus: round(1 / (math.ceil(batch_size / gpus) * sample_s + iteration_s + doubling_s * math.log2(gpus)), 6)
             for gpus in _COUNTS
-            if gpus <= size
+            if gpus <= batch_size
         }
     digest = hashlib.sha256(repr(sorted(rates.items())).encode()).hexdigest()
     return Throughputs(rates, None, (SourceFile("made-up throughputs of ElasticFlow", digest),))

@@ -12,7 +12,7 @@ from bfreplay.datasets.jobs.tables import JobTable, read_csv_table
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
-from bfreplay.systems.elasticflow.published.slots import overhead_s
+from bfreplay.systems.elasticflow.published.event_loop import overhead_s
 from bfreplay.systems.elasticflow.throughputs import Throughputs, job_model, throughputs_of
 from bfreplay.workload import ElasticJob, JobSet
 
@@ -70,7 +70,7 @@ def read_trace(path: str | PathLike[str], throughputs: Throughputs) -> JobSet:
     start_s = min(row.whole("submit_time", 0) for row in rows) // WHOLE_HOUR_S * WHOLE_HOUR_S
     jobs = [row.job(throughputs, start_s) for row in rows]
     sources = [SourceFile.of(file), *throughputs.sources]
-    return JobSet(jobs, submit_is_relative=True, sources=[(each.name, each.sha256) for each in sources])
+    return JobSet(jobs, submit_is_relative=True, sources=[(source.name, source.sha256) for source in sources])
 
 
 def trace_with(file: Path, curves: Path | None) -> JobSet:
@@ -211,8 +211,8 @@ def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
     InputError
         Another form, or no number of nodes asked for.
     """
-    model, _, rest = (job.model or "").partition(" (batch size ")
-    size = rest.removesuffix(")")
+    model, _, remainder = (job.model or "").partition(" (batch size ")
+    size = remainder.removesuffix(")")
     if not (model and size.isascii() and size.isdigit() and job.requested_nodes and math.isfinite(job.work_samples)):
         raise InputError(
             f"job {job.name!r} is not of a trace of ElasticFlow",
@@ -225,7 +225,7 @@ def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
 
 
 def _cells(job: ElasticJob, is_relative: bool) -> list[str]:
-    model, size = model_and_batch_size(job)
+    model, batch_size = model_and_batch_size(job)
     if not is_relative:
         raise InputError(
             "a trace counts seconds from its start, and these jobs have calendar submit times",
@@ -242,7 +242,7 @@ def _cells(job: ElasticJob, is_relative: bool) -> list[str]:
         str(int(job.work_samples)),
         model,
         str(deadline_us // 1_000_000),
-        str(size),
+        str(batch_size),
         str(gpus),
         str(max(1, int(duration_s))),
         str(int(job.deadline_us is None)),

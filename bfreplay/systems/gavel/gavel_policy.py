@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,11 +15,15 @@ from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
-from bfreplay.scalability.law import LARGEST_RATE
-from bfreplay.systems.gavel.believed_pairs import BelievedPairs
+from bfreplay.systems.gavel.job_checks import (
+    refuse_endless,
+    refuse_standstill,
+    require_single_nodes,
+    require_single_nodes_for_estimates,
+)
 from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
-from bfreplay.systems.gavel.rounds.next_round import next_round, refill
-from bfreplay.systems.gavel.rounds.received_time import credit, reset, reset_is_due
+from bfreplay.systems.gavel.pair_estimates import BelievedPairs
+from bfreplay.systems.gavel.rounds.next_round import credit, next_round, refill, reset, reset_is_due
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState, first_state
 from bfreplay.systems.gavel.rounds_in_replay import (
     US_PER_S,
@@ -31,12 +34,8 @@ from bfreplay.systems.gavel.rounds_in_replay import (
     nodes_of_state,
     seconds_after,
 )
-from bfreplay.systems.gavel.shares.allox import require_single_nodes
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
 from bfreplay.workload import ElasticJob
-
-_FARTHEST = 1e6
-"""Largest ratio of a job's rates on two types."""
 
 
 class GavelPolicy(Policy):
@@ -96,10 +95,10 @@ class GavelPolicy(Policy):
 
     @classmethod
     @keywords_from(GavelOptions, types="", prices=None)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> GavelPolicy:
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> GavelPolicy:
         """Return the policy with these ``GavelOptions``; the forward-looking time and the solver have no effect."""
-        types = tuple(name for name in chosen.pop("types", "").split(";") if name)
-        return cls(GavelOptions(types=types, prices=chosen.pop("prices", None) or {}, **chosen))
+        types = tuple(name for name in options.pop("types", "").split(";") if name)
+        return cls(GavelOptions(types=types, prices=options.pop("prices", None) or {}, **options))
 
     def _forget(self) -> None:
         self.shares.forget()
@@ -123,35 +122,17 @@ class GavelPolicy(Policy):
 
         Also jobs that hardly go on on one of their types.
         """
-        _refuse_standstill(jobs)
-        self._refuse_endless(np.array([job.work_samples for job in jobs]))
+        refuse_standstill(jobs)
+        if self.shares.looks_at_work:
+            refuse_endless(self.name, np.array([job.work_samples for job in jobs]))
         if self.shares.takes_single_nodes:
-            least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
-            require_single_nodes([job.name for job in jobs], gangs(least, most, self.options.gang, most_nodes))
+            require_single_nodes([job.name for job in jobs], self._gangs_of(jobs, most_nodes))
         if self.options.profiled is not None:
-            self._check_estimates(jobs, most_nodes)
+            require_single_nodes_for_estimates(jobs, self._gangs_of(jobs, most_nodes), self.options.profiled)
 
-    def _check_estimates(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
-        for job in jobs:
-            width = gangs(np.array([job.min_nodes]), np.array([job.max_nodes]), self.options.gang, most_nodes)
-            if width[0] > 1:
-                raise InputError(
-                    f"pair rates are estimated for jobs on one node each, and job {job.name!r} needs {width[0]}",
-                    column="profiled",
-                    value=self.options.profiled,
-                    expected="jobs that run on one node each",
-                    fix="remove profiled or such jobs (multi_gpu=false), or give elastic jobs one node: gang=min",
-                )
-
-    def _refuse_endless(self, steps_left: NDArray[np.float64]) -> None:
-        if self.shares.looks_at_work and np.isinf(steps_left).any():
-            raise InputError(
-                f"the policy {self.name!r} needs the remaining work of each job, and some jobs have no end",
-                column="work_samples",
-                value=math.inf,
-                expected="jobs with an end",
-                fix="remove --unlimited-work, or choose a policy such as gavel.max_min_fairness_perf",
-            )
+    def _gangs_of(self, jobs: Sequence[ElasticJob], most_nodes: int) -> NDArray[np.int64]:
+        min_nodes, max_nodes = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
+        return gangs(min_nodes, max_nodes, self.options.gang, most_nodes)
 
     # -- the beginning of a replay -------------------------------------------------------------------------
 
@@ -162,18 +143,18 @@ class GavelPolicy(Policy):
         self._last_us = state.time_us
         if self._state is None:
             nodes = nodes_of_state(state)
-            listed = nodes.type_names
-            self._type_names = tuple(sorted(listed))
+            types_in_log = nodes.type_names
+            self._type_names = tuple(sorted(types_in_log))
             # the problem has types in alphabetical order, the log in the order listed
-            self._listed = np.array([listed.index(name) for name in self._type_names])
-            position = np.array([self._type_names.index(name) for name in listed], np.int16)
-            self._node_type: NDArray[np.int16] = position[nodes.node_type]
+            self._listed = np.array([types_in_log.index(name) for name in self._type_names])
+            position_of_type = np.array([self._type_names.index(name) for name in types_in_log], np.int16)
+            self._node_type: NDArray[np.int16] = position_of_type[nodes.node_type]
             self._most_nodes = int(np.bincount(self._node_type).max())
-            self._rules = self.options.rules(listed, self._type_names, self.shares)
+            self._rules = self.options.rules(types_in_log, self._type_names, self.shares)
             self._pair_rates = PairRates(self._type_names, is_wanted=self.shares.uses_pairs)
-            self._n_nodes = np.zeros(len(listed), np.int64)
+            self._n_nodes = np.zeros(len(types_in_log), np.int64)
             self._price = self.options.price_per_hour(self._type_names)
-            self._state = first_state(len(listed), self._rules)
+            self._state = first_state(len(types_in_log), self._rules)
             if self.options.profiled is not None and state.colocation is not None:
                 self._believed = BelievedPairs(self.options, state, self._type_names)
         return self._state
@@ -188,32 +169,32 @@ class GavelPolicy(Policy):
 
     def _next_round(self, state: PolicyState, rounds: RoundState) -> Decision:
         self._busy_node_s += busy_node_s(rounds)
-        failed = self._rows_of_failed(state, credit(rounds))
+        is_given_up = self._jobs.rows_of(state, credit(rounds))
         self._after_round(state, rounds)
         now_s = seconds_after(state.time_us, state.window_start_us)
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities depends on it
-        rows = np.flatnonzero(~failed)
-        rounds.forget_places(self._has_lost_nodes(state, rounds))
+        rows = np.flatnonzero(~is_given_up)
+        rounds.forget_places(self._jobs.lost_nodes(state, rounds))
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
         self._recompute_if_due(state, rounds, now_s, rows, steps_left)
         nodes = self._node_type, nodes_of_state(state).is_idle
-        picked = self._pick_jobs(state, rounds, now_s, rows)
-        assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjust_tasks)
+        next_jobs = self._pick_jobs(state, rounds, now_s, rows)
+        assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
         if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
             rounds.last_reset_s = None
             self._recompute_if_due(state, rounds, now_s, rows, steps_left)
-            assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, picked, self._adjust_tasks)
+            assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
         if self._believed is not None and self._believed.learn(rounds):
             rounds.changed = True
         self._n_rounds += bool(assignment.n_tasks)
         self.assignment = assignment
-        placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
-        placed.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S), self.options.restart_s)
-        self._until_us = placed.until_us
-        self._limits = placed.limits()
-        return placed.decision(failed if failed.any() else None, self._until_us)
+        placement = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placement.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S), self.options.restart_s)
+        self._until_us = placement.until_us
+        self._limits = placement.limits()
+        return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
 
     # -- hooks for policies of other systems ----------------------------------------------------
 
@@ -227,8 +208,8 @@ class GavelPolicy(Policy):
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
         """Return the remaining steps of each job, (J,)."""
-        left: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
-        return left
+        remaining: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
+        return remaining
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         """Do nothing by default after a round has ended and its micro-tasks are credited."""
@@ -247,74 +228,52 @@ class GavelPolicy(Policy):
         """Continue a round after nodes joined or left: tasks that lost nodes end, waiting ones may start."""
         now_s = seconds_after(state.time_us, state.window_start_us)
         until_s = now_s + (self._until_us - state.time_us) / US_PER_S
-        kept = self._goes_on(state, rounds)
-        ended_s = np.minimum(rounds.last.finish_s, now_s)
-        self._busy_node_s += busy_node_s(rounds, ended_s, ~kept)
-        failed = self._rows_of_failed(state, credit(rounds, ended_s, ~kept))
-        rows = np.flatnonzero(~failed)
+        continues = self._jobs.continuing_tasks(state, rounds)
+        end_s = np.minimum(rounds.last.finish_s, now_s)
+        self._busy_node_s += busy_node_s(rounds, end_s, ~continues)
+        is_given_up = self._jobs.rows_of(state, credit(rounds, end_s, ~continues))
+        rows = np.flatnonzero(~is_given_up)
         self._follow(state, rounds, rows)
         steps_left = self._steps_left(state)[rows]
         assignment = refill(
-            rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, kept
+            rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, continues
         )
         if self._believed is not None and self._believed.learn(rounds):
             rounds.changed = True
         self.assignment = assignment
-        n_kept = int(np.count_nonzero(kept))
-        placed = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
-        placed.go_on(slice(0, n_kept), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
-        left_us = max(self._until_us - state.time_us, 0)
-        placed.begin(self._rules, slice(n_kept, None), left_us, self.options.restart_s)
-        self._limits = placed.limits()
-        self._until_us = max(self._until_us, placed.until_us) if assignment.n_tasks else LONG_AGO_US
-        return placed.decision(failed if failed.any() else None, self._until_us)
-
-    def _goes_on(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
-        """Return whether all members and all nodes of each micro-task are still present, (k,)."""
-        last = rounds.last
-        is_idle = nodes_of_state(state).is_idle
-        is_present = np.isin(last.member, self._jobs.remaining_jobs(state.job)) | (last.member == NOBODY)
-        has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
-        # nodes may have left and rejoined while no node was idle and so no decision was taken
-        lost = self._jobs.number[self._has_lost_nodes(state, rounds)]
-        goes_on: NDArray[np.bool_] = (
-            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, lost).any(axis=1)
-        )
-        return goes_on
-
-    def _has_lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
-        """Return the jobs of the mechanism that are still active and hold fewer nodes than they got, (m,)."""
-        held = dict(zip(state.job.tolist(), state.current.tolist(), strict=True))
-        gang = rounds.jobs.gang
-        holds = np.array([held.get(job, n) for job, n in zip(self._jobs.job, gang.tolist(), strict=True)], np.int64)
-        lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (holds < gang)
-        return lost
-
-    def _rows_of_failed(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the rows of the jobs that are given up, (J,), from their numbers in the mechanism."""
-        if not number.size:
-            return np.zeros(state.n_jobs, np.bool_)
-        gone = {job for job, known in zip(self._jobs.job, self._jobs.number.tolist(), strict=True) if known in number}
-        return np.array([job in gone for job in state.job.tolist()], np.bool_)
+        n_going_on = int(np.count_nonzero(continues))
+        placement = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placement.go_on(slice(0, n_going_on), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
+        remaining_us = max(self._until_us - state.time_us, 0)
+        placement.begin(self._rules, slice(n_going_on, None), remaining_us, self.options.restart_s)
+        self._limits = placement.limits()
+        self._until_us = max(self._until_us, placement.until_us) if assignment.n_tasks else LONG_AGO_US
+        return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
 
     def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
         """Update the mechanism with the jobs (rows of the state) and nodes that joined or left."""
-        left, came = self._jobs.follow(state.job[rows])
-        if left.size:
-            rounds.remove_jobs(left)
+        leaving_jobs, new_jobs = self._jobs.follow(state.job[rows])
+        if leaving_jobs.size:
+            rounds.remove_jobs(leaving_jobs)
             if self._believed is not None:
-                self._believed.forget(left)
+                self._believed.forget(leaving_jobs)
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-        first_new = rows.size - came.size
-        of_type = self._rates(state, width)[:, self._listed]
-        if state.batch_size is not None and rounds.set_rates(of_type[rows[:first_new]]) and self.notes_batch_sizes:
+        first_new_row = rows.size - new_jobs.size
+        rate_by_type = self._rates(state, width)[:, self._listed]
+        if (
+            state.batch_size is not None
+            and rounds.set_rates(rate_by_type[rows[:first_new_row]])
+            and self.notes_batch_sizes
+        ):
             rounds.changed = True
-        if came.size:
-            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
-            new = rows[first_new:]
+        if new_jobs.size:
+            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new_row)
+            new_rows = rows[first_new_row:]
             if self._believed is not None:
-                self._believed.profile(state, new, came)
-            rounds.add_jobs(self._rules, came, width[new], of_type[new], self._jobs.number[pair], pair_rate)
+                self._believed.profile(state, new_rows, new_jobs)
+            rounds.add_jobs(
+                self._rules, new_jobs, width[new_rows], rate_by_type[new_rows], self._jobs.number[pair], pair_rate
+            )
         n_nodes = np.bincount(self._node_type[nodes_of_state(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
             self._n_nodes = n_nodes
@@ -330,7 +289,8 @@ class GavelPolicy(Policy):
     ) -> None:
         if not (rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
-        self._refuse_endless(steps_left)
+        if self.shares.looks_at_work:
+            refuse_endless(self.name, steps_left)
         problem = self._problem(state, rounds, rows, steps_left)
         shares = self.shares.shares(problem)
         reset(rounds, self._rules, now_s, problem, shares)
@@ -389,19 +349,3 @@ class GavelPolicy(Policy):
         """Forget the replay."""
         self._last_us = LONG_AGO_US
         self._forget()
-
-
-def _refuse_standstill(jobs: Sequence[ElasticJob]) -> None:
-    """Raise ``InputError`` for a job that hardly goes on on a type: as published, rounds may choose it for ever."""
-    for job in jobs:
-        curves = job.throughput_by_type or {"": job.throughput}
-        rates = {node_type: float(curve.table(job.max_nodes).max()) for node_type, curve in curves.items()}
-        least = max(max(rates.values()) / _FARTHEST, 1 / LARGEST_RATE)
-        for node_type in (each for each, rate in rates.items() if 0 < rate < least):
-            raise InputError(
-                f"job {job.name!r} hardly goes on" + f" on the node type {node_type!r}" * (node_type != ""),
-                column="throughput",
-                value=rates[node_type],
-                expected=f"{least:g} samples/s or more, or none",
-                fix="correct the rate, or omit the type" if node_type else "correct the rate",
-            )

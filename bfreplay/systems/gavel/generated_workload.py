@@ -83,21 +83,21 @@ def generated_jobs(
         checks.number("duration_s", duration_s, above=0)
     filling = _Filling(steady_state, n_jobs, jobs_per_hour)
     curves = TypedCurves(table, elastic=elastic)
-    of_jobs, of_arrivals, of_slos = (Random(seed + offset) for offset in (_JOB_SEED, _ARRIVAL_SEED, _SLO_SEED))
+    job_draws, arrival_draws, slo_draws = (Random(seed + offset) for offset in (_JOB_SEED, _ARRIVAL_SEED, _SLO_SEED))
     digits = max(4, len(str(n_jobs - 1)))
     arrival_s = 0.0
     jobs = []
     for index in range(n_jobs):
         if jobs_per_hour is not None and index > filling.n_jobs and not filling.goes_on:
-            arrival_s += -math.log(1.0 - of_arrivals.random()) * gap_s
-        gang = _gang(of_jobs)  # drawn even where it is not used: later draws depend on it
+            arrival_s += -math.log(1.0 - arrival_draws.random()) * gap_s
+        gang = _gang(job_draws)  # drawn even where it is not used: later draws depend on it
         gang = gang if multi_gpu else 1
-        drawn_s = _duration_s(of_jobs)
+        random_duration_s = _duration_s(job_draws)
         filling.take(gang)
-        job_type = _job_type(of_jobs, gang).name
-        weight = 5.0 if priorities and of_jobs.uniform(0, 1) <= 0.2 else 1.0
-        steps = (drawn_s if duration_s is None else duration_s) * curves.of(job_type, gang).rate
-        submit_us, slo = checks.time_us("submit_us", arrival_s * 1e6), _slo(of_slos) if slos else None
+        job_type = _job_type(job_draws, gang).name
+        weight = 5.0 if priorities and job_draws.uniform(0, 1) <= 0.2 else 1.0
+        steps = (random_duration_s if duration_s is None else duration_s) * curves.of(job_type, gang).rate
+        submit_us, slo = checks.time_us("submit_us", arrival_s * 1e6), _slo(slo_draws) if slos else None
         jobs.append(curves.job(f"job{index:0{digits}}", submit_us, job_type, gang, steps, weight=weight, slo=slo))
     text = spec_text(
         n=n_jobs,
@@ -125,7 +125,7 @@ def generated_set(
     jobs: Sequence[ElasticJob], text: str, files: Sequence[SourceFile | None], colocation: Colocation | None = None
 ) -> JobSet:
     """Return drawn jobs as a set; its sources are their files and ``text``, which names every parameter."""
-    sources = [(each.name, each.sha256) for each in files if each is not None]
+    sources = [(source.name, source.sha256) for source in files if source is not None]
     sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
     return JobSet(jobs, submit_is_relative=True, sources=sources, colocation=colocation)
 
@@ -194,8 +194,8 @@ class _Filling:
 
 def spec_text(**parameters: float | bool | str | None) -> str:
     """Return the parameters as written on the command line: ``gavel(n=1000, seed=0, ...)``."""
-    given = {key: _value_text(value) for key, value in parameters.items() if value is not None}
-    return f"gavel({', '.join(f'{key}={text}' for key, text in given.items())})"
+    set_parameters = {key: _value_text(value) for key, value in parameters.items() if value is not None}
+    return f"gavel({', '.join(f'{key}={text}' for key, text in set_parameters.items())})"
 
 
 def _value_text(value: float | bool | str) -> str:
@@ -205,14 +205,14 @@ def _value_text(value: float | bool | str) -> str:
 
 
 def _gang(rng: Random) -> int:
-    u = rng.uniform(0, 1)
-    return 1 if u < 0.7 else 2 if u <= 0.8 else 4 if u <= 0.95 else 8
+    fraction = rng.uniform(0, 1)
+    return 1 if fraction < 0.7 else 2 if fraction <= 0.8 else 4 if fraction <= 0.95 else 8
 
 
 def _duration_s(rng: Random) -> float:
     """Draw a duration, log-uniform: for a fifth of the jobs 17 to 167 hours, otherwise half an hour to 17 hours."""
-    low, high = (3.0, 4.0) if rng.random() >= 0.8 else (1.5, 3.0)
-    return 60.0 * math.pow(10.0, rng.uniform(low, high))
+    lower_exponent, upper_exponent = (3.0, 4.0) if rng.random() >= 0.8 else (1.5, 3.0)
+    return 60.0 * math.pow(10.0, rng.uniform(lower_exponent, upper_exponent))
 
 
 def _job_type(rng: Random, gang: int) -> JobType:
@@ -223,8 +223,8 @@ def _job_type(rng: Random, gang: int) -> JobType:
 
 
 def _slo(rng: Random) -> float:
-    u = rng.uniform(0, 1)
-    return 1.2 if u < 0.33 else 2.0 if u < 0.67 else 10.0
+    fraction = rng.uniform(0, 1)
+    return 1.2 if fraction < 0.33 else 2.0 if fraction < 0.67 else 10.0
 
 
 _FORM = (
@@ -251,13 +251,13 @@ def draw_jobs(text: str, curves: Path | None) -> JobSet:
     InputError
         Invalid syntax, a parameter out of range, or no throughput file.
     """
-    given = workload_parameters(text, "gavel", _FORM, flags=_FLAGS, others=_OTHERS)
+    parameters = workload_parameters(text, "gavel", _FORM, flags=_FLAGS, others=_OTHERS)
     table = throughputs_of(curves, "a generated workload of Gavel", value=text)
-    return generated_jobs(table, given.pop("n"), **given)
+    return generated_jobs(table, parameters.pop("n"), **parameters)
 
 
 def workload_parameters(
-    text: str, name: str, form: str, *, flags: Sequence[str] = (), others: Sequence[str] = ()
+    text: str, name: str, syntax: str, *, flags: Sequence[str] = (), others: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the parameters of a workload written ``NAME(n=9, seed=0, ...)``.
 
@@ -265,7 +265,7 @@ def workload_parameters(
     ----------
     text
         Text of the user.
-    name, form
+    name, syntax
         Name and syntax of the workload, for errors.
     flags, others
         Names of Boolean parameters, and of those that the workload checks itself; ``n`` and ``seed`` are integers.
@@ -275,16 +275,16 @@ def workload_parameters(
     InputError
         Invalid syntax, an unknown parameter or one of the wrong type, or no ``n``.
     """
-    term = parse_one(text, "workload", form, fix="write it in this form, in quotes for the shell")
-    given: dict[str, Any] = dict(term.parameters)
-    checks.known_keys(given, ("n", "seed", *flags, *others), name)
-    for key, value in given.items():
+    term = parse_one(text, "workload", syntax, fix="write it in this form, in quotes for the shell")
+    parameters: dict[str, Any] = dict(term.parameters)
+    checks.known_keys(parameters, ("n", "seed", *flags, *others), name)
+    for key, value in parameters.items():
         if key in flags:
             checks.truth(key, value)
         elif key not in others:
             checks.whole(key, value, 1 if key == "n" else 0)
-    if "n" not in given:
+    if "n" not in parameters:
         raise InputError(
-            "the number of jobs is missing", column="n", value=text, expected=form, fix=f"write {name}(n=NUMBER)"
+            "the number of jobs is missing", column="n", value=text, expected=syntax, fix=f"write {name}(n=NUMBER)"
         )
-    return given
+    return parameters

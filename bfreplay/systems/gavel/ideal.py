@@ -77,30 +77,30 @@ class IdealReplay:
         self._shares = shares
         self._most = len(jobs) if max_parallel is None else max_parallel
 
-    def jct_s(self, wanted: Collection[int] | None = None) -> dict[int, float]:
+    def jct_s(self, jobs_of_interest: Collection[int] | None = None) -> dict[int, float]:
         """Return the completion times (JCT) of the jobs that finish, by number.
 
         Parameters
         ----------
-        wanted
+        jobs_of_interest
             Numbers of the jobs of interest: the replay ends when these are done. ``None``: all.
         """
         jobs = self._jobs
         self._shares.forget()
-        queue = sorted(range(jobs.gang.size), key=lambda k: (jobs.submit_s[k], k))[::-1]
-        missing = set(queue if wanted is None else wanted)
+        queue = sorted(range(jobs.gang.size), key=lambda job: (jobs.submit_s[job], job))[::-1]
+        unfinished = set(queue if jobs_of_interest is None else jobs_of_interest)
         steps_left = jobs.work.copy()
-        there: list[int] = []
-        done: dict[int, float] = {}
+        active_jobs: list[int] = []
+        jct_of_job: dict[int, float] = {}
         now_s = 0.0
-        while missing and (queue or there):
-            while queue and jobs.submit_s[queue[-1]] <= now_s and len(there) < self._most:
-                there.append(queue.pop())
-            next_s = jobs.submit_s[queue[-1]] if queue and len(there) < self._most else np.inf
-            if not there:
+        while unfinished and (queue or active_jobs):
+            while queue and jobs.submit_s[queue[-1]] <= now_s and len(active_jobs) < self._most:
+                active_jobs.append(queue.pop())
+            next_s = jobs.submit_s[queue[-1]] if queue and len(active_jobs) < self._most else np.inf
+            if not active_jobs:
                 now_s = next_s
                 continue
-            rows = np.array(there)
+            rows = np.array(active_jobs)
             speed = self._speed(rows, steps_left[rows], now_s)
             takes_s = np.divide(steps_left[rows], speed, out=np.full(rows.size, np.inf), where=speed > 0)
             first_s = float(takes_s.min())
@@ -112,16 +112,16 @@ class IdealReplay:
                 continue
             now_s += first_s
             steps_left[rows] = np.maximum(steps_left[rows] - speed * first_s, 0.0)
-            for k in rows[takes_s <= first_s * (1 + _TOGETHER)].tolist():
-                done[k] = now_s - float(jobs.submit_s[k])
-                there.remove(k)
-                missing.discard(k)
-        return done
+            for job in rows[takes_s <= first_s * (1 + _TOGETHER)].tolist():
+                jct_of_job[job] = now_s - float(jobs.submit_s[job])
+                active_jobs.remove(job)
+                unfinished.discard(job)
+        return jct_of_job
 
     def _speed(self, rows: NDArray[np.int64], steps_left: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
         """Return the steps/s of the active jobs, (m,)."""
         jobs = self._jobs
-        pair, pair_rate = self._pairs(rows)
+        pairs, pair_rate = self._pairs(rows)
         problem = ShareProblem(
             job=rows,
             type_names=self._types,
@@ -133,25 +133,27 @@ class IdealReplay:
             age_s=now_s - jobs.submit_s[rows],
             to_deadline_s=jobs.deadline_s[rows] - now_s,
             price_per_hour=self._price,
-            pair=pair,
+            pair=pairs,
             pair_rate=pair_rate,
         )
-        fits = jobs.fits[rows]
-        as_it_is = replace(
-            problem, rate=problem.rate * fits, pair_rate=problem.pair_rate * fits[problem.pair[:, 0], :, None]
+        fits_on_type = jobs.fits[rows]
+        with_real_nodes = replace(
+            problem,
+            rate=problem.rate * fits_on_type,
+            pair_rate=problem.pair_rate * fits_on_type[problem.pair[:, 0], :, None],
         )
-        return self._shares.shares(problem).throughput(as_it_is)
+        return self._shares.shares(problem).throughput(with_real_nodes)
 
     def _pairs(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return positions in ``rows`` of two jobs that may share nodes, (p, 2), and their rates then, (p, n, 2)."""
         jobs = self._jobs
         if not self._shares.uses_pairs or not jobs.together.size:
             return NO_PAIRS, np.zeros((0, len(self._types), 2))
-        gang, kind = jobs.gang[rows], jobs.kind[rows]
+        gang, model_and_gang = jobs.gang[rows], jobs.kind[rows]
         first, second = np.triu_indices(rows.size, 1)
-        may_share = (gang[first] == gang[second]) & (kind[first] >= 0) & (kind[second] >= 0)
-        pair = np.column_stack([first, second])[may_share]
-        return pair, jobs.together[kind[pair[:, 0]], kind[pair[:, 1]]]
+        may_share = (gang[first] == gang[second]) & (model_and_gang[first] >= 0) & (model_and_gang[second] >= 0)
+        pairs = np.column_stack([first, second])[may_share]
+        return pairs, jobs.together[model_and_gang[pairs[:, 0]], model_and_gang[pairs[:, 1]]]
 
 
 def _columns(
@@ -162,10 +164,10 @@ def _columns(
     shares: SharePolicy,
     start_us: int,
 ) -> _Jobs:
-    least, most = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
-    gang = gangs(least, most, options.gang, int(n_nodes.max()))
+    min_nodes, max_nodes = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
+    gang = gangs(min_nodes, max_nodes, options.gang, int(n_nodes.max()))
     kinds: dict[tuple[str, int], int] = {}
-    kind = np.array([_kind(kinds, job, width) for job, width in zip(jobs, gang.tolist(), strict=True)], np.int64)
+    kind_of_job = np.array([_kind(kinds, job, width) for job, width in zip(jobs, gang.tolist(), strict=True)], np.int64)
     deadline_us = [np.inf if job.deadline_us is None else job.deadline_us for job in jobs]
     return _Jobs(
         submit_s=np.array([(job.submit_us - start_us) / 1e6 for job in jobs]),
@@ -177,7 +179,7 @@ def _columns(
         fits=gang[:, None] <= n_nodes,
         weight=np.array([job.weight for job in jobs], np.float64),
         deadline_s=(np.array(deadline_us) - start_us) / 1e6,
-        kind=kind,
+        kind=kind_of_job,
         together=_together(jobs, kinds, types) if shares.uses_pairs else np.zeros(0),
     )
 
@@ -192,11 +194,13 @@ def _rate(job: ElasticJob, width: int, node_type: str) -> float:
 
 
 def _together(jobs: JobSet, kinds: Mapping[tuple[str, int], int], types: tuple[str, ...]) -> NDArray[np.float64]:
-    found = np.zeros((len(kinds), len(kinds), len(types), 2))
+    pair_rates = np.zeros((len(kinds), len(kinds), len(types), 2))
     if jobs.colocation is None:
         return np.zeros(0)
-    for (model, width), a in kinds.items():
-        for (other, other_width), b in kinds.items():
+    for (model, width), first_kind in kinds.items():
+        for (other_model, other_width), second_kind in kinds.items():
             if width == other_width:
-                found[a, b] = [jobs.colocation.rates(model, other, width, name) for name in types]
-    return found
+                pair_rates[first_kind, second_kind] = [
+                    jobs.colocation.rates(model, other_model, width, name) for name in types
+                ]
+    return pair_rates

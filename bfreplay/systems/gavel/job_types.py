@@ -91,21 +91,21 @@ class TypedCurves:
 
         Its deadline is ``slo`` times its duration on the reference type, from its submit time.
         """
-        runs = self.of(job_type, gang)
-        deadline_us = None if slo is None else submit_us + checks.time_us("SLO", slo * (steps / runs.rate) * 1e6)
+        type_curves = self.of(job_type, gang)
+        deadline_us = None if slo is None else submit_us + checks.time_us("SLO", slo * (steps / type_curves.rate) * 1e6)
         return ElasticJob(
             name=name,
             submit_us=submit_us,
-            min_nodes=runs.min_nodes,
-            max_nodes=runs.max_nodes,
+            min_nodes=type_curves.min_nodes,
+            max_nodes=type_curves.max_nodes,
             scale_up_cost_s=0.0,
             scale_down_cost_s=0.0,
             work_samples=steps,
-            throughput=runs.throughput,
+            throughput=type_curves.throughput,
             weight=weight,
             deadline_us=deadline_us,
             model=job_type,
-            throughput_by_type=runs.by_type,
+            throughput_by_type=type_curves.by_type,
         )
 
     def _make_runs(self, job_type: str, gang: int) -> Runs:
@@ -113,9 +113,11 @@ class TypedCurves:
         reference = table.reference(job_type, gang)
         rate = table.rate(job_type, gang, reference)
         if not self._elastic:
-            curves = {each: table.rigid_curve(job_type, gang, each) for each in table.runs_on(job_type, gang)}
+            curves = {
+                node_type: table.rigid_curve(job_type, gang, node_type) for node_type in table.runs_on(job_type, gang)
+            }
             return Runs(gang, gang, rate, curves[reference], curves)
-        gangs = [each for each in table.gangs(job_type) if table.runs_on(job_type, each)]
-        found = {each: table.elastic_curve(job_type, each) for each in table.node_types}
-        curves = {each: curve for each, curve in found.items() if max(curve.values) > 0}
+        gangs = [node_type for node_type in table.gangs(job_type) if table.runs_on(job_type, node_type)]
+        curve_of_type = {node_type: table.elastic_curve(job_type, node_type) for node_type in table.node_types}
+        curves = {node_type: curve for node_type, curve in curve_of_type.items() if max(curve.values) > 0}
         return Runs(gangs[0], gangs[-1], rate, curves[reference], curves)

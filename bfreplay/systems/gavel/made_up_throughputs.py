@@ -98,14 +98,14 @@ class _Run:
     memory_gb: float
 
 
-def throughputs_of(curves: Path | None, needed_by: str, **where: Any) -> ThroughputTable:
+def throughputs_of(curves: Path | None, needing_input: str, **where: Any) -> ThroughputTable:
     """Read a throughput file; the word ``sample`` stands for ``sample_throughputs``, unless a file is called that.
 
     Parameters
     ----------
     curves
         The file; ``None`` if not given.
-    needed_by
+    needing_input
         The input that needs it, for the error: ``"a trace of Gavel"``.
     **where
         File or value for the error, see ``InputError``.
@@ -117,7 +117,7 @@ def throughputs_of(curves: Path | None, needed_by: str, **where: Any) -> Through
     """
     if curves is None:
         raise InputError(
-            f"{needed_by} needs measured throughputs",
+            f"{needing_input} needs measured throughputs",
             expected="Gavel's throughput file (.json, .json.gz) as `curves`",
             fix="give it: --curves simulation_throughputs.json (curves=... in Python); --curves sample is made up",
             **where,
@@ -142,20 +142,20 @@ def sample_throughputs() -> ThroughputTable:
     ThroughputTable
         Rates have six significant digits. ``source`` has the digest of its text in the published form.
     """
-    alone: dict[str, dict[Measured, float]] = {}
-    shared: dict[str, dict[tuple[str, str, int], tuple[float, float]]] = {}
+    single_rates: dict[str, dict[Measured, float]] = {}
+    pair_rates: dict[str, dict[tuple[str, str, int], tuple[float, float]]] = {}
     for node_type, node in NODE_MODELS.items():
         runs = {(job.name, gang): _run(job, gang, node) for job, gang in _jobs()}
-        alone[node_type] = {measured: run.rate for measured, run in runs.items()}
-        shared[node_type] = {
-            (one, other, gang): _sharing_rates(run, runs[other, gang], node)
-            for (one, gang), run in runs.items()
-            for other, other_gang in runs
+        single_rates[node_type] = {job_and_gang: run_alone.rate for job_and_gang, run_alone in runs.items()}
+        pair_rates[node_type] = {
+            (first_job, second_job, gang): _sharing_rates(run_alone, runs[second_job, gang], node)
+            for (first_job, gang), run_alone in runs.items()
+            for second_job, other_gang in runs
             if other_gang == gang
         }
-    text = throughputs_text(ThroughputTable(alone, shared))
+    text = throughputs_text(ThroughputTable(single_rates, pair_rates))
     source = SourceFile(NAME, hashlib.sha256(text.encode()).hexdigest())
-    return ThroughputTable(alone, shared, None, source)
+    return ThroughputTable(single_rates, pair_rates, None, source)
 
 
 def _jobs() -> Iterator[tuple[JobType, int]]:
@@ -165,8 +165,8 @@ def _jobs() -> Iterator[tuple[JobType, int]]:
 
 
 def _run(job: JobType, gang: int, node: NodeModel) -> _Run:
-    model, _, rest = job.name.partition(" (batch size ")
-    family, batch = FAMILIES[model], int(rest.removesuffix(")") or 1)
+    model, _, remainder = job.name.partition(" (batch size ")
+    family, batch = FAMILIES[model], int(remainder.removesuffix(")") or 1)
     device_s = family.device_s_per_sample * (batch + family.least_samples) / node.speed
     host_s = family.host_s + family.host_s_per_sample * batch
     exchange_s = (gang - 1) * (2 / gang * family.gradients_gb / node.link_gb_per_s + _LATENCY_S)
@@ -176,11 +176,11 @@ def _run(job: JobType, gang: int, node: NodeModel) -> _Run:
     return _Run(rate, device_s / step_s, memory_gb)
 
 
-def _sharing_rates(one: _Run, other: _Run, node: NodeModel) -> tuple[float, float]:
-    if one.memory_gb + other.memory_gb > node.memory_gb:
+def _sharing_rates(first_run: _Run, second_run: _Run, node: NodeModel) -> tuple[float, float]:
+    if first_run.memory_gb + second_run.memory_gb > node.memory_gb:
         return 0.0, 0.0
-    slower = (1 + one.utilisation * other.utilisation) * (1 + SHARING_TOLL)
-    return _round(one.rate / slower), _round(other.rate / slower)
+    slower = (1 + first_run.utilisation * second_run.utilisation) * (1 + SHARING_TOLL)
+    return _round(first_run.rate / slower), _round(second_run.rate / slower)
 
 
 def _round(rate: float) -> float:

@@ -44,10 +44,10 @@ def gangs(
 
     A job that may use fewer nodes uses at most ``most_nodes``, the nodes of the largest type.
     """
-    most = np.maximum(np.minimum(max_nodes, most_nodes), min_nodes)
+    most_usable = np.maximum(np.minimum(max_nodes, most_nodes), min_nodes)
     if gang == "min":
         return min_nodes.copy()
-    return most if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most)
+    return most_usable if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most_usable)
 
 
 def step_samples(state: PolicyState) -> NDArray[np.int64]:
@@ -58,8 +58,8 @@ def step_samples(state: PolicyState) -> NDArray[np.int64]:
 def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the steps/s of each job on ``width (J,)`` nodes of each type of the state, (J, T)."""
     by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
-    found: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width] / step_samples(state)[:, None]
-    return found
+    steps_per_s: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width] / step_samples(state)[:, None]
+    return steps_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +166,12 @@ class GavelOptions:
         """Defects of the published program that are repeated."""
         return self.published_quirks if self.published else Quirks()
 
-    def rules(self, listed: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
+    def rules(self, types_in_log: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
         """Return the rules of the rounds.
 
         Parameters
         ----------
-        listed
+        types_in_log
             Node types as the log lists them.
         type_names
             Node types in alphabetical order.
@@ -183,13 +183,13 @@ class GavelOptions:
         InputError
             ``types`` does not name the types of the log.
         """
-        order = self.types or (published_order(listed) if self.published else listed)
-        if sorted(order) != sorted(listed):
+        order = self.types or (published_order(types_in_log) if self.published else types_in_log)
+        if sorted(order) != sorted(types_in_log):
             raise InputError(
                 "the order of node types does not name each of them once",
                 column="types",
                 value=";".join(order),
-                expected=f"{', '.join(listed)} in some order",
+                expected=f"{', '.join(types_in_log)} in some order",
             )
         return RoundRules(
             type_order=tuple(type_names.index(name) for name in order),

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.policies.state import PolicyState
 from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.job_types import JOB_TYPES
+from bfreplay.systems.gavel.options import GavelOptions
+from bfreplay.systems.gavel.rounds.state import NOBODY, RoundState
+from bfreplay.systems.gavel.shares.linear_policies import NOTICEABLE
+from bfreplay.systems.gavel.shares.share_problem import PairRows, ShareProblem
 from bfreplay.workload import Colocation
 
 _RANK, _REGULARISATION = 10, 0.01
@@ -50,8 +55,8 @@ class RelativeRates:
         InputError
             No rates alone.
         """
-        listed = dict.fromkeys(model for model, n_nodes, _ in colocation.alone if n_nodes == 1)
-        if not listed:
+        model_names = dict.fromkeys(model for model, n_nodes, _ in colocation.alone if n_nodes == 1)
+        if not model_names:
             raise InputError(
                 "rates of pairs are estimated relative to rates alone, and none was measured on one node",
                 column="profiled",
@@ -59,11 +64,11 @@ class RelativeRates:
                 expected="jobs with Gavel's throughputs (--curves)",
                 fix="remove profiled: the rates of pairs are then known",
             )
-        names = tuple(sorted(listed, key=lambda name: _POSITION.get(name, len(_POSITION))))
+        names = tuple(sorted(model_names, key=lambda name: _POSITION.get(name, len(_POSITION))))
         rate = np.array(
             [
-                [_relative(colocation, one, other, node_type) for node_type in node_types for other in names]
-                for one in names
+                [_relative(colocation, first, second, node_type) for node_type in node_types for second in names]
+                for first in names
             ]
         )
         return cls(names, tuple(node_types), np.clip(rate, 0.0, 1.0))
@@ -71,13 +76,13 @@ class RelativeRates:
     @property
     def by_type(self) -> NDArray[np.float64]:
         """The same by node type, (n, t, n)."""
-        n = len(self.job_types)
-        return self.rate.reshape(n, len(self.node_types), n)
+        n_types = len(self.job_types)
+        return self.rate.reshape(n_types, len(self.node_types), n_types)
 
 
-def _relative(colocation: Colocation, one: str, other: str, node_type: str) -> float:
-    alone = colocation.alone.get((one, 1, node_type), 0.0)
-    return colocation.rates(one, other, 1, node_type)[0] / alone if alone > 0 else 0.0
+def _relative(colocation: Colocation, first: str, second: str, node_type: str) -> float:
+    own_rate = colocation.alone.get((first, 1, node_type), 0.0)
+    return colocation.rates(first, second, 1, node_type)[0] / own_rate if own_rate > 0 else 0.0
 
 
 @restorable
@@ -118,43 +123,47 @@ class PairEstimator:
         *,
         reads_wrong_columns: bool = False,
     ) -> None:
-        n = len(relative.job_types)
-        r = checks.whole("references", n if n_references is None else n_references, 1, n)
+        n_types = len(relative.job_types)
+        n_rows = checks.whole("references", n_types if n_references is None else n_references, 1, n_types)
         self.relative = relative
         self._profiled = profiled
         self._draw = Random(seed)
         self._start = np.random.RandomState(seed)
-        self.references = tuple(sorted(self._draw.sample(range(n), r)))
-        columns = [j * n + k for j in range(len(relative.node_types)) for k in self.references]
+        self.references = tuple(sorted(self._draw.sample(range(n_types), n_rows)))
+        columns = [node_type * n_types + k for node_type in range(len(relative.node_types)) for k in self.references]
         self._known = relative.rate[np.ix_(self.references, columns)]
-        offset = np.repeat(np.arange(len(relative.node_types)) * r, r) + np.tile(np.arange(r), len(relative.node_types))
-        self._read = offset if reads_wrong_columns else np.array(columns)
+        positions = np.repeat(np.arange(len(relative.node_types)) * n_rows, n_rows) + np.tile(
+            np.arange(n_rows), len(relative.node_types)
+        )
+        self._read = positions if reads_wrong_columns else np.array(columns)
 
     def match(self, job_type: int) -> int:
         """Profile a job of this type; return the type that it is matched to, both as positions in ``job_types``."""
-        is_measured = np.array([self._draw.uniform(0, 1) <= self._profiled for _ in self._read])
-        measured = np.where(is_measured, self.relative.rate[job_type, self._read], 0.0)
-        rows = np.vstack([self._known, measured])
-        known = np.vstack([np.ones_like(self._known), is_measured])
-        row = np.where(is_measured, measured, np.clip(complete_matrix(rows, known, self._start)[-1], 0.0, 1.0))
-        length = np.linalg.norm(row)
-        if not length:
+        in_sample = np.array([self._draw.uniform(0, 1) <= self._profiled for _ in self._read])
+        sample = np.where(in_sample, self.relative.rate[job_type, self._read], 0.0)
+        rows = np.vstack([self._known, sample])
+        is_given = np.vstack([np.ones_like(self._known), in_sample])
+        row = np.where(in_sample, sample, np.clip(complete_matrix(rows, is_given, self._start)[-1], 0.0, 1.0))
+        row_length = np.linalg.norm(row)
+        if not row_length:
             return self._draw.choice(self.references)
         lengths = np.linalg.norm(self._known, axis=1)
-        cosine = np.divide(self._known @ row, lengths * length, out=np.full(lengths.size, -np.inf), where=lengths > 0)
+        cosine = np.divide(
+            self._known @ row, lengths * row_length, out=np.full(lengths.size, -np.inf), where=lengths > 0
+        )
         return self.references[int(np.argsort(-cosine, kind="stable")[0])]
 
 
 def complete_matrix(
-    measured: NDArray[np.float64], is_measured: NDArray[np.float64], start: np.random.RandomState
+    known: NDArray[np.float64], is_known: NDArray[np.float64], start: np.random.RandomState
 ) -> NDArray[np.float64]:
     """Complete a matrix by probabilistic matrix factorisation (NIPS'07), by alternating least squares.
 
     Parameters
     ----------
-    measured : (a, b) float64
+    known : (a, b) float64
         Known entries; anything elsewhere.
-    is_measured : (a, b) float64
+    is_known : (a, b) float64
         1 where it is known, else 0.
     start
         Draws the first factors.
@@ -164,25 +173,137 @@ def complete_matrix(
     (a, b) float64
         The product of the factors everywhere, also where entries are known.
     """
-    a, b = measured.shape
-    left: NDArray[np.float64] = start.randn(a, _RANK)
-    right: NDArray[np.float64] = start.randn(b, _RANK)
-    target = measured * is_measured
-    before = left @ right.T
+    n_rows, n_columns = known.shape
+    row_factor: NDArray[np.float64] = start.randn(n_rows, _RANK)
+    column_factor: NDArray[np.float64] = start.randn(n_columns, _RANK)
+    target = known * is_known
+    previous_product = row_factor @ column_factor.T
     for _ in range(_MOST_ITERATIONS):
-        left = _fit(right, target, is_measured)
-        right = _fit(left, target.T, is_measured.T)
-        found: NDArray[np.float64] = left @ right.T
-        if np.linalg.norm(found - before) / (a * b) < _CLOSE:
+        row_factor = _fit(column_factor, target, is_known)
+        column_factor = _fit(row_factor, target.T, is_known.T)
+        product: NDArray[np.float64] = row_factor @ column_factor.T
+        if np.linalg.norm(product - previous_product) / (n_rows * n_columns) < _CLOSE:
             break
-        before = found
-    return found
+        previous_product = product
+    return product
 
 
 def _fit(
-    other: NDArray[np.float64], target: NDArray[np.float64], is_measured: NDArray[np.float64]
+    column_factor: NDArray[np.float64], target: NDArray[np.float64], is_known: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Fit the factor of the rows of ``target`` to that of its columns, by regularised least squares."""
-    outer = (other[:, :, None] * other[:, None, :]).reshape(-1, _RANK * _RANK)
-    gram = (is_measured @ outer).reshape(-1, _RANK, _RANK) + _REGULARISATION * np.eye(_RANK)
-    return np.asarray(np.linalg.solve(gram, (target @ other)[:, :, None])[:, :, 0], np.float64)
+    outer = (column_factor[:, :, None] * column_factor[:, None, :]).reshape(-1, _RANK * _RANK)
+    gram_matrix = (is_known @ outer).reshape(-1, _RANK, _RANK) + _REGULARISATION * np.eye(_RANK)
+    return np.asarray(np.linalg.solve(gram_matrix, (target @ column_factor)[:, :, None])[:, :, 0], np.float64)
+
+
+@restorable
+class BelievedPairs:
+    """Known pair rates: the true ones of pairs that have run, estimates for the others.
+
+    A job is profiled when it arrives. A pair that gets time on a node type where the two cannot share a node fails at
+    once: nothing runs, and no time is lost.
+
+    Parameters
+    ----------
+    options
+        Options of the policy, with ``profiled``.
+    state
+        First state of a replay: its rates of pairs.
+    type_names
+        Node types in alphabetical order.
+
+    Raises
+    ------
+    InputError
+        As ``RelativeRates.of`` and ``PairEstimator``.
+    """
+
+    def __init__(self, options: GavelOptions, state: PolicyState, type_names: tuple[str, ...]) -> None:
+        assert options.profiled is not None
+        assert state.colocation is not None
+        self._relative = RelativeRates.of(state.colocation, type_names)
+        self._estimator = PairEstimator(
+            self._relative,
+            options.profiled,
+            options.references,
+            options.seed,
+            reads_wrong_columns=options.quirks.profiles_wrong_columns,
+        )
+        self._position = {name: index for index, name in enumerate(self._relative.job_types)}
+        self._taken_for: dict[int, int] = {}
+        self._has_run: dict[tuple[int, int], NDArray[np.bool_]] = {}
+
+    def profile(self, state: PolicyState, rows: NDArray[np.int64], job: NDArray[np.int64]) -> None:
+        """Match new jobs (rows of the state, and their numbers in the rounds) to one reference job type each.
+
+        A job whose model was not measured alone is not profiled.
+        """
+        for row, number in zip(rows.tolist(), job.tolist(), strict=True):
+            model = int(state.model[row])
+            name = state.model_names[model] if model >= 0 else None
+            if name in self._position:
+                self._taken_for[number] = self._estimator.match(self._position[name])
+
+    def forget(self, job: NDArray[np.int64]) -> None:
+        """Forget jobs that left."""
+        leaving = set(job.tolist())
+        for number in leaving:
+            self._taken_for.pop(number, None)
+        self._has_run = {pair: node_types for pair, node_types in self._has_run.items() if leaving.isdisjoint(pair)}
+
+    def rates(self, problem: ShareProblem) -> NDArray[np.float64]:
+        """Return the believed rates of the pairs of ``problem``, which has the true ones: (p, n, 2).
+
+        An estimate is the relative rate of the two references times the rate alone, which is known. The pairs
+        of a job that was not profiled have their true rates.
+        """
+        reference_type = np.array([self._taken_for.get(number, -1) for number in problem.job.tolist()])[problem.pair]
+        first, second = reference_type.T
+        by_type = self._relative.by_type
+        relative = np.stack([by_type[first, :, second], by_type[second, :, first]], axis=2)
+        estimates = relative * problem.rate[problem.pair].transpose(0, 2, 1)
+        is_unknown: NDArray[np.bool_] = np.asarray((reference_type < 0).any(axis=1))
+        use_true_rate = np.repeat(is_unknown[:, None], problem.n_types, axis=1)
+        if self._has_run:
+            member = np.searchsorted(problem.job, np.array(list(self._has_run)))
+            row = PairRows(problem).of(member[:, 0], member[:, 1])
+            use_true_rate[row] |= np.array(list(self._has_run.values()))
+        assumptions: NDArray[np.float64] = np.where(use_true_rate[:, :, None], problem.pair_rate, estimates)
+        return assumptions
+
+    def learn(self, rounds: RoundState) -> bool:
+        """Learn from pairs that run, and from pairs that got time where they cannot share a node.
+
+        Returns
+        -------
+        bool
+            True if a pair failed that was believed to run: its time is wasted until shares are recomputed.
+        """
+        entries = rounds.entries
+        is_pair = entries.member[:, 1] != NOBODY
+        running = np.flatnonzero(is_pair & (entries.task >= 0))
+        for entry in running.tolist():
+            self._note(entries.member[entry], int(rounds.last.node_type[entries.task[entry]]))
+        failures = np.argwhere(is_pair[:, None] & (entries.share > NOTICEABLE) & ~entries.can_run)
+        is_news = False
+        for entry, node_type in failures.tolist():
+            was_certain = self._note(entries.member[entry], node_type)
+            is_news |= not was_certain and self._seems_to_share(entries.member[entry], node_type)
+        return is_news
+
+    def _note(self, member: NDArray[np.int64], node_type: int) -> bool:
+        """Mark a pair on a node type as known; return whether it was known before."""
+        key = int(member[0]), int(member[1])
+        is_certain = self._has_run.setdefault(key, np.zeros(len(self._relative.node_types), np.bool_))
+        was_certain = bool(is_certain[node_type])
+        is_certain[node_type] = True
+        return was_certain
+
+    def _seems_to_share(self, member: NDArray[np.int64], node_type: int) -> bool:
+        """Return whether the two can share a node according to the estimates."""
+        first_type, second_type = (self._taken_for.get(int(number)) for number in member)
+        if first_type is None or second_type is None:
+            return False
+        by_type = self._relative.by_type
+        return bool(by_type[first_type, node_type, second_type] > 0 and by_type[second_type, node_type, first_type] > 0)

@@ -44,13 +44,13 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "isolated": ("rule_shares:Isolated", {}),
     "proportional": ("rule_shares:Proportional", {}),
     # first come, first served: on a random type; on the fastest with room; waiting jobs share nodes where that pays
-    "fifo": ("fifo:Fifo", {}),
-    "fifo_perf": ("fifo:FifoPerf", {}),
-    "fifo_packed": ("fifo:FifoPacked", {}),
+    "fifo": ("slot_policies:Fifo", {}),
+    "fifo_perf": ("slot_policies:FifoPerf", {}),
+    "fifo_packed": ("slot_policies:FifoPacked", {}),
     # pairs of jobs by trial
-    "gandiva": ("gandiva:Gandiva", {}),
+    "gandiva": ("rule_shares:Gandiva", {}),
     # least mean completion time by matching jobs to places in queues; one node a job
-    "allox": ("allox:AlloX", {}),
+    "allox": ("slot_policies:AlloX", {}),
     # largest geometric mean, with discounts that make lies about throughput pointless
     "max_min_fairness_strategy_proof_perf": ("strategy_proof:StrategyProof", {}),
 }
@@ -58,9 +58,9 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 _FROM_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "water_filling:PriorityClasses": {"inner": "inner"},
-    "fifo:Fifo": {"seed": "seed", "over_allocates": "published"},
-    "gandiva:Gandiva": {"seed": "seed"},
-    "allox:AlloX": {"counts_zero_rates": "published"},
+    "slot_policies:Fifo": {"seed": "seed", "over_allocates": "published"},
+    "rule_shares:Gandiva": {"seed": "seed"},
+    "slot_policies:AlloX": {"counts_zero_rates": "published"},
 }
 """Settings that are taken from options of the policy, by the options' names."""
 
@@ -71,16 +71,16 @@ def gavel_policy(name: str) -> type[GavelPolicy]:
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 
     location, settings = POLICIES[name]
-    module, kind = location.split(":")
+    module, class_name = location.split(":")
 
     def make_shares(options: GavelOptions) -> SharePolicy:
-        made: type[SharePolicy] = getattr(import_module(f"bfreplay.systems.gavel.shares.{module}"), kind)
-        of_options = _FROM_OPTIONS.get(location, {})
-        return made(**settings, **{key: getattr(options, option) for key, option in of_options.items()})
+        policy_class: type[SharePolicy] = getattr(import_module(f"bfreplay.systems.gavel.shares.{module}"), class_name)
+        option_of_setting = _FROM_OPTIONS.get(location, {})
+        return policy_class(**settings, **{key: getattr(options, option) for key, option in option_of_setting.items()})
 
     attributes = {"name": f"gavel.{name}", "make_shares": staticmethod(make_shares), "__module__": __name__}
-    made: type[GavelPolicy] = type(name, (GavelPolicy,), attributes)
-    return made
+    policy_class: type[GavelPolicy] = type(name, (GavelPolicy,), attributes)
+    return policy_class
 
 
 def __getattr__(name: str) -> type[GavelPolicy]:

@@ -13,10 +13,10 @@ PUBLISHED_TYPES = ("v100", "p100", "k80")
 """Order in which the rounds of the published program fill node types."""
 
 
-def published_order(listed: tuple[str, ...]) -> tuple[str, ...]:
+def published_order(type_names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the types of the published program in its order, then others as listed."""
-    known = tuple(name for name in PUBLISHED_TYPES if name in listed)
-    return known + tuple(name for name in listed if name not in known)
+    published_types = tuple(name for name in PUBLISHED_TYPES if name in type_names)
+    return published_types + tuple(name for name in type_names if name not in published_types)
 
 
 @restorable

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bfreplay.policies.policy import Decision, Placement, Round
 from bfreplay.policies.state import LONG_AGO_US, NodesSeen, PolicyState
 from bfreplay.saved_state import restorable
-from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
 
 
 class KnownJobs:
@@ -24,12 +24,12 @@ class KnownJobs:
         return self.number[self._stays(job)]
 
     def _stays(self, job: NDArray[np.int64]) -> NDArray[np.bool_]:
-        row_of = {each: row for row, each in enumerate(job.tolist())}
+        row_of = {job_number: row for row, job_number in enumerate(job.tolist())}
         stays = np.zeros(len(self.job), np.bool_)
         n_stay = 0
-        for k, each in enumerate(self.job):
-            stays[k] = row_of.get(each, -1) == n_stay  # a job that left and returned is behind all others
-            n_stay += int(stays[k])
+        for position, job_number in enumerate(self.job):
+            stays[position] = row_of.get(job_number, -1) == n_stay  # a job that left and returned is behind all others
+            n_stay += int(stays[position])
         return stays
 
     def follow(self, job: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -42,17 +42,46 @@ class KnownJobs:
 
         Returns
         -------
-        left, came
+        leaving, arriving
             Numbers of the jobs that left, and of the new ones. ``number (J,)`` then has one for each row.
         """
         stays = self._stays(job)
         n_stay = int(np.count_nonzero(stays))
-        left = self.number[~stays]
-        came = np.arange(self._next, self._next + job.size - n_stay, dtype=np.int64)
-        self._next += came.size
-        self.number = np.concatenate([self.number[stays], came])
+        leaving = self.number[~stays]
+        arriving = np.arange(self._next, self._next + job.size - n_stay, dtype=np.int64)
+        self._next += arriving.size
+        self.number = np.concatenate([self.number[stays], arriving])
         self.job = job.tolist()
-        return left, came
+        return leaving, arriving
+
+    def rows_of(self, state: PolicyState, number: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether the job in each row of the state is one of these, (J,)."""
+        if not number.size:
+            return np.zeros(state.n_jobs, np.bool_)
+        jobs = np.array(self.job, np.int64)[np.isin(self.number, number)]
+        rows: NDArray[np.bool_] = np.isin(state.job, jobs)
+        return rows
+
+    def lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
+        """Return the jobs of the mechanism that are still active and hold fewer nodes than they got, (m,)."""
+        count_of = dict(zip(state.job.tolist(), state.current.tolist(), strict=True))
+        gang = rounds.jobs.gang
+        counts = np.array([count_of.get(job, n) for job, n in zip(self.job, gang.tolist(), strict=True)], np.int64)
+        has_lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (counts < gang)
+        return has_lost
+
+    def continuing_tasks(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
+        """Return whether all members and all nodes of each micro-task are still present, (k,)."""
+        last = rounds.last
+        is_idle = nodes_of_state(state).is_idle
+        is_present = np.isin(last.member, self.remaining_jobs(state.job)) | (last.member == NOBODY)
+        has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
+        # nodes may have left and rejoined while no node was idle and so no decision was taken
+        losers = self.number[self.lost_nodes(state, rounds)]
+        continues: NDArray[np.bool_] = (
+            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, losers).any(axis=1)
+        )
+        return continues
 
 
 @restorable
@@ -81,28 +110,30 @@ class PairRates:
         Returns
         -------
         pairs : (p, 2) int64
-            Positions ``a < b`` in ``rows``.
-        rates : (p, T, 2) float64
-            Samples/s of ``a`` and of ``b`` on shared nodes of each type; zeros where they cannot share them.
+            Positions ``earlier < b`` in ``rows``.
+        pair_rates : (p, T, 2) float64
+            Samples/s of ``earlier`` and of ``later`` on shared nodes of each type; zeros where they cannot share them.
         """
         pairs: list[tuple[int, int]] = []
-        rates: list[NDArray[np.float64]] = []
+        pair_rates: list[NDArray[np.float64]] = []
         if self._is_wanted and state.colocation is not None:
-            width, model = gang[rows].tolist(), state.model[rows].tolist()
-            for b in range(first_new, len(width)):
-                for a in range(b):
-                    if width[a] == width[b] and model[a] >= 0 and model[b] >= 0:
-                        pairs.append((a, b))
-                        rates.append(self._of(state, model[a], model[b], width[a]))
+            gangs, models = gang[rows].tolist(), state.model[rows].tolist()
+            for later in range(first_new, len(gangs)):
+                for earlier in range(later):
+                    if gangs[earlier] == gangs[later] and models[earlier] >= 0 and models[later] >= 0:
+                        pairs.append((earlier, later))
+                        pair_rates.append(self._of(state, models[earlier], models[later], gangs[earlier]))
         if not pairs:
             return np.zeros((0, 2), np.int64), np.zeros((0, len(self._type_names), 2))
-        return np.array(pairs, np.int64), np.stack(rates)
+        return np.array(pairs, np.int64), np.stack(pair_rates)
 
     def _of(self, state: PolicyState, model: int, other: int, width: int) -> NDArray[np.float64]:
         key = (model, other, width)
         if key not in self._known and state.colocation is not None:
-            one, two = state.model_names[model], state.model_names[other]
-            self._known[key] = np.array([state.colocation.rates(one, two, width, name) for name in self._type_names])
+            first_name, second_name = state.model_names[model], state.model_names[other]
+            self._known[key] = np.array(
+                [state.colocation.rates(first_name, second_name, width, name) for name in self._type_names]
+            )
         return self._known[key]
 
 
@@ -136,14 +167,14 @@ def nodes_of_state(state: PolicyState) -> NodesSeen:
 
 
 def busy_node_s(
-    rounds: RoundState, ended_s: NDArray[np.float64] | None = None, which: NDArray[np.bool_] | None = None
+    rounds: RoundState, end_s: NDArray[np.float64] | None = None, chosen_tasks: NDArray[np.bool_] | None = None
 ) -> float:
     """Return the node-seconds of the micro-tasks that ``credit`` would count now, with the same arguments."""
     last = rounds.last
     counts = ~rounds.is_credited & ~last.fails
-    if which is not None:
-        counts &= which
-    return float((last.ran_s(ended_s) * np.diff(last.node_offset))[counts].sum())
+    if chosen_tasks is not None:
+        counts &= chosen_tasks
+    return float((last.ran_s(end_s) * np.diff(last.node_offset))[counts].sum())
 
 
 class PlacedRound:
@@ -176,7 +207,7 @@ class PlacedRound:
         rows: NDArray[np.int64],
         step_samples: NDArray[np.int64],
     ) -> None:
-        n = state.n_jobs
+        n_jobs = state.n_jobs
         self.until_us = LONG_AGO_US
         self._state = state
         self._assignment = assignment
@@ -187,42 +218,42 @@ class PlacedRound:
         member = entries.member_row[entry_of]
         self._is_present = member >= 0
         self._row = np.where(self._is_present, rows[member], -1) if rows.size else member
-        of_member = np.where(self._is_present, step_samples[self._row], 1)
-        self._rate = entries.rate[entry_of, assignment.node_type] * of_member
-        self._task_samples = assignment.steps * of_member
-        self._counts = np.zeros(n, np.int64)
-        self._assigned = [_NO_NODES] * n
-        self._partner = np.full(n, -1, np.int64)
-        self._samples = np.full(n, np.inf)
-        self._restart_s = np.zeros(n)
-        self._not_before_us = np.full(n, LONG_AGO_US)
+        samples_per_step = np.where(self._is_present, step_samples[self._row], 1)
+        self._rate = entries.rate[entry_of, assignment.node_type] * samples_per_step
+        self._task_samples = assignment.steps * samples_per_step
+        self._counts = np.zeros(n_jobs, np.int64)
+        self._assigned = [_NO_NODES] * n_jobs
+        self._partner = np.full(n_jobs, -1, np.int64)
+        self._samples = np.full(n_jobs, np.inf)
+        self._restart_s = np.zeros(n_jobs)
+        self._not_before_us = np.full(n_jobs, LONG_AGO_US)
 
-    def begin(self, rules: RoundRules, tasks: slice, left_us: int, restart_s: float) -> None:
-        """Add micro-tasks that start now, with ``left_us`` left of the round; a restart takes ``restart_s``."""
+    def begin(self, rules: RoundRules, tasks: slice, remaining_us: int, restart_s: float) -> None:
+        """Add micro-tasks that start now, with ``remaining_us`` left of the round; a restart takes ``restart_s``."""
         state, assignment = self._state, self._assignment
         is_present, row = self._place(tasks)
         rate = self._rate[tasks][is_present]
         fails = assignment.fails[tasks]
         samples = (self._task_samples[tasks] * ~fails[:, None])[is_present]
-        lost_s = (restart_s * assignment.restarts[tasks])[is_present]
+        restarts_s = (restart_s * assignment.restarts[tasks])[is_present]
         self._samples[row] = samples
-        self._restart_s[row] = lost_s
+        self._restart_s[row] = restarts_s
         # as the replay will compute it, to the microsecond
         progress = state.progress[row]
-        takes_us = np.zeros(is_present.shape, np.int64)
-        to_do = (progress + samples) - progress + rate * lost_s
-        takes_us[is_present] = whole_us(to_do / rate)
+        run_us = np.zeros(is_present.shape, np.int64)
+        samples_to_do = (progress + samples) - progress + rate * restarts_s
+        run_us[is_present] = whole_us(samples_to_do / rate)
         if state.owed is not None and state.owed[row].any():
             # owed samples take their time first; no round becomes longer for that
-            most_us = np.maximum(takes_us[is_present], left_us)
-            takes_us[is_present] = np.minimum(whole_us((to_do + state.owed[row]) / rate), most_us)
-        ends_us = takes_us.max(axis=1)
+            most_us = np.maximum(run_us[is_present], remaining_us)
+            run_us[is_present] = np.minimum(whole_us((samples_to_do + state.owed[row]) / rate), most_us)
+        ends_us = run_us.max(axis=1)
         if rules.quirks.pairs_end_together:
             is_pair = is_present.all(axis=1)
             self._not_before_us[self._row[tasks][is_pair]] = state.time_us + ends_us[is_pair, None]
-        planned_us = whole_us(assignment.finish_s[tasks] - assignment.start_s[tasks])
+        assigned_us = whole_us(assignment.finish_s[tasks] - assignment.start_s[tasks])
         # a restart may cost steps instead of time; otherwise the two differ by rounding alone
-        ends_us = np.where(fails | (planned_us > ends_us + 1), planned_us, ends_us)
+        ends_us = np.where(fails | (assigned_us > ends_us + 1), assigned_us, ends_us)
         if ends_us.size:
             self.until_us = max(self.until_us, state.time_us + max(int(ends_us.max()), 1))
 
@@ -255,20 +286,20 @@ class PlacedRound:
             return self._samples
         return np.where(self._state.progress + self._samples > change_at, np.inf, self._samples)
 
-    def decision(self, failed: NDArray[np.bool_] | None, until_us: int) -> Decision:
+    def decision(self, is_given_up: NDArray[np.bool_] | None, until_us: int) -> Decision:
         """Return the decision, valid until ``until_us``; if ``LONG_AGO_US`` (nothing runs), until an event."""
         placement = Placement(
             tuple(self._assigned),
             self._partner if (self._partner >= 0).any() else None,
             self._restart_s if self._restart_s.any() else None,
         )
-        until = Round(
+        round_plan = Round(
             None if until_us == LONG_AGO_US else until_us,
             self._limits(),
             self._not_before_us if (self._not_before_us > LONG_AGO_US).any() else None,
-            failed,
+            is_given_up,
         )
-        return Decision(self._counts, placement=placement, round=until)
+        return Decision(self._counts, placement=placement, round=round_plan)
 
     def limits(self) -> dict[int, float]:
         """Return the largest progress of each job that runs, by its number in the replay."""

@@ -73,8 +73,8 @@ class ThroughputTable:
     @property
     def job_types(self) -> tuple[str, ...]:
         """Job types in the order of the file."""
-        found = {job_type: None for node_type in self.node_types for job_type, _ in self.alone[node_type]}
-        return tuple(found)
+        ordered_types = {job_type: None for node_type in self.node_types for job_type, _ in self.alone[node_type]}
+        return tuple(ordered_types)
 
     def gangs(self, job_type: str) -> tuple[int, ...]:
         """Return the numbers of nodes at which a job type was measured, increasing; empty for an unknown one."""
@@ -97,18 +97,18 @@ class ThroughputTable:
         InputError
             It was measured on no type, or runs on none.
         """
-        on = self.runs_on(job_type, gang)
-        if not on:
+        usable_types = self.runs_on(job_type, gang)
+        if not usable_types:
             gangs = self.gangs(job_type)
-            known = f"{job_type!r} on {', '.join(map(str, gangs))} nodes" if gangs else "one of its job types"
+            expected = f"{job_type!r} on {', '.join(map(str, gangs))} nodes" if gangs else "one of its job types"
             raise InputError(
                 f"the throughput file has no rate of {job_type!r} on {gang} node{'s' if gang > 1 else ''}",
                 file=self.file,
                 value=f"('{job_type}', {gang})",
-                expected=known,
+                expected=expected,
                 fix="measure it and add it to the throughput file, or remove such jobs",
             )
-        return REFERENCE_TYPE if REFERENCE_TYPE in on else on[0]
+        return REFERENCE_TYPE if REFERENCE_TYPE in usable_types else usable_types[0]
 
     def rigid_curve(self, job_type: str, gang: int, node_type: str) -> TabulatedCurve:
         """Return the curve of a job that runs on ``gang`` nodes of a type or on none; zero where it cannot run."""
@@ -140,22 +140,22 @@ class ThroughputTable:
                 expected="one of its job types: " + ", ".join(self.job_types[:4]) + ", ...",
             )
         points = {0: 0.0}
-        before, rate_before = 0, 0.0
+        previous_gang, previous_rate = 0, 0.0
         for gang in gangs:
             rate = self.rate(job_type, gang, node_type)
-            if (rate > 0) != (rate_before > 0):
-                points[before + 1 if rate_before > 0 else gang - 1] = 0.0
+            if (rate > 0) != (previous_rate > 0):
+                points[previous_gang + 1 if previous_rate > 0 else gang - 1] = 0.0
             points[gang] = rate
-            before, rate_before = gang, rate
+            previous_gang, previous_rate = gang, rate
         return TabulatedCurve(tuple(points), tuple(points.values()), f"{job_type} on {node_type}")
 
     def colocation(self) -> Colocation:
         """Return the rates of pairs that share nodes, and the rates alone, on ``node_types``."""
         return Colocation(
             {
-                (one, other, gang, node_type): both
+                (first_type, second_type, gang, node_type): pair_rates
                 for node_type in self.node_types
-                for (one, other, gang), both in self.shared[node_type].items()
+                for (first_type, second_type, gang), pair_rates in self.shared[node_type].items()
             },
             {
                 (job_type, gang, node_type): rate
@@ -184,27 +184,27 @@ def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
     document = _document(file)
     if not document:
         raise InputError("the throughput file has no node types", file=file, expected=_FORM)
-    alone: dict[str, dict[Measured, float]] = {}
-    shared: dict[str, dict[tuple[str, str, int], tuple[float, float]]] = {}
+    single_rates: dict[str, dict[Measured, float]] = {}
+    pair_rates: dict[str, dict[tuple[str, str, int], tuple[float, float]]] = {}
     for node_type, table_of_type in document.items():
         of_type = _Place(file, node_type)
         entries = of_type.table(table_of_type)
         if not node_type.strip():
             raise _Place(file).error("a node type has no name", node_type, "a name such as 'v100'")
-        alone[node_type], shared[node_type] = {}, {}
+        single_rates[node_type], pair_rates[node_type] = {}, {}
         for key, entry in entries.items():
             place = of_type._replace(column=key)
-            measured = place.parse_key(key)
-            if measured in alone[node_type]:
-                once = "each job type and number of nodes once"
-                raise place.error("a job type is listed twice", key, once, "remove one of the two")
+            job_and_gang = place.parse_key(key)
+            if job_and_gang in single_rates[node_type]:
+                expected = "each job type and number of nodes once"
+                raise place.error("a job type is listed twice", key, expected, "remove one of the two")
             partners = place.table(entry)
             if _ALONE not in partners:
                 its_own = '"null" with its steps/s when it has the nodes for itself'
                 raise place.error("a job type has no rate of its own", list(partners)[:3], its_own, 'add "null"')
-            alone[node_type][measured] = place.rate(partners[_ALONE])
-            shared[node_type].update(_pairs(place, measured, partners))
-    table = ThroughputTable(alone, shared, file, SourceFile.of(file))
+            single_rates[node_type][job_and_gang] = place.rate(partners[_ALONE])
+            pair_rates[node_type].update(_pairs(place, job_and_gang, partners))
+    table = ThroughputTable(single_rates, pair_rates, file, SourceFile.of(file))
     if not table.node_types:
         problem = f"every table is of gangs spread over servers ({_APART})"
         raise _Place(file).error(problem, list(table.tables), "a table named after a node type, such as 'v100'")
@@ -256,28 +256,28 @@ class _Place(NamedTuple):
 
 
 def _pairs(
-    place: _Place, measured: Measured, partners: Mapping[str, Json]
+    place: _Place, job_and_gang: Measured, partners: Mapping[str, Json]
 ) -> Iterator[tuple[tuple[str, str, int], tuple[float, float]]]:
     """Return both rates of one job type with each of its partners."""
-    job_type, gang = measured
+    job_type, gang = job_and_gang
     for partner, value in partners.items():
         if partner == _ALONE:
             continue
-        other, other_gang = place.parse_key(partner)
+        other_type, other_gang = place.parse_key(partner)
         if other_gang != gang:
             problem = "two job types that share nodes use different numbers of them"
             raise place.error(problem, partner, f"a partner on {gang} too", "remove the pair")
-        pair = place._replace(column=f"{place.column} with {partner}")
+        pair_place = place._replace(column=f"{place.column} with {partner}")
         if not isinstance(value, list) or len(value) != 2:
             expected = "[steps/s of the job, steps/s of the partner]"
-            raise pair.error("a pair of job types does not have two rates", value, expected)
-        yield (job_type, other, gang), (pair.rate(value[0]), pair.rate(value[1]))
+            raise pair_place.error("a pair of job types does not have two rates", value, expected)
+        yield (job_type, other_type, gang), (pair_place.rate(value[0]), pair_place.rate(value[1]))
 
 
 def _document(file: Path) -> dict[str, Json]:
     try:
-        with file.open("rb") as raw:
-            stream = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(b"\x1f\x8b") else raw
+        with file.open("rb") as byte_stream:
+            stream = gzip.GzipFile(fileobj=byte_stream) if byte_stream.peek(2).startswith(b"\x1f\x8b") else byte_stream
             content = stream.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise InputError(
@@ -298,9 +298,9 @@ def _document(file: Path) -> dict[str, Json]:
         ) from error
     except ValueError as error:
         row = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else None
-        what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InputError(
-            f"the throughput file is not JSON: {what}",
+            f"the throughput file is not JSON: {message}",
             file=file,
             row=row,
             expected=_FORM,
@@ -356,17 +356,17 @@ def throughputs_text(table: ThroughputTable) -> str:
     """
     document: dict[str, dict[str, dict[str, float | list[float]]]] = {}
     for node_type, rates in table.alone.items():
-        entries = document[node_type] = {_key(*measured): {"null": rate} for measured, rate in rates.items()}
-        for (one, other, gang), both in table.shared.get(node_type, {}).items():
-            if _key(one, gang) not in entries:
+        entries = document[node_type] = {_key(*job_and_gang): {"null": rate} for job_and_gang, rate in rates.items()}
+        for (first_type, second_type, gang), pair_rates in table.shared.get(node_type, {}).items():
+            if _key(first_type, gang) not in entries:
                 raise InputError(
                     "a job type shares nodes and has no rate alone",
                     row=node_type,
-                    value=_key(one, gang),
+                    value=_key(first_type, gang),
                     expected="a rate of its own for the first of each pair",
                     fix="add it, 0 where it cannot run",
                 )
-            entries[_key(one, gang)][_key(other, gang)] = list(both)
+            entries[_key(first_type, gang)][_key(second_type, gang)] = list(pair_rates)
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

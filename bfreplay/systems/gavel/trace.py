@@ -103,7 +103,7 @@ def read_trace(
     return JobSet(
         jobs,
         submit_is_relative=True,
-        sources=[(each.name, each.sha256) for each in sources],
+        sources=[(source.name, source.sha256) for source in sources],
         colocation=table.colocation(),
     )
 
@@ -146,14 +146,14 @@ def _of_line(error: InputError, file: Path, number: int, table: ThroughputTable)
     """Return the error of a job with its line in the trace; where throughputs are missing, with their file."""
     if error.file is None:
         return with_location(error, file, f"line {number}")
-    job_type_known = f"{error.expected}, as in {table.file.name}" if table.file else error.expected
+    expected = f"{error.expected}, as in {table.file.name}" if table.file else error.expected
     return InputError(
         error.problem,
         file=file,
         row=f"line {number}",
         column="job type, scale factor",
         value=error.value,
-        expected=job_type_known,
+        expected=expected,
         fix="skip the job (skip_unmeasured=True in Python), or add its rate to the throughput file",
     )
 

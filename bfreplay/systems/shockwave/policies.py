@@ -41,8 +41,7 @@ def baseline_shares(name: str) -> SharePolicy:
 @cache
 def shockwave_policy(name: str) -> type[ShockwavePolicy]:
     """Return the class of the policy ``shockwave.<name>``."""
-    from bfreplay.systems.shockwave.planner_policy import PlannerPolicy
-    from bfreplay.systems.shockwave.shockwave_policy import BaselinePolicy
+    from bfreplay.systems.shockwave.shockwave_policy import BaselinePolicy, PlannerPolicy
 
     attributes: dict[str, object] = {"name": f"shockwave.{name}", "__module__": __name__}
     if name in BASELINES:

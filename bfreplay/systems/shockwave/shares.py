@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bfreplay.systems.gavel.shares.allox import first_on_each_node
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
+from bfreplay.systems.gavel.shares.slot_policies import first_on_each_node
 
 ALLOX_ALPHA = 0.2
 """Fraction of the waiting jobs, the oldest first, that AlloX considers (Shockwave's setting)."""

@@ -250,7 +250,7 @@ def test_what_a_library_prints_when_it_is_made_does_not_reach_our_output(tmp_pat
         "    def setOptionValue(self, *_):\n"
         "        pass\n"
     )
-    script = "from bfreplay.milp.backends.highs import new_highs; print('{'); new_highs(); print('}')"
+    script = "from bfreplay.milp.linear_program import new_highs; print('{'); new_highs(); print('}')"
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,

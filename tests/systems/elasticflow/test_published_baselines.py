@@ -7,18 +7,11 @@ import pytest
 
 import bfreplay.systems.elasticflow.published.themis as themis_module
 from bfreplay.errors import BfreplayError
-from bfreplay.systems.elasticflow.published.finish_time_fairness import fair_fractions
+from bfreplay.systems.elasticflow.published.event_loop import Job, PublishedLoop, Timetable, is_restart, overhead_s
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
 from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import (
-    Event,
-    arrival_events,
-    is_restart,
-    merge_within_slot,
-    overhead_s,
-)
-from bfreplay.systems.elasticflow.published.themis import NO_START_S, themis
+from bfreplay.systems.elasticflow.published.themis import NO_START_S, fair_fractions, themis
 from bfreplay.systems.elasticflow.published.tiresias import tiresias
 from tests.parity.elasticflow_records import needs_ecos
 
@@ -151,20 +144,36 @@ def test_the_cache_knows_a_placement_by_its_first_gpu_and_size():
 
 
 def test_events_within_a_slot_become_one_at_its_end():
-    events = [Event(500.0, [2]), Event(100.0, [0]), Event(240.0, [1], [7])]
-    merge_within_slot(events, 0.0, 240)
-    assert [(event.time_s, event.arrivals, event.ends) for event in events] == [(240.0, [0, 1], [7]), (500.0, [2], [])]
+    timetable = Timetable([(500.0, 2), (100.0, 0), (240.0, 1)], 240)
+    timetable.add_end(7, 240.0)
+    assert timetable.merge_slot(0.0) == 240.0
+    merged = timetable.pop(240.0)
+    assert (merged.time_s, merged.arrivals, merged.ends) == (240.0, [0, 1], [7])
+    last = timetable.pop(500.0)
+    assert (last.time_s, last.arrivals, last.ends) == (500.0, [2], [])
+    assert len(timetable) == 0
 
 
 def test_the_only_event_keeps_its_time():
-    events = [Event(100.0, [0])]
-    merge_within_slot(events, 0.0, 240)
-    assert events[0].time_s == 100.0
+    assert Timetable([(100.0, 0)], 240).merge_slot(0.0) == 100.0
+
+
+class _Idle(PublishedLoop[Job]):
+    """A loop whose jobs never run."""
+
+    def advance(self, now_s, elapsed_s):
+        pass
+
+    def handle(self, event):
+        self.runnable += event.arrivals
 
 
 def test_jobs_submitted_at_once_are_one_event():
-    events = arrival_events([job(0, 1, submit_s=5), job(1, 1, submit_s=3), job(2, 1, submit_s=5)])
-    assert [(event.time_s, event.arrivals) for event in events] == [(3, [1]), (5, [0, 2])]
+    jobs = [job(0, 1, submit_s=5), job(1, 1, submit_s=3), job(2, 1, submit_s=5)]
+    timetable = _Idle([Job(trace) for trace in jobs], Servers(1, 8), 240).timetable
+    events = [timetable.pop(timetable.next_s) for _ in range(2)]
+    assert [(event.time_s, [job.trace.index for job in event.arrivals]) for event in events] == [(3, [1]), (5, [0, 2])]
+    assert len(timetable) == 0
 
 
 def test_overheads_by_hand():
@@ -172,7 +181,7 @@ def test_overheads_by_hand():
     assert overhead_s(8, 128, restart=True) == 29 + 2 * 4
     assert overhead_s(1, 256, restart=False) == 7 + 2
     assert overhead_s(1, 256, restart=True) == 54 + 2
-    assert overhead_s(8, 128, restart=True, cached=True) == 2
+    assert overhead_s(8, 128, restart=True, is_cached=True) == 2
     assert [n for n in range(500) if is_restart(n, 240)] == [240, 480]
 
 

@@ -15,8 +15,16 @@ from bfreplay.milp.backends.backend import Capabilities
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.elasticflow.published.chronus import ChronusRun, chronus
-from bfreplay.systems.elasticflow.published.lease_model import LeaseMilp, LeaseProblem, interval_model
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
+from bfreplay.systems.elasticflow.published.leases import (
+    LeaseMilp,
+    LeaseProblem,
+    LeaseRequest,
+    Plan,
+    fits,
+    interval_model,
+    pack,
+    postpone,
+)
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
 
 ONE_GPU = Servers(1, 1)

@@ -1,9 +1,12 @@
 """Rules of the published ElasticFlow and EDF by hand; their recorded runs are in tests/parity."""
 
-from bfreplay.systems.elasticflow.published.cluster_time import LiveJob, PublishedLoop, Timetable
-from bfreplay.systems.elasticflow.published.elastic import elasticflow
+from bfreplay.systems.elasticflow.published.deadline_schedulers import (
+    DeadlineJob,
+    DeadlineLoop,
+    elasticflow,
+)
+from bfreplay.systems.elasticflow.published.event_loop import Timetable
 from bfreplay.systems.elasticflow.published.program import Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import Event, merge_within_slot
 
 
 def test_all_arrivals_of_an_event_are_declined_if_one_of_them_cannot_be_in_time():
@@ -18,15 +21,13 @@ def test_all_arrivals_of_an_event_are_declined_if_one_of_them_cannot_be_in_time(
 
 
 def test_events_within_a_slot_are_handled_at_its_end_and_the_last_one_of_all_when_it_is_due():
-    events = [Event(5.0, ["a"]), Event(9.0, ["b"], ["c"]), Event(70.0, ["d"])]
-    merge_within_slot(events, 0.0, 10)
-    assert [(each.time_s, each.arrivals, each.ends) for each in events] == [
-        (10.0, ["a", "b"], ["c"]),
-        (70.0, ["d"], []),
-    ]
-    last = [Event(5.0, ["a"])]
-    merge_within_slot(last, 0.0, 10)
-    assert last[0].time_s == 5.0
+    timetable = Timetable([(5.0, "a"), (9.0, "b"), (70.0, "d")], 10)
+    timetable.add_end("c", 9.0)
+    assert timetable.merge_slot(0.0) == 10.0
+    merged = timetable.pop(10.0)
+    assert (merged.arrivals, merged.ends) == (["a", "b"], ["c"])
+    assert timetable.next_s == 70.0
+    assert Timetable([(5.0, "a")], 10).merge_slot(0.0) == 5.0
 
 
 def test_a_timetable_moves_the_ends_of_jobs_and_drops_events_without_any():
@@ -34,32 +35,32 @@ def test_a_timetable_moves_the_ends_of_jobs_and_drops_events_without_any():
     timetable.add_end("a", 50.0)
     timetable.move_end("a", 50.0, 80.0)
     assert timetable.pop(0.0).arrivals == ["a"]
-    assert timetable.next_after(0.0) == 80.0
+    assert timetable.merge_slot(0.0) == 80.0
     assert timetable.pop(80.0).ends == ["a"]
     assert len(timetable) == 0
 
 
-class _Idle(PublishedLoop[LiveJob]):
-    """Runs every job on one GPU; keeps what was left at each event."""
+class _Idle(DeadlineLoop[DeadlineJob]):
+    """Runs every job on one GPU."""
 
-    def handle(self, now_s):
-        event = self.timetable.pop(now_s)
+    def handle(self, event):
+        now_s = event.time_s
         for job in event.ends:
-            self.end(job, job.end_s)
+            self.end_running(job, job.end_s)
         self.release()
         for job in event.arrivals:
             self.wait(job)
             self.start(job, now_s)
-            job.end_s = now_s + job.left
+            job.end_s = now_s + job.remaining
             self.timetable.add_end(job, job.end_s)
         for job in self.runnable:
             self.place(job, 1)
-        self.note(now_s, charges=True)
+        self.log_allocation(now_s, charges=True)
 
 
 def test_a_job_stands_still_for_its_overhead_at_each_event_and_is_judged_by_its_end():
     jobs = [TraceJob(0, 0, 110, 1, 100, 100, {1: 1.0}, 1), TraceJob(1, 40, 1000, 1, 100, 100, {1: 1.0}, 1)]
-    run = _Idle([LiveJob(job) for job in jobs], Servers(1, 2), 20).run()
+    run = _Idle([DeadlineJob(job) for job in jobs], Servers(1, 2), 20).run()
     # 2 + 2 s at its first event, 2 s at the next one, on GPUs that it had before: 106, and then merged into 20 s slots
     assert [(end.index, end.end_s, end.is_met) for end in run.ends] == [(0, 106.0, True), (1, 146.0, True)]
     assert [moment.running[0].overhead_s for moment in run.moments[:2]] == [4.0, 2.0]

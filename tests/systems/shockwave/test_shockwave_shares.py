@@ -3,7 +3,7 @@
 import numpy as np
 
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
-from bfreplay.systems.shockwave.published_metrics import unfair_percent
+from bfreplay.systems.shockwave.published_jobs import unfair_percent
 from bfreplay.systems.shockwave.shares import GangAlloX
 
 

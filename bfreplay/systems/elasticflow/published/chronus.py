@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.systems.elasticflow.published.lease_packing import LeaseRequest, Plan, fits, pack, postpone
-from bfreplay.systems.elasticflow.published.program import JobEnd, Moment, PublishedRun, Running, Servers, TraceJob
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop
+from bfreplay.systems.elasticflow.published.leases import LeaseRequest, Plan, fits, pack, postpone
+from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 SLOT_S = 240
 """Arrivals are handled, and free GPUs allocated, at multiples of it; a constant in the published program."""
@@ -72,13 +73,11 @@ class Standing(IntEnum):
 
 
 @dataclass(slots=True, eq=False)
-class LeaseJob:
+class LeaseJob(Job):
     """State of a job in the system.
 
     Parameters
     ----------
-    trace
-        Row of the trace.
     enlarged_s
         Duration for which leases are planned.
     leases_left
@@ -95,18 +94,23 @@ class LeaseJob:
         Order among jobs of equal standing, descending; 0 or less while a job can be in time, in GPU-seconds.
     """
 
-    trace: TraceJob
-    enlarged_s: int
-    leases_left: int
-    deadline_s: int
+    enlarged_s: int = field(kw_only=True)
+    leases_left: int = field(kw_only=True)
+    deadline_s: int = field(kw_only=True)
     progress_s: int = 0
     checked_s: int = 0
     standing: Standing = Standing.ACCEPTED
     plan: Plan | None = None
     gpus: tuple[int, ...] = ()
-    start_s: float = math.nan
     overran: bool = False
     urgency: int = 0
+
+    @classmethod
+    def arriving(cls, trace: TraceJob, lease_s: int) -> LeaseJob:
+        """Return the state of a job on arrival."""
+        enlarged_s = int(trace.duration_s * (1 + restart_s(trace.gpus) / lease_s) * MARGIN)
+        leases_left = math.ceil(enlarged_s / lease_s)
+        return cls(trace, enlarged_s=enlarged_s, leases_left=leases_left, deadline_s=trace.deadline_s)
 
     @property
     def lease_gpus(self) -> int:
@@ -118,11 +122,11 @@ class LeaseJob:
         """Return its request with leases numbered from ``first_lease`` on."""
         return LeaseRequest(self.lease_gpus, self.leases_left, self.trace.deadline_s // lease_s - first_lease)
 
-    def drop_leases(self, needed: int) -> None:
-        """Reduce the plan to ``needed`` leases by removing the first ones."""
-        surplus = self.leases_left - needed
+    def drop_leases(self, n_leases: int) -> None:
+        """Reduce the plan to ``n_leases`` leases by removing the first ones."""
+        surplus = self.leases_left - n_leases
         if surplus > 0:
-            self.leases_left = needed
+            self.leases_left = n_leases
             if self.plan is not None:
                 self.plan[np.flatnonzero(self.plan)[:surplus]] = False
 
@@ -130,8 +134,8 @@ class LeaseJob:
         """Update its standing (must it be late?) and its urgency."""
         if self.deadline_s < now_s + self.trace.duration_s - self.progress_s:
             self.standing = Standing.LATE
-        left_s = self.enlarged_s - self.progress_s
-        slack_s = left_s if self.standing is Standing.UNACCEPTED else self.deadline_s - now_s - left_s
+        remaining_s = self.enlarged_s - self.progress_s
+        slack_s = remaining_s if self.standing is Standing.UNACCEPTED else self.deadline_s - now_s - remaining_s
         self.urgency = -slack_s * self.trace.gpus
 
 
@@ -174,159 +178,142 @@ def chronus(
                 expected=f"a deadline, and at most {servers.n_gpus} GPUs",
                 fix="give it one, or leave the job out",
             )
-    scheduler = _Scheduler(jobs, servers.n_gpus, lease_s, slot_s)
-    now_s = 0
-    while scheduler.is_busy:
-        scheduler.look(now_s)
-        now_s += check_s
-    return scheduler.run
+    loop = _Chronus([LeaseJob.arriving(job, lease_s) for job in jobs], servers, check_s, lease_s, slot_s)
+    loop.run()
+    return loop.result
 
 
-class _Scheduler:
-    """State and steps of the published program."""
+class _Chronus(PublishedLoop[LeaseJob]):
+    """Loop of checks."""
 
-    def __init__(self, jobs: Sequence[TraceJob], n_gpus: int, lease_s: int, slot_s: int) -> None:
-        self.run = ChronusRun()
-        self._n_gpus, self._lease_s, self._slot_s = n_gpus, lease_s, slot_s
-        self._arrivals = sorted(jobs, key=lambda job: job.submit_s)[::-1]
-        """Arrivals, the next one last."""
+    result: ChronusRun
+
+    def __init__(self, jobs: Sequence[LeaseJob], servers: Servers, check_s: int, lease_s: int, slot_s: int) -> None:
+        super().__init__(jobs, servers, slot_s)
+        self.result = ChronusRun()
+        self._n_gpus, self._check_s, self._lease_s = servers.n_gpus, check_s, lease_s
         self._waiting: list[LeaseJob] = []
-        self._running: list[LeaseJob] = []
-        self._free = list(range(n_gpus))
+        self._ran_before: list[LeaseJob] = []
+        self._free = list(range(servers.n_gpus))
 
-    @property
-    def is_busy(self) -> bool:
-        """True if jobs are in the system or will arrive."""
-        return bool(self._running or self._waiting or self._arrivals)
+    def arrival_s(self, trace: TraceJob) -> float:
+        """Return the first slot from the submission on."""
+        return trace.submit_s + -trace.submit_s % self.slot_s
 
-    def look(self, now_s: int) -> None:
-        """Handle everything due: ends of jobs, a new lease, arrivals, free GPUs."""
-        before = list(self._running)
-        is_lease = now_s % self._lease_s == 0
-        self._advance(now_s)
-        begun: list[LeaseJob] = []
-        if is_lease:
-            begun += self._renew(now_s)
-        if now_s % self._slot_s == 0:
-            self._admit(now_s)
-            begun += self._fill(now_s)
-        if (is_lease and (self._running or before)) or self._running != before:
-            self._log(now_s, begun)
+    def next_event_s(self, now_s: float) -> float:
+        """Return the time of the next check."""
+        return now_s + self._check_s if self.runnable or self._waiting or len(self.timetable) else math.inf
 
-    def _log(self, now_s: int, begun: list[LeaseJob]) -> None:
-        """Append the event of this time."""
-        running = {
-            job.trace.index: Running(job.gpus, restart_s(job.trace.gpus) if job in begun else 0.0)
-            for job in self._running
-        }
-        self.run.moments.append(Moment(float(now_s), running))
-
-    def _advance(self, now_s: int) -> None:
+    def advance(self, now_s: float, elapsed_s: float) -> None:
         """Advance running jobs to now; finished ones leave."""
-        still: list[LeaseJob] = []
-        for job in self._running:
-            elapsed_s = now_s - job.checked_s
-            work_s = job.trace.duration_s + self.run.starts[job.trace.index] * restart_s(job.trace.gpus)
-            if elapsed_s + job.progress_s >= work_s:
-                self._end(job, job.checked_s + work_s - job.progress_s)
+        self._ran_before = list(self.runnable)
+        for job in self._ran_before:
+            checked_s = int(now_s) - job.checked_s
+            work_s = job.trace.duration_s + self.result.starts[job.trace.index] * restart_s(job.trace.gpus)
+            if checked_s + job.progress_s >= work_s:
+                job.end_s = job.checked_s + work_s - job.progress_s
+                self.end(job, job.trace.gpus, job.end_s <= job.deadline_s)
+                self._release(job)
                 continue
-            job.progress_s += elapsed_s
-            job.checked_s = now_s
+            job.progress_s += checked_s
+            job.checked_s = int(now_s)
             if job.progress_s >= job.enlarged_s:
                 job.standing, job.plan, job.overran = Standing.UNACCEPTED, None, True
-            still.append(job)
-        self._running = still
 
-    def _end(self, job: LeaseJob, end_s: float) -> None:
-        """Log the end of a job."""
-        is_met = end_s <= job.deadline_s
-        self.run.ends.append(JobEnd(job.trace.index, job.start_s, end_s, job.trace.gpus, is_met))
-        self._release(job)
+    def handle(self, event: Event[LeaseJob]) -> None:
+        """Handle everything due: a new lease, arrivals, free GPUs."""
+        now_s = int(event.time_s)
+        is_lease = now_s % self._lease_s == 0
+        starting = self._renew(now_s) if is_lease else []
+        if now_s % self.slot_s == 0:
+            self._admit(event.arrivals, now_s)
+            starting += self._fill(now_s)
+        if (is_lease and (self.runnable or self._ran_before)) or self.runnable != self._ran_before:
+            for job in self.runnable:
+                job.overhead_s = restart_s(job.trace.gpus) if job in starting else 0.0
+            self.log(float(now_s), self.runnable, {job.trace.index: job.gpus for job in self.runnable})
 
     def _release(self, job: LeaseJob) -> None:
         self._free = sorted([*self._free, *job.gpus])
         job.gpus = ()
 
-    def _start(self, chosen: list[LeaseJob], now_s: int) -> None:
+    def _start(self, fitting: list[LeaseJob], now_s: int) -> None:
         """Let waiting jobs run, large ones placed first."""
-        for job in sorted(chosen, key=lambda job: -job.trace.gpus):
-            n = job.trace.gpus
-            job.gpus, self._free = tuple(self._free[:n]), self._free[n:]
-        for job in chosen:
+        for job in sorted(fitting, key=lambda job: -job.trace.gpus):
+            gpus = job.trace.gpus
+            job.gpus, self._free = tuple(self._free[:gpus]), self._free[gpus:]
+        for job in fitting:
             if math.isnan(job.start_s):
                 job.start_s = float(now_s)
-        self._running += chosen
+        self.runnable += fitting
         self._waiting = [job for job in self._waiting if not job.gpus]
 
     def _renew(self, now_s: int) -> list[LeaseJob]:
         """Begin a lease: all jobs stop, and those with a planned lease run. Return jobs that did not run before."""
-        ran = {job.trace.index for job in self._running}
-        for job in self._running:
+        previous = {job.trace.index for job in self.runnable}
+        for job in self.runnable:
             self._release(job)
             if job.standing is Standing.ACCEPTED:
                 job.drop_leases(math.ceil((job.enlarged_s - job.progress_s) / self._lease_s))
-        self._waiting += self._running
-        self._running = []
-        accepted = [job for job in self._waiting if job.standing is Standing.ACCEPTED]
-        if accepted:
-            self._plan(accepted, now_s // self._lease_s)
-        holders = [job for job in accepted if job.plan is not None and job.plan[0]]
+        self._waiting += self.runnable
+        self.runnable = []
+        accepted_jobs = [job for job in self._waiting if job.standing is Standing.ACCEPTED]
+        if accepted_jobs:
+            self._plan(accepted_jobs, now_s // self._lease_s)
+        holders = [job for job in accepted_jobs if job.plan is not None and job.plan[0]]
         self._start(holders, now_s)
         for job in holders:
             job.leases_left -= 1
-        for job in accepted:
+        for job in accepted_jobs:
             job.plan = None if job.plan is None else job.plan[1:]
-        begun = [job for job in holders if job.trace.index not in ran]
-        for job in begun:
-            self.run.starts[job.trace.index] += 1
+        starting = [job for job in holders if job.trace.index not in previous]
+        for job in starting:
+            self.result.starts[job.trace.index] += 1
         for job in self._waiting:
-            self.run.stops[job.trace.index] += job.trace.index in ran
-        return begun
+            self.result.stops[job.trace.index] += job.trace.index in previous
+        return starting
 
-    def _plan(self, accepted: list[LeaseJob], first_lease: int) -> None:
+    def _plan(self, accepted_jobs: list[LeaseJob], first_lease: int) -> None:
         """Pack the leases of new jobs, from the current one on, into GPUs that are free in the plans of the others."""
-        requests = [job.request(first_lease, self._lease_s) for job in accepted]
-        new = [k for k, job in enumerate(accepted) if job.plan is None]
-        free = self._planned_free(accepted, requests)
-        for k, packing in zip(new, pack([requests[k] for k in new], free, self._n_gpus), strict=True):
-            accepted[k].plan = packing
-            if packing is None:  # never seen; the published program would stop here
-                accepted[k].standing = Standing.UNACCEPTED
+        requests = [job.request(first_lease, self._lease_s) for job in accepted_jobs]
+        without_plan = [
+            (job, request) for job, request in zip(accepted_jobs, requests, strict=True) if job.plan is None
+        ]
+        free_gpus = self._planned_free(accepted_jobs, requests)
+        plans = pack([request for _, request in without_plan], free_gpus, self._n_gpus)
+        for (job, _), plan in zip(without_plan, plans, strict=True):
+            job.plan = plan
+            if plan is None:  # never seen; the published program would stop here
+                job.standing = Standing.UNACCEPTED
 
-    def _planned_free(self, accepted: list[LeaseJob], requests: list[LeaseRequest]) -> NDArray[np.int64]:
+    def _planned_free(self, accepted_jobs: list[LeaseJob], requests: list[LeaseRequest]) -> NDArray[np.int64]:
         """Return the GPUs that the plans of accepted jobs leave free, by lease up to the last deadline."""
-        free = np.full(max((each.available for each in requests), default=0), self._n_gpus, dtype=np.int64)
-        for job in accepted:
+        free_gpus = np.full(max((request.available for request in requests), default=0), self._n_gpus, dtype=np.int64)
+        for job in accepted_jobs:
             if job.plan is not None:
-                free[: job.plan.size] -= job.plan * job.trace.gpus
-        return free
+                free_gpus[: job.plan.size] -= job.plan * job.trace.gpus
+        return free_gpus
 
-    def _admit(self, now_s: int) -> None:
+    def _admit(self, arrivals: Sequence[LeaseJob], now_s: int) -> None:
         """Accept or refuse the jobs that have arrived; all of them wait."""
-        if not self._arrivals or self._arrivals[-1].submit_s > now_s:
+        if not arrivals:
             return
         first_lease = now_s // self._lease_s + 1
-        accepted = [job for job in (*self._waiting, *self._running) if job.standing is Standing.ACCEPTED]
-        requests = [job.request(first_lease, self._lease_s) for job in accepted]
-        free = self._planned_free(accepted, requests)
-        considered = [each for job, each in zip(accepted, requests, strict=True) if job.plan is None]
-        while self._arrivals and self._arrivals[-1].submit_s <= now_s:
-            job = self._new_job(self._arrivals.pop())
+        accepted_jobs = [job for job in (*self._waiting, *self.runnable) if job.standing is Standing.ACCEPTED]
+        requests = [job.request(first_lease, self._lease_s) for job in accepted_jobs]
+        free_gpus = self._planned_free(accepted_jobs, requests)
+        requests_so_far = [request for job, request in zip(accepted_jobs, requests, strict=True) if job.plan is None]
+        for job in arrivals:
+            self.result.starts[job.trace.index] = self.result.stops[job.trace.index] = 0
             request = job.request(first_lease, self._lease_s)
-            considered.append(request)
-            if request.needed <= request.available and fits(considered, free, self._n_gpus):
+            requests_so_far.append(request)
+            if request.needed <= request.available and fits(requests_so_far, free_gpus, self._n_gpus):
                 job.deadline_s = job.deadline_s // self._lease_s * self._lease_s
             else:
-                considered[-1] = postpone(considered, free, self._n_gpus)
+                requests_so_far[-1] = postpone(requests_so_far, free_gpus, self._n_gpus)
                 job.standing = Standing.UNACCEPTED
-                self.run.refused.append(job.trace.index)
+                self.result.refused.append(job.trace.index)
             self._waiting.append(job)
-
-    def _new_job(self, trace: TraceJob) -> LeaseJob:
-        """Return the state of a job on arrival."""
-        self.run.starts[trace.index] = self.run.stops[trace.index] = 0
-        enlarged_s = int(trace.duration_s * (1 + restart_s(trace.gpus) / self._lease_s) * MARGIN)
-        return LeaseJob(trace, enlarged_s, math.ceil(enlarged_s / self._lease_s), trace.deadline_s)
 
     def _fill(self, now_s: int) -> list[LeaseJob]:
         """Give free GPUs to jobs that were not accepted, first fit. Return these."""
@@ -338,13 +325,13 @@ class _Scheduler:
         if not self._free:
             return []
         self._waiting.sort(key=lambda job: (job.overran, job.standing, job.urgency, -job.trace.submit_s), reverse=True)
-        left, chosen = len(self._free), []
+        n_free, fitting = len(self._free), []
         for job in self._waiting:
-            if job.standing is not Standing.ACCEPTED and job.trace.gpus <= left:
-                chosen.append(job)
-                left -= job.trace.gpus
-        self._start(chosen, now_s)
-        for job in chosen:
+            if job.standing is not Standing.ACCEPTED and job.trace.gpus <= n_free:
+                fitting.append(job)
+                n_free -= job.trace.gpus
+        self._start(fitting, now_s)
+        for job in fitting:
             job.checked_s = now_s
-            self.run.starts[job.trace.index] += 1
-        return chosen
+            self.result.starts[job.trace.index] += 1
+        return fitting

@@ -7,25 +7,23 @@ again among the sizes, in proportion to the demand of each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, overhead_s
 from bfreplay.systems.elasticflow.published.placement import SIZES, check_size, check_sizes
-from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import arrival_events, is_restart, merge_within_slot, overhead_s
+from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 TURN_S = 60
 """Jobs of a set change places at events whose time is a multiple of this."""
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
+class _Job(Job):
     """Job that has arrived."""
 
-    trace: TraceJob
     served_s: float = 0
-    overhead_s: float = 0.0
-    start_s: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -59,14 +57,14 @@ class _ServerSets:
         size = job.trace.gpus
         sets = self.of_size[size]
         if sets:
-            first = sets.pop(0)
-            sets.append(first)  # a job without a seat stays behind the others
-            if first.load + 1 < first.capacity:
-                return self._put(job, first, sets)
-        opened = self._open(size)
-        if opened is not None:
-            sets.append(opened)
-            return self._put(job, opened, sets)
+            first_set = sets.pop(0)
+            sets.append(first_set)  # a job without a seat stays behind the others
+            if first_set.load + 1 < first_set.capacity:
+                return self._put(job, first_set, sets)
+        new_sets = self._open(size)
+        if new_sets is not None:
+            sets.append(new_sets)
+            return self._put(job, new_sets, sets)
         if not sets:
             return False
         sets.append(sets.pop(0))
@@ -74,9 +72,12 @@ class _ServerSets:
 
     def rebalance(self) -> None:
         """Give each size the GPUs that it asks for, at most its share of the cluster, in whole sets."""
-        asked = {size: size * sum(len(each.jobs) for each in sets) for size, sets in self.of_size.items()}
-        each = self._servers.gpus_each
-        held = {size: each * sum(len(one.servers) for one in sets) for size, sets in self.of_size.items()}
+        asked = {size: size * sum(len(per_server.jobs) for per_server in sets) for size, sets in self.of_size.items()}
+        per_server = self._servers.gpus_each
+        held = {
+            size: per_server * sum(len(server_set.servers) for server_set in sets)
+            for size, sets in self.of_size.items()
+        }
         total = sum(asked.values())
         for size, sets in self.of_size.items():
             if asked[size] == 0:
@@ -91,37 +92,41 @@ class _ServerSets:
 
     def dissolve_empty(self) -> bool:
         """Free the servers of sets without a job; return whether there are any."""
-        empty = [(sets, one) for sets in self.of_size.values() for one in sets if not one.jobs]
-        for sets, one in empty:
-            sets.remove(one)
-            self._free.extend(one.servers)
+        empty = [(sets, server_set) for sets in self.of_size.values() for server_set in sets if not server_set.jobs]
+        for sets, server_set in empty:
+            sets.remove(server_set)
+            self._free.extend(server_set.servers)
         return bool(empty)
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each job whose turn it is; jobs of a set are side by side."""
-        each = self._servers.gpus_each
-        found: dict[int, tuple[int, ...]] = {}
+        per_server = self._servers.gpus_each
+        gpus_of_job: dict[int, tuple[int, ...]] = {}
         for size, sets in self.of_size.items():
-            for one in sets:
-                numbers = [server * each + k for server in sorted(one.servers) for k in range(each)]
-                for place, job in enumerate(one.running()):
-                    found[job.trace.index] = tuple(numbers[place * size : (place + 1) * size])
-        return found
+            for server_set in sets:
+                numbers = [
+                    server * per_server + offset
+                    for server in sorted(server_set.servers)
+                    for offset in range(per_server)
+                ]
+                for seat, job in enumerate(server_set.running()):
+                    gpus_of_job[job.trace.index] = tuple(numbers[seat * size : (seat + 1) * size])
+        return gpus_of_job
 
-    def _put(self, job: _Job, chosen: _ServerSet, sets: list[_ServerSet]) -> bool:
-        chosen.jobs.append(job)
-        chosen.load += 1
-        sets.sort(key=lambda one: one.load)
+    def _put(self, job: _Job, receiving_set: _ServerSet, sets: list[_ServerSet]) -> bool:
+        receiving_set.jobs.append(job)
+        receiving_set.load += 1
+        sets.sort(key=lambda server_set: server_set.load)
         return True
 
     def _open(self, size: int) -> _ServerSet | None:
         """Return a new set of the first free servers; ``None`` if there are too few."""
-        each = self._servers.gpus_each
-        count = -(-size // each)
+        per_server = self._servers.gpus_each
+        count = -(-size // per_server)
         if count > len(self._free):
             return None
         servers, self._free = self._free[:count], self._free[count:]
-        return _ServerSet(servers, count * each // size)
+        return _ServerSet(servers, count * per_server // size)
 
     def _expand(self, size: int, sets: list[_ServerSet], count: int) -> None:
         """Open up to ``count`` sets, and redistribute all jobs of this size if the program does.
@@ -129,24 +134,24 @@ class _ServerSets:
         It does if the last set could not be opened, or has several servers: otherwise its inner loop leaves the
         variable of the outer one at 0. The new sets then stay empty and are dissolved at once.
         """
-        opened = [self._open(size) for _ in range(count)]
-        last = opened[-1]
-        sets.extend(one for one in opened if one is not None)
-        if last is not None and len(last.servers) == 1:
+        new_sets = [self._open(size) for _ in range(count)]
+        last_set = new_sets[-1]
+        sets.extend(server_set for server_set in new_sets if server_set is not None)
+        if last_set is not None and len(last_set.servers) == 1:
             return
-        jobs = [job for one in sets for job in one.jobs]
-        for one in sets:
-            one.jobs.clear()
-            one.load = 0
+        jobs = [job for server_set in sets for job in server_set.jobs]
+        for server_set in sets:
+            server_set.jobs.clear()
+            server_set.load = 0
         self._deal(jobs, sets)
 
     def _shrink(self, sets: list[_ServerSet], count: int) -> None:
         """Dissolve the ``count`` least loaded sets, but not the last one, and redistribute their jobs."""
         jobs: list[_Job] = []
         for _ in range(min(count, len(sets) - 1)):
-            dissolved = sets.pop(0)
-            jobs.extend(dissolved.jobs)
-            self._free.extend(dissolved.servers)
+            freed_set = sets.pop(0)
+            jobs.extend(freed_set.jobs)
+            self._free.extend(freed_set.servers)
         self._deal(jobs, sets)
 
     def _deal(self, jobs: list[_Job], sets: list[_ServerSet]) -> None:
@@ -174,107 +179,78 @@ def gandiva(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Publishe
     for job in jobs:
         check_size(job.index, job.gpus, servers)
     check_sizes(jobs, servers)
-    loop = _Gandiva(jobs, servers, slot_s)
-    while loop.is_unfinished():
-        loop.step()
-    return loop.run
+    return _Gandiva([_Job(job) for job in jobs], servers, slot_s).run()
 
 
-class _Gandiva:
-    """State of the loop."""
+class _Gandiva(PublishedLoop[_Job]):
+    """Loop with sets of servers."""
 
-    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> None:
-        self.run = PublishedRun()
-        self._traces = jobs
-        self._n_gpus = servers.n_gpus
-        self._slot_s = slot_s
+    def __init__(self, jobs: Sequence[_Job], servers: Servers, slot_s: int) -> None:
+        super().__init__(jobs, servers, slot_s)
         self._sets = _ServerSets(servers)
-        self._arrivals = arrival_events(jobs)
-        self._now_s = self._arrivals[0].time_s if self._arrivals else 0.0
-        self._span_s = 0.0
-        self._running: list[_Job] = []
         self._pending: list[_Job] = []
-        self._waited: list[_Job] = []
-        self._n_events = 0
+        self._delayed: list[_Job] = []
 
-    def is_unfinished(self) -> bool:
-        """Return whether jobs have yet to arrive, to start or to end."""
-        return bool(self._arrivals or self._pending or self._running)
+    def next_event_s(self, now_s: float) -> float:
+        """Return the time of the next arrivals; without any, the end of the slot."""
+        if len(self.timetable):
+            return super().next_event_s(now_s)
+        return now_s + self.slot_s if self._pending or self.runnable else math.inf
 
-    def step(self) -> None:
-        """Handle the current event, and move to the next."""
-        now_s = self._now_s
-        self._sets.rebalance()
-        self._execute()
-        has_free_servers = self._sets.dissolve_empty()
-        for job in self._waited:
-            job.overhead_s = 0.0
-        if self._arrivals and self._arrivals[0].time_s == now_s:
-            for index in self._arrivals.pop(0).arrivals:
-                self._arrive(_Job(self._traces[index]))
-        if has_free_servers:
-            self._start_pending()
-        gpus = self._sets.gpus()
-        self._go_on()
-        running = {job.trace.index: job for job in self._running if job.trace.index in gpus}
-        self.run.moments.append(
-            Moment(now_s, {index: Running(gpus[index], job.overhead_s) for index, job in running.items()})
-        )
-
-    def _execute(self) -> None:
-        """Count work since the last event, end finished jobs, and let jobs of full sets change places.
+    def advance(self, now_s: float, elapsed_s: float) -> None:
+        """Divide the servers, then count work since the last event, and let jobs of full sets change places.
 
         An overhead is kept until the job has its turn.
         """
+        self._sets.rebalance()
         for sets in self._sets.of_size.values():
-            for one in sets:
-                served = one.running()
-                for job in served:
-                    job.served_s = job.served_s + max(self._span_s - job.overhead_s, 0)
+            for server_set in sets:
+                active_jobs = server_set.running()
+                for job in active_jobs:
+                    job.served_s = job.served_s + max(int(elapsed_s) - job.overhead_s, 0)
                     job.overhead_s = 0.0
-                if int(self._now_s % TURN_S) == 0 and len(one.jobs) > one.capacity:
-                    one.jobs = one.jobs[one.capacity :] + served
-                for job in served:
+                if int(now_s % TURN_S) == 0 and len(server_set.jobs) > server_set.capacity:
+                    server_set.jobs = server_set.jobs[server_set.capacity :] + active_jobs
+                for job in active_jobs:
                     if job.served_s >= job.trace.duration_s:
-                        one.jobs.remove(job)
-                        self._end(job)
+                        server_set.jobs.remove(job)
+                        job.end_s = now_s - (job.served_s - job.trace.duration_s)
+                        self.end(job, job.trace.gpus, job.trace.is_met(job.end_s))
 
-    def _end(self, job: _Job) -> None:
-        self.run.add_end(job.trace, job.start_s, self._now_s - (job.served_s - job.trace.duration_s))
-        self._running.remove(job)
+    def handle(self, event: Event[_Job]) -> None:
+        """Place jobs, and charge overheads to all that have started, though only while arrivals remain."""
+        now_s = event.time_s
+        has_free_servers = self._sets.dissolve_empty()
+        for job in self._delayed:
+            job.overhead_s = 0.0
+        for job in event.arrivals:
+            if not self._start(job, now_s):
+                self._pending.append(job)
+                self._delayed.append(job)
+        if has_free_servers:
+            self._start_pending(now_s)
+        gpus_of = self._sets.gpus()
+        if len(self.timetable):
+            restart = self.restarts_all()
+            for job in self.runnable:
+                job.overhead_s = overhead_s(job.trace.gpus, self.servers.n_gpus, restart)
+        self.log(now_s, (job for job in self.runnable if job.trace.index in gpus_of), gpus_of)
 
-    def _arrive(self, job: _Job) -> None:
-        if self._sets.place(job):
-            self._start(job)
-        else:
-            self._pending.append(job)
-            self._waited.append(job)
+    def _start(self, job: _Job, now_s: float) -> bool:
+        """Start a job if a set takes it; return whether one does."""
+        is_placed = self._sets.place(job)
+        if is_placed:
+            job.start_s = now_s
+            self.runnable.append(job)
+        return is_placed
 
-    def _start(self, job: _Job) -> None:
-        job.start_s = self._now_s
-        self._running.append(job)
-
-    def _start_pending(self) -> None:
+    def _start_pending(self, now_s: float) -> None:
         """Try to start waiting jobs, in order.
 
         The program removes a job from the list over which it iterates, and so skips the next one.
         """
-        place = 0
-        while place < len(self._pending):
-            if self._sets.place(self._pending[place]):
-                self._start(self._pending.pop(place))
-            place += 1
-
-    def _go_on(self) -> None:
-        """Find the next event; charge overheads to all jobs that have started, though only while arrivals remain."""
-        if not self._arrivals:
-            self._now_s += self._slot_s
-            self._span_s = self._slot_s
-            return
-        restart = is_restart(self._n_events, self._slot_s)
-        self._n_events += 1
-        for job in self._running:
-            job.overhead_s = overhead_s(job.trace.gpus, self._n_gpus, restart)
-        merge_within_slot(self._arrivals, self._now_s, self._slot_s)
-        self._span_s = int(self._arrivals[0].time_s - self._now_s)
-        self._now_s = self._arrivals[0].time_s
+        position = 0
+        while position < len(self._pending):
+            if self._start(self._pending[position], now_s):
+                self._pending.pop(position)
+            position += 1

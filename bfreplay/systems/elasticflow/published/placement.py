@@ -51,8 +51,8 @@ class BuddyPlacement:
         self._classes: dict[int, list[_Block]] = {size: [] for size in SIZES}
         self._block_of: dict[int, _Block] = {}
 
-    def place(self, job: int, n: int) -> None:
-        """Give ``n`` GPUs to a job.
+    def place(self, job: int, n_gpus: int) -> None:
+        """Give ``n_gpus`` GPUs to a job.
 
         It goes to the least used block of its own class, else to that of the largest class with room, else to free
         servers.
@@ -62,56 +62,57 @@ class BuddyPlacement:
         BfreplayError
             A number that the published program cannot place, or no room.
         """
-        check_size(job, n, self._servers)
-        block = self._with_room(n) or self._open(job, n)
-        block.gpus_of[job] = n
+        check_size(job, n_gpus, self._servers)
+        block = self._with_room(n_gpus) or self._open(job, n_gpus)
+        block.gpus_of[job] = n_gpus
         self._block_of[job] = block
-        unused = block.n_gpus_free()
-        size = _class_of(unused) if unused else n
+        n_free = block.n_gpus_free()
+        size = _class_of(n_free) if n_free else n_gpus
         self._classes[size].append(block)
-        for each in (size, n):
-            self._classes[each].sort(key=_Block.n_gpus_in_use)
+        for changed_class in (size, n_gpus):
+            self._classes[changed_class].sort(key=_Block.n_gpus_in_use)
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each placed job: those of a block are side by side, in order of placement."""
-        each = self._servers.gpus_each
-        found: dict[int, tuple[int, ...]] = {}
+        per_server = self._servers.gpus_each
+        gpus_of_job: dict[int, tuple[int, ...]] = {}
         for block in dict.fromkeys(self._block_of.values()):
-            numbers = [server * each + k for server in sorted(block.servers) for k in range(each)]
+            numbers = [server * per_server + offset for server in sorted(block.servers) for offset in range(per_server)]
             first = 0
-            for job, n in block.gpus_of.items():
-                found[job] = tuple(numbers[first : first + n])
-                first += n
-        return {job: found[job] for job in self._block_of}
+            for job, n_gpus in block.gpus_of.items():
+                gpus_of_job[job] = tuple(numbers[first : first + n_gpus])
+                first += n_gpus
+        return {job: gpus_of_job[job] for job in self._block_of}
 
-    def _with_room(self, n: int) -> _Block | None:
-        """Return a block with room for ``n`` more, removed from its class; ``None`` if there is none."""
-        larger = [size for size in reversed(SIZES) if size > n]
-        for size in [n, *larger]:
+    def _with_room(self, n_gpus: int) -> _Block | None:
+        """Return a block with room for ``n_gpus`` more, removed from its class; ``None`` if there is none."""
+        larger = [size for size in reversed(SIZES) if size > n_gpus]
+        for size in [n_gpus, *larger]:
             blocks = self._classes[size]
             if not blocks:
                 continue
             block = blocks.pop(0)
-            if block.n_gpus_free() >= n:
+            if block.n_gpus_free() >= n_gpus:
                 return block
             blocks.append(block)  # the published program moves a block without room behind the others
         return None
 
-    def _open(self, job: int, n: int) -> _Block:
-        """Take the first free servers that ``n`` GPUs need."""
-        each = self._servers.gpus_each
-        count = -(-n // each)
+    def _open(self, job: int, gpus: int) -> _Block:
+        """Take the first free servers that ``gpus`` GPUs need."""
+        per_server = self._servers.gpus_each
+        count = -(-gpus // per_server)
         if count > len(self._free):
             raise BfreplayError(
-                f"job {job} needs {count} free servers for {n} GPUs, and {len(self._free)} are: place larger jobs first"
+                f"job {job} needs {count} free servers for {gpus} GPUs, and {len(self._free)} are: "
+                "place larger jobs first"
             )
         servers, self._free = self._free[:count], self._free[count:]
-        return _Block(servers, count * each)
+        return _Block(servers, count * per_server)
 
 
-def _class_of(unused: int) -> int:
-    """Return the largest size that divides ``unused``."""
-    return next(size for size in reversed(SIZES) if unused % size == 0 and size <= unused)
+def _class_of(n_free: int) -> int:
+    """Return the largest size that divides ``n_free``."""
+    return next(size for size in reversed(SIZES) if n_free % size == 0 and size <= n_free)
 
 
 def check_sizes(jobs: Sequence[TraceJob], servers: Servers) -> None:
@@ -121,7 +122,7 @@ def check_sizes(jobs: Sequence[TraceJob], servers: Servers) -> None:
             raise BfreplayError(f"job {job.index} wants {job.gpus} GPUs, and the cluster has {servers.n_gpus}")
 
 
-def check_size(job: int, n: int, servers: Servers) -> None:
+def check_size(job: int, gpus: int, servers: Servers) -> None:
     """Refuse a number of GPUs at which the published program stops with an error.
 
     Raises
@@ -129,10 +130,10 @@ def check_size(job: int, n: int, servers: Servers) -> None:
     BfreplayError
         With the job and the number.
     """
-    if n not in SIZES or (n > servers.gpus_each and n % servers.gpus_each):
+    if gpus not in SIZES or (gpus > servers.gpus_each and gpus % servers.gpus_each):
         raise BfreplayError(
-            f"job {job} cannot have {n} GPUs: must be one of {SIZES}, and beyond one server of {servers.gpus_each} a "
-            "multiple of it"
+            f"job {job} cannot have {gpus} GPUs: must be one of {SIZES}, and beyond one server of {servers.gpus_each} "
+            "a multiple of it"
         )
 
 

@@ -51,6 +51,10 @@ class TraceJob:
         """True if it has no deadline."""
         return self.deadline_s == NO_DEADLINE_S
 
+    def is_met(self, end_s: float) -> bool | None:
+        """Return whether an end keeps the deadline; ``None`` for a best-effort job."""
+        return None if self.is_best_effort else end_s <= self.deadline_s
+
 
 @dataclass(frozen=True, slots=True)
 class Servers:
@@ -109,10 +113,5 @@ class PublishedRun:
     @property
     def declined(self) -> int:
         """Number of jobs that ended late, or were refused and never ran."""
-        ran = {end.index for end in self.ends}
-        return sum(end.is_met is False for end in self.ends) + sum(index not in ran for index in self.refused)
-
-    def add_end(self, job: TraceJob, start_s: float, end_s: float) -> None:
-        """Log the end of a job on its requested GPUs."""
-        is_met = None if job.is_best_effort else end_s <= job.deadline_s
-        self.ends.append(JobEnd(job.index, start_s, end_s, job.gpus, is_met))
+        ended_jobs = {end.index for end in self.ends}
+        return sum(end.is_met is False for end in self.ends) + sum(index not in ended_jobs for index in self.refused)

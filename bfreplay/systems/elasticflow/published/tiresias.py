@@ -10,32 +10,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bfreplay.systems.elasticflow.published.placement import BuddyPlacement
-from bfreplay.systems.elasticflow.published.program import Moment, PublishedRun, Running, Servers, TraceJob
-from bfreplay.systems.elasticflow.published.slots import (
-    Event,
-    arrival_events,
-    is_restart,
-    merge_within_slot,
-    overhead_s,
-)
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, overhead_s
+from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 QUEUE_LIMITS_GPU_S = (3250, 7200)
 """GPU-seconds at which a job leaves the first and the second queue; the third has no limit."""
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
+class _Job(Job):
     """Job that has arrived and not ended."""
 
-    trace: TraceJob
-    checked_s: float
     queue: int = 0
     is_running: bool = False
     served_s: int = 0
-    overhead_s: float = 0.0
-    start_s: float | None = None
-    end_s: float = 0.0
 
     def sinks_at_gpu_s(self) -> float:
         """Return the GPU-seconds at which it leaves its queue."""
@@ -55,143 +43,95 @@ def tiresias(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> Publish
         Seconds of a slot. Jobs end no sooner than a slot after the current event, but the logged and judged end is that
         of their work.
     """
-    loop = _Tiresias(jobs, servers, slot_s)
-    while loop.step():
-        pass
-    return loop.run
+    return _Tiresias([_Job(job) for job in jobs], servers, slot_s).run()
 
 
-class _Tiresias:
-    """State of the loop."""
+class _Tiresias(PublishedLoop[_Job]):
+    """Loop with queues of jobs."""
 
-    def __init__(self, jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> None:
-        self.run = PublishedRun()
-        self._traces = jobs
-        self._n_gpus = servers.n_gpus
-        self._slot_s = slot_s
-        self._placement = BuddyPlacement(servers)
-        self._arrivals = arrival_events(jobs)
-        self._next_end: Event[int] | None = None
+    def __init__(self, jobs: Sequence[_Job], servers: Servers, slot_s: int) -> None:
+        super().__init__(jobs, servers, slot_s)
+        self._next_end = Event[_Job](math.inf)
         self._next_sinking_s = math.inf
-        self._jobs: dict[int, _Job] = {}
-        self._runnable: list[_Job] = []
         self._queues: tuple[list[_Job], ...] = tuple([] for _ in range(len(QUEUE_LIMITS_GPU_S) + 1))
-        self._n_events = 0
 
-    def step(self) -> bool:
-        """Handle the next event; return ``False`` if there is none."""
-        event = self._next_event()
-        if event is None:
-            return False
-        now_s = event.time_s
-        self._end(event.ends)
-        if self._arrivals and event is self._arrivals[0]:
-            self._arrivals.pop(0)
-            self._arrive(event.arrivals)
-        self._serve_until(now_s)
-        restart = is_restart(self._n_events, self._slot_s)
-        self._n_events += 1
-        self._choose(now_s, restart)
-        self._place()
-        self._plan_next(now_s, restart)
-        self._log(now_s)
-        merge_within_slot(self._arrivals, now_s, self._slot_s)
-        return True
-
-    def _next_event(self) -> Event[int] | None:
+    def next_event_s(self, now_s: float) -> float:
         """Return the earliest of the next arrivals, the next ends and the next sinking of a job.
 
         Arrivals and ends at the same time are one event. The program adds the ends to that of the arrivals even if a
         sinking comes before them; these jobs then end with the arrivals.
         """
-        arrivals = self._arrivals[0] if self._arrivals else None
-        ends = self._next_end
-        if arrivals and ends and arrivals.time_s == ends.time_s:
-            arrivals.ends = ends.ends
-            ends = None
-        candidates = [event for event in (arrivals, ends) if event]
-        if not candidates:
-            return None
-        event = min(candidates, key=lambda event: event.time_s)
-        return event if event.time_s <= self._next_sinking_s else Event(self._next_sinking_s)
+        arrivals_s, end = super().next_event_s(now_s), self._next_end
+        if end.ends and (end.time_s == arrivals_s or end.time_s <= min(arrivals_s, self._next_sinking_s)):
+            self.timetable.at(end.time_s).ends = end.ends
+        return min(arrivals_s, end.time_s, self._next_sinking_s)
 
-    def _end(self, indices: list[int]) -> None:
-        for job in [self._jobs[index] for index in indices]:
-            assert job.start_s is not None
-            self.run.add_end(job.trace, job.start_s, job.end_s)
-            self._runnable.remove(job)
-            self._queues[job.queue].remove(job)
-
-    def _arrive(self, indices: list[int]) -> None:
-        for index in indices:
-            job = self._jobs[index] = _Job(self._traces[index], self._traces[index].submit_s)
-            self._runnable.append(job)
-            self._queues[0].append(job)
-
-    def _serve_until(self, now_s: float) -> None:
+    def advance(self, now_s: float, elapsed_s: float) -> None:
         """Count work since the last event, and let jobs sink by at most one queue."""
-        for job in self._runnable:
-            if job.is_running:
-                job.served_s = int(job.served_s + max(int(now_s - job.checked_s) - job.overhead_s, 0))
-                job.overhead_s = 0
-                if job.served_s * job.trace.gpus >= job.sinks_at_gpu_s():
-                    self._queues[job.queue].remove(job)
-                    job.queue += 1
-                    self._queues[job.queue].append(job)
-            job.checked_s = now_s
+        for job in self._running():
+            job.served_s = int(job.served_s + max(int(elapsed_s) - job.overhead_s, 0))
+            job.overhead_s = 0
+            if job.served_s * job.trace.gpus >= job.sinks_at_gpu_s():
+                self._queues[job.queue].remove(job)
+                job.queue += 1
+                self._queues[job.queue].append(job)
+
+    def handle(self, event: Event[_Job]) -> None:
+        """Handle ends and arrivals, and choose the jobs that run."""
+        for job in event.ends:
+            self.end(job, job.trace.gpus, job.trace.is_met(job.end_s))
+            self._queues[job.queue].remove(job)
+        for job in event.arrivals:
+            self.runnable.append(job)
+            self._queues[0].append(job)
+        restart = self.restarts_all()
+        self._choose(event.time_s, restart)
+        self.runnable.sort(key=lambda job: -job.trace.gpus)
+        self.place_requested(self._running())
+        self._plan_next(event.time_s, restart)
+        self.log(event.time_s, self._running(), self.placement.gpus())
 
     def _choose(self, now_s: float, restart: bool) -> None:
         """Run the jobs that fit, queue by queue; a job that starts or resumes pays for it."""
-        free = self._n_gpus
+        n_free = self.servers.n_gpus
         for queue in self._queues:
             for job in queue:
                 gpus = job.trace.gpus
-                if gpus > free:
+                if gpus > n_free:
                     job.is_running = False
                     continue
-                free -= gpus
+                n_free -= gpus
                 if not job.is_running:
                     job.is_running = True
-                    job.overhead_s = overhead_s(gpus, self._n_gpus, restart)
-                    if job.start_s is None:
+                    job.overhead_s = overhead_s(gpus, self.servers.n_gpus, restart)
+                    if math.isnan(job.start_s):
                         job.start_s = now_s
             queue.sort(key=lambda job: not job.is_running)
 
-    def _place(self) -> None:
-        self._placement.clear()
-        self._runnable.sort(key=lambda job: -job.trace.gpus)
-        for job in self._running():
-            self._placement.place(job.trace.index, job.trace.gpus)
-
     def _running(self) -> list[_Job]:
-        return [job for job in self._runnable if job.is_running]
+        return [job for job in self.runnable if job.is_running]
 
     def _plan_next(self, now_s: float, restart: bool) -> None:
         """Find the next ends, at least a slot from now, and the next sinking of a job.
 
         Only the overhead of a restart defers an end; that of a start shows when another event comes in between.
         """
-        self._next_end = None
+        self._next_end = Event(math.inf)
         for job in self._running():
-            left_s: float = job.trace.duration_s - job.served_s
+            remaining_s: float = job.trace.duration_s - job.served_s
             if restart:
-                job.overhead_s = overhead_s(job.trace.gpus, self._n_gpus, restart)
-                left_s += job.overhead_s
-            end_s = int(now_s + left_s)
-            seen_s = max(now_s + self._slot_s, end_s)
-            if self._next_end is None or seen_s < self._next_end.time_s:
-                self._next_end = Event(seen_s)
-            if seen_s == self._next_end.time_s:
-                self._next_end.ends.append(job.trace.index)
+                job.overhead_s = overhead_s(job.trace.gpus, self.servers.n_gpus, restart)
+                remaining_s += job.overhead_s
+            end_s = int(now_s + remaining_s)
+            event_s = max(now_s + self.slot_s, end_s)
+            if event_s < self._next_end.time_s:
+                self._next_end = Event(event_s)
+            if event_s == self._next_end.time_s:
+                self._next_end.ends.append(job)
                 job.end_s = end_s
         sinkings_s = [
             now_s + math.ceil((job.sinks_at_gpu_s() - job.served_s) / job.trace.gpus)
             for job in self._running()
             if job.sinks_at_gpu_s() < math.inf
         ]
-        self._next_sinking_s = max(min(sinkings_s, default=math.inf), now_s + self._slot_s)
-
-    def _log(self, now_s: float) -> None:
-        gpus = self._placement.gpus()
-        running = {job.trace.index: Running(gpus[job.trace.index], job.overhead_s) for job in self._running()}
-        self.run.moments.append(Moment(now_s, running))
+        self._next_sinking_s = max(min(sinkings_s, default=math.inf), now_s + self.slot_s)

@@ -1,4 +1,4 @@
-"""One round of Gavel's mechanism: an assignment from the state and the available nodes."""
+"""One round of Gavel's mechanism: an assignment from the state and the available nodes, and the time received."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.systems.gavel.rounds.placement import NodeLists, micro_tasks, place_entries, same_nodes
-from bfreplay.systems.gavel.rounds.queues import Candidates, choose_entries, priorities
-from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
+from bfreplay.systems.gavel.rounds.allocation import (
+    Candidates,
+    NodeLists,
+    choose_entries,
+    micro_tasks,
+    place_entries,
+    priorities,
+    same_nodes,
+)
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, Entries, RoundRules, RoundState
+from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 
 _BY_TASK = tuple(each.name for each in fields(Assignment) if each.name not in ("node", "node_offset"))
 """Columns of an assignment."""
@@ -24,7 +32,7 @@ def next_round(
     node_type: NDArray[np.int16],
     is_available: NDArray[np.bool_],
     steps_left: NDArray[np.float64],
-    picked: NDArray[np.int64] | None = None,
+    next_jobs: NDArray[np.int64] | None = None,
     adjust: Callable[[Assignment], Assignment] | None = None,
 ) -> Assignment:
     """Start a round. Updates ``state``: its last assignment, leases, order of types, priorities.
@@ -39,7 +47,7 @@ def next_round(
         Position of each node's type; whether jobs may use it now. Nodes may join and leave between rounds.
     steps_left : (m,) float64
         Remaining steps of the jobs of ``state``, in its order.
-    picked : (p,) int64
+    next_jobs : (p,) int64
         Numbers of the jobs that run, alone and on the first type, if they fit; ``None``: those with the highest
         priorities.
     adjust
@@ -47,33 +55,35 @@ def next_round(
     """
     jobs = state.jobs
     state.types = _types_in_order(state, rules)
-    if picked is None:
-        entry, kind, priority = _choose(state, rules, node_type[is_available], np.zeros(jobs.number.shape[0], np.bool_))
+    if next_jobs is None:
+        entry, on_type, priority = _choose(
+            state, rules, node_type[is_available], np.zeros(jobs.number.shape[0], np.bool_)
+        )
     else:
         alone = np.flatnonzero(state.entries.member[:, 1] == NOBODY)
-        entry = alone[np.searchsorted(state.entries.member[alone, 0], picked)]
-        kind, priority = np.zeros_like(entry), np.zeros_like(state.entries.share)
+        entry = alone[np.searchsorted(state.entries.member[alone, 0], next_jobs)]
+        on_type, priority = np.zeros_like(entry), np.zeros_like(state.entries.share)
     last = state.last
     ran_as, gang = state.entries.task, state.entries.gang[entry]
     nodes = place_entries(
-        gang, kind, ran_as[entry], last.node_type, last.nodes, node_type, is_available.copy(), state.n_types
+        gang, on_type, ran_as[entry], last.node_type, last.nodes, node_type, is_available.copy(), state.n_types
     )
     task = _task_of_jobs(state, entry)
-    tasks = _Tasks(entry, kind, nodes, same_nodes(jobs.task, last.nodes, task, nodes))
+    tasks = _Tasks(entry, on_type, nodes, same_nodes(jobs.task, last.nodes, task, nodes))
     assignment = _begin(state, rules, tasks, steps_left, now_s, rules.round_s)
     if adjust is not None:
         assignment = adjust(assignment)
-    place = np.arange(entry.shape[0])
-    extended = same_nodes(ran_as[entry], last.nodes, place, nodes)
+    position = np.arange(entry.shape[0])
+    is_extension = same_nodes(ran_as[entry], last.nodes, position, nodes)
     state.priority = priority
     has_member = np.zeros(last.n_tasks, np.bool_)
     has_member[jobs.task[jobs.task >= 0]] = True
     state.opportunities += int(np.count_nonzero(has_member))
-    state.extensions += int(np.count_nonzero(extended))
+    state.extensions += int(np.count_nonzero(is_extension))
     state.last = assignment
     state.is_credited = np.zeros(assignment.n_tasks, np.bool_)
     state.entries.task = np.full_like(ran_as, -1)
-    state.entries.task[entry] = place
+    state.entries.task[entry] = position
     jobs.task = task
     return assignment
 
@@ -86,7 +96,7 @@ def refill(
     node_type: NDArray[np.int16],
     is_available: NDArray[np.bool_],
     steps_left: NDArray[np.float64],
-    kept: NDArray[np.bool_],
+    continues: NDArray[np.bool_],
 ) -> Assignment:
     """Give unallocated nodes to entries that do not run, for the rest of a round. Updates ``state``.
 
@@ -102,7 +112,7 @@ def refill(
         Position of each node's type; whether jobs may use it now, including nodes of micro-tasks that go on.
     steps_left : (m,) float64
         Remaining steps of the jobs of ``state`` now, in its order.
-    kept : (k,) bool
+    continues : (k,) bool
         Micro-tasks of the last assignment that go on as they are. The others have ended and are credited.
 
     Returns
@@ -116,34 +126,36 @@ def refill(
         A micro-task is neither kept nor credited, or is kept without its nodes.
     """
     last, jobs, entries = state.last, state.jobs, state.entries
-    if not (kept | state.is_credited).all():
+    if not (continues | state.is_credited).all():
         raise ValueError("micro-tasks that ended must be credited before their nodes are reallocated")
-    kept_node = np.repeat(kept, np.diff(last.node_offset))
-    in_use = last.node[kept_node]
+    node_continues = np.repeat(continues, np.diff(last.node_offset))
+    in_use = last.node[node_continues]
     if not is_available[in_use].all():
         raise ValueError("a micro-task that lost a node cannot continue")
     is_free = is_available.copy()
     is_free[in_use] = False
     # positions in the new assignment of micro-tasks that go on
-    moved = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-    jobs.task, entries.task = moved[jobs.task], moved[entries.task]
-    entry, kind, _ = _choose(state, rules, node_type[is_free], jobs.task >= 0)
+    new_position = np.append(np.where(continues, np.cumsum(continues) - 1, -1), -1)
+    jobs.task, entries.task = new_position[jobs.task], new_position[entries.task]
+    entry, on_type, _ = _choose(state, rules, node_type[is_free], jobs.task >= 0)
     nowhere = np.full(entry.shape[0], -1)
     nodes = place_entries(
-        entries.gang[entry], kind, nowhere, last.node_type, last.nodes, node_type, is_free, state.n_types
+        entries.gang[entry], on_type, nowhere, last.node_type, last.nodes, node_type, is_free, state.n_types
     )
-    tasks = _Tasks(entry, kind, nodes, np.zeros(jobs.number.shape[0], np.bool_))
-    begun = _begin(state, rules, tasks, steps_left, now_s, max(until_s - now_s, 0.0))
-    n_kept = int(np.count_nonzero(kept))
-    sizes = np.concatenate([np.diff(last.node_offset)[kept], np.diff(nodes.offset)])
-    by_task = {name: np.concatenate([getattr(last, name)[kept], getattr(begun, name)]) for name in _BY_TASK}
+    tasks = _Tasks(entry, on_type, nodes, np.zeros(jobs.number.shape[0], np.bool_))
+    new_assignment = _begin(state, rules, tasks, steps_left, now_s, max(until_s - now_s, 0.0))
+    n_going_on = int(np.count_nonzero(continues))
+    sizes = np.concatenate([np.diff(last.node_offset)[continues], np.diff(nodes.offset)])
+    by_task = {
+        name: np.concatenate([getattr(last, name)[continues], getattr(new_assignment, name)]) for name in _BY_TASK
+    }
     state.last = Assignment(
         **by_task, node_offset=np.concatenate([[0], np.cumsum(sizes)]), node=np.concatenate([in_use, nodes.node])
     )
-    state.is_credited = np.concatenate([state.is_credited[kept], np.zeros(begun.n_tasks, np.bool_)])
-    entries.task[entry] = n_kept + np.arange(entry.shape[0])
-    started = _task_of_jobs(state, entry)
-    jobs.task = np.where(started >= 0, n_kept + started, jobs.task)
+    state.is_credited = np.concatenate([state.is_credited[continues], np.zeros(new_assignment.n_tasks, np.bool_)])
+    entries.task[entry] = n_going_on + np.arange(entry.shape[0])
+    task_of_job = _task_of_jobs(state, entry)
+    jobs.task = np.where(task_of_job >= 0, n_going_on + task_of_job, jobs.task)
     return state.last
 
 
@@ -165,12 +177,12 @@ def _choose(
     candidates = Candidates(
         priority, entries.deficit_s, entries.share, entries.can_run, entries.member_row, entries.gang
     )
-    order = state.types, rules.global_queue, rules.runs_only_its_own
-    entry, kind = choose_entries(candidates, n_free, is_busy.copy(), *order)
+    queue_order = state.types, rules.global_queue, rules.runs_only_its_own
+    entry, on_type = choose_entries(candidates, n_free, is_busy.copy(), *queue_order)
     if rules.quirks.shareless_jobs_take_nodes:
-        starts = entries.has_share[entry]
-        entry, kind = entry[starts], kind[starts]
-    return entry, kind, priority
+        has_share = entries.has_share[entry]
+        entry, on_type = entry[has_share], on_type[has_share]
+    return entry, on_type, priority
 
 
 def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -178,9 +190,9 @@ def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int
     # one place more, for the missing partner of jobs that run alone
     task = np.full(state.jobs.number.shape[0] + 1, -1)
     row = state.entries.member_row[entry]
-    place = np.arange(entry.shape[0])
-    task[row[:, 1]] = place
-    task[row[:, 0]] = place
+    position = np.arange(entry.shape[0])
+    task[row[:, 1]] = position
+    task[row[:, 0]] = position
     return task[:-1]
 
 
@@ -197,26 +209,136 @@ def _begin(
     state: RoundState, rules: RoundRules, tasks: _Tasks, steps_left: NDArray[np.float64], now_s: float, length_s: float
 ) -> Assignment:
     """Return the micro-tasks of entries that have nodes."""
-    entry, kind, nodes, stays = tasks
+    entry, on_type, nodes, stays = tasks
     entries = state.entries
     steps, finish_s, restarts = micro_tasks(
-        entries.rate[entry, kind], entries.member_row[entry], steps_left, stays, now_s, length_s, rules.restart_s
+        entries.rate[entry, on_type], entries.member_row[entry], steps_left, stays, now_s, length_s, rules.restart_s
     )
-    k = entry.shape[0]
+    n_tasks = entry.shape[0]
     member = entries.member[entry]
     # whole steps, the same number on each node but the last
     gang = entries.gang[entry]
     too_few = (steps < gang[:, None]) & (member >= 0)
     return Assignment(
         member=member,
-        node_type=kind,
+        node_type=on_type,
         node_offset=nodes.offset,
         node=nodes.node,
         steps=steps,
-        start_s=np.full(k, now_s),
+        start_s=np.full(n_tasks, now_s),
         finish_s=finish_s,
-        counted_from_s=np.full(k, state.round_end_s if rules.quirks.stale_round_start else now_s),
-        overhead_s=np.zeros(k),
+        counted_from_s=np.full(n_tasks, state.round_end_s if rules.quirks.stale_round_start else now_s),
+        overhead_s=np.zeros(n_tasks),
         restarts=restarts,
         fails=(gang > 1) & too_few.any(axis=1) & rules.quirks.few_steps_fail,
     )
+
+
+FAILURES_ALLOWED = 5
+"""Micro-tasks of a job that may fail before it is given up (``Quirks.few_steps_fail``)."""
+
+
+def credit(
+    state: RoundState, end_s: NDArray[np.float64] | None = None, which: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """Credit ended micro-tasks of the last assignment, each once. Updates ``state``.
+
+    A failed micro-task gets no time; it counts as a failure of its jobs.
+
+    Parameters
+    ----------
+    end_s : (k,) float64
+        Times of their ends; as planned if ``None``.
+    which : (k,) bool
+        Micro-tasks that ended; all if ``None``.
+
+    Returns
+    -------
+    (d,) int64
+        Numbers of the jobs that failed too often and are given up.
+    """
+    last, jobs = state.last, state.jobs
+    task_end_s = last.finish_s if end_s is None else end_s
+    ends_now = ~state.is_credited if which is None else which & ~state.is_credited
+    state.is_credited = state.is_credited | ends_now
+    counts = ends_now & ~last.fails
+    ran_s = last.ran_s(end_s)
+    running = np.flatnonzero(np.append(counts, False)[state.entries.task])  # the last one: entries without a task
+    task = state.entries.task[running]
+    state.entries.time_s[running, last.node_type[task]] += ran_s[task]
+    np.add.at(state.total_s, last.node_type[counts], ran_s[counts])
+    if ends_now.any():
+        state.round_end_s = max(state.round_end_s, float(task_end_s[ends_now].max()))
+    is_failure = ends_now & last.fails
+    if not is_failure.any():
+        return np.zeros(0, np.int64)
+    job_fails = (jobs.task >= 0) & is_failure[jobs.task]
+    jobs.n_failed = jobs.n_failed + job_fails
+    state.changed = True
+    given_up: NDArray[np.int64] = jobs.number[job_fails & (jobs.n_failed >= FAILURES_ALLOWED)]
+    return given_up
+
+
+def reset_is_due(state: RoundState, rules: RoundRules, now_s: float) -> bool:
+    """Return whether shares are to be recomputed at the start of a round.
+
+    That is so after a change, if the last time is at least ``least_reset_s`` ago or no job has any share.
+    """
+    if not state.changed:
+        return False
+    last_reset_s = state.last_reset_s
+    if rules.quirks.reset_at_zero_means_never:
+        return not last_reset_s or now_s - last_reset_s >= rules.least_reset_s
+    return (
+        last_reset_s is None
+        or now_s - last_reset_s >= rules.least_reset_s
+        or not bool((state.entries.share > 0.0).any())
+    )
+
+
+def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProblem, shares: TimeShares) -> None:
+    """Take new shares, and restart the counts of time. Updates ``state``.
+
+    Time that the old shares promised since the last recomputation and rounds did not give goes to the deficits.
+
+    Parameters
+    ----------
+    problem, shares
+        Problem and answer. Jobs and pairs of ``problem`` without an entry are ignored; an entry that ``problem`` does
+        not have gets no share. There may be no jobs.
+    """
+    entries = state.entries
+    half_s = rules.round_s / 2
+    elapsed_s = now_s - (state.last_reset_s or 0.0)
+    entries.deficit_s = entries.deficit_s + (entries.share * elapsed_s - (entries.time_s - half_s))
+    entries.time_s = np.full_like(entries.time_s, half_s)
+    state.total_s = np.full_like(state.total_s, half_s * entries.member.shape[0])
+    entries.share = np.zeros_like(entries.share)
+    entries.has_share = np.zeros_like(entries.has_share)
+    singles = np.nonzero(entries.member[:, 1] == NOBODY)[0]
+    _take(entries, singles, entries.member[singles, 0], problem.job, shares.share)
+    if problem.n_pairs:
+        pairs = np.nonzero(entries.member[:, 1] != NOBODY)[0]
+        member, pair_members = entries.member[pairs], problem.job[problem.pair]
+        # one number per pair, in the order of its members
+        width = max(int(member.max(initial=0)), int(pair_members.max())) + 1
+        key, problem_key = (pair[:, 0] * width + pair[:, 1] for pair in (member, pair_members))
+        _take(entries, pairs, key, problem_key, shares.pair_share)
+    state.last_reset_s = now_s
+    state.changed = False
+
+
+def _take(
+    entries: Entries,
+    row: NDArray[np.int64],
+    entry_key: NDArray[np.int64],
+    problem_key: NDArray[np.int64],
+    share: NDArray[np.float64],
+) -> None:
+    """Set the shares of the rows of ``entries`` whose key is in ``problem_key`` (increasing)."""
+    if not problem_key.shape[0]:
+        return
+    position = np.minimum(np.searchsorted(problem_key, entry_key), problem_key.shape[0] - 1)
+    in_problem = problem_key[position] == entry_key
+    entries.share[row[in_problem]] = share[position[in_problem]]
+    entries.has_share[row[in_problem]] = True

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.quirks import Quirks
-from bfreplay.systems.gavel.rounds.placement import NodeLists
+from bfreplay.systems.gavel.rounds.allocation import NodeLists
 
 
 @restorable
@@ -60,13 +60,13 @@ class RoundRules:
     quirks: Quirks = field(default_factory=Quirks)
 
     def __post_init__(self) -> None:
-        for what, value, fits, expected in (
+        for option_name, value, in_range, expected in (
             ("round_s", self.round_s, 0.0 < self.round_s < float("inf"), "seconds above 0"),
             ("least_reset_s", self.least_reset_s, self.least_reset_s >= 0.0, "0 s or more"),
             ("restart_s", self.restart_s, 0.0 <= self.restart_s < self.round_s, "0 s or more, less than round_s"),
         ):
-            if not fits:
-                raise InputError(f"{what} of Gavel's rounds is out of range", value=value, expected=expected)
+            if not in_range:
+                raise InputError(f"{option_name} of Gavel's rounds is out of range", value=value, expected=expected)
 
 
 NOBODY = -1
@@ -119,11 +119,11 @@ class Assignment:
         """Number k of micro-tasks."""
         return int(self.node_type.shape[0])
 
-    def ran_s(self, ended_s: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Return the seconds of the micro-tasks that count until ``ended_s (k,)``, by default their finish, (k,)."""
-        ended = self.finish_s if ended_s is None else ended_s
-        ran: NDArray[np.float64] = (ended - self.counted_from_s) - self.overhead_s
-        return ran
+    def ran_s(self, end_s: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return the seconds of the micro-tasks that count until ``end_s (k,)``, by default their finish, (k,)."""
+        task_end_s = self.finish_s if end_s is None else end_s
+        duration_s: NDArray[np.float64] = (task_end_s - self.counted_from_s) - self.overhead_s
+        return duration_s
 
     @property
     def nodes(self) -> NodeLists:
@@ -306,10 +306,10 @@ class RoundState:
             raise ValueError(
                 f"jobs must be numbered in order of arrival: {job.tolist()} after {jobs.number.tolist()[-1:]}"
             )
-        a, n = job.shape[0], self.n_types
-        member = np.stack([job, np.full(a, NOBODY)], axis=1)
+        n_new, n_types = job.shape[0], self.n_types
+        member = np.stack([job, np.full(n_new, NOBODY)], axis=1)
         # a job alone has no second rate
-        member_rate = np.stack([rate, np.zeros((a, n))], axis=2)
+        member_rate = np.stack([rate, np.zeros((n_new, n_types))], axis=2)
         if pair is not None and pair_rate is not None and pair.shape[0]:
             if not np.isin(pair[:, 1], job).all() or (pair[:, 0] >= pair[:, 1]).any():
                 raise ValueError("a pair needs an earlier job and a new one")
@@ -317,7 +317,7 @@ class RoundState:
             member_rate = np.concatenate([member_rate, pair_rate])
             arrival = np.lexsort((member[:, 0], member[:, 1] != NOBODY, member.max(axis=1)))
             member, member_rate = member[arrival], member_rate[arrival]
-        new_jobs = Jobs(number=job, gang=gang, task=np.full(a, -1), n_failed=np.zeros(a, np.int64))
+        new_jobs = Jobs(number=job, gang=gang, task=np.full(n_new, -1), n_failed=np.zeros(n_new, np.int64))
         _extend(jobs, new_jobs)
         _extend(self.entries, _new_entries(rules, jobs, member, member_rate))
         self.changed = True
@@ -331,22 +331,22 @@ class RoundState:
             An unknown job.
         """
         jobs, entries = self.jobs, self.entries
-        place = np.searchsorted(jobs.number, job)
-        if (place == jobs.number.shape[0]).any() or (jobs.number[place] != job).any():
+        positions = np.searchsorted(jobs.number, job)
+        if (positions == jobs.number.shape[0]).any() or (jobs.number[positions] != job).any():
             raise ValueError(f"no such jobs: {np.setdiff1d(job, jobs.number).tolist()}")
         # one place more, for the missing partner of jobs that run alone
         stays = np.ones(jobs.number.shape[0] + 1, np.bool_)
-        stays[place] = False
-        row = entries.member_row
+        stays[positions] = False
+        member_rows = entries.member_row
         _keep(jobs, stays[:-1])
-        _keep(entries, stays[row[:, 0]] & stays[row[:, 1]])
+        _keep(entries, stays[member_rows[:, 0]] & stays[member_rows[:, 1]])
         entries.member_row = _rows(jobs.number, entries.member)
         self.changed = True
 
-    def forget_places(self, lost: NDArray[np.bool_]) -> None:
+    def forget_places(self, has_lost_nodes: NDArray[np.bool_]) -> None:
         """Make jobs (m,) that lost nodes of their last micro-task restart wherever they run next."""
         jobs, entries = self.jobs, self.entries
-        tasks = jobs.task[lost]
+        tasks = jobs.task[has_lost_nodes]
         if tasks.size:
             entries.task = np.where(np.isin(entries.task, tasks), -1, entries.task)
             jobs.task = np.where(np.isin(jobs.task, tasks), -1, jobs.task)
@@ -370,37 +370,37 @@ class RoundState:
 
 def first_state(n_types: int, rules: RoundRules) -> RoundState:
     """Return the state before any job."""
-    none = np.zeros(0, np.int64)
-    jobs = Jobs(number=none, gang=none, task=none, n_failed=none)
+    no_numbers = np.zeros(0, np.int64)
+    jobs = Jobs(number=no_numbers, gang=no_numbers, task=no_numbers, n_failed=no_numbers)
     entries = _new_entries(rules, jobs, np.zeros((0, 2), np.int64), np.zeros((0, n_types, 2)))
     return RoundState(jobs, entries, total_s=np.zeros(n_types), rng=random.Random(rules.seed + _SEED_OFFSET))
 
 
 def _new_entries(rules: RoundRules, jobs: Jobs, member: NDArray[np.int64], member_rate: NDArray[np.float64]) -> Entries:
     """Return entries of ``member (e, 2)``, all in ``jobs``, at ``member_rate (e, n, 2)``; none has run yet."""
-    e, n, _ = member_rate.shape
+    n_entries, n_types, _ = member_rate.shape
     is_pair = member[:, 1] != NOBODY
-    row = _rows(jobs.number, member)
+    member_rows = _rows(jobs.number, member)
     # pairs start at 0 in the published program, jobs at half a round, until the next recomputation
-    started = np.where(is_pair, 0.0, rules.round_s / 2)
+    start_time_s = np.where(is_pair, 0.0, rules.round_s / 2)
     return Entries(
         member=member,
-        member_row=row,
-        gang=jobs.gang[row[:, 0]],
+        member_row=member_rows,
+        gang=jobs.gang[member_rows[:, 0]],
         rate=member_rate,
         can_run=(member_rate[:, :, 0] > 0.0) & ((member_rate[:, :, 1] > 0.0) | ~is_pair[:, None]),
-        share=np.zeros((e, n)),
-        has_share=np.zeros(e, np.bool_),
-        time_s=np.repeat(started[:, None], n, axis=1),
-        deficit_s=np.zeros((e, n)),
-        task=np.full(e, -1),
+        share=np.zeros((n_entries, n_types)),
+        has_share=np.zeros(n_entries, np.bool_),
+        time_s=np.repeat(start_time_s[:, None], n_types, axis=1),
+        deficit_s=np.zeros((n_entries, n_types)),
+        task=np.full(n_entries, -1),
     )
 
 
-def _extend(rows: Jobs | Entries, more: Jobs | Entries) -> None:
-    """Append the rows of ``more``."""
+def _extend(rows: Jobs | Entries, new_rows: Jobs | Entries) -> None:
+    """Append the rows of ``new_rows``."""
     for column in fields(rows):
-        setattr(rows, column.name, np.concatenate([getattr(rows, column.name), getattr(more, column.name)]))
+        setattr(rows, column.name, np.concatenate([getattr(rows, column.name), getattr(new_rows, column.name)]))
 
 
 def _keep(rows: Jobs | Entries, stays: NDArray[np.bool_]) -> None:

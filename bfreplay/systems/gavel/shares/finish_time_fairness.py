@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from bfreplay.saved_state import restorable
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
+from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, isolated_throughput
-from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
-from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate
+from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares, Variant, VariantPolicy, reference_rate
 
 SAME = 1e-11
 """Relative difference of paces that counts as none."""
@@ -39,9 +38,9 @@ class Finish:
 
     def rho(self, speed: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return rho, (m,); infinite for a job that makes no progress."""
-        left = np.divide(self.left_s, speed, out=np.full(speed.shape, np.inf), where=speed > 0)
-        late: NDArray[np.float64] = (self.age_s + left) / self.isolated_s
-        return late
+        to_end_s = np.divide(self.left_s, speed, out=np.full(speed.shape, np.inf), where=speed > 0)
+        lateness: NDArray[np.float64] = (self.age_s + to_end_s) / self.isolated_s
+        return lateness
 
     def fastest(self) -> NDArray[np.float64]:
         """Return the pace of each job at speed 1, (m,)."""
@@ -83,16 +82,16 @@ def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> ND
     program = LevelProgram(feasible, speed)
     fastest = finish.fastest()
     pace, level, frozen = 0.0, np.zeros(fastest.shape), np.zeros(fastest.shape, dtype=np.bool_)
-    n_tried, n_possible = 1, fastest.size
+    n_together, n_possible = 1, fastest.size
     while not frozen.all():
         limits = np.sort(fastest[~frozen])
-        n_tried = min(n_tried, limits.size)
-        limit = float(limits[n_tried - 1])
-        if n_tried > 1:
+        n_together = min(n_together, limits.size)
+        limit = float(limits[n_together - 1])
+        if n_together > 1:
             target = np.where(frozen, level, np.maximum(level, finish.needed_speed(limit)))
             if program.rise(level, target)[0] < 1:
-                n_possible = n_tried - 1
-                n_tried //= 2
+                n_possible = n_together - 1
+                n_together //= 2
                 continue
             pace, level, presses = limit, target, np.zeros_like(frozen)
         else:
@@ -102,8 +101,8 @@ def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> ND
             n_possible = fastest.size
         else:
             frozen = frozen | (fastest <= limit * (1 + SAME))
-            n_possible -= n_tried
-            n_tried = max(1, min(2 * n_tried, n_possible // 2))
+            n_possible -= n_together
+            n_together = max(1, min(2 * n_together, n_possible // 2))
     return program.x
 
 
@@ -140,17 +139,17 @@ def _highest_pace(
     presses = np.zeros_like(frozen)
     for _ in range(MOST_TANGENTS):
         tangent = np.where(frozen, 0.0, finish.slope(pace) * (bound - pace))
-        part, pressing = program.rise(level, level + tangent)
-        if part < 1:
-            bound, presses = pace + part * (bound - pace), pressing
+        fraction, presses_now = program.rise(level, level + tangent)
+        if fraction < 1:
+            bound, presses = pace + fraction * (bound - pace), presses_now
         target = np.where(frozen, level, np.maximum(level, finish.needed_speed(bound)))
-        part, _ = program.rise(level, target)
-        if part == 1:
+        fraction, _ = program.rise(level, target)
+        if fraction == 1:
             return bound, target, presses
-        pace = pace + part * (bound - pace)
+        pace = pace + fraction * (bound - pace)
         # below the chord, which is feasible, by more than rounding
-        needed = np.minimum(finish.needed_speed(pace), level + part * (target - level))
-        level = np.where(frozen, level, np.maximum(level, needed))
+        speed_for_pace = np.minimum(finish.needed_speed(pace), level + fraction * (target - level))
+        level = np.where(frozen, level, np.maximum(level, speed_for_pace))
         if bound - pace <= SAME * bound:
             return pace, level, presses
     # speeds of almost finished jobs are below the tolerance of the solver: jobs that press have all they can get
@@ -218,27 +217,31 @@ class FinishTimeFairness(VariantPolicy):
         return {job: before.isolated_s for job, before in self._before.items()}
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
-        isolated = isolated_throughput(problem)
-        so_far_s = self._remember(problem, isolated)
-        counts = (problem.steps_left > 0) & (isolated > 0)
-        to_end_s = np.divide(problem.steps_left, isolated, out=np.zeros_like(isolated), where=counts)
+        alone_rate = isolated_throughput(problem)
+        so_far_s = self._remember(problem, alone_rate)
+        counts = (problem.steps_left > 0) & (alone_rate > 0)
+        to_end_s = np.divide(problem.steps_left, alone_rate, out=np.zeros_like(alone_rate), where=counts)
         weight = problem.weight if self._counts_weights else np.ones(problem.n_jobs)
-        best = np.where(counts, best_throughput(problem, with_pairs=self.uses_pairs), 1.0)
+        best_rate = np.where(counts, best_throughput(problem, with_pairs=self.uses_pairs), 1.0)
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
         finish = Finish(
             age_s=problem.age_s[counts],
-            left_s=(problem.steps_left * weight / best)[counts],
+            left_s=(problem.steps_left * weight / best_rate)[counts],
             isolated_s=(so_far_s + to_end_s)[counts],
         )
-        speed = (diags_array(1 / best[counts]) @ feasible.throughput[counts]).tocsr()
-        x = fairest_paces(feasible, speed, finish)
-        return feasible.time_shares(x, float(finish.rho(speed @ x).max()) if counts.any() else float("nan"))
+        speed = (diags_array(1 / best_rate[counts]) @ feasible.throughput[counts]).tocsr()
+        solution = fairest_paces(feasible, speed, finish)
+        return feasible.time_shares(
+            solution, float(finish.rho(speed @ solution).max()) if counts.any() else float("nan")
+        )
 
-    def _remember(self, problem: ShareProblem, isolated: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _remember(self, problem: ShareProblem, alone_rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """Store the values for the next recomputation, and return ``D_i`` (m,)."""
-        new = {}
-        for job, left, rate in zip(problem.job.tolist(), problem.steps_left.tolist(), isolated.tolist(), strict=True):
-            before = self._before.get(job)
-            new[job] = _Before(before.isolated_until(left) if before else 0.0, left, rate)
-        self._before = new
-        return np.array([new[job].isolated_s for job in problem.job.tolist()])
+        records = {}
+        for job, steps, rate in zip(
+            problem.job.tolist(), problem.steps_left.tolist(), alone_rate.tolist(), strict=True
+        ):
+            previous = self._before.get(job)
+            records[job] = _Before(previous.isolated_until(steps) if previous else 0.0, steps, rate)
+        self._before = records
+        return np.array([records[job].isolated_s for job in problem.job.tolist()])

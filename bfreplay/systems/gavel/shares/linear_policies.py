@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, feasible_set
-from bfreplay.systems.gavel.shares.linear_program import LinearAnswer, LinearProgram, Optimum
+from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LinearAnswer, LinearProgram, Optimum, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
-from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem, TimeShares
-from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy, reference_rate
+from bfreplay.systems.gavel.shares.share_problem import (
+    NO_PAIRS,
+    SharePolicy,
+    ShareProblem,
+    TimeShares,
+    Variant,
+    VariantPolicy,
+    reference_rate,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,16 +44,18 @@ class AlikeJobs:
     kind: NDArray[np.int64]
 
 
-def alike_jobs(problem: ShareProblem, unit: NDArray[np.float64]) -> AlikeJobs:
-    """Group jobs of the same gang, rates and ``unit`` (m,) into kinds.
+def alike_jobs(problem: ShareProblem, unit_rate: NDArray[np.float64]) -> AlikeJobs:
+    """Group jobs of the same gang, rates and ``unit_rate`` (m,) into kinds.
 
     If some shares maximise the least ``th_i / unit_i``, so do those in which each job gets the mean of its kind: they
     take as many nodes, and no job gets less than the least of its kind had. So a program over kinds has the same
     optimum, is far smaller with many jobs, and treats equal jobs equally. Kinds are ordered by their values, not by
     arrival, so job numbers have no effect.
     """
-    told_by = np.column_stack([problem.gang, unit, problem.rate])
-    _, first, kind, n_of_kind = np.unique(told_by, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    distinction = np.column_stack([problem.gang, unit_rate, problem.rate])
+    _, first, kind_of_job, n_of_kind = np.unique(
+        distinction, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
     one_of_each = replace(
         problem,
         **{name: getattr(problem, name)[first] for name in ("job", "gang", "rate", "weight", "steps_left", "age_s")},
@@ -55,7 +63,7 @@ def alike_jobs(problem: ShareProblem, unit: NDArray[np.float64]) -> AlikeJobs:
         pair=NO_PAIRS,
         pair_rate=np.zeros((0, problem.n_types, 2)),
     )
-    return AlikeJobs(one_of_each, unit[first], n_of_kind, kind.ravel())
+    return AlikeJobs(one_of_each, unit_rate[first], n_of_kind, kind_of_job.ravel())
 
 
 NOTICEABLE = 1e-6
@@ -63,7 +71,7 @@ NOTICEABLE = 1e-6
 
 
 def highest_common_level(
-    problem: ShareProblem, unit: NDArray[np.float64], *, with_pairs: bool, optimum: Optimum
+    problem: ShareProblem, unit_rate: NDArray[np.float64], *, with_pairs: bool, optimum: Optimum
 ) -> TimeShares:
     """Maximise z subject to ``th_i(X) >= z * unit_i`` for all i, X in the feasible set.
 
@@ -71,7 +79,7 @@ def highest_common_level(
     ----------
     problem
         Rates and nodes.
-    unit : (m,) float64
+    unit_rate : (m,) float64
         Steps/s of each job at level 1. Jobs of unit 0, and jobs that can run nowhere, do not count.
     with_pairs
         Jobs may share nodes. (Without, jobs that are alike get the same shares.)
@@ -85,56 +93,56 @@ def highest_common_level(
     """
     if with_pairs and problem.n_pairs:
         feasible = feasible_set(problem, with_pairs=True)
-        x, level = _highest_level(feasible, unit, optimum)
-        return feasible.time_shares(x, level)
-    alike = alike_jobs(problem, unit)
+        solution, level = _highest_level(feasible, unit_rate, optimum)
+        return feasible.time_shares(solution, level)
+    alike = alike_jobs(problem, unit_rate)
     feasible = feasible_set(alike.problem, with_pairs=False, n_of_kind=alike.n_of_kind)
-    x, level = _highest_level(feasible, alike.unit, optimum)
-    of_kind = feasible.time_shares(x).share
+    solution, level = _highest_level(feasible, alike.unit, optimum)
+    of_kind = feasible.time_shares(solution).share
     return TimeShares(of_kind[alike.kind], np.zeros((problem.n_pairs, problem.n_types)), level)
 
 
 def _highest_level(
-    feasible: FeasibleSet, unit: NDArray[np.float64], optimum: Optimum
+    feasible: FeasibleSet, unit_rate: NDArray[np.float64], optimum: Optimum
 ) -> tuple[NDArray[np.float64], float]:
     """Return columns of the highest level, and the level."""
     throughput = feasible.throughput
-    best = (throughput @ diags_array(feasible.upper)).max(axis=1).toarray().ravel()
-    counts = np.flatnonzero((best > 0) & (unit > 0))
+    best_rate = (throughput @ diags_array(feasible.upper)).max(axis=1).toarray().ravel()
+    counts = np.flatnonzero((best_rate > 0) & (unit_rate > 0))
     if counts.size == 0:
         return np.zeros(feasible.n_columns), np.inf
     # the solver's tolerances are absolute: rows relative to the job's best rate, the level to that of the neediest job
-    need = unit[counts] / best[counts]
-    most = need.max()
-    relative = csr_array(diags_array(1 / best[counts]) @ throughput[counts])
+    need = unit_rate[counts] / best_rate[counts]
+    largest_need = need.max()
+    relative = csr_array(diags_array(1 / best_rate[counts]) @ throughput[counts])
     cost, upper = np.append(np.zeros(feasible.n_columns), 1.0), np.append(feasible.upper, np.inf)
     program = LinearProgram(feasible.n_columns + 1, cost, 0.0, upper, maximise=True, optimum=optimum)
     feasible.add_to(program)
-    program.add_rows(hstack([relative, csr_array(-need[:, None] / most)], format="csr"), 0.0, np.inf)
+    program.add_rows(hstack([relative, csr_array(-need[:, None] / largest_need)], format="csr"), 0.0, np.inf)
     answer = program.solve().x
-    x, level = answer[:-1], answer[-1] / most
-    _give_what_tolerance_withholds(x, feasible, counts, relative, level * need)
-    return x, float(level)
+    solution, level = answer[:-1], answer[-1] / largest_need
+    _give_what_tolerance_withholds(solution, feasible, counts, relative, level * need)
+    return solution, float(level)
 
 
 def _give_what_tolerance_withholds(
-    x: NDArray[np.float64],
+    solution: NDArray[np.float64],
     feasible: FeasibleSet,
-    job: NDArray[np.int64],
+    job_of_row: NDArray[np.int64],
     relative: csr_array,
-    needed: NDArray[np.float64],
+    due_rate: NDArray[np.float64],
 ) -> None:
-    """Add to ``x`` the shares of jobs whose whole need is of the size of the solver's tolerance.
+    """Add to ``solution`` the shares of jobs whose whole need is of the size of the solver's tolerance.
 
     Such a job is almost finished, and others need a million times its time. With a share of 0 it would wait even for
     spare nodes.
     """
-    lacking = needed - relative @ x
-    for k in np.flatnonzero(lacking > NOTICEABLE * needed):
-        alone = slice(job[k] * feasible.n_types, (job[k] + 1) * feasible.n_types)
-        rate = relative[[k], alone].toarray().ravel() * feasible.upper[alone]
+    lacking = due_rate - relative @ solution
+    for lacking_row in np.flatnonzero(lacking > NOTICEABLE * due_rate):
+        alone = slice(job_of_row[lacking_row] * feasible.n_types, (job_of_row[lacking_row] + 1) * feasible.n_types)
+        rate = relative[[lacking_row], alone].toarray().ravel() * feasible.upper[alone]
         if rate.max() > 0:
-            x[job[k] * feasible.n_types + rate.argmax()] += lacking[k] / rate.max()
+            solution[job_of_row[lacking_row] * feasible.n_types + rate.argmax()] += lacking[lacking_row] / rate.max()
 
 
 class MaxMinFairness(VariantPolicy):
@@ -158,8 +166,8 @@ class MaxMinFairness(VariantPolicy):
         self._optimum: Optimum = optimum
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
-        unit = problem.weight / problem.gang * proportional_throughput(problem)
-        return highest_common_level(problem, unit, with_pairs=self.uses_pairs, optimum=self._optimum)
+        unit_rate = problem.weight / problem.gang * proportional_throughput(problem)
+        return highest_common_level(problem, unit_rate, with_pairs=self.uses_pairs, optimum=self._optimum)
 
 
 class Makespan(VariantPolicy):
@@ -195,8 +203,8 @@ class Makespan(VariantPolicy):
         return reference_rate(problem, self._reference_type)
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
-        found = highest_common_level(problem, problem.steps_left, with_pairs=self.uses_pairs, optimum=self._optimum)
-        return replace(found, objective=1 / found.objective)
+        shares = highest_common_level(problem, problem.steps_left, with_pairs=self.uses_pairs, optimum=self._optimum)
+        return replace(shares, objective=1 / shares.objective)
 
 
 class MaxSumThroughput(SharePolicy):
@@ -235,16 +243,16 @@ class MaxSumThroughput(SharePolicy):
             Costs count and a node has no price above 0.
         """
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
-        gain = np.asarray(feasible.throughput.sum(axis=0), dtype=np.float64)
+        column_gain = np.asarray(feasible.throughput.sum(axis=0), dtype=np.float64)
         if self._by_cost:
             _check_prices(problem)
-            gain = (gain.reshape(-1, problem.n_types) / problem.price_per_hour).ravel()
-        due = _due_throughput(problem) if self._deadlines else np.zeros(problem.n_jobs)
-        answer = _greatest_sum(feasible, gain, due, self._optimum)
-        cannot_be_met = answer.status == "infeasible"
-        if cannot_be_met:
-            answer = _greatest_sum(feasible, gain, np.zeros(problem.n_jobs), self._optimum)
-        return replace(feasible.time_shares(answer.x, float(gain @ answer.x)), deadlines_dropped=cannot_be_met)
+            column_gain = (column_gain.reshape(-1, problem.n_types) / problem.price_per_hour).ravel()
+        due_rate = _due_throughput(problem) if self._deadlines else np.zeros(problem.n_jobs)
+        answer = _greatest_sum(feasible, column_gain, due_rate, self._optimum)
+        drops_deadlines = answer.status == "infeasible"
+        if drops_deadlines:
+            answer = _greatest_sum(feasible, column_gain, np.zeros(problem.n_jobs), self._optimum)
+        return replace(feasible.time_shares(answer.x, float(column_gain @ answer.x)), deadlines_dropped=drops_deadlines)
 
 
 def _check_prices(problem: ShareProblem) -> None:
@@ -267,13 +275,15 @@ def _due_throughput(problem: ShareProblem) -> NDArray[np.float64]:
 
 
 def _greatest_sum(
-    feasible: FeasibleSet, gain: NDArray[np.float64], due: NDArray[np.float64], optimum: Optimum
+    feasible: FeasibleSet, column_gain: NDArray[np.float64], due_rate: NDArray[np.float64], optimum: Optimum
 ) -> LinearAnswer:
     # the solver's tolerances are absolute: gains relative to the largest, rows to the due throughput
-    most = max(gain.max(), np.finfo(float).tiny)
-    program = LinearProgram(feasible.n_columns, gain / most, 0.0, feasible.upper, maximise=True, optimum=optimum)
+    largest_gain = max(column_gain.max(), np.finfo(float).tiny)
+    program = LinearProgram(
+        feasible.n_columns, column_gain / largest_gain, 0.0, feasible.upper, maximise=True, optimum=optimum
+    )
     feasible.add_to(program)
-    has_due = due > 0
+    has_due = due_rate > 0
     if has_due.any():
-        program.add_rows(csr_array(diags_array(1 / due[has_due]) @ feasible.throughput[has_due]), 1.0, np.inf)
+        program.add_rows(csr_array(diags_array(1 / due_rate[has_due]) @ feasible.throughput[has_due]), 1.0, np.inf)
     return program.solve()

@@ -50,7 +50,7 @@ def largest_product(
 
     Returns
     -------
-    x : (m, n)
+    share : (m, n)
         Shares, inside the feasible set.
     gap
         Bound of that distance, from the dual; larger than the given one if the method did not converge.
@@ -61,63 +61,66 @@ def largest_product(
 
         The sum is concave, so its gain is at most that of its gradient: a linear program, bounded above by any prices.
         """
-        gradient = relative * (count / (relative * x).sum(axis=1))[:, None]
-        gain = np.maximum(0.0, (gradient - taken[:, None] * node_price).max(axis=1))
+        gradient = relative * (count / (relative * share).sum(axis=1))[:, None]
+        gain = np.maximum(0.0, (gradient - demand[:, None] * node_price).max(axis=1))
         return float(n_nodes @ node_price + gain.sum() - count.sum())
 
-    m, n = relative.shape
-    taken, total = count * gang, n_nodes.sum()
+    n_jobs, n_types = relative.shape
+    demand, total = count * gang, n_nodes.sum()
     # inside: a tenth of the time and of the nodes is spare
-    x = np.repeat(0.9 * min(1.0, total / taken.sum()) * n_nodes[None, :] / total, m, axis=0)
-    speed, time_left, nodes_left = (relative * x).sum(axis=1), 1 - x.sum(axis=1), n_nodes - taken @ x
-    worth, x_price, time_price, node_price = count / speed, 1 / x, 1 / time_left, 1 / nodes_left
+    share = np.repeat(0.9 * min(1.0, total / demand.sum()) * n_nodes[None, :] / total, n_jobs, axis=0)
+    speed, spare_time, spare_nodes = (relative * share).sum(axis=1), 1 - share.sum(axis=1), n_nodes - demand @ share
+    worth, share_price, time_price, node_price = count / speed, 1 / share, 1 / spare_time, 1 / spare_nodes
     # of each job: n shares, worth and price of time; to the right, what each price of nodes adds, and the rest
-    system, right = np.zeros((m, n + 2, n + 2)), np.zeros((m, n + 2, n + 1))
-    of_shares = np.arange(n)
-    system[:, of_shares, n] = system[:, n, of_shares] = relative
-    system[:, of_shares, n + 1] = system[:, n + 1, of_shares] = -1.0
-    right[:, of_shares, of_shares] = taken[:, None]
-    found = np.inf
+    system, right = np.zeros((n_jobs, n_types + 2, n_types + 2)), np.zeros((n_jobs, n_types + 2, n_types + 1))
+    of_shares = np.arange(n_types)
+    system[:, of_shares, n_types] = system[:, n_types, of_shares] = relative
+    system[:, of_shares, n_types + 1] = system[:, n_types + 1, of_shares] = -1.0
+    right[:, of_shares, of_shares] = demand[:, None]
+    upper_gap = np.inf
     for _ in range(MOST_STEPS):
-        found = distance()
-        if found <= gap:
+        upper_gap = distance()
+        if upper_gap <= gap:
             break
-        products = (x * x_price).sum() + time_left @ time_price + nodes_left @ node_price
-        barrier = FALL * products / (m * n + m + n)
-        system[:, of_shares, of_shares] = -x_price / x
-        system[:, n, n] = speed / worth
-        system[:, n + 1, n + 1] = time_left / time_price
-        right[:, :n, n] = taken[:, None] * node_price - barrier / x + time_price[:, None] - worth[:, None] * relative
-        right[:, n, n] = count / worth - speed
-        right[:, n + 1, n] = barrier / time_price - time_left
+        products = (share * share_price).sum() + spare_time @ time_price + spare_nodes @ node_price
+        barrier = FALL * products / (n_jobs * n_types + n_jobs + n_types)
+        system[:, of_shares, of_shares] = -share_price / share
+        system[:, n_types, n_types] = speed / worth
+        system[:, n_types + 1, n_types + 1] = spare_time / time_price
+        right[:, :n_types, n_types] = (
+            demand[:, None] * node_price - barrier / share + time_price[:, None] - worth[:, None] * relative
+        )
+        right[:, n_types, n_types] = count / worth - speed
+        right[:, n_types + 1, n_types] = barrier / time_price - spare_time
         try:
             answer = np.linalg.solve(system, right)
-            joint = np.einsum("i,ijk->jk", taken, answer[:, :n])
+            joint = np.einsum("i,ijk->jk", demand, answer[:, :n_types])
             d_node_price = np.linalg.solve(
-                np.diag(nodes_left / node_price) - joint[:, :n], joint[:, n] + barrier / node_price - nodes_left
+                np.diag(spare_nodes / node_price) - joint[:, :n_types],
+                joint[:, n_types] + barrier / node_price - spare_nodes,
             )
         except np.linalg.LinAlgError:
             # prices that are not unique end in a singular system; the gap is then the distance from the optimum
             break
-        change = answer[:, :, :n] @ d_node_price + answer[:, :, n]
-        dx, d_worth, d_time_price = change[:, :n], change[:, n], change[:, n + 1]
-        dx_price = (barrier - x_price * dx) / x - x_price
-        d_time, d_nodes = -dx.sum(axis=1), -(taken @ dx)
+        change = answer[:, :, :n_types] @ d_node_price + answer[:, :, n_types]
+        d_shares, d_worth, d_time_price = change[:, :n_types], change[:, n_types], change[:, n_types + 1]
+        d_share_price = (barrier - share_price * d_shares) / share - share_price
+        d_time, d_nodes = -d_shares.sum(axis=1), -(demand @ d_shares)
         moves = (
-            (x, dx),
-            (x_price, dx_price),
+            (share, d_shares),
+            (share_price, d_share_price),
             (worth, d_worth),
-            (time_left, d_time),
+            (spare_time, d_time),
             (time_price, d_time_price),
-            (nodes_left, d_nodes),
+            (spare_nodes, d_nodes),
             (node_price, d_node_price),
         )
-        step = min(_inside(value, change) for value, change in moves)
-        x, x_price, worth, time_left, time_price, nodes_left, node_price = (
-            value + step * change for value, change in moves
+        step_size = min(_inside(value, change) for value, change in moves)
+        share, share_price, worth, spare_time, time_price, spare_nodes, node_price = (
+            value + step_size * change for value, change in moves
         )
-        speed = (relative * x).sum(axis=1)
-    return x, found
+        speed = (relative * share).sum(axis=1)
+    return share, upper_gap
 
 
 def _inside(value: NDArray[np.float64], change: NDArray[np.float64]) -> float:
@@ -162,7 +165,7 @@ def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArr
         Before discounts.
     discount : (m,) float64
         Factor of each job, at most 1; 1 for a job that does not count.
-    mean
+    geometric_mean
         The geometric mean of ``(s_i / w_i) th_i / p_i`` before discounts.
 
     Raises
@@ -171,40 +174,40 @@ def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArr
         The product was not maximised to the accuracy that is needed.
     """
     usable = problem.n_nodes > 0
-    best = problem.rate[:, usable].max(axis=1, initial=0.0)
-    runs = best > 0
+    best_rate = problem.rate[:, usable].max(axis=1, initial=0.0)
+    can_run = best_rate > 0
     share, discount = np.zeros(problem.rate.shape), np.ones(problem.n_jobs)
-    if not runs.any():
+    if not can_run.any():
         return share, discount, float("nan")
-    relative = problem.rate[np.ix_(runs, usable)] / best[runs, None]
-    kinds, kind, count = np.unique(
-        np.column_stack([relative, problem.gang[runs]]), axis=0, return_inverse=True, return_counts=True
+    relative = problem.rate[np.ix_(can_run, usable)] / best_rate[can_run, None]
+    kinds, kind_of_job, count = np.unique(
+        np.column_stack([relative, problem.gang[can_run]]), axis=0, return_inverse=True, return_counts=True
     )
-    kind = kind.reshape(-1)
+    kind_of_job = kind_of_job.reshape(-1)
     relative, gang = np.ascontiguousarray(kinds[:, :-1]), np.ascontiguousarray(kinds[:, -1])
     n_nodes, number = problem.n_nodes[usable].astype(np.float64), count.astype(np.float64)
-    x, logs = _largest(relative, number, gang, n_nodes)
-    kept = np.ones(kinds.shape[0])
-    for k in range(kinds.shape[0]):
+    share_of_kind, log_throughput = _largest(relative, number, gang, n_nodes)
+    factor_of_kind = np.ones(kinds.shape[0])
+    for omitted_kind in range(kinds.shape[0]):
         fewer = number.copy()
-        fewer[k] -= 1
-        is_left = fewer > 0
-        if is_left.any():
-            alone = _largest(relative[is_left], fewer[is_left], gang[is_left], n_nodes)[1]
-            with_it, without_it = fewer @ logs, fewer[is_left] @ alone
-            kept[k] = min(1.0, float(np.exp(with_it - without_it)))
-    share[np.ix_(runs, usable)] = x[kind]
-    discount[runs] = kept[kind]
+        fewer[omitted_kind] -= 1
+        is_present = fewer > 0
+        if is_present.any():
+            other_logs = _largest(relative[is_present], fewer[is_present], gang[is_present], n_nodes)[1]
+            with_it, without_it = fewer @ log_throughput, fewer[is_present] @ other_logs
+            factor_of_kind[omitted_kind] = min(1.0, float(np.exp(with_it - without_it)))
+    share[np.ix_(can_run, usable)] = share_of_kind[kind_of_job]
+    discount[can_run] = factor_of_kind[kind_of_job]
     level = problem.gang * (problem.rate * share).sum(axis=1) / problem.weight
-    mean = np.exp(np.log(level[runs] / proportional_throughput(problem)[runs]).mean())
-    return share, discount, float(mean)
+    geometric_mean = np.exp(np.log(level[can_run] / proportional_throughput(problem)[can_run]).mean())
+    return share, discount, float(geometric_mean)
 
 
 def _largest(
     relative: NDArray[np.float64], count: NDArray[np.float64], gang: NDArray[np.float64], n_nodes: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the shares of the largest product, and the logarithm of each kind's throughput."""
-    x, gap = largest_product(relative, count, gang, n_nodes, GAP)
+    share, gap = largest_product(relative, count, gang, n_nodes, GAP)
     if not gap <= WORST_GAP:
         raise BfreplayError(f"the maximum product of throughputs is known only to a factor of 1 + {gap:.2g}")
-    return x, np.log((relative * x).sum(axis=1))
+    return share, np.log((relative * share).sum(axis=1))

@@ -12,10 +12,9 @@ from scipy.sparse import csr_array, diags_array
 
 from bfreplay import checks
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.shares.feasible_set import FeasibleSet, LevelProgram, feasible_set
+from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
-from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
-from bfreplay.systems.gavel.shares.variants import Variant, VariantPolicy
+from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares, Variant, VariantPolicy
 
 Growth = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 """Function from the frozen jobs (m,) to the weights (m,) with which the levels of the others grow (``W_i``)."""
@@ -60,7 +59,7 @@ class Hierarchy:
     """
 
     def __init__(self, entities: Mapping[str, Entity], entity_of: Callable[[int], str]) -> None:
-        self._position = {name: k for k, name in enumerate(entities)}
+        self._position = {name: index for index, name in enumerate(entities)}
         self._weight = np.array([entity.weight for entity in entities.values()], dtype=np.float64)
         self._is_fifo = np.array([entity.inner == "fifo" for entity in entities.values()], dtype=np.bool_)
         self._entity_of = entity_of
@@ -82,12 +81,12 @@ class Hierarchy:
         def growth(frozen: NDArray[np.bool_]) -> NDArray[np.float64]:
             open_weight = np.where(frozen, 0.0, weight)
             together = np.bincount(entity, open_weight, minlength=n_entities)[entity]
-            fair = np.divide(open_weight, together, out=np.zeros_like(open_weight), where=together > 0)
+            fair_part = np.divide(open_weight, together, out=np.zeros_like(open_weight), where=together > 0)
             candidates = np.flatnonzero(~frozen)
             first = np.zeros(frozen.shape)
             first[candidates[np.unique(entity[candidates], return_index=True)[1]]] = 1.0
-            part: NDArray[np.float64] = np.where(self._is_fifo[entity], first, fair)
-            return self._weight[entity] * part
+            weight_part: NDArray[np.float64] = np.where(self._is_fifo[entity], first, fair_part)
+            return self._weight[entity] * weight_part
 
         return growth
 
@@ -118,7 +117,7 @@ AT_ITS_CAP = 1e-9
 
 
 def highest_levels(
-    feasible: FeasibleSet, height: csr_array, cap: NDArray[np.float64], growth: Growth, gang: NDArray[np.int64]
+    feasible: FeasibleSet, height: csr_array, highest: NDArray[np.float64], growth: Growth, gang: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lexicographic max-min: the lowest level as high as possible, then the next lowest, and so on.
 
@@ -129,7 +128,7 @@ def highest_levels(
     (complementary slackness), so it can be frozen without a further test; at least one job has one. A job that cannot
     rise and has a dual value of 0 is found later: the next program rises by nothing and names it, or another such job.
 
-    Jobs that reach their own ``cap`` freeze in an order that is predicted without any program. The prediction holds
+    Jobs that reach their own ``highest`` freeze in an order that is predicted without any program. The prediction holds
     until nodes run short, found by bisection, since levels that are feasible together are so at every earlier moment:
     many freezings cost a few programs.
 
@@ -139,7 +138,7 @@ def highest_levels(
         B, with c columns.
     height : (m, c)
         Level of each job by column (``th_i / p_i``).
-    cap : (m,) float64
+    highest : (m,) float64
         Upper bound of each level; 0 for a job that is frozen from the start.
     growth
         Weights.
@@ -158,34 +157,34 @@ def highest_levels(
         level: NDArray[np.float64], frozen: NDArray[np.bool_], n_most: int
     ) -> tuple[int, NDArray[np.float64], NDArray[np.bool_]]:
         """Return the number of coming freezings at caps, up to ``n_most``, and levels and frozen jobs after them."""
-        n = 0
-        while n < n_most and not frozen.all():
+        n_freezings = 0
+        while n_freezings < n_most and not frozen.all():
             speed = growth(frozen) / gang
-            grows = speed > 0
-            needed = (cap[grows] - level[grows]) / speed[grows]
+            is_growing = speed > 0
+            steps_to_cap = (highest[is_growing] - level[is_growing]) / speed[is_growing]
             # never beyond a cap, and never back where rounding put a level above it
-            step = max(0.0, float(needed.min()))
-            level = level + step * np.where(grows, speed, 0.0)
-            frozen = frozen | (grows & (cap - level <= AT_ITS_CAP * cap))
-            n += 1
-        return n, level, frozen
+            next_step = max(0.0, float(steps_to_cap.min()))
+            level = level + next_step * np.where(is_growing, speed, 0.0)
+            frozen = frozen | (is_growing & (highest - level <= AT_ITS_CAP * highest))
+            n_freezings += 1
+        return n_freezings, level, frozen
 
     program = LevelProgram(feasible, height)
-    level, frozen = np.zeros(cap.shape), cap <= 0
-    n_tried, n_possible = 1, LOOK_AHEAD
+    level, frozen = np.zeros(highest.shape), highest <= 0
+    n_together, n_possible = 1, LOOK_AHEAD
     while not frozen.all():
-        n_tried, target, frozen_there = foresee(level, frozen, n_tried)
-        part, stuck = program.rise(level, target)
-        if part == 1:
+        n_together, target, frozen_there = foresee(level, frozen, n_together)
+        fraction, stuck = program.rise(level, target)
+        if fraction == 1:
             level, frozen = target, frozen_there
-            n_possible = n_possible - n_tried if n_possible < LOOK_AHEAD else LOOK_AHEAD
-            n_tried = max(1, min(2 * n_tried, n_possible // 2))
-        elif n_tried > 1:
-            n_possible = n_tried - 1
-            n_tried //= 2
+            n_possible = n_possible - n_together if n_possible < LOOK_AHEAD else LOOK_AHEAD
+            n_together = max(1, min(2 * n_together, n_possible // 2))
+        elif n_together > 1:
+            n_possible = n_together - 1
+            n_together //= 2
         else:
             frozen = frozen | stuck
-            level = level + part * (target - level)
+            level = level + fraction * (target - level)
             n_possible = LOOK_AHEAD
     return program.x, level
 
@@ -220,16 +219,16 @@ class WaterFilling(VariantPolicy):
     def _shares(self, problem: ShareProblem) -> TimeShares:
         growth = self._hierarchy.growth(problem) if self._hierarchy else by_weight(problem)
         proportional = proportional_throughput(problem)
-        runs = proportional > 0
-        unit = np.where(runs, proportional, 1.0)
+        can_run = proportional > 0
+        unit_rate = np.where(can_run, proportional, 1.0)
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
-        height = (diags_array(1 / unit) @ feasible.throughput).tocsr()
-        cap = np.where(runs, best_throughput(problem, with_pairs=self.uses_pairs) / unit, 0.0)
-        x, level = highest_levels(feasible, height, cap, growth, problem.gang)
-        speed = growth(~runs) / problem.gang
-        grows = speed > 0
-        lowest = float((level[grows] / speed[grows]).min()) if grows.any() else float("nan")
-        return feasible.time_shares(x, lowest)
+        height = (diags_array(1 / unit_rate) @ feasible.throughput).tocsr()
+        highest = np.where(can_run, best_throughput(problem, with_pairs=self.uses_pairs) / unit_rate, 0.0)
+        solution, level = highest_levels(feasible, height, highest, growth, problem.gang)
+        speed = growth(~can_run) / problem.gang
+        is_growing = speed > 0
+        lowest = float((level[is_growing] / speed[is_growing]).min()) if is_growing.any() else float("nan")
+        return feasible.time_shares(solution, lowest)
 
 
 class PriorityClasses(SharePolicy):

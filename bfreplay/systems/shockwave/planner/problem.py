@@ -1,4 +1,4 @@
-"""Problem of a plan: jobs and a window of rounds, and the worth of n rounds to a job."""
+"""Problem of a plan: jobs, a window of rounds, the worth of n rounds to a job, and the linear models of planning."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bfreplay.milp.model import Columns, LinearModel, Rows
 
 LOG_OF_ZERO = math.log(1e-6)
 """Logarithm of progress 0 in the objective."""
@@ -209,3 +211,209 @@ def least_rounds(values: RoundValues) -> NDArray[np.int64] | None:
 
 TOLERANCE_S = 1e-6
 """Tolerance of constraints on remaining times."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountsModel:
+    """Model with a number of rounds for each job as its answer.
+
+    Parameters
+    ----------
+    model
+        The model. Its objective is the gain over the least numbers of rounds.
+    owner : (S,) int64
+        Job of each of the first S columns: rounds beyond the least number, of equal worth.
+    least : (N,) int64
+        Least number of rounds.
+    """
+
+    model: LinearModel
+    owner: NDArray[np.int64]
+    least: NDArray[np.int64]
+
+    def counts(self, x: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the rounds of each job in an answer, (N,)."""
+        rounds = np.rint(x[: self.owner.shape[0]]).astype(np.int64)
+        return self.least + np.bincount(self.owner, weights=rounds, minlength=self.least.shape[0]).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Floor:
+    """More important level of the objective, and its value to keep."""
+
+    level: Level
+    value: float
+
+
+def counts_model(
+    values: RoundValues,
+    level: Level,
+    least: NDArray[np.int64],
+    floor: Floor | None,
+    *,
+    per_round: bool,
+    start: NDArray[np.bool_] | None = None,
+) -> CountsModel:
+    """Return the model that maximises ``level`` over numbers of rounds ``least <= n <= F``.
+
+    The utility is concave in n, so rounds of the same gain form one column, and the columns of a job fill up in order
+    of their gains. Remaining time is convex: one row ``longest >= R - T n`` a job is exact. The column is the
+    reduction of the longest remaining time (in rounds), so that gaps are relative to gains.
+
+    Parameters
+    ----------
+    values, level, least
+        Problem and objective.
+    floor
+        A more important level to keep.
+    per_round
+        With binaries for each job and round of G GPUs. Otherwise F * G GPUs in all: a relaxation with few columns,
+        exact where the counts can be packed into rounds.
+    start : (N, F) bool
+        A feasible plan to start from, with ``per_round``.
+    """
+    counts = _Counts(values, level, least)
+    counts.limit_gpus(per_round=per_round)
+    if level.k > 0:
+        counts.add_savings()
+    if floor is not None:
+        counts.keep(floor)
+    begins_at = None if start is None else counts.point(start)
+    return CountsModel(counts.rows.model_of(counts.columns, start=begins_at), counts.owner, least)
+
+
+class _Counts:
+    """Model of ``counts_model`` in the making; its first columns are rounds of equal gain, by job, then round."""
+
+    def __init__(self, values: RoundValues, level: Level, least: NDArray[np.int64]) -> None:
+        self._values, self._level, self._least = values, level, least
+        self._problem = problem = values.problem
+        self._job = np.arange(problem.n_jobs)
+        self._most = np.where(problem.gang <= problem.n_gpus, np.maximum(values.most_useful(), least), least)
+        self.owner, self._length, self._gain = _segments(values, least, self._most)
+        self._scale = problem.n_jobs * problem.n_rounds
+        self.columns, self.rows = Columns(), Rows()
+        worth, number = level.weight[self.owner] * self._gain / self._scale, np.arange(self.owner.shape[0])
+        self._rounds = self.columns.add("rounds", self.owner, number, objective=worth, upper=self._length)
+
+    def limit_gpus(self, *, per_round: bool) -> None:
+        """Add the rows of GPUs: of each round, with a binary for each job and round; or of all together."""
+        problem, rows = self._problem, self.rows
+        if not per_round:
+            free = problem.n_rounds * problem.n_gpus - int(problem.gang @ self._least)
+            rows.put(rows.add("gpus", 1, -np.inf, float(free)), self._rounds, problem.gang[self.owner])
+            return
+        pair = np.indices((problem.n_jobs, problem.n_rounds))
+        runs = self.columns.add("runs", pair[0].ravel(), pair[1].ravel()).reshape(pair[0].shape)
+        first = rows.add("gpus", problem.n_rounds, -np.inf, float(problem.n_gpus))
+        rows.put(first + np.arange(problem.n_rounds), runs, problem.gang[:, None])
+        first = rows.add("counted", problem.n_jobs, self._least, self._least)
+        rows.put(first + self._job[:, None], runs, 1.0)
+        rows.put(first + self.owner, self._rounds, -1.0)
+
+    def add_savings(self) -> None:
+        """Add the column of rounds saved of the longest remaining time, and a row for each job that may limit it."""
+        remaining_s, round_s = self._values.remaining_s, self._problem.round_s
+        longest_s, unavoidable_s = self._values.longest_s(self._least), self._values.longest_s(self._most)
+        holds_back = np.flatnonzero(remaining_s[self._job, self._least] > unavoidable_s)
+        if not holds_back.size:
+            return
+        saved = self.columns.add(
+            "saved",
+            np.zeros(1, dtype=np.int64),
+            objective=self._level.k * round_s,
+            upper=(longest_s - unavoidable_s) / round_s,
+            integer=False,
+        )
+        slack = (self._problem.remaining_s[holds_back] - longest_s) / round_s - self._least[holds_back]
+        first = self.rows.add("saved", holds_back.size, slack, np.inf, holds_back)
+        row_of = np.full(self._problem.n_jobs, -1)
+        row_of[holds_back] = first + np.arange(holds_back.size)
+        self.rows.put(row_of[holds_back], np.broadcast_to(saved, holds_back.shape), -1.0)
+        has_row = row_of[self.owner] >= 0
+        self.rows.put(row_of[self.owner[has_row]], self._rounds[has_row], 1.0)
+
+    def keep(self, floor: Floor) -> None:
+        """Add the row that keeps ``floor``, whose level has no k."""
+        weight, utility = floor.level.weight, self._values.utility
+        factor = weight[self.owner] * self._gain
+        wanted = floor.value * self._scale - float(weight @ utility[self._job, self._least])
+        largest = float(factor.max(initial=0.0)) or 1.0
+        self.rows.put(self.rows.add("kept", 1, wanted / largest - SLACK, np.inf), self._rounds, factor / largest)
+
+    def point(self, plan: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the column values of a plan: segments filled in order, then jobs by round, then savings."""
+        counts, owner, n_segments = plan.sum(axis=1), self.owner, self.owner.shape[0]
+        before = np.cumsum(self._length) - self._length
+        room = (counts - self._least)[owner] - (before - before[np.searchsorted(owner, owner)])
+        x = np.zeros(len(self.columns.names))
+        x[:n_segments] = np.clip(room, 0.0, self._length)
+        x[n_segments : n_segments + plan.size] = plan.ravel()
+        if x.shape[0] > n_segments + plan.size:
+            saved_s = self._values.longest_s(self._least) - self._values.longest_s(counts)
+            x[-1] = min(float(self.columns.upper[-1][0]), saved_s / self._problem.round_s)
+        return x
+
+
+def order_model(
+    problem: PlanProblem,
+    weight: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    floor: tuple[NDArray[np.float64], float] | None,
+    start: NDArray[np.bool_] | None,
+) -> LinearModel:
+    """Return the model that minimises ``sum_j weight_j * (mean number of j's rounds)``, job j in ``counts[j]`` rounds.
+
+    Jobs without rounds have no columns; the others have F each, job after job.
+
+    Parameters
+    ----------
+    floor
+        Other weights, and the upper bound of their sum.
+    start : (N, F) bool or None
+        A feasible plan to start from.
+    """
+    runs_at_all = np.flatnonzero(counts)
+    n, n_rounds = runs_at_all.shape[0], problem.n_rounds
+    pair = np.indices((n, n_rounds))
+    columns, rows = Columns(), Rows()
+    cost = mean_round_cost(weight, counts)[runs_at_all]
+    each = np.arange(n_rounds)
+    runs = columns.add(
+        "runs", runs_at_all[pair[0].ravel()], pair[1].ravel(), objective=-np.outer(cost, each).ravel()
+    ).reshape(n, n_rounds)
+    first = rows.add("counted", n, counts[runs_at_all], counts[runs_at_all], runs_at_all)
+    rows.put(first + np.arange(n)[:, None], runs, 1.0)
+    first = rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
+    rows.put(first + each, runs, problem.gang[runs_at_all, None])
+    if floor is not None:
+        kept = mean_round_cost(floor[0], counts)[runs_at_all]
+        scale = float(kept.max(initial=0.0)) or 1.0
+        first = rows.add("kept", 1, -np.inf, floor[1] / scale + SLACK)
+        rows.put(first, runs, np.outer(kept / scale, each))
+    return rows.model_of(columns, start=None if start is None else start[runs_at_all].astype(np.float64).ravel())
+
+
+def mean_round_cost(weight: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the cost of running one round later, ``weight / counts``, (N,); 0 for jobs without rounds."""
+    return np.divide(weight, counts, out=np.zeros(counts.shape[0]), where=counts > 0)
+
+
+SLACK = 1e-7
+"""Tolerance of rows that keep a more important level, relative to their largest coefficient."""
+
+
+def _segments(
+    values: RoundValues, least: NDArray[np.int64], most: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return job, length and gain per round of runs of rounds with equal gain, by job, then round."""
+    step = np.diff(values.utility, axis=1)
+    number = np.arange(step.shape[1])
+    inside = (number >= least[:, None]) & (number < most[:, None])
+    bends = np.ones_like(inside)
+    bends[:, 1:] = (np.abs(np.diff(step, axis=1)) > NEGLIGIBLE) | ~inside[:, :-1]
+    owner, where = np.nonzero(inside)
+    segment = np.cumsum(bends[owner, where]) - 1
+    length = np.bincount(segment)
+    gain = np.bincount(segment, weights=step[owner, where]) / np.maximum(length, 1)
+    return owner[bends[owner, where]], length.astype(np.float64), np.maximum(gain, 0.0)

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.systems.gavel.rounds.next_round import next_round
-from bfreplay.systems.gavel.rounds.received_time import reset
+from bfreplay.systems.gavel.rounds.next_round import next_round, reset
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState, first_state
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem, TimeShares
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bfreplay.systems.gavel.quirks import Quirks
-from bfreplay.systems.gavel.rounds.received_time import FAILURES_ALLOWED, credit
+from bfreplay.systems.gavel.rounds.next_round import FAILURES_ALLOWED, credit
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, with_jobs
 
 

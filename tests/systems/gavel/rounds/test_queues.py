@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bfreplay.systems.gavel.rounds.queues import NEVER_RAN, priorities
-from bfreplay.systems.gavel.rounds.received_time import credit
+from bfreplay.systems.gavel.rounds.allocation import NEVER_RAN, priorities
+from bfreplay.systems.gavel.rounds.next_round import credit
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, who, with_jobs
 
 

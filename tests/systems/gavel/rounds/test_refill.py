@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bfreplay.systems.gavel.rounds.next_round import refill
-from bfreplay.systems.gavel.rounds.received_time import credit
+from bfreplay.systems.gavel.rounds.next_round import credit, refill
 from bfreplay.systems.gavel.rounds.state import Assignment, RoundRules, RoundState
 from tests.systems.gavel.rounds.small_rounds import PLENTY, available, give, rules, run_round, who, with_jobs
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bfreplay.systems.gavel.quirks import Quirks
-from bfreplay.systems.gavel.rounds.received_time import credit, reset_is_due
+from bfreplay.systems.gavel.rounds.next_round import credit, reset_is_due
 from tests.systems.gavel.rounds.small_rounds import give, rules, run_round, with_jobs
 
 

@@ -11,8 +11,7 @@ from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.linear_policies import Makespan, MaxMinFairness, MaxSumThroughput
 from bfreplay.systems.gavel.shares.linear_program import METHODS
 from bfreplay.systems.gavel.shares.rule_shares import Isolated, Proportional, proportional_throughput
-from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem
-from bfreplay.systems.gavel.shares.variants import reference_rate
+from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem, reference_rate
 from tests.examples import examples
 from tests.parity.gavel_records import instances, instances_of
 from tests.systems.gavel.shares.feasible_shares import assert_feasible

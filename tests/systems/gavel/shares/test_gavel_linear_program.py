@@ -11,9 +11,8 @@ from scipy.sparse import csr_array
 
 from bfreplay.errors import BfreplayError, InputError, SolverUnavailableError
 from bfreplay.systems.gavel.shares import linear_program
-from bfreplay.systems.gavel.shares.feasible_set import feasible_set, gains_by_sharing
 from bfreplay.systems.gavel.shares.linear_policies import highest_common_level
-from bfreplay.systems.gavel.shares.linear_program import METHODS, LinearProgram
+from bfreplay.systems.gavel.shares.linear_program import METHODS, LinearProgram, feasible_set, gains_by_sharing
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, ShareProblem
 from tests.examples import examples
 
@@ -133,7 +132,7 @@ def test_another_status_is_an_error_that_names_it(monkeypatch):
         asked.append(method)
         return "kIterationLimit"
 
-    monkeypatch.setattr(program, "_run", undecided)
+    monkeypatch.setattr(program, "run", undecided)
     with pytest.raises(BfreplayError, match="kIterationLimit"):
         program.solve()
     assert len(asked) == 2
@@ -141,8 +140,8 @@ def test_another_status_is_an_error_that_names_it(monkeypatch):
 
 def test_where_the_interior_way_fails_a_vertex_is_the_answer(monkeypatch):
     program = bakery("central")
-    run = program._run
-    monkeypatch.setattr(program, "_run", lambda method: "kUnknown" if method == "ipm" else run(method))
+    run = program.run
+    monkeypatch.setattr(program, "run", lambda method: "kUnknown" if method == "ipm" else run(method))
     assert program.solve().x == pytest.approx([3, 1])
 
 

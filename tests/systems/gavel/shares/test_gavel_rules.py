@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
-from bfreplay.systems.gavel.shares.allox import AlloX, first_on_each_node
-from bfreplay.systems.gavel.shares.fifo import Fifo, FifoPacked, FifoPerf
-from bfreplay.systems.gavel.shares.gandiva import Gandiva
+from bfreplay.systems.gavel.shares.rule_shares import Gandiva
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
+from bfreplay.systems.gavel.shares.slot_policies import AlloX, Fifo, FifoPacked, FifoPerf, first_on_each_node
 from tests.parity.gavel_records import SCENARIOS, problem_of, record_of, shares_of
 from tests.systems.gavel.shares.feasible_shares import assert_feasible
 

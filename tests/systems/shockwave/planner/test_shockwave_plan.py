@@ -17,11 +17,15 @@ from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
-from bfreplay.systems.shockwave.planner.model import counts_model
 from bfreplay.systems.shockwave.planner.options import PlannerOptions
-from bfreplay.systems.shockwave.planner.packing import backfill, pack_rounds
-from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues, least_rounds
-from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
+from bfreplay.systems.shockwave.planner.problem import (
+    Level,
+    PlanProblem,
+    RoundValues,
+    counts_model,
+    least_rounds,
+)
+from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver, backfill, pack_rounds
 from tests.examples import examples
 from tests.parity.shockwave_plan_records import HEAVIEST
 from tests.systems.shockwave.planner.plans_by_definition import KNOTS, is_in_time, objective

@@ -9,10 +9,9 @@ import pytest
 from bfreplay.milp.backends import BackendAnswer
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
-from bfreplay.systems.shockwave.planner.packing import RemainingTimes
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import PlanProblem
-from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver
+from bfreplay.systems.shockwave.planner.solve import Plan, PlanSolver, RemainingTimes
 from bfreplay.systems.shockwave.profile import Profile
 
 PROFILE = Profile(100, np.full(200, 4), np.full(200, 60.0))

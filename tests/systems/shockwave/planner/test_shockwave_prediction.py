@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bfreplay.systems.shockwave.planner.options import PlannerQuirks
-from bfreplay.systems.shockwave.planner.prediction import JobPrediction
+from bfreplay.systems.shockwave.planner.planned_rounds import JobPrediction
 from bfreplay.systems.shockwave.profile import Profile
 
 PUBLISHED = PlannerQuirks.published()
