@@ -3,46 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from bfreplay.campaigns.campaign import HPO, IN_TURN, MODEL_PARAM, SEARCHED, Campaign
-from bfreplay.campaigns.models_of_file import TRIAL_KEYS, ModelsOfFile
-from bfreplay.campaigns.parts_of_file import OPTUNA, RANDOM, SCORE_KEYS, PartsOfFile
-from bfreplay.campaigns.rules import CHECKPOINT, Arrival, Budget, Retries
+from msgspec.structs import asdict
+
+from bfreplay import checks
+from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Budget, Campaign, Retries, TrialModel
+from bfreplay.campaigns.campaign_file import CampaignFile, ModelTable, RetriesTable, TrialTable
+from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
-from bfreplay.campaigns.toml_table import TomlTable, with_place
-from bfreplay.checks import nearest
 from bfreplay.datasets.jobs.curve_points import CurveShelf
+from bfreplay.datasets.jobs.rows import JobRows
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file, read_toml
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
+from bfreplay.typed_tables import missing_key, typed_table
 
 _OPTUNA_PARALLEL = 10
 """Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
-_TABLES = ("campaign", "trial", "model", "retries", "scores", "pruner", "proposer", "search", "optuna", "curves")
-_CAMPAIGN_KEYS = (
-    "name",
-    "kind",
-    "trials",
-    "seed",
-    "parallel",
-    "arrival",
-    "every_s",
-    "per_hour",
-    "start_after_s",
-    "higher_is_better",
-    "proposer",
-    "budget",
-)
-_BUDGET_KEYS = ("node_hours", "samples", "hours", "failed_trials")
-_RETRY_KEYS = ("failures_per_epoch", "most", "from")
+_REQUIRED_OF_MODELS = ("samples_per_epoch", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
+_START = "a file to start from: bfreplay jobs make hpo -o campaign.toml"
+_FIXES: Mapping[tuple[int | str | None, str | None], str] = {
+    ("[campaign]", None): f"add [campaign]; {_START}",
+    ("[trial]", None): f"add [trial]; {_START}",
+    (None, "job"): "jobs stand in a file of their own: a campaign makes its jobs from [trial]",
+}
+"""By table and key of an error."""
 _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
 
 
@@ -81,17 +75,17 @@ def load_campaign(
     shelf = CurveShelf(allow_code=allow_code)
     if curves_file is not None:
         check_is_file(curves_file)
-    known = {} if curves_file is None else read_curves_file(curves_file, shelf)
+    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, shelf)
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
     return campaign_of(
-        tables, file, known, shelf, [(source.name, source.sha256) for source in sources], allow_code=allow_code
+        tables, file, curves_of_file, shelf, [(source.name, source.sha256) for source in sources], allow_code=allow_code
     )
 
 
 def campaign_of(
     tables: Mapping[str, Cell],
     file: Path,
-    known: Mapping[str, Curve] | None = None,
+    curves: Mapping[str, Curve] | None = None,
     shelf: CurveShelf | None = None,
     sources: Sequence[tuple[str, str]] = (),
     *,
@@ -105,7 +99,7 @@ def campaign_of(
         Name of a table to its keys.
     file
         File of the tables, for messages.
-    known
+    curves
         Curves besides those of the tables.
     shelf
         Curves made so far.
@@ -120,139 +114,190 @@ def campaign_of(
         As ``load_campaign``.
     """
     shelf = shelf or CurveShelf(allow_code=allow_code)
-    return _Reader(file, tables, dict(known or {}), shelf).source(sources, allow_code=allow_code)
+    try:
+        typed = typed_table(tables, CampaignFile, file)
+    except InputError as error:
+        raise error.with_changes(fix=_FIXES.get((error.row, error.column), error.fix)) from error
+    models = tuple(_models(typed, file, _all_curves(typed, file, curves or {}, shelf), shelf))
+    space = None if typed.search is None else SearchSpace.from_table(typed.search, file)
+    campaign = _campaign(typed, file, models)
+    if campaign.model_choice == SEARCHED:
+        _check_searched_models(campaign, space, file)
+    parts = PartsOfFile(file, typed, campaign, space, allow_code)
+    proposer = parts.proposer()
+    return CampaignSource(campaign, proposer, parts.pruner(proposer), parts.scores(), sources)
 
 
-class _Reader:
-    """Reads the tables of one file."""
-
-    def __init__(self, file: Path, tables: Mapping[str, Cell], known: dict[str, Curve], shelf: CurveShelf) -> None:
-        self._file = file
-        self._tables = tables
-        for key in tables:
-            if key not in _TABLES:
-                raise self._unknown_table(key)
-        self._known = known
-        self._shelf = shelf
-        self._add_curves()
-
-    def source(self, sources: Sequence[tuple[str, str]], *, allow_code: bool) -> CampaignSource:
-        campaign, proposer_name = self._campaign()
-        search = self._table("search").cells
-        space = SearchSpace.from_table(search, self._file) if "search" in self._tables else None
-        if campaign.model_choice == SEARCHED:
-            self._check_searched_models(campaign, space)
-        parts = PartsOfFile(self._table, campaign, space, allow_code)
-        proposer = parts.proposer(proposer_name)
-        return CampaignSource(campaign, proposer, parts.pruner(proposer, proposer_name), parts.scores(), sources)
-
-    def _table(self, name: str, known: Sequence[str] | None = None, *, required: bool = False) -> TomlTable:
-        if required and name not in self._tables:
+def _all_curves(
+    tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf
+) -> Mapping[str, Curve]:
+    own_curves = named_curves(JobTable(file, (), (), tables.curves), shelf)
+    for name in own_curves:
+        if name in curves:
             raise InputError(
-                f"the table [{name}] is missing",
-                file=self._file,
-                row=f"[{name}]",
-                expected="the tables [campaign] and [trial] at least",
-                fix=f"add [{name}]; a file to start from: bfreplay jobs make hpo -o campaign.toml",
+                f"curve {name!r} stands in the campaign and in the curves file",
+                file=file,
+                row=f"[curves.{name}]",
+                value=name,
+                fix="keep one of them",
             )
-        return TomlTable.of(self._file, f"[{name}]", self._tables.get(name, {}), known)
+    return {**curves, **own_curves}
 
-    def _add_curves(self) -> None:
-        own = self._tables.get("curves", {})
-        if not isinstance(own, dict) or not all(isinstance(curve, dict) for curve in own.values()):
-            expected = "[curves.NAME] with nodes and values"
-            fix = "write [curves.NAME] in a line of its own, its keys below"
-            raise self._error("curves is no table of tables", None, "curves", own, expected, fix)
-        for name, curve in named_curves(JobTable(self._file, (), (), own), self._shelf).items():
-            if name in self._known:
+
+def _campaign(tables: CampaignFile, file: Path, models: tuple[TrialModel, ...]) -> Campaign:
+    table = tables.campaign
+    parallel = table.parallel
+    if parallel is None and proposer_name(tables, file) == OPTUNA:
+        parallel = _OPTUNA_PARALLEL
+    with locate_errors(file, "[campaign]"):
+        return Campaign(
+            _campaign_name(tables, file),
+            models,
+            tables.trial.epochs,
+            table.trials,
+            table.kind,
+            seed=table.seed,
+            parallel=parallel,
+            arrival=Arrival(table.arrival, table.every_s, table.per_hour),
+            start_after_s=table.start_after_s,
+            higher_is_better=table.higher_is_better,
+            budget=Budget(**asdict(table.budget)),
+            retries=_retries(tables.retries, file),
+            model_choice=tables.trial.model_choice,
+            report_every_epochs=tables.scores.report_every_epochs,
+        )
+
+
+def _campaign_name(tables: CampaignFile, file: Path) -> str:
+    with locate_errors(file, "[campaign]"):
+        return checks.text("name", file.stem if tables.campaign.name is None else tables.campaign.name)
+
+
+def _retries(table: RetriesTable, file: Path) -> Retries:
+    values = {key: value for key, value in asdict(table).items() if value is not None}
+    if values and table.failures_per_epoch is None:
+        with locate_errors(file, "[retries]"):
+            raise missing_key("failures_per_epoch", values, "[retries]")
+    return Retries(**values)
+
+
+def _models(tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf) -> Iterator[TrialModel]:
+    """Yield the models of ``[trial]``, and of ``[[model]]`` for each model that differs."""
+    for label, name, cells in _model_cells(tables, file, curves):
+        with locate_errors(file, label):
+            for key in _REQUIRED_OF_MODELS:
+                if key not in cells:
+                    raise missing_key(key, cells, label)
+            samples_per_epoch = float(cells.pop("samples_per_epoch"))
+            work_samples = samples_per_epoch * tables.trial.epochs
+            row = {**cells, "name": name, "model": name, "work_samples": work_samples}
+            (job,) = JobRows(JobTable(file, ((label, row),), tuple(row)), curves, shelf).jobs()
+        yield TrialModel(job, samples_per_epoch)
+
+
+def _model_cells(
+    tables: CampaignFile, file: Path, curves: Mapping[str, Curve]
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield label for messages, name and keys of each model."""
+    trial, is_nas = tables.trial, tables.campaign.kind == NAS
+    if tables.model is not None:
+        yield from _cells_of_tables(tables.model, trial, file, is_nas)
+        return
+    with locate_errors(file, "[trial]"):
+        curve = trial.curve
+        if not isinstance(curve, list) or not curve or not all(isinstance(name, str) for name in curve):
+            name = trial.model
+            if name is None:
+                is_name = isinstance(curve, str) and curve.strip() in curves
+                name = curve.strip() if is_name else _campaign_name(tables, file)
+            yield "[trial]", checks.text("model", name), trial.cells()
+            return
+        if not is_nas:
+            raise InputError(
+                "a campaign of kind 'hpo' has one curve",
+                column="curve",
+                value=curve,
+                expected="one curve",
+                fix='name one, or write kind = "nas"',
+            )
+        if trial.model is not None:
+            raise InputError(
+                "model has no effect beside a list of curves: models are called after them",
+                column="model",
+                value=trial.model,
+                expected="no such key",
+                fix="drop it, or write a [[model]] with a name for each",
+            )
+        for i, name in enumerate(curve):
+            if name not in curves:
                 raise InputError(
-                    f"curve {name!r} stands in the campaign and in the curves file",
-                    file=self._file,
-                    row=f"[curves.{name}]",
-                    value=name,
-                    fix="keep one of them",
+                    f"no curve is called {name!r}",
+                    column="curve",
+                    value=curve,
+                    expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
+                    fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
                 )
-            self._known[name] = curve
+            if name in curve[:i]:
+                raise InputError(
+                    f"two models are called {name!r}",
+                    column="curve",
+                    value=curve,
+                    expected="unique names",
+                    fix="drop one of them",
+                )
+    for name in curve:
+        yield "[trial]", name, {**trial.cells(), "curve": name}
 
-    def _campaign(self) -> tuple[Campaign, str]:
-        """Return the campaign, and the name of its proposer."""
-        table = self._table("campaign", _CAMPAIGN_KEYS, required=True)
-        trial = self._table("trial", TRIAL_KEYS, required=True)
-        scores = self._table("scores", SCORE_KEYS)
-        name = table.text("name", self._file.stem)
-        kind = table.text("kind", HPO)
-        epochs = trial.whole("epochs", 1)
-        models = with_place(table, lambda: ModelsOfFile(kind, name, self._known, self._shelf)).read(
-            trial, self._tables.get("model")
+
+def _cells_of_tables(
+    models: Sequence[ModelTable], trial: TrialTable, file: Path, is_nas: bool
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    if not is_nas:
+        raise InputError(
+            "a campaign of kind 'hpo' has [[model]] tables",
+            file=file,
+            row="[[model]] 1",
+            expected="one model, in [trial]",
+            fix='move its keys to [trial], or write kind = "nas"',
         )
-        trials = table.whole("trials", 1)
-        arrival = with_place(
-            table, lambda: Arrival(table.text("arrival", "at-once"), **table.arguments("every_s", "per_hour"))
+    if trial.model is not None:
+        raise InputError(
+            "[trial] names a model, and there are [[model]] tables",
+            file=file,
+            row="[trial]",
+            column="model",
+            value=trial.model,
+            expected="a name in each [[model]]",
+            fix="drop it",
         )
-        limits = TomlTable.of(self._file, "[campaign.budget]", table.cells.get("budget", {}), _BUDGET_KEYS)
-        budget = with_place(limits, lambda: Budget(**limits.arguments(*_BUDGET_KEYS)))
-        retries = self._retries()
-        report_every = scores.whole("report_every_epochs", 1) if scores.has("report_every_epochs") else None
-        choice = trial.text("model_choice", IN_TURN)
-        others = table.arguments("seed", "parallel", "start_after_s", "higher_is_better")
-        proposer = self._proposer_name(table)
-        if proposer == OPTUNA and not table.has("parallel"):
-            others["parallel"] = _OPTUNA_PARALLEL
-        campaign = with_place(
-            table,
-            lambda: Campaign(
-                name,
-                models,
-                epochs,
-                trials,
-                kind,
-                arrival=arrival,
-                budget=budget,
-                retries=retries,
-                report_every_epochs=report_every,
-                **others,
-            ),
+    names: list[str] = []
+    for i, model in enumerate(models, start=1):
+        label = f"[[model]] {i}"
+        with locate_errors(file, label):
+            names.append(checks.text("name", model.name))
+            if model.name in names[:-1]:
+                raise InputError(
+                    f"two models are called {model.name!r}",
+                    column="name",
+                    value=model.name,
+                    expected="unique names",
+                    fix="rename one of them",
+                )
+        yield f"{label} ({model.name})", model.name, {**trial.cells(), **model.cells()}
+
+
+def _check_searched_models(campaign: Campaign, space: SearchSpace | None, file: Path) -> None:
+    names = [model.name for model in campaign.models]
+    dimension = None if space is None else space.dimensions.get(MODEL_PARAM)
+    choices = dimension.choices if isinstance(dimension, Choice) else ()
+    if not choices or any(choice not in names for choice in choices):
+        label = f"[search.{MODEL_PARAM}]"
+        raise InputError(
+            f"the models are to be searched, and {label} does not choose among them",
+            file=file,
+            row=label,
+            column="choices",
+            value=list(choices),
+            expected="names of models: " + ", ".join(names),
+            fix=f"add {label} with choices = {names}",
         )
-        if choice != IN_TURN:
-            campaign = with_place(trial, lambda: replace(campaign, model_choice=choice))
-        return campaign, proposer
-
-    def _proposer_name(self, table: TomlTable) -> str:
-        name = table.text("proposer", OPTUNA if "optuna" in self._tables else RANDOM)
-        if "optuna" in self._tables and name != OPTUNA:
-            raise table.error(
-                "[optuna] has no effect with another proposer",
-                "proposer",
-                repr(OPTUNA),
-                f'write proposer = "{OPTUNA}", or drop [optuna]',
-            )
-        return name
-
-    def _retries(self) -> Retries:
-        table = self._table("retries", _RETRY_KEYS)
-        if table.cells and not table.has("failures_per_epoch"):
-            table.take("failures_per_epoch")
-        return with_place(
-            table,
-            lambda: Retries(origin=table.text("from", CHECKPOINT), **table.arguments("failures_per_epoch", "most")),
-        )
-
-    def _check_searched_models(self, campaign: Campaign, space: SearchSpace | None) -> None:
-        names = [model.name for model in campaign.models]
-        dimension = None if space is None else space.dimensions.get(MODEL_PARAM)
-        choices = dimension.choices if isinstance(dimension, Choice) else ()
-        if not choices or any(choice not in names for choice in choices):
-            label, expected = f"[search.{MODEL_PARAM}]", "names of models: " + ", ".join(names)
-            problem = f"the models are to be searched, and {label} does not choose among them"
-            fix = f"add {label} with choices = {names}"
-            raise self._error(problem, label, "choices", list(choices), expected, fix)
-
-    def _unknown_table(self, key: str) -> InputError:
-        fix = nearest(key, _TABLES, "drop it, or move its keys to the table that has them")
-        if key == "job":
-            fix = "jobs stand in a file of their own: a campaign makes its jobs from [trial]"
-        known = ", ".join(f"[{name}]" for name in _TABLES)
-        return self._error(f"the file has an unknown key {key!r} at its top level", None, key, key, known, fix)
-
-    def _error(self, problem: str, row: str | None, column: str, value: object, expected: str, fix: str) -> InputError:
-        return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)

@@ -6,6 +6,7 @@ import tomllib
 import numpy as np
 import pytest
 
+from bfreplay.campaigns.campaign import Arrival
 from bfreplay.campaigns.load import load_campaign
 from bfreplay.campaigns.making.campaign_text import toml_value
 from bfreplay.campaigns.making.make_campaign import (
@@ -20,7 +21,6 @@ from bfreplay.campaigns.making.make_campaign import (
     pruner_table,
 )
 from bfreplay.campaigns.making.make_list import JobShape, listed_jobs
-from bfreplay.campaigns.rules import Arrival
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.job_source import drive

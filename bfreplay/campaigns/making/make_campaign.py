@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bfreplay.campaigns.campaign import HPO, NAS
+from bfreplay import checks
+from bfreplay.campaigns.campaign import AT_ONCE, EVERY, HPO, NAS, PATTERNS, POISSON, Arrival
 from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.making.campaign_text import CampaignFile, Table
 from bfreplay.campaigns.parts import Purpose, stream
-from bfreplay.campaigns.rules import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
 from bfreplay.checks import length_of_time, near_name, nearest, whole
 from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, points_of
 from bfreplay.datasets.jobs.law_cells import law_cells
@@ -114,7 +114,7 @@ def arrival_of(text: str) -> Arrival:
         if pattern == EVERY:
             return Arrival(EVERY, every_s=plain(length_of_time("arrival", number, 0.0)))
         if pattern == POISSON:
-            return Arrival(POISSON, per_hour=plain(float(number)))
+            return Arrival(POISSON, per_hour=plain(checks.number("arrival", float(number), least=1e-6, most=1e9)))
     near = near_name(pattern, PATTERNS)
     raise InputError(
         f"this is no pattern of arrival: {text!r}",
