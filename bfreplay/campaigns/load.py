@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from bfreplay import checks
 from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Budget, Campaign, Retries, TrialModel
-from bfreplay.campaigns.campaign_file import CampaignFile, ModelTable, RetriesTable, TrialTable
+from bfreplay.campaigns.campaign_file import CampaignFile, RetriesTable
 from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
@@ -197,93 +197,72 @@ def _models(tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf
 
 def _model_cells(
     tables: CampaignFile, file: Path, curves: Mapping[str, Curve]
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield label for messages, name and keys of each model."""
-    trial, is_nas = tables.trial, tables.campaign.kind == NAS
-    if tables.model is not None:
-        yield from _cells_of_tables(tables.model, trial, file, is_nas)
-        return
-    with locate_errors(file, "[trial]"):
-        curve = trial.curve
-        if not isinstance(curve, list) or not curve or not all(isinstance(name, str) for name in curve):
-            name = trial.model
-            if name is None:
-                is_name = isinstance(curve, str) and curve.strip() in curves
-                name = curve.strip() if is_name else _campaign_name(tables, file)
-            yield "[trial]", checks.text("model", name), trial.cells()
-            return
-        if not is_nas:
-            raise InputError(
-                "a campaign of kind 'hpo' has one curve",
-                column="curve",
-                value=curve,
-                expected="one curve",
-                fix='name one, or write kind = "nas"',
-            )
-        if trial.model is not None:
-            raise InputError(
-                "model has no effect beside a list of curves: models are called after them",
-                column="model",
-                value=trial.model,
-                expected="no such key",
-                fix="drop it, or write a [[model]] with a name for each",
-            )
-        for i, name in enumerate(curve):
-            if name not in curves:
-                raise InputError(
-                    f"no curve is called {name!r}",
-                    column="curve",
-                    value=curve,
-                    expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
-                    fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
-                )
-            if name in curve[:i]:
-                raise InputError(
-                    f"two models are called {name!r}",
-                    column="curve",
-                    value=curve,
-                    expected="unique names",
-                    fix="drop one of them",
-                )
-    for name in curve:
-        yield "[trial]", name, {**trial.cells(), "curve": name}
-
-
-def _cells_of_tables(
-    models: Sequence[ModelTable], trial: TrialTable, file: Path, is_nas: bool
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    if not is_nas:
+) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the label for messages, name and keys of each model."""
+    trial, curve = tables.trial, tables.trial.curve
+    is_list = isinstance(curve, list) and bool(curve) and all(isinstance(name, str) for name in curve)
+    if tables.model is None and not is_list:
+        is_name = isinstance(curve, str) and curve.strip() in curves
+        name = (curve.strip() if is_name else _campaign_name(tables, file)) if trial.model is None else trial.model
+        with locate_errors(file, "[trial]"):
+            return [("[trial]", checks.text("model", name), trial.cells())]
+    if tables.campaign.kind != NAS:
         raise InputError(
-            "a campaign of kind 'hpo' has [[model]] tables",
+            "a campaign of kind 'hpo' has one model",
             file=file,
-            row="[[model]] 1",
-            expected="one model, in [trial]",
+            row="[trial]" if tables.model is None else "[[model]] 1",
+            column="curve" if tables.model is None else None,
+            expected="one model, in [trial], with one curve",
             fix='move its keys to [trial], or write kind = "nas"',
         )
     if trial.model is not None:
         raise InputError(
-            "[trial] names a model, and there are [[model]] tables",
+            "[trial] names a model, and there are several",
             file=file,
             row="[trial]",
             column="model",
             value=trial.model,
-            expected="a name in each [[model]]",
+            expected="names of curves, or a name in each [[model]]",
             fix="drop it",
         )
+    if tables.model is None:
+        _check_names([("[trial]", name) for name in curve], "curve", file)
+        return [("[trial]", name, {**trial.cells(), "curve": _known_curve(name, curves, file)}) for name in curve]
+    labels = [f"[[model]] {number}" for number in range(1, len(tables.model) + 1)]
+    _check_names([(label, model.name) for label, model in zip(labels, tables.model, strict=True)], "name", file)
+    return [
+        (f"{label} ({model.name})", model.name, {**trial.cells(), **model.cells()})
+        for label, model in zip(labels, tables.model, strict=True)
+    ]
+
+
+def _check_names(labels_and_names: Sequence[tuple[str, str]], column: str, file: Path) -> None:
     names: list[str] = []
-    for i, model in enumerate(models, start=1):
-        label = f"[[model]] {i}"
+    for label, name in labels_and_names:
         with locate_errors(file, label):
-            names.append(checks.text("name", model.name))
-            if model.name in names[:-1]:
+            if name in names:
                 raise InputError(
-                    f"two models are called {model.name!r}",
-                    column="name",
-                    value=model.name,
+                    f"two models are called {name!r}",
+                    column=column,
+                    value=name,
                     expected="unique names",
-                    fix="rename one of them",
+                    fix="rename or drop one of them",
                 )
-        yield f"{label} ({model.name})", model.name, {**trial.cells(), **model.cells()}
+            names.append(checks.text(column, name))
+
+
+def _known_curve(name: str, curves: Mapping[str, Curve], file: Path) -> str:
+    if name not in curves:
+        raise InputError(
+            f"no curve is called {name!r}",
+            file=file,
+            row="[trial]",
+            column="curve",
+            value=name,
+            expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
+            fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
+        )
+    return name
 
 
 def _check_searched_models(campaign: Campaign, space: SearchSpace | None, file: Path) -> None:
