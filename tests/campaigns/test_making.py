@@ -8,8 +8,7 @@ import pytest
 
 from bfreplay.campaigns.campaign import Arrival
 from bfreplay.campaigns.load import load_campaign
-from bfreplay.campaigns.making.campaign_text import toml_value
-from bfreplay.campaigns.making.make_campaign import (
+from bfreplay.campaigns.make_campaign import (
     arrival_of,
     chosen_curve,
     curves_of_file,
@@ -19,8 +18,9 @@ from bfreplay.campaigns.making.make_campaign import (
     nas_text,
     node_counts,
     pruner_table,
+    toml_value,
 )
-from bfreplay.campaigns.making.make_list import JobShape, listed_jobs
+from bfreplay.campaigns.make_list import JobShape, listed_jobs
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.job_source import drive

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bfreplay import checks
-from bfreplay.campaigns.making.make_campaign import arrival_of, chosen_curve
+from bfreplay.campaigns.make_campaign import arrival_of, chosen_curve
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
