@@ -382,7 +382,7 @@ def test_only_these_classes_are_made_by_a_state():
         "bfreplay.policies.policy": "Trigger",
         "bfreplay.policies.deadlines.plan": "Plan Steps",
         "bfreplay.policies.learning.belief": "Assumed Belief Shape Share",
-        "bfreplay.policies.learning.holds": "_Held",
+        "bfreplay.policies.learning.holds": "_Hold",
         "bfreplay.scalability.law": "MeasuredLaw",
         "bfreplay.scalability.tabulated": "TabulatedCurve",
         "bfreplay.scalability.laws": "Amdahl Gustafson PowerLaw UniversalScalability "

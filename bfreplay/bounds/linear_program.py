@@ -41,36 +41,36 @@ def dual_values(
     import highspy
 
     start_threads(1)
-    highs = new_highs()
+    solver = new_highs()
     for option, value in (("threads", 1), ("simplex_strategy", 4 if primal_simplex else 1)):
-        highs.setOptionValue(option, value)
-    n, size = cost.size, right.size
+        solver.setOptionValue(option, value)
+    n_columns, n_rows = cost.size, right.size
     order = np.lexsort((matrix.row, matrix.column))  # not scipy.sparse, whose import takes longer than a small program
-    starts = np.searchsorted(matrix.column[order], np.arange(n + 1))
-    least = np.where(np.arange(size) < n_at_most, -np.inf, right)
-    passed = highs.passModel(
-        n,
-        size,
+    starts = np.searchsorted(matrix.column[order], np.arange(n_columns + 1))
+    lower_limits = np.where(np.arange(n_rows) < n_at_most, -np.inf, right)
+    status = solver.passModel(
+        n_columns,
+        n_rows,
         order.size,
         int(highspy.MatrixFormat.kColwise),
         int(highspy.ObjSense.kMinimize),
         0.0,
         cost,
-        np.zeros(n),
-        np.full(n, np.inf),
-        least,
+        np.zeros(n_columns),
+        np.full(n_columns, np.inf),
+        lower_limits,
         right,
         starts.astype(np.int32),
         matrix.row[order].astype(np.int32),
         matrix.value[order],
-        np.zeros(n, np.int32),
+        np.zeros(n_columns, np.int32),
     )
-    if passed == highspy.HighsStatus.kError:
+    if status == highspy.HighsStatus.kError:
         return None
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
-    return np.array(highs.getSolution().row_dual, dtype=np.float64)
+    return np.array(solver.getSolution().row_dual, dtype=np.float64)
 
 
 @cache
@@ -87,8 +87,8 @@ def _by_scipy(
     rows: Any = coo_array(
         (matrix.value, (matrix.row, matrix.column)), (right.size, cost.size)
     ).tocsr()  # scipy's types know no sparse program
-    solved = linprog(cost, rows[:n_at_most], right[:n_at_most], rows[n_at_most:], right[n_at_most:])
-    if solved.status != 0:
+    result = linprog(cost, rows[:n_at_most], right[:n_at_most], rows[n_at_most:], right[n_at_most:])
+    if result.status != 0:
         return None
-    duals: NDArray[np.float64] = np.concatenate([solved.ineqlin.marginals, solved.eqlin.marginals])
+    duals: NDArray[np.float64] = np.concatenate([result.ineqlin.marginals, result.eqlin.marginals])
     return duals

@@ -154,8 +154,8 @@ class Retries:
         """
         if not self.failures_per_epoch:
             return None
-        gap = float(stream(seed, Purpose.FAILURE, number, attempt).exponential(1 / self.failures_per_epoch))
-        return first_epoch + gap
+        epochs_to_crash = float(stream(seed, Purpose.FAILURE, number, attempt).exponential(1 / self.failures_per_epoch))
+        return first_epoch + epochs_to_crash
 
     def first_epoch(self, crash_epoch: float) -> int:
         """Return the number of epochs that a retry begins with after a crash at ``crash_epoch`` epochs."""
@@ -286,16 +286,16 @@ class Campaign:
             return self.models[int(stream(self.seed, Purpose.MODEL, number).integers(len(self.models)))]
         if self.model_choice == SEARCHED:
             names = [model.name for model in self.models]
-            chosen = params.get(MODEL_PARAM)
-            if not isinstance(chosen, str) or chosen not in names:
+            model_name = params.get(MODEL_PARAM)
+            if not isinstance(model_name, str) or model_name not in names:
                 raise InputError(
                     f"trial {number} names no model of the campaign",
                     column=MODEL_PARAM,
-                    value=chosen,
+                    value=model_name,
                     expected="one of " + ", ".join(names),
                     fix="let the hyper-parameter 'model' take these values",
                 )
-            return self.models[names.index(chosen)]
+            return self.models[names.index(model_name)]
         return self.models[number % len(self.models)]
 
     def describe(self) -> dict[str, object]:

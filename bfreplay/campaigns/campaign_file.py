@@ -64,7 +64,7 @@ class ModelKeys(TypedTable, frozen=True):
 
     def cells(self) -> dict[str, Cell]:
         """Return the keys of a model that the table has."""
-        return {key: cell for key in ModelKeys.__struct_fields__ if (cell := getattr(self, key)) is not None}
+        return {key: value for key in ModelKeys.__struct_fields__ if (value := getattr(self, key)) is not None}
 
 
 class TrialTable(ModelKeys, frozen=True, kw_only=True):

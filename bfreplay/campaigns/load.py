@@ -115,30 +115,30 @@ def campaign_of(
     """
     shelf = shelf or CurveShelf(allow_code=allow_code)
     try:
-        typed = typed_table(tables, CampaignFile, file)
+        contents = typed_table(tables, CampaignFile, file)
     except InputError as error:
         raise error.with_changes(fix=_FIXES.get((error.row, error.column), error.fix)) from error
-    models = tuple(_models(typed, file, _all_curves(typed, file, curves or {}, shelf), shelf))
-    space = None if typed.search is None else SearchSpace.from_table(typed.search, file)
-    campaign = _campaign(typed, file, models)
+    models = tuple(_models(contents, file, _all_curves(contents, file, curves or {}, shelf), shelf))
+    search_space = None if contents.search is None else SearchSpace.from_table(contents.search, file)
+    campaign = _campaign(contents, file, models)
     if campaign.model_choice == SEARCHED:
-        _check_searched_models(campaign, space, file)
-    parts = PartsOfFile(file, typed, campaign, space, allow_code)
-    proposer = parts.proposer()
-    return CampaignSource(campaign, proposer, parts.pruner(proposer), parts.scores(), sources)
+        _check_searched_models(campaign, search_space, file)
+    swappable = PartsOfFile(file, contents, campaign, search_space, allow_code)
+    proposer = swappable.proposer()
+    return CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
 
 
 def _all_curves(
     tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf
 ) -> Mapping[str, Curve]:
     own_curves = named_curves(JobTable(file, (), (), tables.curves), shelf)
-    for name in own_curves:
-        if name in curves:
+    for curve_name in own_curves:
+        if curve_name in curves:
             raise InputError(
-                f"curve {name!r} stands in the campaign and in the curves file",
+                f"curve {curve_name!r} stands in the campaign and in the curves file",
                 file=file,
-                row=f"[curves.{name}]",
-                value=name,
+                row=f"[curves.{curve_name}]",
+                value=curve_name,
                 fix="keep one of them",
             )
     return {**curves, **own_curves}
@@ -190,8 +190,8 @@ def _models(tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf
                     raise missing_key(key, cells, label)
             samples_per_epoch = float(cells.pop("samples_per_epoch"))
             work_samples = samples_per_epoch * tables.trial.epochs
-            row = {**cells, "name": name, "model": name, "work_samples": work_samples}
-            (job,) = JobRows(JobTable(file, ((label, row),), tuple(row)), curves, shelf).jobs()
+            cells_of_job = {**cells, "name": name, "model": name, "work_samples": work_samples}
+            (job,) = JobRows(JobTable(file, ((label, cells_of_job),), tuple(cells_of_job)), curves, shelf).jobs()
         yield TrialModel(job, samples_per_epoch)
 
 
@@ -227,7 +227,7 @@ def _model_cells(
         )
     if tables.model is None:
         _check_names([("[trial]", name) for name in curve], "curve", file)
-        return [("[trial]", name, {**trial.cells(), "curve": _known_curve(name, curves, file)}) for name in curve]
+        return [("[trial]", name, {**trial.cells(), "curve": _check_curve(name, curves, file)}) for name in curve]
     labels = [f"[[model]] {number}" for number in range(1, len(tables.model) + 1)]
     _check_names([(label, model.name) for label, model in zip(labels, tables.model, strict=True)], "name", file)
     return [
@@ -251,7 +251,7 @@ def _check_names(labels_and_names: Sequence[tuple[str, str]], column: str, file:
             names.append(checks.text(column, name))
 
 
-def _known_curve(name: str, curves: Mapping[str, Curve], file: Path) -> str:
+def _check_curve(name: str, curves: Mapping[str, Curve], file: Path) -> str:
     if name not in curves:
         raise InputError(
             f"no curve is called {name!r}",

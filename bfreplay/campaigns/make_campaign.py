@@ -88,7 +88,7 @@ _PRUNER: Sequence[Line] = (
     ("eta", "of asha, successive-halving: a rung keeps 1 of so many trials", 3),
     ("first_epochs", "of these: epochs of the first rung; each further one has eta times as many", 1),
 )
-_KNOWN: Mapping[str, Sequence[Line]] = {
+_COMMENTS: Mapping[str, Sequence[Line]] = {
     "campaign": _CAMPAIGN,
     "campaign.budget": _BUDGET,
     "trial": _TRIAL,
@@ -97,7 +97,7 @@ _KNOWN: Mapping[str, Sequence[Line]] = {
     "optuna": _OPTUNA,
     "pruner": _PRUNER,
 }
-_UNUSED = ("retries", "scores", "optuna")
+_OPTIONAL = ("retries", "scores", "optuna")
 """Tables that a file shows commented out where it has none."""
 _ABOVE = {
     "campaign.budget": "When one of these is used up, all unfinished trials are stopped and no more are made.",
@@ -137,19 +137,19 @@ class CampaignText:
         tables = self.tables
         campaign = dict(tables["campaign"])
         budget = campaign.pop("budget", {})
-        parts = ["".join(f"# {line}\n" for line in self.head), _table("campaign", campaign)]
-        parts.append(_table("campaign.budget", budget if isinstance(budget, Mapping) else {}))
-        parts.append(_table("trial", tables["trial"]))
-        parts += ["[[model]]\n" + _lines(model, ()) for model in self.models]
-        parts.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
-        parts += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
-        parts += [_table(f"search.{_key(name)}", cells) for name, cells in self.search.items()]
-        for name, cells in self.curves.items():
+        sections = ["".join(f"# {line}\n" for line in self.head), _table("campaign", campaign)]
+        sections.append(_table("campaign.budget", budget if isinstance(budget, Mapping) else {}))
+        sections.append(_table("trial", tables["trial"]))
+        sections += ["[[model]]\n" + _lines(model, ()) for model in self.models]
+        sections.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
+        sections += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
+        sections += [_table(f"search.{_key(name)}", table_cells) for name, table_cells in self.search.items()]
+        for name, table_cells in self.curves.items():
             origin = f"# {self.origins[name]}\n" if name in self.origins else ""
-            parts.append(origin + _table(f"curves.{_key(name)}", cells))
+            sections.append(origin + _table(f"curves.{_key(name)}", table_cells))
         is_loss = campaign.get("higher_is_better") is False
-        parts += [_unused_table(name, _LOSSES if is_loss else {}) for name in _UNUSED if name not in tables]
-        return "\n".join(parts)
+        sections += [_comment_table(name, _LOSSES if is_loss else {}) for name in _OPTIONAL if name not in tables]
+        return "\n".join(sections)
 
 
 def toml_value(value: object) -> str:
@@ -159,7 +159,7 @@ def toml_value(value: object) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(toml_value(each) for each in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     return repr(value)
 
 
@@ -169,26 +169,26 @@ def _key(name: str) -> str:
 
 def _table(name: str, cells: Table) -> str:
     above = f"# {_ABOVE[name]}\n" if name in _ABOVE else ""
-    return f"{above}[{name}]\n{_lines(cells, _KNOWN.get(name, ()))}"
+    return f"{above}[{name}]\n{_lines(cells, _COMMENTS.get(name, ()))}"
 
 
-def _unused_table(name: str, examples: Mapping[str, float]) -> str:
-    """Return a table as comments, with ``examples`` in place of those of ``_KNOWN``."""
-    known = _KNOWN[name]
-    lines = [_line(f"# {key} = {toml_value(examples.get(key, value))}", comment) for key, comment, value in known]
-    return f"# {_ABOVE[name]}\n# [{name}]\n{''.join(lines)}"
+def _comment_table(name: str, examples: Mapping[str, float]) -> str:
+    """Return a table as comments, with ``examples`` in place of those of ``_COMMENTS``."""
+    keys = _COMMENTS[name]
+    text_lines = [_line(f"# {key} = {toml_value(examples.get(key, value))}", comment) for key, comment, value in keys]
+    return f"# {_ABOVE[name]}\n# [{name}]\n{''.join(text_lines)}"
 
 
-def _lines(cells: Table, known: Sequence[Line]) -> str:
-    order = [key for key, _, _ in known]
-    lines = []
-    for key, comment, example in known:
+def _lines(cells: Table, keys: Sequence[Line]) -> str:
+    order = [key for key, _, _ in keys]
+    text_lines = []
+    for key, comment, example in keys:
         if key in cells:
-            lines.append(_line(f"{key} = {toml_value(cells[key])}", comment))
+            text_lines.append(_line(f"{key} = {toml_value(cells[key])}", comment))
         elif example is not None:
-            lines.append(_line(f"# {key} = {toml_value(example)}", comment))
-    lines += [f"{_key(key)} = {toml_value(value)}\n" for key, value in cells.items() if key not in order]
-    return "".join(lines)
+            text_lines.append(_line(f"# {key} = {toml_value(example)}", comment))
+    text_lines += [f"{_key(key)} = {toml_value(value)}\n" for key, value in cells.items() if key not in order]
+    return "".join(text_lines)
 
 
 def _line(text: str, comment: str) -> str:
@@ -206,7 +206,7 @@ class NamedCurve:
 
 def node_counts(max_nodes: int) -> Sequence[int]:
     """Return the node counts of a made-up curve's points: 1, 2, 4, ... and ``max_nodes``."""
-    return [*(1 << k for k in range((max_nodes - 1).bit_length())), max_nodes]
+    return [*(1 << power for power in range((max_nodes - 1).bit_length())), max_nodes]
 
 
 def family_curves(max_nodes: int) -> list[NamedCurve]:
@@ -214,28 +214,28 @@ def family_curves(max_nodes: int) -> list[NamedCurve]:
     counts = node_counts(max_nodes)
     curves = []
     for family in FAMILIES:
-        rates = [round(rate_samples_per_s(family, n), 1) for n in counts]
+        rates = [round(rate_samples_per_s(family, count), 1) for count in counts]
         curve = TabulatedCurve([0, *counts], [0.0, *rates], family.name)
         curves.append(NamedCurve(family.name, curve, "made up, not measured"))
     return curves
 
 
-def drawn_curves(n_models: int, seed: int) -> list[NamedCurve]:
+def random_curves(n_models: int, seed: int) -> list[NamedCurve]:
     """Return curves by the universal scalability law with random parameters, the same for the same seed.
 
     Drawn on logarithmic scales: the rate of one node from 100 to 5,000 samples/s, contention from 0.001 to 0.1,
     coherency from 1e-6 to 1e-3, so that some models scale to hundreds of nodes and others fall beyond thirty.
     """
     curves = []
-    for i in range(n_models):
-        draws = stream(seed, Purpose.MADE_UP, i).random(3)
-        law = UniversalScalability(
-            rate_1=round(float(100 * 50 ** draws[0]), 1),
-            serial=float(f"{0.001 * 100 ** draws[1]:.3g}"),
-            kappa=float(f"{1e-6 * 1_000 ** draws[2]:.3g}"),
+    for number in range(n_models):
+        uniforms = stream(seed, Purpose.MADE_UP, number).random(3)
+        scalability_law = UniversalScalability(
+            rate_1=round(float(100 * 50 ** uniforms[0]), 1),
+            serial=float(f"{0.001 * 100 ** uniforms[1]:.3g}"),
+            kappa=float(f"{1e-6 * 1_000 ** uniforms[2]:.3g}"),
         )
-        name = f"model-{i:0{max(2, len(str(n_models - 1)))}d}"
-        curves.append(NamedCurve(name, law, f"made up, not measured: drawn with seed {seed}"))
+        name = f"model-{number:0{max(2, len(str(n_models - 1)))}d}"
+        curves.append(NamedCurve(name, scalability_law, f"made up, not measured: drawn with seed {seed}"))
     return curves
 
 
@@ -250,7 +250,7 @@ def curves_of_file(file: Path, *, allow_code: bool = False) -> dict[str, Curve]:
     return dict(read_curves_file(file, CurveShelf(allow_code=allow_code)))
 
 
-def chosen_curve(name: str, known: Mapping[str, Curve], option: str = "--curve") -> Curve:
+def find_curve(name: str, curves: Mapping[str, Curve], option: str = "--curve") -> Curve:
     """Return a curve by the name that ``option`` gave.
 
     Raises
@@ -258,15 +258,15 @@ def chosen_curve(name: str, known: Mapping[str, Curve], option: str = "--curve")
     InputError
         There is no such curve.
     """
-    if name not in known:
+    if name not in curves:
         raise InputError(
             f"no curve is called {name!r}",
             column=option,
             value=name,
-            expected="one of " + ", ".join(known),
-            fix=nearest(name, known, "choose one of them, or give a file of curves: --curves FILE"),
+            expected="one of " + ", ".join(curves),
+            fix=nearest(name, curves, "choose one of them, or give a file of curves: --curves FILE"),
         )
-    return known[name]
+    return curves[name]
 
 
 def arrival_of(text: str) -> Arrival:
@@ -285,13 +285,14 @@ def arrival_of(text: str) -> Arrival:
             return Arrival(EVERY, every_s=plain(length_of_time("arrival", number, 0.0)))
         if pattern == POISSON:
             return Arrival(POISSON, per_hour=plain(checks.number("arrival", float(number), least=1e-6, most=1e9)))
-    near = near_name(pattern, PATTERNS)
+    examples = {EVERY: "every:60", POISSON: "poisson:12"}
+    example = examples.get(near_name(pattern, PATTERNS) or AT_ONCE, AT_ONCE)
     raise InputError(
         f"this is no pattern of arrival: {text!r}",
         column="--arrival",
         value=text,
         expected="at-once, every:TIME or poisson:PER_HOUR",
-        fix=f"write it like {'every:60' if near == EVERY else 'poisson:12' if near == POISSON else 'at-once'}",
+        fix=f"write it like {example}",
     )
 
 
@@ -315,7 +316,7 @@ def pruner_table(kind: str, options: Sequence[str]) -> dict[str, Cell]:
     return table
 
 
-def hpo_text(tables: Mapping[str, Table], curve: str | None, known: Mapping[str, Curve] | None, file: Path) -> str:
+def hpo_text(tables: Mapping[str, Table], curve: str | None, curves: Mapping[str, Curve] | None, file: Path) -> str:
     """Return the text of an HPO campaign.
 
     Parameters
@@ -323,8 +324,8 @@ def hpo_text(tables: Mapping[str, Table], curve: str | None, known: Mapping[str,
     tables
         The file's tables, without curve and kind.
     curve
-        Name of a curve; points or a law; ``None``: a made-up one, or the only one of ``known``.
-    known
+        Name of a curve; points or a law; ``None``: a made-up one, or the only one of ``curves``.
+    curves
         Curves of a file; ``None`` for no file.
     file
         Output file, for messages and its default name.
@@ -335,19 +336,19 @@ def hpo_text(tables: Mapping[str, Table], curve: str | None, known: Mapping[str,
         A number or the curve is invalid.
     """
     trial = dict(tables["trial"])
-    made = _campaign_file({**tables, "trial": trial}, HPO, file)
-    if known is None and curve is not None:
+    campaign_text = _campaign_file({**tables, "trial": trial}, HPO, file)
+    if curves is None and curve is not None:
         trial["curve"] = curve
     else:
-        _put_curve(_one_curve(curve, known, whole("max_nodes", trial["max_nodes"], 1)), trial, made)
+        _put_curve(_one_curve(curve, curves, whole("max_nodes", trial["max_nodes"], 1)), trial, campaign_text)
     if tables["campaign"].get("proposer") == "optuna":
-        made.search = _SEARCH
-        made.head.append("The hyper-parameters in [search] are an example: put in your own.")
-    return _checked_text(made, file)
+        campaign_text.search = _SEARCH
+        campaign_text.head.append("The hyper-parameters in [search] are an example: put in your own.")
+    return _check_text(campaign_text, file)
 
 
 def nas_text(
-    tables: Mapping[str, Table], names: Sequence[str], known: Mapping[str, Curve] | None, n_models: int, file: Path
+    tables: Mapping[str, Table], names: Sequence[str], curves: Mapping[str, Curve] | None, n_models: int, file: Path
 ) -> str:
     """Return the text of a NAS campaign: a model for each curve.
 
@@ -357,8 +358,8 @@ def nas_text(
         The file's tables, without models and kind. ``max_nodes`` of the trial is an upper bound: a model whose curve
         ends below has its own.
     names
-        Curves of ``known`` to take; empty for all.
-    known
+        Curves of ``curves`` to take; empty for all.
+    curves
         Curves of a file; ``None``: made-up ones.
     n_models
         Number of made-up models.
@@ -371,56 +372,56 @@ def nas_text(
         A number or a curve is invalid.
     """
     max_nodes = whole("max_nodes", tables["trial"]["max_nodes"], 1)
-    if known is None:
-        chosen = drawn_curves(n_models, whole("seed", tables["campaign"]["seed"], 0))
+    if curves is None:
+        selection = random_curves(n_models, whole("seed", tables["campaign"]["seed"], 0))
     else:
-        chosen = [NamedCurve(name, chosen_curve(name, known), "") for name in names or known]
-    made = _campaign_file(tables, NAS, file)
-    for each in chosen:
-        model: dict[str, Cell] = {"name": each.name}
-        _put_curve(each, model, made)
-        if each.curve.last_nodes < max_nodes:
-            model["max_nodes"] = each.curve.last_nodes
-        made.models.append(model)
-    return _checked_text(made, file)
+        selection = [NamedCurve(name, find_curve(name, curves), "") for name in names or curves]
+    campaign_text = _campaign_file(tables, NAS, file)
+    for named_curve in selection:
+        model: dict[str, Cell] = {"name": named_curve.name}
+        _put_curve(named_curve, model, campaign_text)
+        if named_curve.curve.last_nodes < max_nodes:
+            model["max_nodes"] = named_curve.curve.last_nodes
+        campaign_text.models.append(model)
+    return _check_text(campaign_text, file)
 
 
 def _campaign_file(tables: Mapping[str, Table], kind: str, file: Path) -> CampaignText:
     campaign = {"name": file.stem, "proposer": "random", **tables["campaign"], "kind": kind}
-    replay = f"bfreplay replay sample --jobs {shlex.quote(' '.join(file.name.split()))}"
-    head = f"{'An HPO' if kind == HPO else 'A NAS'} campaign. Replay it: {replay}"
-    return CampaignText({**tables, "campaign": campaign}, [head])
+    replay_command = f"bfreplay replay sample --jobs {shlex.quote(' '.join(file.name.split()))}"
+    headline = f"{'An HPO' if kind == HPO else 'A NAS'} campaign. Replay it: {replay_command}"
+    return CampaignText({**tables, "campaign": campaign}, [headline])
 
 
-def _one_curve(name: str | None, known: Mapping[str, Curve] | None, max_nodes: int) -> NamedCurve:
-    if known is None:
+def _one_curve(name: str | None, curves: Mapping[str, Curve] | None, max_nodes: int) -> NamedCurve:
+    if curves is None:
         return family_curves(max_nodes)[0]
-    if name is None and len(known) > 1:
+    if name is None and len(curves) > 1:
         raise InputError(
             "the file has several curves, and an HPO campaign trains one model",
             column="--curve",
             value=None,
-            expected="--curve with one of " + ", ".join(known),
+            expected="--curve with one of " + ", ".join(curves),
             fix="name one; or make a NAS campaign of all: bfreplay jobs make nas",
         )
-    name = next(iter(known)) if name is None else name
-    return NamedCurve(name, chosen_curve(name, known), "")
+    name = next(iter(curves)) if name is None else name
+    return NamedCurve(name, find_curve(name, curves), "")
 
 
-def _put_curve(each: NamedCurve, cells: dict[str, Cell], made: CampaignText) -> None:
+def _put_curve(named_curve: NamedCurve, cells: dict[str, Cell], campaign_text: CampaignText) -> None:
     """Put a curve into the file and its name into ``cells``."""
-    cells["curve"] = each.name
-    if isinstance(each.curve, Law | MeasuredLaw):
-        made.curves[each.name] = law_cells(each.curve)
+    cells["curve"] = named_curve.name
+    if isinstance(named_curve.curve, Law | MeasuredLaw):
+        campaign_text.curves[named_curve.name] = law_cells(named_curve.curve)
     else:
-        nodes, values = points_of(inline_text(each.curve))
-        made.curves[each.name] = {"nodes": [int(n) for n in nodes], "values": values}
-    if each.origin:
-        made.origins[each.name] = each.origin
+        nodes, values = points_of(inline_text(named_curve.curve))
+        campaign_text.curves[named_curve.name] = {"nodes": [int(n) for n in nodes], "values": values}
+    if named_curve.origin:
+        campaign_text.origins[named_curve.name] = named_curve.origin
 
 
-def _checked_text(made: CampaignText, file: Path) -> str:
-    text = made.text()
+def _check_text(campaign_text: CampaignText, file: Path) -> str:
+    text = campaign_text.text()
     try:
         campaign_of(tomllib.loads(text), file, allow_code=True)  # what the user typed, or allowed a file
     except InputError as error:  # the file is not there: the table and the key say which option it is

@@ -211,15 +211,15 @@ class OptunaStudy:
             pruner_options = {"max_resource": epochs, **pruner_options}
         self._pruner_options = options_of("pruner", self._pruner, PRUNERS, pruner_options, file)
         if self._pruner == "hyperband":
-            least, most = (self._pruner_options[key] for key in ("min_resource", "max_resource"))
-            if most < least:
+            least_resource, largest_resource = (self._pruner_options[key] for key in ("min_resource", "max_resource"))
+            if largest_resource < least_resource:
                 raise InputError(
                     "the least resource is above the largest",
                     file=file,
                     row="[optuna.pruner_options]",
                     column="min_resource",
-                    value=least,
-                    expected=f"at most max_resource, here {most} epochs",
+                    value=least_resource,
+                    expected=f"at most max_resource, here {largest_resource} epochs",
                 )
         self._distributions = distributions(space)
         self.begin(higher_is_better)
@@ -351,30 +351,30 @@ def options_of(
     if name not in parts:
         if ":" in name:
             return dict(options)
-        error = unknown_name(f"{kind} of Optuna", name, list(parts))
+        refusal = unknown_name(f"{kind} of Optuna", name, list(parts))
         raise InputError(
-            error.problem,
+            refusal.problem,
             file=file,
             row="[optuna]",
             column=kind,
             value=name,
             expected=f"one of {', '.join(parts)}; or package.module:factory",
-            fix=error.fix,
+            fix=refusal.fix,
         )
     return asdict(typed_table(options, parts[name].options, file, f"[optuna.{kind}_options]"))
 
 
 def make_part(
-    kind: str, name: str, parts: Mapping[str, Part], options: Mapping[str, object], base: type[Any], file: Path
+    kind: str, name: str, parts: Mapping[str, Part], options: Mapping[str, object], base_class: type[Any], file: Path
 ) -> Any:
-    """Make a sampler or pruner anew. ``base`` is the class of Optuna that it must be an instance of.
+    """Make a sampler or pruner anew. ``base_class`` is the class of Optuna that it must be an instance of.
 
     Raises
     ------
     InputError
         A factory of the user's cannot be imported, fails, or makes something else.
     """
-    place: dict[str, Any] = {"file": file, "row": "[optuna]", "column": kind, "value": name}
+    location: dict[str, Any] = {"file": file, "row": "[optuna]", "column": kind, "value": name}
     with warnings.catch_warnings():
         # who names a sampler has chosen it, experimental or not
         warnings.simplefilter("ignore", importlib.import_module("optuna.exceptions").ExperimentalWarning)
@@ -386,12 +386,14 @@ def make_part(
         part = make_from_code(
             lambda: factory(**options),
             f"the {kind} {name!r}",
-            **place,
+            **location,
             expected=f"a function or class that is called with {', '.join(options) or 'nothing'}",
             fix=f"correct the keys of [optuna.{kind}_options], or the function",
         )
-    if not isinstance(part, base):
-        raise InputError(f"{name} makes no {kind} of Optuna", **place, expected=f"an optuna.{kind}s.{base.__name__}")
+    if not isinstance(part, base_class):
+        raise InputError(
+            f"{name} makes no {kind} of Optuna", **location, expected=f"an optuna.{kind}s.{base_class.__name__}"
+        )
     return part
 
 

@@ -36,10 +36,10 @@ class Real:
 
     def at(self, unit: float) -> float:
         """Return the value at a place in [0, 1], the inverse of ``unit``."""
-        value = self.low + (self.high - self.low) * unit
+        nearest_value = self.low + (self.high - self.low) * unit
         if self.log:
-            value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * unit)
-        return min(max(value, self.low), self.high)
+            nearest_value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * unit)
+        return min(max(nearest_value, self.low), self.high)
 
     def sample(self, rng: np.random.Generator) -> float:
         """Draw a value, uniform on the scale."""
@@ -66,10 +66,10 @@ class Whole:
 
     def at(self, unit: float) -> int:
         """Return the value nearest to a place in [0, 1]."""
-        value = self.low + self.step * round((self.high - self.low) * unit / self.step)
+        nearest_value = self.low + self.step * round((self.high - self.low) * unit / self.step)
         if self.log:
-            value = round(math.exp(math.log(self.low) + math.log(self.high / self.low) * unit))
-        return min(max(value, self.low), self.high)
+            nearest_value = round(math.exp(math.log(self.low) + math.log(self.high / self.low) * unit))
+        return min(max(nearest_value, self.low), self.high)
 
     def sample(self, rng: np.random.Generator) -> int:
         """Draw a value; on a logarithmic scale each has the width of scale that rounds to it."""
@@ -126,10 +126,10 @@ class SearchSpace:
                 fix="as in: [search.lr] / low = 1e-5 / high = 1e-1 / log = true",
             )
         dimensions = {}
-        for name, table in tables.items():
+        for name, cells in tables.items():
             with locate_errors(file, f"[search.{name}]"):
                 checks.name("hyper-parameter", name, name)
-                dimensions[name] = _dimension(table, file, f"[search.{name}]")
+                dimensions[name] = _dimension(cells, file, f"[search.{name}]")
         return cls(dimensions)
 
     def sample(self, rng: np.random.Generator) -> dict[str, Json]:
@@ -155,19 +155,19 @@ class _WholeTable(_NumberTable, frozen=True, kw_only=True):
     step: Count = 1
 
 
-def _dimension(table: Any, file: Path, label: str) -> Dimension:
+def _dimension(cells: Any, file: Path, label: str) -> Dimension:
     """Read one ``[search.NAME]`` table."""
-    if isinstance(table, Mapping) and "choices" in table:
-        choices = typed_table(table, _ChoiceTable, file, label).choices
-        for i, choice in enumerate(choices):
-            if choice in choices[:i]:  # 1, 1.0 and true are one value to a sampler
+    if isinstance(cells, Mapping) and "choices" in cells:
+        choices = typed_table(cells, _ChoiceTable, file, label).choices
+        for index, choice in enumerate(choices):
+            if choice in choices[:index]:  # 1, 1.0 and true are one value to a sampler
                 raise InputError(
                     f"the choice {choice!r} is there twice", column="choices", value=choices, expected="once"
                 )
         return Choice(tuple(choices))
-    if isinstance(table, Mapping) and table.get("whole") is True:
-        return _whole(typed_table(table, _WholeTable, file, label))
-    numbers = typed_table(table, _NumberTable, file, label)
+    if isinstance(cells, Mapping) and cells.get("whole") is True:
+        return _whole(typed_table(cells, _WholeTable, file, label))
+    numbers = typed_table(cells, _NumberTable, file, label)
     if numbers.step is not None:
         raise InputError(
             "only whole numbers have a step", column="step", value=numbers.step, expected="no step, or whole = true"
@@ -182,15 +182,15 @@ def _dimension(table: Any, file: Path, label: str) -> Dimension:
 def _whole(table: _WholeTable) -> Whole:
     low, high = table.low, table.high
     _check_bounds(low, high, table.log, "low >= 1", low >= 1)
-    step = whole("step", table.step, 1, high - low)
-    if table.log and step != 1:
+    step_size = whole("step", table.step, 1, high - low)
+    if table.log and step_size != 1:
         raise InputError(
-            "a logarithmic scale has no step", column="step", value=step, expected="no step, or log = false"
+            "a logarithmic scale has no step", column="step", value=step_size, expected="no step, or log = false"
         )
-    return Whole(low, low + (high - low) // step * step, table.log, step)
+    return Whole(low, low + (high - low) // step_size * step_size, table.log, step_size)
 
 
-def _check_bounds(low: float, high: float, log: bool, expected: str, is_positive: bool) -> None:
+def _check_bounds(low: float, high: float, log: bool, expectation: str, is_positive: bool) -> None:
     if not low < high:
         raise InputError(
             "low is not below high",
@@ -204,6 +204,6 @@ def _check_bounds(low: float, high: float, log: bool, expected: str, is_positive
             "a logarithmic scale needs a positive low",
             column="low",
             value=low,
-            expected=expected,
+            expected=expectation,
             fix="raise low, or drop log = true",
         )

@@ -104,9 +104,9 @@ class Trial:
 
     def use(self, node_us: int, samples: float) -> tuple[int, float]:
         """Note the use of the present attempt, and return the increase since its last report."""
-        more = node_us - self._node_us[-1], samples - self._samples[-1]
+        increase = node_us - self._node_us[-1], samples - self._samples[-1]
         self._node_us[-1], self._samples[-1] = node_us, samples
-        return more
+        return increase
 
     def take_mark(self) -> Mark:
         """Return the next mark, which the attempt has reached."""
@@ -117,8 +117,8 @@ class Trial:
     def report(self, epoch: int, score: float, higher_is_better: bool) -> None:
         """Note a score."""
         self.epochs, self.score = epoch, score
-        best = self.best_score
-        if best is None or (score > best if higher_is_better else score < best):
+        previous_best = self.best_score
+        if previous_best is None or (score > previous_best if higher_is_better else score < previous_best):
             self.best_score = score
 
     @property
@@ -157,17 +157,20 @@ def marks_of(
     crash_epoch
         Progress at which the attempt crashes; ``None``, or ``epochs`` and more: it does not.
     """
-    asks = set(pruner_epochs)
-    end = epochs if crash_epoch is None else min(crash_epoch, epochs)
-    begin = max(first_epoch, reported_epochs)
-    wanted = sorted(epoch for epoch in asks.union(other_epochs) if begin < epoch < end)
-    marks = [Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in asks) for epoch in wanted]
-    if end < epochs:
-        crash = (end - first_epoch) * samples_per_epoch
-        work = (epochs - first_epoch) * samples_per_epoch
+    pruner_epoch_set = set(pruner_epochs)
+    end_epoch = epochs if crash_epoch is None else min(crash_epoch, epochs)
+    begin_epoch = max(first_epoch, reported_epochs)
+    report_epochs = sorted(epoch for epoch in pruner_epoch_set.union(other_epochs) if begin_epoch < epoch < end_epoch)
+    marks = [
+        Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in pruner_epoch_set)
+        for epoch in report_epochs
+    ]
+    if end_epoch < epochs:
+        crash_samples = (end_epoch - first_epoch) * samples_per_epoch
+        work_samples = (epochs - first_epoch) * samples_per_epoch
         # rounding may put the crash on a report or an end: it then does not happen
-        if (marks[-1].samples if marks else 0.0) < crash < work:
-            marks.append(Mark(crash, end, is_crash=True))
+        if (marks[-1].samples if marks else 0.0) < crash_samples < work_samples:
+            marks.append(Mark(crash_samples, end_epoch, is_crash=True))
     return tuple(marks)
 
 
@@ -213,8 +216,8 @@ class CampaignSource:
         self._parts: list[CampaignPart] = list({id(part): part for part in (proposer, pruner)}.values())
         self._scores = scores
         self._pruner_epochs = _check_epochs(pruner.report_epochs(campaign.epochs), campaign.epochs)
-        every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
-        self._other_epochs = () if every is None else range(every, campaign.epochs, every)
+        report_every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
+        self._other_epochs = () if report_every is None else range(report_every, campaign.epochs, report_every)
         self._forget(0)
 
     @property
@@ -231,7 +234,9 @@ class CampaignSource:
 
         columns = "number", "name", "state", "epochs", "score", "best_score", "node_hours", "samples", "params"
         return pd.DataFrame(
-            [{each: getattr(trial, each) for each in columns} for trial in self._trials], None, list(columns)
+            [{attribute: getattr(trial, attribute) for attribute in columns} for trial in self._trials],
+            None,
+            list(columns),
         )
 
     def describe(self) -> dict[str, object]:
@@ -340,8 +345,8 @@ class CampaignSource:
 
     def _new_trial(self, number: int, params: Params, now_us: int) -> ElasticJob:
         model = self.campaign.model_of(number, params)
-        after_us = model.job.deadline_us
-        deadline_us = None if after_us is None else now_us + after_us
+        deadline_after_us = model.job.deadline_us
+        deadline_us = None if deadline_after_us is None else now_us + deadline_after_us
         trial = Trial(number, self.campaign.trial_name(number), model, params, deadline_us)
         self._trials.append(trial)
         self._n_unfinished += 1
@@ -350,7 +355,7 @@ class CampaignSource:
 
     def _start(self, trial: Trial, index: int, first_epoch: int) -> None:
         campaign = self.campaign
-        crash = campaign.retries.crash_epoch(campaign.seed, trial.number, index, first_epoch)
+        crash_epoch = campaign.retries.crash_epoch(campaign.seed, trial.number, index, first_epoch)
         marks = marks_of(
             campaign.epochs,
             trial.model.samples_per_epoch,
@@ -358,7 +363,7 @@ class CampaignSource:
             self._other_epochs,
             first_epoch=first_epoch,
             reported_epochs=trial.epochs,
-            crash_epoch=crash,
+            crash_epoch=crash_epoch,
         )
         trial.start(Attempt(index, first_epoch, marks))
 
@@ -383,10 +388,10 @@ class CampaignSource:
         """Ask the pruner for waiting trials that continue, and return those that end."""
         to_come = self.campaign.trials - len(self._trials) if self._has_more else 0
         released = self._pruner.released(self._n_unfinished - len(self._waiting) + to_come)
-        decided = [*released.promoted, *released.pruned]
-        if len(set(decided).intersection(self._waiting)) < len(decided):
+        numbers = [*released.promoted, *released.pruned]
+        if len(set(numbers).intersection(self._waiting)) < len(numbers):
             raise BfreplayError(
-                f"the pruner released the trials {decided}, each once please, and of those that wait: "
+                f"the pruner released the trials {numbers}, each once please, and of those that wait: "
                 f"{sorted(self._waiting)}"
             )
         for number in released.promoted:
@@ -399,10 +404,10 @@ class CampaignSource:
         return stop
 
     def _resume(self) -> list[str]:
-        names = []
+        job_names = []
         while self._promoted and self._has_room:
-            names.append(self._name_of_job(self._promoted.popleft()))
-        return names
+            job_names.append(self._name_of_job(self._promoted.popleft()))
+        return job_names
 
     # -- trials end ---------------------------------------------------------------------------------------
 
@@ -440,9 +445,9 @@ class CampaignSource:
 
 
 def _check_epochs(epochs: Iterable[int], end: int) -> tuple[int, ...]:
-    wanted = tuple(epochs)
-    if wanted and not all(before < epoch for before, epoch in pairwise((0, *wanted, end))):
+    report_epochs = tuple(epochs)
+    if report_epochs and not all(before < epoch for before, epoch in pairwise((0, *report_epochs, end))):
         raise BfreplayError(
-            f"the pruner wants reports after {list(wanted)} epochs: they must rise, from 1 on, below {end}"
+            f"the pruner wants reports after {list(report_epochs)} epochs: they must rise, from 1 on, below {end}"
         )
-    return wanted
+    return report_epochs

@@ -222,7 +222,7 @@ def make_list(
     """
     from bfreplay import checks, write_jobs
     from bfreplay.campaigns.make_campaign import curves_of_file, family_curves
-    from bfreplay.campaigns.make_list import JobShape, listed_jobs
+    from bfreplay.campaigns.make_list import JobShape, jobs_of_list
 
     _check_output(out, force, ".csv")
     checks.whole("--max-nodes", shape["max_nodes"], 1, 100_000)
@@ -232,7 +232,7 @@ def make_list(
         if curves_file is None
         else curves_of_file(curves_file, allow_code=allow_code)
     )
-    made = listed_jobs(items, known, JobShape(**shape), arrival, seed)
+    made = jobs_of_list(items, known, JobShape(**shape), arrival, seed)
     write_jobs(made, out, overwrite=force)
     _say(out, count(len(made), "job"))
 
