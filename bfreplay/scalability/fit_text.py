@@ -172,8 +172,8 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
         low, high = best.band(np.array([float(choice.max_nodes)]))
         predicted_rate = float(best.curve.rates([choice.max_nodes])[0])
         sentences.append(
-            f"{choice.max_nodes:,} nodes lie beyond the {last_count:,} measured: {name} gives {digits(predicted_rate)} samples/s "
-            f"there (95 % band {digits(float(low[0]))} to {digits(float(high[0]))}) if it holds that far. "
+            f"{choice.max_nodes:,} nodes lie beyond the {last_count:,} measured: {name} gives {digits(predicted_rate)} "
+            f"samples/s there (95 % band {digits(float(low[0]))} to {digits(float(high[0]))}) if it holds that far. "
             f"Measure at {choice.max_nodes:,} nodes to know."
         )
     return sentences

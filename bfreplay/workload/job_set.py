@@ -43,11 +43,11 @@ class Colocation:
     ) -> None:
         self.alone = dict(alone or {})
         self._rates = {pair: (float(one), float(other)) for pair, (one, other) in rates.items()}
-        for pair, both in self._rates.items():
-            if not (all(math.isfinite(rate) and rate >= 0 for rate in both)):
+        for pair, rates_of_pair in self._rates.items():
+            if not (all(math.isfinite(rate) and rate >= 0 for rate in rates_of_pair)):
                 raise InputError(
                     f"the rates of {pair[0]!r} and {pair[1]!r} on {pair[2]} shared nodes ({pair[3]}) are invalid",
-                    value=both,
+                    value=rates_of_pair,
                     expected="two finite numbers >= 0",
                 )
 
@@ -62,11 +62,11 @@ class Colocation:
 
     def rates(self, model: str, other: str, n_nodes: int, node_type: str) -> tuple[float, float]:
         """Return the samples/s of ``model`` and ``other`` on the same ``n_nodes`` nodes; zeros if they cannot share."""
-        known = self._rates.get((model, other, n_nodes, node_type))
-        if known is not None:
-            return known
-        turned = self._rates.get((other, model, n_nodes, node_type))
-        return (0.0, 0.0) if turned is None else (turned[1], turned[0])
+        rates_of_pair = self._rates.get((model, other, n_nodes, node_type))
+        if rates_of_pair is not None:
+            return rates_of_pair
+        rates_of_reverse = self._rates.get((other, model, n_nodes, node_type))
+        return (0.0, 0.0) if rates_of_reverse is None else (rates_of_reverse[1], rates_of_reverse[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ class Term:
                 row=f"job number {int(state.job[row_of_job])}, from 0",
                 column=f"{node_count} nodes",
                 value=float(table[row_of_job, node_count]),
-                expected=f"finite numbers up to {LARGEST_RATE:g} for 0 to {int(state.max_nodes[row_of_job])} nodes, its "
-                "max_nodes",
+                expected=f"finite numbers up to {LARGEST_RATE:g} for 0 to {int(state.max_nodes[row_of_job])} nodes, "
+                "its max_nodes",
             )
         return table
 
