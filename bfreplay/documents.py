@@ -125,6 +125,12 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
+def fault_and_path(error: Exception) -> tuple[str, str]:
+    """Return what msgspec did not accept, and where: ``"campaign.trials"``, empty for the whole document."""
+    fault, mark, path = str(error).rpartition(" - at `$")
+    return (fault, path.strip("`").lstrip(".")) if mark else (path, "")
+
+
 def pick(item: object, *names: str) -> dict[str, Json]:
     """Return the attributes of ``item`` with these names, for a JSON document."""
     return {name: getattr(item, name) for name in names}

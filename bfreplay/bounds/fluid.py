@@ -30,16 +30,16 @@ def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.flo
 
     All jobs run at once. Exact, or an upper bound from the curves' concave hulls where exact would take too long.
     """
-    steps = sum(each.n_jobs * each.rate.size for each in classes) * (most_nodes + 1)
-    if steps > _EXACT_STEPS:
-        rate = np.full((len(classes), max(each.rate.size for each in classes)), -np.inf)
-        for row, each in zip(rate, classes, strict=True):
-            row[: each.rate.size] = reachable(each)
-        return relaxed_optima(rate, np.array([each.n_jobs for each in classes]), most_nodes)
+    n_steps = sum(job_class.n_jobs * job_class.rate.size for job_class in classes) * (most_nodes + 1)
+    if n_steps > _EXACT_STEPS:
+        rate = np.full((len(classes), max(job_class.rate.size for job_class in classes)), -np.inf)
+        for row, job_class in zip(rate, classes, strict=True):
+            row[: job_class.rate.size] = reachable(job_class)
+        return relaxed_optima(rate, np.array([job_class.n_jobs for job_class in classes]), most_nodes)
     best = np.zeros(most_nodes + 1)
-    for each in classes:
-        for _ in range(each.n_jobs):
-            best = _with_one_more(best, each)
+    for job_class in classes:
+        for _ in range(job_class.n_jobs):
+            best = _with_one_more(best, job_class)
     return best
 
 
@@ -48,8 +48,8 @@ def _with_one_more(best: NDArray[np.float64], jobs: JobClass) -> NDArray[np.floa
     """Return the best rates when one more job may run."""
     after = best.copy()
     for nodes in range(best.size):
-        for n in range(jobs.min_nodes, min(jobs.rate.size - 1, nodes) + 1):
-            value = best[nodes - n] + jobs.rate[n]
+        for count in range(jobs.min_nodes, min(jobs.rate.size - 1, nodes) + 1):
+            value = best[nodes - count] + jobs.rate[count]
             if value > after[nodes]:
                 after[nodes] = value
     return after
@@ -93,44 +93,53 @@ def fluid_prices(
     """
     n_cells, n_blocks = cells.seconds.size, cells.n_blocks
     cell, block, first_work = np.arange(n_cells), np.arange(n_blocks), (2 + len(classes)) * n_cells
-    right = [cells.idle, np.full(n_cells, float(max_parallel))]  # rows: nodes, places, jobs by class, work by class
-    cost, new_work = [], []
+    # rows: nodes, places, jobs by class, work by class
+    limits_of_rows = [cells.idle, np.full(n_cells, float(max_parallel))]
+    costs, new_work = [], []
     scales: list[float] = []
     entries: list[tuple[Any, Any, Any]] = []  # row, column, value
-    ends = np.zeros(len(classes), bool)
-    unit = max(float(each.rate.max()) for each in classes)  # so that the solver's tolerances mean something
+    has_end = np.zeros(len(classes), bool)
+    # so that the solver's tolerances mean something
+    rate_unit = max(float(job_class.rate.max()) for job_class in classes)
     n_columns = 0
-    for g, each in enumerate(classes):
-        jobs_by, work_by = cells.arrivals(each)
-        right.append(jobs_by[cells.block].astype(np.float64))
-        nodes = hull_counts(reachable(each))[1:, None]
-        done = cells.seconds * each.rate[nodes]  # (hull vertices, C)
-        ends[g] = np.isfinite(work_by[-1])
-        running = n_columns + n_blocks * int(ends[g]) + np.arange(done.size).reshape(done.shape)
-        if ends[g]:
-            most = float(each.rate.max() * cells.seconds.max())
-            scale = max(float(work_by[-1]), _LITTLE * most)  # of less work the entries would be out of all proportion
-            row, left = first_work + len(scales) * n_blocks, n_columns + block  # left: work at the end of each block
-            entries += [(row + block, left, 1.0), (row + block[1:], left[:-1], -1.0)]
-            entries.append((row + cells.block, running, done / scale))
+    for number, job_class in enumerate(classes):
+        jobs_by, work_by = cells.arrivals(job_class)
+        limits_of_rows.append(jobs_by[cells.block].astype(np.float64))
+        nodes = hull_counts(reachable(job_class))[1:, None]
+        output = cells.seconds * job_class.rate[nodes]  # (hull vertices, C)
+        has_end[number] = np.isfinite(work_by[-1])
+        running = n_columns + n_blocks * int(has_end[number]) + np.arange(output.size).reshape(output.shape)
+        if has_end[number]:
+            largest_work = float(job_class.rate.max() * cells.seconds.max())
+            # of less work the entries would be out of all proportion
+            scale = max(float(work_by[-1]), _LITTLE * largest_work)
+            row = first_work + len(scales) * n_blocks
+            remainder = n_columns + block  # at the end of each block
+            entries += [(row + block, remainder, 1.0), (row + block[1:], remainder[:-1], -1.0)]
+            entries.append((row + cells.block, running, output / scale))
             new_work.append(np.diff(work_by, prepend=0.0) / scale)
             scales.append(scale)
-            cost.append(np.zeros(n_blocks))
-        entries += [(cell, running, nodes), (n_cells + cell, running, 1.0), ((2 + g) * n_cells + cell, running, 1.0)]
-        cost.append((-done / unit).ravel())
+            costs.append(np.zeros(n_blocks))
+        entries += [
+            (cell, running, nodes),
+            (n_cells + cell, running, 1.0),
+            ((2 + number) * n_cells + cell, running, 1.0),
+        ]
+        costs.append((-output / rate_unit).ravel())
         n_columns = int(running[-1, -1]) + 1
-    parts = [[each.ravel() for each in np.broadcast_arrays(*entry)] for entry in entries]
-    matrix = Entries(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-    limits = np.concatenate(right + new_work)
-    solved = dual_values(np.concatenate(cost), matrix, limits, first_work, primal_simplex=primal_simplex)
+    entry_columns = [[array.ravel() for array in np.broadcast_arrays(*entry)] for entry in entries]
+    matrix = Entries(*(np.concatenate(arrays) for arrays in zip(*entry_columns, strict=True)))
+    limits = np.concatenate(limits_of_rows + new_work)
+    duals = dual_values(np.concatenate(costs), matrix, limits, first_work, primal_simplex=primal_simplex)
     sample = np.zeros((len(classes), n_blocks))
-    if solved is None:  # any prices bound: with nodes and places free, work that ends counts in full
-        sample[ends] = 1.0
+    if duals is None:  # any prices bound: with nodes and places free, work that ends counts in full
+        sample[has_end] = 1.0
         return Prices(np.zeros(n_cells), np.zeros(n_cells), sample)
-    node, slot = -np.minimum(solved[: 2 * n_cells], 0.0).reshape(2, n_cells) * unit
+    node, slot = -np.minimum(duals[: 2 * n_cells], 0.0).reshape(2, n_cells) * rate_unit
     with np.errstate(over="ignore"):  # worth more than a sample is worth one
-        worth = np.clip(-solved[first_work:].reshape(-1, n_blocks) * unit / np.array(scales)[:, None], 0.0, 1.0)
-    sample[ends] = np.maximum.accumulate(worth[:, ::-1], axis=1)[:, ::-1]  # work that is there earlier is worth no less
+        worth = np.clip(-duals[first_work:].reshape(-1, n_blocks) * rate_unit / np.array(scales)[:, None], 0.0, 1.0)
+    # work that is there earlier is worth no less
+    sample[has_end] = np.maximum.accumulate(worth[:, ::-1], axis=1)[:, ::-1]
     return Prices(node / cells.seconds, slot / cells.seconds, sample)
 
 
@@ -145,16 +154,17 @@ _ALL = 1 - 1e-9
 
 def most_samples(classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon) -> float:
     """Return an upper bound on the samples by the end of ``horizon``: ``max_parallel`` jobs, free rescaling."""
-    submitted = _submitted_samples(classes, horizon)
-    if horizon.most_idle == 0 or submitted == 0.0:
+    work_by_end = _samples_by_end(classes, horizon)
+    if horizon.most_idle == 0 or work_by_end == 0.0:
         return 0.0
-    few = merge_classes(classes, _MOST_CLASSES)
+    merged_classes = merge_classes(classes, _MOST_CLASSES)
     cells = Cells.of(horizon, *_FINE)
-    return min(submitted, _dual_value(few, max_parallel, horizon, cells, fluid_prices(few, max_parallel, cells)))
+    prices = fluid_prices(merged_classes, max_parallel, cells)
+    return min(work_by_end, _dual_value(merged_classes, max_parallel, horizon, cells, prices))
 
 
-def _submitted_samples(classes: tuple[JobClass, ...], horizon: Horizon) -> float:
-    return sum(float(each.work_samples[each.submit_us < horizon.end_us].sum()) for each in classes)
+def _samples_by_end(classes: tuple[JobClass, ...], horizon: Horizon) -> float:
+    return sum(float(job_class.work_samples[job_class.submit_us < horizon.end_us].sum()) for job_class in classes)
 
 
 class _Reach:
@@ -171,10 +181,10 @@ class _Reach:
 
     def includes(self, samples: float, horizon: Horizon) -> bool:
         """Return whether the upper bound on the samples by the end of ``horizon`` is at least ``samples``."""
-        submitted = _submitted_samples(self._classes, horizon)
-        if horizon.most_idle == 0 or submitted == 0.0:
+        work_by_end = _samples_by_end(self._classes, horizon)
+        if horizon.most_idle == 0 or work_by_end == 0.0:
             return samples <= 0.0
-        if submitted < samples:
+        if work_by_end < samples:
             return False
         cells = Cells.of(horizon, *_COARSE)
 
@@ -200,22 +210,22 @@ def admission_limit(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Hori
     n_submitted = sum(job.submit_us < horizon.end_us for job in jobs)
     possible, impossible = min(max_parallel, n_submitted), n_submitted + 1
     while impossible - possible > 1:
-        admitted = (possible + impossible) // 2
-        if admitted <= n_known:
-            possible = admitted
+        n_admitted = (possible + impossible) // 2
+        if n_admitted <= n_known:
+            possible = n_admitted
             continue
-        work = np.array([job.work_samples for job in jobs[:admitted]])
-        finite = np.sort(work[np.isfinite(work)])
-        may_be_open = max_parallel - (work.size - finite.size)
+        works = np.array([job.work_samples for job in jobs[:n_admitted]])
+        finite = np.sort(works[np.isfinite(works)])
+        may_be_open = max_parallel - (works.size - finite.size)
         if may_be_open < 0:
-            impossible = admitted
+            impossible = n_admitted
             continue
-        done = float(finite[: max(finite.size - may_be_open, 0)].sum())
-        classes = job_classes(jobs[:admitted], horizon.most_idle)
-        if _Reach(classes, max_parallel).includes(done * _ALL, horizon):
-            possible = admitted
+        least_output = float(finite[: max(finite.size - may_be_open, 0)].sum())
+        classes = job_classes(jobs[:n_admitted], horizon.most_idle)
+        if _Reach(classes, max_parallel).includes(least_output * _ALL, horizon):
+            possible = n_admitted
         else:
-            impossible = admitted
+            impossible = n_admitted
     return possible
 
 
@@ -227,13 +237,14 @@ def earliest_end_us(
     Found by halving, to a thousandth of the horizon; each job's own fastest way is looked at as well. ``most`` is
     ``most_samples`` of the same arguments; ``known_us`` is a time by which all work is known to have been done.
     """
-    work = sum(float(each.work_samples.sum()) for each in classes)
-    if not math.isfinite(work) or most < work * _ALL:
+    total_work = sum(float(job_class.work_samples.sum()) for job_class in classes)
+    if not math.isfinite(total_work) or most < total_work * _ALL:
         return None
     start_us, end_us = int(horizon.start_us[0]), horizon.end_us
     with np.errstate(over="ignore"):  # longer than any time
         alone_us = max(
-            float((each.submit_us + each.work_samples / float(each.rate.max()) * 1e6).max()) for each in classes
+            float((job_class.submit_us + job_class.work_samples / float(job_class.rate.max()) * 1e6).max())
+            for job_class in classes
         )
     too_early, enough = max(start_us, math.floor(min(alone_us, end_us))), end_us
     step = max((end_us - start_us) // 1000, 1)
@@ -242,7 +253,7 @@ def earliest_end_us(
     def is_enough(time_us: int) -> bool:
         if known_us is not None and time_us > known_us:
             return True
-        return reach.includes(work * _ALL, horizon.until(time_us))
+        return reach.includes(total_work * _ALL, horizon.until(time_us))
 
     if too_early > start_us and is_enough(too_early):
         return too_early
@@ -262,12 +273,12 @@ def _dual_value(
     node, slot, sample = prices
     value = float((node[cells.cell] * horizon.idle * horizon.seconds).sum())
     value += max_parallel * float((slot * cells.seconds).sum())
-    for each, price in zip(classes, sample, strict=True):
-        jobs_by, _ = cells.arrivals(each)
-        of_job = price[cells.block_of_job(each)]
-        priced = of_job > 0  # work without end has no price
-        value += float((of_job[priced] * each.work_samples[: of_job.size][priced]).sum())
-        gain = _best_gain(each, node, slot, price[cells.block])
+    for job_class, price in zip(classes, sample, strict=True):
+        jobs_by, _ = cells.arrivals(job_class)
+        price_of_job = price[cells.block_of_job(job_class)]
+        has_price = price_of_job > 0  # work without end has no price
+        value += float((price_of_job[has_price] * job_class.work_samples[: price_of_job.size][has_price]).sum())
+        gain = _best_gain(job_class, node, slot, price[cells.block])
         value += float((jobs_by[cells.block] * gain * cells.seconds).sum())
     return value
 
@@ -278,7 +289,7 @@ def _best_gain(
 ) -> NDArray[np.float64]:
     """Return the most that one job gains per second in each cell, ``(C,)``: its samples' worth less all prices."""
     best = np.zeros(node.size)
-    for c in range(node.size):
-        for n in range(jobs.min_nodes, jobs.rate.size):
-            best[c] = max(best[c], (1.0 - sample[c]) * jobs.rate[n] - node[c] * n - slot[c])
+    for cell in range(node.size):
+        for count in range(jobs.min_nodes, jobs.rate.size):
+            best[cell] = max(best[cell], (1.0 - sample[cell]) * jobs.rate[count] - node[cell] * count - slot[cell])
     return best

@@ -39,11 +39,11 @@ class Horizon(NamedTuple):
     @classmethod
     def of(cls, events: NodeEvents) -> Horizon:
         """Read ``events`` once; memory grows with nodes and, by 24 bytes each, with pool events."""
-        parts: list[Horizon] = []
-        cls.read(events, parts.append)
-        columns = [list(column) for column in zip(*parts, strict=True)]
-        parts.clear()
-        return cls(*map(_joined, columns))
+        horizons: list[Horizon] = []
+        cls.read(events, horizons.append)
+        columns = [list(column) for column in zip(*horizons, strict=True)]
+        horizons.clear()
+        return cls(*map(_concatenate, columns))
 
     @classmethod
     def read(cls, events: NodeEvents, take_part: Callable[[Horizon], object]) -> None:
@@ -51,19 +51,19 @@ class Horizon(NamedTuple):
 
         Memory grows with nodes, not with events.
         """
-        reclaimed = np.zeros(1, np.int64)
+        reclaims = np.zeros(1, np.int64)
 
         def take(pool: PoolSeries) -> None:
-            nonlocal reclaimed
-            lasts_us = np.diff(pool.time_us, append=pool.end_us)
-            lasts = lasts_us > 0  # an event at the very end of the window, or of a part, begins nothing in it
-            reclaimed = np.append(reclaimed[-1:], pool.reclaimed)
+            nonlocal reclaims
+            durations_us = np.diff(pool.time_us, append=pool.end_us)
+            is_lasting = durations_us > 0  # an event at the very end of the window, or of a part, begins nothing in it
+            reclaims = np.append(reclaims[-1:], pool.reclaimed)
             take_part(
                 cls(
-                    pool.time_us[lasts],
-                    lasts_us[lasts] * 1e-6,
-                    pool.idle[lasts].astype(np.int32),
-                    reclaimed[lasts].astype(np.int32),
+                    pool.time_us[is_lasting],
+                    durations_us[is_lasting] * 1e-6,
+                    pool.idle[is_lasting].astype(np.int32),
+                    reclaims[is_lasting].astype(np.int32),
                 )
             )
 
@@ -91,11 +91,11 @@ class Horizon(NamedTuple):
         return Horizon(self.start_us[inside], seconds, self.idle[inside], self.reclaimed[inside])
 
 
-def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+def _concatenate(parts: list[NDArray[Any]]) -> NDArray[Any]:
     """Return the parts as one array, and forget them: years of a large machine are long."""
-    whole = np.concatenate(parts)
+    whole_array = np.concatenate(parts)
     parts.clear()
-    return whole
+    return whole_array
 
 
 class JobClass(NamedTuple):
@@ -162,24 +162,24 @@ def merge_classes(classes: tuple[JobClass, ...], at_most: int) -> tuple[JobClass
     """Merge classes; each result is as good as the best of its parts at every count: bounds never fall."""
     if len(classes) <= at_most:
         return classes
-    by_rate = sorted(classes, key=lambda each: float(each.rate.max()))
-    cuts = [len(by_rate) * part // at_most for part in range(at_most + 1)]
-    return tuple(_as_one(by_rate[low:high]) for low, high in itertools.pairwise(cuts))
+    by_rate = sorted(classes, key=lambda job_class: float(job_class.rate.max()))
+    cut_positions = [len(by_rate) * cut_number // at_most for cut_number in range(at_most + 1)]
+    return tuple(_as_one(by_rate[low:high]) for low, high in itertools.pairwise(cut_positions))
 
 
 def _as_one(classes: list[JobClass]) -> JobClass:
-    rate = np.zeros(max(each.rate.size for each in classes))
-    for each in classes:
-        rate[: each.rate.size] = np.maximum(rate[: each.rate.size], each.rate)
-    submit_us = np.concatenate([each.submit_us for each in classes])
+    rate = np.zeros(max(job_class.rate.size for job_class in classes))
+    for job_class in classes:
+        rate[: job_class.rate.size] = np.maximum(rate[: job_class.rate.size], job_class.rate)
+    submit_us = np.concatenate([job_class.submit_us for job_class in classes])
     order = np.argsort(submit_us, kind="stable")
     return JobClass(
         rate=rate,
-        min_nodes=min(each.min_nodes for each in classes),
-        scale_up_s=min(each.scale_up_s for each in classes),
-        scale_down_s=min(each.scale_down_s for each in classes),
+        min_nodes=min(job_class.min_nodes for job_class in classes),
+        scale_up_s=min(job_class.scale_up_s for job_class in classes),
+        scale_down_s=min(job_class.scale_down_s for job_class in classes),
         submit_us=submit_us[order],
-        work_samples=np.concatenate([each.work_samples for each in classes])[order],
+        work_samples=np.concatenate([job_class.work_samples for job_class in classes])[order],
     )
 
 
@@ -222,21 +222,23 @@ class Cells:
         blocks: list[int] = []
         for block in range(int(block_of[-1]) + 1):
             inside = np.flatnonzero(block_of == block)
-            edges = np.quantile(horizon.idle[inside], np.linspace(0, 1, n_sizes + 1)[1:-1])
-            _, size = np.unique(np.searchsorted(edges, horizon.idle[inside], side="left"), return_inverse=True)
-            cell[inside] = len(blocks) + size
-            blocks += [block] * (int(size.max()) + 1)
+            size_limits = np.quantile(horizon.idle[inside], np.linspace(0, 1, n_sizes + 1)[1:-1])
+            _, size_class = np.unique(
+                np.searchsorted(size_limits, horizon.idle[inside], side="left"), return_inverse=True
+            )
+            cell[inside] = len(blocks) + size_class
+            blocks += [block] * (int(size_class.max()) + 1)
         seconds: NDArray[np.float64] = np.bincount(cell, horizon.seconds).astype(np.float64)
-        last = np.append(np.flatnonzero(np.diff(block_of)), horizon.n_intervals - 1)
-        end_us = horizon.start_us[last] + np.round(horizon.seconds[last] * 1e6).astype(np.int64)
+        last_interval = np.append(np.flatnonzero(np.diff(block_of)), horizon.n_intervals - 1)
+        end_us = horizon.start_us[last_interval] + np.round(horizon.seconds[last_interval] * 1e6).astype(np.int64)
         idle: NDArray[np.float64] = np.bincount(cell, horizon.seconds * horizon.idle) / seconds
         return cls(cell, np.array(blocks, np.int64), seconds, idle, end_us)
 
     def arrivals(self, jobs: JobClass) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the jobs, and their work, submitted by the end of each block: ``(B,)`` each."""
-        by = np.searchsorted(jobs.submit_us, self.block_end_us, side="left")
-        work = np.concatenate([[0.0], np.cumsum(jobs.work_samples)])
-        return by, work[by]
+        n_arrivals = np.searchsorted(jobs.submit_us, self.block_end_us, side="left")
+        cumulative_work = np.concatenate([[0.0], np.cumsum(jobs.work_samples)])
+        return n_arrivals, cumulative_work[n_arrivals]
 
     def block_of_job(self, jobs: JobClass) -> NDArray[np.int64]:
         """Return the block of the submit time of each job of the class that is submitted in the window."""

@@ -66,8 +66,8 @@ def _by_scipy(
     rows: Any = coo_array(
         (matrix.value, (matrix.row, matrix.column)), (right.size, cost.size)
     ).tocsr()  # scipy's types know no sparse program
-    solved = linprog(cost, rows[:n_at_most], right[:n_at_most], rows[n_at_most:], right[n_at_most:])
-    if solved.status != 0:
+    result = linprog(cost, rows[:n_at_most], right[:n_at_most], rows[n_at_most:], right[n_at_most:])
+    if result.status != 0:
         return None
-    duals: NDArray[np.float64] = np.concatenate([solved.ineqlin.marginals, solved.eqlin.marginals])
+    duals: NDArray[np.float64] = np.concatenate([result.ineqlin.marginals, result.eqlin.marginals])
     return duals

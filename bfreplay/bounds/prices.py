@@ -53,49 +53,57 @@ class PricedJob:
 
 @compiled
 def _pay(
-    jobs: JobClass, price: NDArray[np.float64], part: Horizon, held: NDArray[np.float64], most: NDArray[np.float64]
+    jobs: JobClass,
+    price: NDArray[np.float64],
+    horizon: Horizon,
+    value_now: NDArray[np.float64],
+    best_value: NDArray[np.float64],
 ) -> None:
-    """Go on over I intervals: ``held (K + 1,)`` is the most with so many nodes now, ``most (K + 1,)`` at any time.
+    """Go on over I intervals. The most with so many nodes now is ``value_now (K + 1,)``, ``best_value`` at any time.
 
     Fewer than ``min_nodes`` make nothing, and so are never worth more than none.
     """
     rate, scale_up_s, scale_down_s = jobs.rate, jobs.scale_up_s, jobs.scale_down_s
     width = rate.size
-    up, down, preempted, up_from_least = np.empty((4, width))
-    least = least_from(rate)
-    for n in range(width):
-        up[n], up_from_least[n] = scale_up_cost(rate[n], scale_up_s), scale_up_cost(least[n], scale_up_s)
-        down[n], preempted[n] = scale_down_cost(rate[n], scale_down_s), preemption_cost(rate[n], scale_down_s)
-    grown, shrunk, from_fewer, from_more = np.empty((4, width))
-    for i in range(part.seconds.size):
-        seconds, cost, reclaimed = part.seconds[i], price[i], part.reclaimed[i]
+    scale_up, scale_down, preemption, up_from_least = np.empty((4, width))
+    least_rate = least_from(rate)
+    for count in range(width):
+        scale_up[count] = scale_up_cost(rate[count], scale_up_s)
+        up_from_least[count] = scale_up_cost(least_rate[count], scale_up_s)
+        scale_down[count] = scale_down_cost(rate[count], scale_down_s)
+        preemption[count] = preemption_cost(rate[count], scale_down_s)
+    after_gain, after_loss, from_fewer, from_more = np.empty((4, width))
+    for interval in range(horizon.seconds.size):
+        seconds, cost, reclaims = horizon.seconds[interval], price[interval], horizon.reclaimed[interval]
         # short loops: each is vectorised by the compiler, but for the two maxima, which do not wait for one another
-        for n in range(width):
-            grown[n] = held[n] - up[n]
-        for n in range(width):
-            shrunk[n] = held[n] - down[n]
-        if reclaimed > 0:
-            for n in range(width):
-                grown[n] = max(grown[n], held[n] - (preempted[n] + up_from_least[max(n - reclaimed, 0)]))
-                shrunk[n] = max(shrunk[n], held[n] - preempted[n])
-        fewer = more = -np.inf
-        for n in range(width):
-            from_fewer[n] = fewer
-            fewer = _larger(grown[n], fewer)
-            from_more[width - 1 - n] = more
-            more = _larger(shrunk[width - 1 - n], more)
-        widest = min(part.idle[i], width - 1)
-        for n in range(widest + 1):
-            held[n] = _larger(held[n], _larger(from_fewer[n], from_more[n])) + seconds * (rate[n] - cost * n)
-        held[widest + 1 :] = -np.inf
-        for n in range(width):  # it may never run again: a debt that is not worked off is no loss
-            most[n] = _larger(held[n], most[n])
+        for count in range(width):
+            after_gain[count] = value_now[count] - scale_up[count]
+        for count in range(width):
+            after_loss[count] = value_now[count] - scale_down[count]
+        if reclaims > 0:
+            for count in range(width):
+                swap_cost = preemption[count] + up_from_least[max(count - reclaims, 0)]
+                after_gain[count] = max(after_gain[count], value_now[count] - swap_cost)
+                after_loss[count] = max(after_loss[count], value_now[count] - preemption[count])
+        best_fewer = best_more = -np.inf
+        for count in range(width):
+            from_fewer[count] = best_fewer
+            best_fewer = _larger(after_gain[count], best_fewer)
+            from_more[width - 1 - count] = best_more
+            best_more = _larger(after_loss[width - 1 - count], best_more)
+        widest = min(horizon.idle[interval], width - 1)
+        for count in range(widest + 1):
+            profit = seconds * (rate[count] - cost * count)
+            value_now[count] = _larger(value_now[count], _larger(from_fewer[count], from_more[count])) + profit
+        value_now[widest + 1 :] = -np.inf
+        for count in range(width):  # it may never run again: a debt that is not worked off is no loss
+            best_value[count] = _larger(value_now[count], best_value[count])
 
 
 @compiled_inline
-def _larger(a: float, b: float) -> float:
+def _larger(first: float, second: float) -> float:
     """Return the larger number; ``max`` also looks for nan, which takes longer than all the rest."""
-    return a if a > b else b
+    return first if first > second else second
 
 
 @compiled
@@ -106,8 +114,8 @@ def least_from(rate: NDArray[np.float64]) -> NDArray[np.float64]:
     loss, or nothing from zero. That can be less than scaling up from where it was.
     """
     least = rate.copy()
-    for n in range(rate.size - 2, -1, -1):
-        least[n] = min(least[n], least[n + 1])
+    for count in range(rate.size - 2, -1, -1):
+        least[count] = min(least[count], least[count + 1])
     return least
 
 
@@ -127,78 +135,80 @@ def soft_most_while_paying(
     interval.
     """
     rate, seconds = jobs.rate, horizon.seconds
-    min_nodes, idle, reclaimed = jobs.min_nodes, horizon.idle, horizon.reclaimed
+    min_nodes, idle, reclaims = jobs.min_nodes, horizon.idle, horizon.reclaimed
     width, n_intervals = rate.size, seconds.size
-    least = least_from(rate)
-    up_s, down_s = np.full(width, jobs.scale_up_s), np.full(width, jobs.scale_down_s)
-    grow = np.exp(-scale_up_cost(rate, up_s) / temperature)
-    grow_from_least = np.exp(-scale_up_cost(least, up_s) / temperature)
-    shrink = np.exp(-scale_down_cost(rate, down_s) / temperature)
-    preempted = np.exp(-preemption_cost(rate, down_s) / temperature)
+    least_rate = least_from(rate)
+    scale_up_s, scale_down_s = np.full(width, jobs.scale_up_s), np.full(width, jobs.scale_down_s)
+    grow = np.exp(-scale_up_cost(rate, scale_up_s) / temperature)
+    grow_from_least = np.exp(-scale_up_cost(least_rate, scale_up_s) / temperature)
+    shrink = np.exp(-scale_down_cost(rate, scale_down_s) / temperature)
+    preemption = np.exp(-preemption_cost(rate, scale_down_s) / temperature)
     worth, spread = np.empty(width), np.empty(width)
-    power, part = np.empty(width), np.empty(width)
-    power_bits, part_bits = power.view(np.int64), part.view(np.int64)
-    above, below, up = np.empty(width), np.empty(width), np.empty(width)
-    # what n nodes are worth when interval i begins is level + temperature * log(held[n] * unit)
-    held, unit, level = np.ones(width), 1.0, 0.0
+    power, fraction = np.empty(width), np.empty(width)
+    power_bits, fraction_bits = power.view(np.int64), fraction.view(np.int64)
+    above, below, scale_up = np.empty(width), np.empty(width), np.empty(width)
+    # what n nodes are worth when an interval begins is level + temperature * log(value_now[n] * unit)
+    value_now, unit, level = np.ones(width), 1.0, 0.0
     # short loops: each is vectorised by the compiler, or adds up two sums that do not wait for one another
-    for i in range(n_intervals - 1, -1, -1):
-        widest = min(idle[i], width - 1)
-        for n in range(width):
-            worth[n] = seconds[i] * (rate[n] - price[i] * n)
-        most = 0.0
-        for n in range(min_nodes, widest + 1):
-            most = max(most, worth[n])
-        for n in range(width):  # exp, as 2 ** power * part; least of it matters no more beside the largest, 1
-            x = max((worth[n] - most) / temperature, _LEAST_EXPONENT)
-            shifted = x * _LOG2_E + _SHIFT  # the whole number is in the low bits
-            power[n] = shifted
-            shifted -= _SHIFT
-            r = (x - shifted * _LN_2_HIGH) - shifted * _LN_2_LOW
+    for interval in range(n_intervals - 1, -1, -1):
+        widest = min(idle[interval], width - 1)
+        for count in range(width):
+            worth[count] = seconds[interval] * (rate[count] - price[interval] * count)
+        largest = 0.0
+        for count in range(min_nodes, widest + 1):
+            largest = max(largest, worth[count])
+        for count in range(width):  # exp, as 2 ** power * part; least of it matters no more beside the largest, 1
+            exponent = max((worth[count] - largest) / temperature, _LEAST_EXPONENT)
+            whole_part = exponent * _LOG2_E + _SHIFT  # the whole number is in the low bits
+            power[count] = whole_part
+            whole_part -= _SHIFT
+            remainder = (exponent - whole_part * _LN_2_HIGH) - whole_part * _LN_2_LOW
             series = 1 / 39916800
-            series = series * r + 1 / 3628800
-            series = series * r + 1 / 362880
-            series = series * r + 1 / 40320
-            series = series * r + 1 / 5040
-            series = series * r + 1 / 720
-            series = series * r + 1 / 120
-            series = series * r + 1 / 24
-            series = series * r + 1 / 6
-            series = series * r + 0.5
-            series = series * r + 1.0
-            part[n] = series * r + 1.0
-        for n in range(width):
-            part_bits[n] += power_bits[n] << 52
-        here, all_here = weight[i], total[i]
-        for n in range(width):
-            here[n] = held[n] * unit * part[n]
-        here[1 : min(min_nodes, width)] = 0.0
-        here[widest + 1 :] = 0.0
-        _sums(here, here, below, above)
-        every = below[width - 1] + here[width - 1]
-        stop = np.exp(-(level + most) / temperature)  # never to run again
-        _growing(grow, grow_from_least, preempted, reclaimed[i], up)
-        for n in range(width):
-            all_here[n] = here[n] + up[n] * above[n] + shrink[n] * below[n] + stop
-        held, unit = all_here, 1 / every
-        level += most + temperature * np.log(every)
+            series = series * remainder + 1 / 3628800
+            series = series * remainder + 1 / 362880
+            series = series * remainder + 1 / 40320
+            series = series * remainder + 1 / 5040
+            series = series * remainder + 1 / 720
+            series = series * remainder + 1 / 120
+            series = series * remainder + 1 / 24
+            series = series * remainder + 1 / 6
+            series = series * remainder + 0.5
+            series = series * remainder + 1.0
+            fraction[count] = series * remainder + 1.0
+        for count in range(width):
+            fraction_bits[count] += power_bits[count] << 52
+        weight_here, total_here = weight[interval], total[interval]
+        for count in range(width):
+            weight_here[count] = value_now[count] * unit * fraction[count]
+        weight_here[1 : min(min_nodes, width)] = 0.0
+        weight_here[widest + 1 :] = 0.0
+        _sums(weight_here, weight_here, below, above)
+        weight_sum = below[width - 1] + weight_here[width - 1]
+        weight_of_stop = np.exp(-(level + largest) / temperature)  # never to run again
+        _growing(grow, grow_from_least, preemption, reclaims[interval], scale_up)
+        for count in range(width):
+            total_here[count] = (
+                weight_here[count] + scale_up[count] * above[count] + shrink[count] * below[count] + weight_of_stop
+            )
+        value_now, unit = total_here, 1 / weight_sum
+        level += largest + temperature * np.log(weight_sum)
     chance = np.zeros(width)
     chance[0] = 1.0
-    for i in range(n_intervals):
-        here, all_here = weight[i], total[i]
-        _growing(grow, grow_from_least, preempted, reclaimed[i], up)
-        for n in range(width):
-            spread[n] = chance[n] / all_here[n]
-            power[n] = spread[n] * up[n]
-            part[n] = spread[n] * shrink[n]
-        _sums(power, part, below, above)
-        for n in range(width):
-            chance[n] = (spread[n] + below[n] + above[n]) * here[n]
-        mean = 0.0
-        for n in range(width):
-            mean += n * chance[n]
-        nodes[i] = mean
-    return float(level + temperature * np.log(held[0] * unit))
+    for interval in range(n_intervals):
+        weight_here, total_here = weight[interval], total[interval]
+        _growing(grow, grow_from_least, preemption, reclaims[interval], scale_up)
+        for count in range(width):
+            spread[count] = chance[count] / total_here[count]
+            power[count] = spread[count] * scale_up[count]
+            fraction[count] = spread[count] * shrink[count]
+        _sums(power, fraction, below, above)
+        for count in range(width):
+            chance[count] = (spread[count] + below[count] + above[count]) * weight_here[count]
+        mean_count = 0.0
+        for count in range(width):
+            mean_count += count * chance[count]
+        nodes[interval] = mean_count
+    return float(level + temperature * np.log(value_now[0] * unit))
 
 
 @compiled_inline
@@ -206,31 +216,31 @@ def _sums(
     first: NDArray[np.float64], second: NDArray[np.float64], below: NDArray[np.float64], above: NDArray[np.float64]
 ) -> None:
     """Fill in the sum of ``first`` over all smaller counts, and that of ``second`` over all larger ones."""
-    low = high = 0.0
+    sum_below = sum_above = 0.0
     last = first.size - 1
-    for n in range(first.size):
-        below[n] = low
-        low += first[n]
-        above[last - n] = high
-        high += second[last - n]
+    for count in range(first.size):
+        below[count] = sum_below
+        sum_below += first[count]
+        above[last - count] = sum_above
+        sum_above += second[last - count]
 
 
 @compiled_inline
 def _growing(
     grow: NDArray[np.float64],
     grow_from_least: NDArray[np.float64],
-    preempted: NDArray[np.float64],
-    reclaimed: int,
-    up: NDArray[np.float64],
+    preemption: NDArray[np.float64],
+    reclaims: int,
+    scale_up: NDArray[np.float64],
 ) -> None:
-    """Write exp(-cost of scaling up / temperature) at each count into ``up``."""
+    """Write exp(-cost of scaling up / temperature) at each count into ``scale_up``."""
     width = grow.size
-    up[:] = grow
-    if reclaimed > 0:
-        for n in range(1, min(reclaimed, width)):
-            up[n] = max(grow[n], preempted[n] * grow_from_least[0])
-        for n in range(min(reclaimed, width), width):
-            up[n] = max(grow[n], preempted[n] * grow_from_least[n - reclaimed])
+    scale_up[:] = grow
+    if reclaims > 0:
+        for count in range(1, min(reclaims, width)):
+            scale_up[count] = max(grow[count], preemption[count] * grow_from_least[0])
+        for count in range(min(reclaims, width), width):
+            scale_up[count] = max(grow[count], preemption[count] * grow_from_least[count - reclaims])
 
 
 _LEAST_EXPONENT = -340.0
@@ -257,10 +267,10 @@ SearchProgress = Callable[[int, int], None]
 def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon: Horizon) -> float:
     """Return an upper bound on the samples of all jobs at ``prices`` ``(I,)``, samples/s per node, any >= 0."""
     bound = float((prices * horizon.idle * horizon.seconds).sum())
-    for each in classes:
-        job = PricedJob(each)
+    for job_class in classes:
+        job = PricedJob(job_class)
         job.go_on(prices, horizon)
-        bound += each.n_jobs * job.most
+        bound += job_class.n_jobs * job.most
     return bound
 
 
@@ -281,7 +291,7 @@ class SimplePrices:
 
     def __init__(self, classes: tuple[JobClass, ...], best: NDArray[np.float64]) -> None:
         self._best, self._price = best, node_prices(best)
-        self._jobs = [(share, each, PricedJob(each)) for share in _SHARES for each in classes]
+        self._jobs = [(share, job_class, PricedJob(job_class)) for share in _SHARES for job_class in classes]
         self._seconds = np.zeros(best.size)  # with so many idle nodes
 
     def go_on(self, part: Horizon) -> None:
@@ -299,10 +309,10 @@ class SimplePrices:
     @property
     def lowest(self) -> tuple[float, NDArray[np.float64]]:
         """The lowest bound, and its price of a node at each number of idle nodes, ``(N + 1,)``."""
-        nodes = float((self._price * np.arange(self._price.size) * self._seconds).sum())
-        bounds = {share: share * nodes for share in _SHARES}
-        for share, each, job in self._jobs:
-            bounds[share] += each.n_jobs * job.most
+        node_cost = float((self._price * np.arange(self._price.size) * self._seconds).sum())
+        bounds = {share: share * node_cost for share in _SHARES}
+        for share, job_class, job in self._jobs:
+            bounds[share] += job_class.n_jobs * job.most
         share = min(bounds, key=bounds.__getitem__)
         return bounds[share], self._price * share
 
@@ -318,35 +328,38 @@ def better_prices(
 
     L-BFGS on the smoothed bound, kept at prices >= 0 (``_descend``).
     """
-    widest = max(each.rate.size for each in classes)
+    widest = max(job_class.rate.size for job_class in classes)
     if horizon.n_intervals * widest > _MOST_STATES:
         return prices
-    seconds, idle = horizon.seconds, horizon.idle.astype(np.float64)
+    seconds, idle_nodes = horizon.seconds, horizon.idle.astype(np.float64)
     # short intervals bear large prices: a variable each, of about the same effect on the bound
     scale = max(float(prices.mean()), 1e-9) / np.sqrt(seconds)
-    unit = max(float((prices * idle * seconds).sum()), 1e-9)
-    scratch = {each.rate.size: np.empty((2, horizon.n_intervals, each.rate.size)) for each in classes}
-    nodes = np.empty(horizon.n_intervals)
-    done = 0
+    value_unit = max(float((prices * idle_nodes * seconds).sum()), 1e-9)
+    scratch = {job_class.rate.size: np.empty((2, horizon.n_intervals, job_class.rate.size)) for job_class in classes}
+    mean_nodes = np.empty(horizon.n_intervals)
+    n_evaluations = 0
 
     def soft_bound(variables: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        nonlocal done
-        done += 1
+        nonlocal n_evaluations
+        n_evaluations += 1
         if progress is not None:
-            progress(done, evaluations)
-        at = variables * scale
-        value, spare = float((at * idle * seconds).sum()), idle.copy()
-        for each in classes:
-            fastest = float(each.rate.max())
-            dearest = max(scale_up_cost(fastest, each.scale_up_s), scale_down_cost(fastest, each.scale_down_s))
+            progress(n_evaluations, evaluations)
+        node_price = variables * scale
+        value, spare_nodes = float((node_price * idle_nodes * seconds).sum()), idle_nodes.copy()
+        for job_class in classes:
+            fastest = float(job_class.rate.max())
+            up, down = job_class.scale_up_s, job_class.scale_down_s
+            dearest = max(scale_up_cost(fastest, up), scale_down_cost(fastest, down))
             temperature = max(dearest / _COOLING, _LEAST_S * fastest, _LEAST)
-            weight, total = scratch[each.rate.size]
-            value += each.n_jobs * soft_most_while_paying(each, at, horizon, temperature, weight, total, nodes)
-            spare -= each.n_jobs * nodes
-        return value / unit, spare * seconds * scale / unit
+            weight, total = scratch[job_class.rate.size]
+            value += job_class.n_jobs * soft_most_while_paying(
+                job_class, node_price, horizon, temperature, weight, total, mean_nodes
+            )
+            spare_nodes -= job_class.n_jobs * mean_nodes
+        return value / value_unit, spare_nodes * seconds * scale / value_unit
 
-    found = _descend(soft_bound, prices / scale, evaluations) * scale
-    return found if bound_at(found, classes, horizon) < bound_at(prices, classes, horizon) else prices
+    candidate = _descend(soft_bound, prices / scale, evaluations) * scale
+    return candidate if bound_at(candidate, classes, horizon) < bound_at(prices, classes, horizon) else prices
 
 
 _MEMORY = 20
@@ -361,48 +374,48 @@ _STANDSTILL = 1e-10
 
 def _descend(
     function: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
-    x: NDArray[np.float64],
+    point: NDArray[np.float64],
     evaluations: int,
 ) -> NDArray[np.float64]:
-    """Minimise a smooth convex ``function``, which returns value and gradient, from ``x`` on, with x >= 0.
+    """Minimise a smooth convex ``function``, which returns value and gradient, from ``point`` on, with x >= 0.
 
     Projected L-BFGS (Nocedal 1980; Bertsekas 1982 on the bound). That of scipy has its sums from a library that starts
     threads for them, which cost more than the search, and whose digits depend on the machine.
     """
-    value, slope = function(x)
-    left = evaluations - 1
+    value, slope = function(point)
+    n_more_evaluations = evaluations - 1
     steps: deque[tuple[NDArray[np.float64], NDArray[np.float64], float]] = deque(maxlen=_MEMORY)
-    while left:
-        is_free = (x > 0) | (slope < 0)
-        down = np.where(is_free, slope, 0.0)
-        if not down.any():
+    while n_more_evaluations:
+        is_free = (point > 0) | (slope < 0)
+        descent = np.where(is_free, slope, 0.0)
+        if not descent.any():
             break
-        parts = []
+        projections = []
         for step, change, curvature in reversed(steps):
-            parts.append(_dot(step, down) / curvature)
-            down -= parts[-1] * change
-        down *= steps[-1][2] / _dot(steps[-1][1], steps[-1][1]) if steps else 1 / math.sqrt(_dot(down, down))
-        for (step, change, curvature), part in zip(steps, reversed(parts), strict=True):
-            down += step * (part - _dot(change, down) / curvature)
-        down = np.where(is_free, down, 0.0)
-        length, before = 1.0, value
-        while left:
-            left -= 1
-            at = np.maximum(x - length * down, 0.0)
-            value, slope_there = function(at)
-            if value <= before + _ENOUGH * _dot(slope, at - x):
+            projections.append(_dot(step, descent) / curvature)
+            descent -= projections[-1] * change
+        descent *= steps[-1][2] / _dot(steps[-1][1], steps[-1][1]) if steps else 1 / math.sqrt(_dot(descent, descent))
+        for (step, change, curvature), projection in zip(steps, reversed(projections), strict=True):
+            descent += step * (projection - _dot(change, descent) / curvature)
+        descent = np.where(is_free, descent, 0.0)
+        length, value_before = 1.0, value
+        while n_more_evaluations:
+            n_more_evaluations -= 1
+            next_point = np.maximum(point - length * descent, 0.0)
+            value, slope_there = function(next_point)
+            if value <= value_before + _ENOUGH * _dot(slope, next_point - point):
                 break
             length /= 2
         else:
             break
-        curvature = _dot(at - x, slope_there - slope)
+        curvature = _dot(next_point - point, slope_there - slope)
         if curvature > 0:
-            steps.append((at - x, slope_there - slope, curvature))
-        x, slope = at, slope_there
-        if before - value <= _STANDSTILL * max(abs(before), 1.0):
+            steps.append((next_point - point, slope_there - slope, curvature))
+        point, slope = next_point, slope_there
+        if value_before - value <= _STANDSTILL * max(abs(value_before), 1.0):
             break
-    return x
+    return point
 
 
-def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    return float(np.einsum("i,i", a, b))
+def _dot(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    return float(np.einsum("i,i", first, second))

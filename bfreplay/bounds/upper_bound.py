@@ -69,10 +69,11 @@ def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | 
         return None
     if jobs.colocation:
         return "jobs may share nodes: two on one node can process more than either alone"
-    there = jobs.on_type(events.node_types.names[0]) if events.node_types.is_told_apart else jobs
+    jobs_on_type = jobs.on_type(events.node_types.names[0]) if events.node_types.is_told_apart else jobs
     # many jobs have the same few curves
     by_curve = {
-        (id(job.throughput), id(job.adaptation), job.max_nodes, job.work_samples < _SMALLEST): job for job in there
+        (id(job.throughput), id(job.adaptation), job.max_nodes, job.work_samples < _SMALLEST): job
+        for job in jobs_on_type
     }
     for job in by_curve.values():
         rate = job.fastest.table(job.max_nodes)
@@ -153,32 +154,33 @@ def upper_bound(
     classes = job_classes(jobs, most_idle)
     if not classes:
         return UpperBound(0.0, Kind.FREE_RESCALING, 0.0, None)
-    best = best_rates(classes, most_idle) if sum(each.n_jobs for each in classes) <= max_parallel else None
-    if best is not None and only_pool_events:
-        simple = SimplePrices(classes, best)
+    n_in_classes = sum(job_class.n_jobs for job_class in classes)
+    best_rate = best_rates(classes, most_idle) if n_in_classes <= max_parallel else None
+    if best_rate is not None and only_pool_events:
+        simple = SimplePrices(classes, best_rate)
         if horizon is None:
             Horizon.read(events, simple.go_on)
         else:
             simple.go_on(horizon)
-        priced, price = simple.lowest
+        lowest_bound, price = simple.lowest
         if horizon is not None and effort is Effort.THOROUGH:
             prices = better_prices(price[horizon.idle], classes, horizon, evaluations, progress)
-            priced = bound_at(prices, classes, horizon)
-        kind = Kind.PRICED if _round_up(priced) < simple.free else Kind.FREE_RESCALING  # not by rounding alone
-        return UpperBound(_round_up(min(simple.free, priced)), kind, _round_up(simple.free), None)
+            lowest_bound = bound_at(prices, classes, horizon)
+        kind = Kind.PRICED if _round_up(lowest_bound) < simple.free else Kind.FREE_RESCALING  # not by rounding alone
+        return UpperBound(_round_up(min(simple.free, lowest_bound)), kind, _round_up(simple.free), None)
     assert horizon is not None
-    free = None if best is None else float((best[horizon.idle] * horizon.seconds).sum())
+    free_samples = None if best_rate is None else float((best_rate[horizon.idle] * horizon.seconds).sum())
     n_known = 0 if finished_us is None else len(jobs)
-    admitted = jobs.jobs if gives_jobs_up else jobs[: admission_limit(jobs, max_parallel, horizon, n_known=n_known)]
-    samples = most_samples(job_classes(admitted, horizon.most_idle), max_parallel, horizon)
-    can_all_end = len(admitted) == len(jobs) and sum(each.n_jobs for each in classes) == len(jobs) and not gives_jobs_up
+    admissible = jobs.jobs if gives_jobs_up else jobs[: admission_limit(jobs, max_parallel, horizon, n_known=n_known)]
+    samples = most_samples(job_classes(admissible, horizon.most_idle), max_parallel, horizon)
+    can_all_end = len(admissible) == len(jobs) == n_in_classes and not gives_jobs_up
     finish_us = None
     if with_finish and can_all_end:
         finish_us = earliest_end_us(classes, max_parallel, horizon, samples, known_us=finished_us)
     kind = Kind.WORK
-    if free is not None and free < samples:
-        samples, kind = free, Kind.FREE_RESCALING
-    return UpperBound(_round_up(samples), kind, None if free is None else _round_up(free), finish_us)
+    if free_samples is not None and free_samples < samples:
+        samples, kind = free_samples, Kind.FREE_RESCALING
+    return UpperBound(_round_up(samples), kind, None if free_samples is None else _round_up(free_samples), finish_us)
 
 
 def _round_up(samples: float) -> float:

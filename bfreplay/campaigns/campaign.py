@@ -1,22 +1,173 @@
-"""A campaign, apart from the parts that can be swapped."""
+"""A campaign, apart from the parts that can be swapped: its trials, models, arrivals, budget and retries."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
+import numpy as np
+
 from bfreplay import checks
 from bfreplay.campaigns.parts import Params, Purpose, stream
-from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.datasets.jobs.curve_points import inline_text
 from bfreplay.documents import pick
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.workload import ElasticJob
 
+AT_ONCE, EVERY, POISSON = "at-once", "every", "poisson"
+PATTERNS = (AT_ONCE, EVERY, POISSON)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Trial k may not be submitted before its arrival; a limit of trials in flight may hold it up for longer.
+
+    Parameters
+    ----------
+    pattern
+        ``"at-once"``: all when the campaign starts. ``"every"``: trial k after ``k * every_s``. ``"poisson"``: a
+        Poisson process of ``per_hour`` trials an hour, the first trial after the first gap.
+    every_s
+        Seconds between two trials; for ``"every"`` only, >= 0.
+    per_hour
+        Trials an hour on average; for ``"poisson"`` only, > 0.
+
+    Raises
+    ------
+    InputError
+        The number of the pattern is missing, or there is one of another.
+    """
+
+    pattern: str = AT_ONCE
+    every_s: float | None = None
+    per_hour: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.belongs("every_s", self.every_s, 'arrival = "every"', wanted=self.pattern == EVERY)
+        checks.belongs("per_hour", self.per_hour, 'arrival = "poisson"', wanted=self.pattern == POISSON)
+
+    def after_us(self, trials: int, seed: int) -> list[int]:
+        """Return the arrivals of trials 0, 1, ... in microseconds after the start of the campaign, never decreasing."""
+        if self.every_s is not None:
+            return [round(number * self.every_s * 1e6) for number in range(trials)]
+        if self.per_hour is not None:
+            gaps_s = stream(seed, Purpose.ARRIVAL).exponential(3_600 / self.per_hour, trials)
+            return [round(after_s * 1e6) for after_s in np.cumsum(gaps_s).tolist()]
+        return [0] * trials
+
+
+_HOUR_US = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of a campaign; ``None`` for no limit. When one is reached, all trials end and no more are submitted.
+
+    Node time and samples are known when trials report, so a campaign with such a limit has its trials report after
+    each epoch: it overshoots by less than one epoch of each running trial.
+
+    Parameters
+    ----------
+    node_hours
+        Node-hours that its jobs have held, rescaling and lost work included, > 0.
+    samples
+        Samples that its jobs have processed, those of crashed attempts included, > 0.
+    hours
+        Wall time since the campaign started, > 0: "finish by".
+    failed_trials
+        Trials that failed for good, >= 1.
+    """
+
+    node_hours: float | None = None
+    samples: float | None = None
+    hours: float | None = None
+    failed_trials: int | None = None
+
+    @property
+    def needs_every_epoch(self) -> bool:
+        """True if a limit needs a report after each epoch."""
+        return self.node_hours is not None or self.samples is not None
+
+    def end_us(self, start_us: int) -> int | None:
+        """Return when a campaign that starts at ``start_us`` ends; ``None`` for no such time."""
+        return None if self.hours is None else start_us + round(self.hours * _HOUR_US)
+
+    def used_up(self, node_us: int, samples: float, wall_us: int, failed_trials: int) -> str | None:
+        """Return the name of the first limit that is reached; ``None`` if none is.
+
+        Parameters
+        ----------
+        node_us
+            Node time in node-microseconds.
+        samples
+            Samples processed.
+        wall_us
+            Microseconds since the campaign started.
+        failed_trials
+            Trials that failed for good.
+        """
+        if self.node_hours is not None and node_us >= self.node_hours * _HOUR_US:
+            return "node_hours"
+        if self.samples is not None and samples >= self.samples:
+            return "samples"
+        if self.hours is not None and wall_us >= round(self.hours * _HOUR_US):
+            return "hours"
+        if self.failed_trials is not None and failed_trials >= self.failed_trials:
+            return "failed_trials"
+        return None
+
+
+CHECKPOINT, START = "checkpoint", "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """Crashes of attempts, and the point from which the next one continues.
+
+    The rate is one per epoch of training, not per node-hour: a trial then crashes at the same progress under every
+    policy and on every log. (Reclaimed nodes, which do depend on node-hours, are in the log already.) The time to a
+    crash is exponential in epochs.
+
+    Parameters
+    ----------
+    failures_per_epoch
+        Mean number of crashes in an epoch, >= 0.
+    most
+        Maximum number of retries of a trial, >= 0; the trial fails when one more attempt crashes.
+    origin
+        ``"checkpoint"``: a retry continues from the last complete epoch; ``"start"``: from nothing.
+    """
+
+    failures_per_epoch: float = 0.0
+    most: int = 2
+    origin: str = CHECKPOINT
+
+    def crash_epoch(self, seed: int, number: int, attempt: int, first_epoch: int) -> float | None:
+        """Return the progress in epochs at which attempt ``attempt`` (0, 1, ...) of a trial crashes; ``None``: never.
+
+        Parameters
+        ----------
+        seed, number, attempt
+            The result depends on these and ``first_epoch`` only.
+        first_epoch
+            Epochs that the attempt begins with.
+        """
+        if not self.failures_per_epoch:
+            return None
+        epochs_to_crash = float(stream(seed, Purpose.FAILURE, number, attempt).exponential(1 / self.failures_per_epoch))
+        return first_epoch + epochs_to_crash
+
+    def first_epoch(self, crash_epoch: float) -> int:
+        """Return the number of epochs that a retry begins with after a crash at ``crash_epoch`` epochs."""
+        return int(crash_epoch) if self.origin == CHECKPOINT else 0
+
+    def describe(self) -> dict[str, object]:
+        """Return its parameters."""
+        return {"failures_per_epoch": self.failures_per_epoch, "most": self.most, "from": self.origin}
+
+
 HPO, NAS = "hpo", "nas"
-KINDS = (HPO, NAS)
 IN_TURN, BY_SEED, SEARCHED = "in-turn", "by-seed", "searched"
-MODEL_CHOICES = (IN_TURN, BY_SEED, SEARCHED)
 MODEL_PARAM = "model"
 """The hyper-parameter that names the model of a trial under ``SEARCHED``."""
 MOST_TRIALS = 1_000_000
@@ -96,7 +247,7 @@ class Campaign:
     Raises
     ------
     InputError
-        A number out of range, or models that do not fit the kind.
+        The name is no name, or too long for those of the trials.
     """
 
     name: str
@@ -116,36 +267,7 @@ class Campaign:
 
     def __post_init__(self) -> None:
         checks.name("campaign", self.name, "name")
-        checks.one_of("kind", self.kind, KINDS)
-        checks.whole("trials", self.trials, 1, MOST_TRIALS)
         checks.name("trial", self.trial_name(self.trials - 1, self.retries.most), "name")
-        checks.whole("epochs", self.epochs, 1, MOST_TRIALS)
-        checks.whole("seed", self.seed, 0)
-        checks.number("start_after_s", self.start_after_s, least=0, most=1e10)
-        checks.truth("higher_is_better", self.higher_is_better)
-        checks.one_of("model_choice", self.model_choice, MODEL_CHOICES)
-        if self.parallel is not None:
-            checks.whole("parallel", self.parallel, 1)
-        if self.report_every_epochs is not None:
-            checks.whole("report_every_epochs", self.report_every_epochs, 1)
-        names = [model.name for model in self.models]
-        if not names or (self.kind == HPO and len(names) > 1):
-            raise InputError(
-                f"a campaign of kind {self.kind!r} with {len(names)} models",
-                column="kind",
-                value=self.kind,
-                expected="one model for 'hpo', one or more for 'nas'",
-                fix='write kind = "nas", or give one curve' if names else "give a curve",
-            )
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                raise InputError(
-                    f"two models are called {name!r}",
-                    column="name",
-                    value=name,
-                    expected="unique names",
-                    fix="rename one of them",
-                )
 
     def trial_name(self, number: int, attempt: int = 0) -> str:
         """Return the name of a trial, ``NAME-0007``, or of a retry, ``NAME-0007-retry-1``."""
@@ -164,16 +286,16 @@ class Campaign:
             return self.models[int(stream(self.seed, Purpose.MODEL, number).integers(len(self.models)))]
         if self.model_choice == SEARCHED:
             names = [model.name for model in self.models]
-            chosen = params.get(MODEL_PARAM)
-            if not isinstance(chosen, str) or chosen not in names:
+            model_name = params.get(MODEL_PARAM)
+            if not isinstance(model_name, str) or model_name not in names:
                 raise InputError(
                     f"trial {number} names no model of the campaign",
                     column=MODEL_PARAM,
-                    value=chosen,
+                    value=model_name,
                     expected="one of " + ", ".join(names),
                     fix="let the hyper-parameter 'model' take these values",
                 )
-            return self.models[names.index(chosen)]
+            return self.models[names.index(model_name)]
         return self.models[number % len(self.models)]
 
     def describe(self) -> dict[str, object]:

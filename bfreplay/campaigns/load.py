@@ -3,46 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from bfreplay.campaigns.campaign import HPO, IN_TURN, MODEL_PARAM, SEARCHED, Campaign
-from bfreplay.campaigns.models_of_file import TRIAL_KEYS, ModelsOfFile
-from bfreplay.campaigns.parts_of_file import OPTUNA, RANDOM, SCORE_KEYS, PartsOfFile
-from bfreplay.campaigns.rules import CHECKPOINT, Arrival, Budget, Retries
+from msgspec.structs import asdict
+
+from bfreplay import checks
+from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Budget, Campaign, Retries, TrialModel
+from bfreplay.campaigns.campaign_file import CampaignFile, RetriesTable
+from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
-from bfreplay.campaigns.toml_table import TomlTable, with_place
-from bfreplay.checks import nearest
 from bfreplay.datasets.jobs.curve_points import CurveShelf
+from bfreplay.datasets.jobs.rows import JobRows
 from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file, read_toml
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
+from bfreplay.typed_tables import missing_key, typed_table
 
 _OPTUNA_PARALLEL = 10
 """Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
-_TABLES = ("campaign", "trial", "model", "retries", "scores", "pruner", "proposer", "search", "optuna", "curves")
-_CAMPAIGN_KEYS = (
-    "name",
-    "kind",
-    "trials",
-    "seed",
-    "parallel",
-    "arrival",
-    "every_s",
-    "per_hour",
-    "start_after_s",
-    "higher_is_better",
-    "proposer",
-    "budget",
-)
-_BUDGET_KEYS = ("node_hours", "samples", "hours", "failed_trials")
-_RETRY_KEYS = ("failures_per_epoch", "most", "from")
+_REQUIRED_OF_MODELS = ("samples_per_epoch", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
+_START = "a file to start from: bfreplay jobs make hpo -o campaign.toml"
+_FIXES: Mapping[tuple[int | str | None, str | None], str] = {
+    ("[campaign]", None): f"add [campaign]; {_START}",
+    ("[trial]", None): f"add [trial]; {_START}",
+    (None, "job"): "jobs stand in a file of their own: a campaign makes its jobs from [trial]",
+}
+"""By table and key of an error."""
 _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
 
 
@@ -81,17 +75,17 @@ def load_campaign(
     shelf = CurveShelf(allow_code=allow_code)
     if curves_file is not None:
         check_is_file(curves_file)
-    known = {} if curves_file is None else read_curves_file(curves_file, shelf)
+    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, shelf)
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
     return campaign_of(
-        tables, file, known, shelf, [(source.name, source.sha256) for source in sources], allow_code=allow_code
+        tables, file, curves_of_file, shelf, [(source.name, source.sha256) for source in sources], allow_code=allow_code
     )
 
 
 def campaign_of(
     tables: Mapping[str, Cell],
     file: Path,
-    known: Mapping[str, Curve] | None = None,
+    curves: Mapping[str, Curve] | None = None,
     shelf: CurveShelf | None = None,
     sources: Sequence[tuple[str, str]] = (),
     *,
@@ -105,7 +99,7 @@ def campaign_of(
         Name of a table to its keys.
     file
         File of the tables, for messages.
-    known
+    curves
         Curves besides those of the tables.
     shelf
         Curves made so far.
@@ -120,139 +114,169 @@ def campaign_of(
         As ``load_campaign``.
     """
     shelf = shelf or CurveShelf(allow_code=allow_code)
-    return _Reader(file, tables, dict(known or {}), shelf).source(sources, allow_code=allow_code)
+    try:
+        contents = typed_table(tables, CampaignFile, file)
+    except InputError as error:
+        raise error.with_changes(fix=_FIXES.get((error.row, error.column), error.fix)) from error
+    models = tuple(_models(contents, file, _all_curves(contents, file, curves or {}, shelf), shelf))
+    search_space = None if contents.search is None else SearchSpace.from_table(contents.search, file)
+    campaign = _campaign(contents, file, models)
+    if campaign.model_choice == SEARCHED:
+        _check_searched_models(campaign, search_space, file)
+    swappable = PartsOfFile(file, contents, campaign, search_space, allow_code)
+    proposer = swappable.proposer()
+    return CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
 
 
-class _Reader:
-    """Reads the tables of one file."""
-
-    def __init__(self, file: Path, tables: Mapping[str, Cell], known: dict[str, Curve], shelf: CurveShelf) -> None:
-        self._file = file
-        self._tables = tables
-        for key in tables:
-            if key not in _TABLES:
-                raise self._unknown_table(key)
-        self._known = known
-        self._shelf = shelf
-        self._add_curves()
-
-    def source(self, sources: Sequence[tuple[str, str]], *, allow_code: bool) -> CampaignSource:
-        campaign, proposer_name = self._campaign()
-        search = self._table("search").cells
-        space = SearchSpace.from_table(search, self._file) if "search" in self._tables else None
-        if campaign.model_choice == SEARCHED:
-            self._check_searched_models(campaign, space)
-        parts = PartsOfFile(self._table, campaign, space, allow_code)
-        proposer = parts.proposer(proposer_name)
-        return CampaignSource(campaign, proposer, parts.pruner(proposer, proposer_name), parts.scores(), sources)
-
-    def _table(self, name: str, known: Sequence[str] | None = None, *, required: bool = False) -> TomlTable:
-        if required and name not in self._tables:
+def _all_curves(
+    tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf
+) -> Mapping[str, Curve]:
+    own_curves = named_curves(JobTable(file, (), (), tables.curves), shelf)
+    for curve_name in own_curves:
+        if curve_name in curves:
             raise InputError(
-                f"the table [{name}] is missing",
-                file=self._file,
-                row=f"[{name}]",
-                expected="the tables [campaign] and [trial] at least",
-                fix=f"add [{name}]; a file to start from: bfreplay jobs make hpo -o campaign.toml",
+                f"curve {curve_name!r} stands in the campaign and in the curves file",
+                file=file,
+                row=f"[curves.{curve_name}]",
+                value=curve_name,
+                fix="keep one of them",
             )
-        return TomlTable.of(self._file, f"[{name}]", self._tables.get(name, {}), known)
+    return {**curves, **own_curves}
 
-    def _add_curves(self) -> None:
-        own = self._tables.get("curves", {})
-        if not isinstance(own, dict) or not all(isinstance(curve, dict) for curve in own.values()):
-            expected = "[curves.NAME] with nodes and values"
-            fix = "write [curves.NAME] in a line of its own, its keys below"
-            raise self._error("curves is no table of tables", None, "curves", own, expected, fix)
-        for name, curve in named_curves(JobTable(self._file, (), (), own), self._shelf).items():
-            if name in self._known:
+
+def _campaign(tables: CampaignFile, file: Path, models: tuple[TrialModel, ...]) -> Campaign:
+    table = tables.campaign
+    parallel = table.parallel
+    if parallel is None and proposer_name(tables, file) == OPTUNA:
+        parallel = _OPTUNA_PARALLEL
+    with locate_errors(file, "[campaign]"):
+        return Campaign(
+            _campaign_name(tables, file),
+            models,
+            tables.trial.epochs,
+            table.trials,
+            table.kind,
+            seed=table.seed,
+            parallel=parallel,
+            arrival=Arrival(table.arrival, table.every_s, table.per_hour),
+            start_after_s=table.start_after_s,
+            higher_is_better=table.higher_is_better,
+            budget=Budget(**asdict(table.budget)),
+            retries=_retries(tables.retries, file),
+            model_choice=tables.trial.model_choice,
+            report_every_epochs=tables.scores.report_every_epochs,
+        )
+
+
+def _campaign_name(tables: CampaignFile, file: Path) -> str:
+    with locate_errors(file, "[campaign]"):
+        return checks.text("name", file.stem if tables.campaign.name is None else tables.campaign.name)
+
+
+def _retries(table: RetriesTable, file: Path) -> Retries:
+    values = {key: value for key, value in asdict(table).items() if value is not None}
+    if values and table.failures_per_epoch is None:
+        with locate_errors(file, "[retries]"):
+            raise missing_key("failures_per_epoch", values, "[retries]")
+    return Retries(**values)
+
+
+def _models(tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf) -> Iterator[TrialModel]:
+    """Yield the models of ``[trial]``, and of ``[[model]]`` for each model that differs."""
+    for label, name, cells in _model_cells(tables, file, curves):
+        with locate_errors(file, label):
+            for key in _REQUIRED_OF_MODELS:
+                if key not in cells:
+                    raise missing_key(key, cells, label)
+            samples_per_epoch = float(cells.pop("samples_per_epoch"))
+            work_samples = samples_per_epoch * tables.trial.epochs
+            cells_of_job = {**cells, "name": name, "model": name, "work_samples": work_samples}
+            (job,) = JobRows(JobTable(file, ((label, cells_of_job),), tuple(cells_of_job)), curves, shelf).jobs()
+        yield TrialModel(job, samples_per_epoch)
+
+
+def _model_cells(
+    tables: CampaignFile, file: Path, curves: Mapping[str, Curve]
+) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the label for messages, name and keys of each model."""
+    trial, curve = tables.trial, tables.trial.curve
+    is_list = isinstance(curve, list) and bool(curve) and all(isinstance(name, str) for name in curve)
+    if tables.model is None and not is_list:
+        is_name = isinstance(curve, str) and curve.strip() in curves
+        name = (curve.strip() if is_name else _campaign_name(tables, file)) if trial.model is None else trial.model
+        with locate_errors(file, "[trial]"):
+            return [("[trial]", checks.text("model", name), trial.cells())]
+    if tables.campaign.kind != NAS:
+        raise InputError(
+            "a campaign of kind 'hpo' has one model",
+            file=file,
+            row="[trial]" if tables.model is None else "[[model]] 1",
+            column="curve" if tables.model is None else None,
+            expected="one model, in [trial], with one curve",
+            fix='move its keys to [trial], or write kind = "nas"',
+        )
+    if trial.model is not None:
+        raise InputError(
+            "[trial] names a model, and there are several",
+            file=file,
+            row="[trial]",
+            column="model",
+            value=trial.model,
+            expected="names of curves, or a name in each [[model]]",
+            fix="drop it",
+        )
+    if tables.model is None:
+        _check_names([("[trial]", name) for name in curve], "curve", file)
+        return [("[trial]", name, {**trial.cells(), "curve": _check_curve(name, curves, file)}) for name in curve]
+    labels = [f"[[model]] {number}" for number in range(1, len(tables.model) + 1)]
+    _check_names([(label, model.name) for label, model in zip(labels, tables.model, strict=True)], "name", file)
+    return [
+        (f"{label} ({model.name})", model.name, {**trial.cells(), **model.cells()})
+        for label, model in zip(labels, tables.model, strict=True)
+    ]
+
+
+def _check_names(labels_and_names: Sequence[tuple[str, str]], column: str, file: Path) -> None:
+    names: list[str] = []
+    for label, name in labels_and_names:
+        with locate_errors(file, label):
+            if name in names:
                 raise InputError(
-                    f"curve {name!r} stands in the campaign and in the curves file",
-                    file=self._file,
-                    row=f"[curves.{name}]",
+                    f"two models are called {name!r}",
+                    column=column,
                     value=name,
-                    fix="keep one of them",
+                    expected="unique names",
+                    fix="rename or drop one of them",
                 )
-            self._known[name] = curve
+            names.append(checks.text(column, name))
 
-    def _campaign(self) -> tuple[Campaign, str]:
-        """Return the campaign, and the name of its proposer."""
-        table = self._table("campaign", _CAMPAIGN_KEYS, required=True)
-        trial = self._table("trial", TRIAL_KEYS, required=True)
-        scores = self._table("scores", SCORE_KEYS)
-        name = table.text("name", self._file.stem)
-        kind = table.text("kind", HPO)
-        epochs = trial.whole("epochs", 1)
-        models = with_place(table, lambda: ModelsOfFile(kind, name, self._known, self._shelf)).read(
-            trial, self._tables.get("model")
+
+def _check_curve(name: str, curves: Mapping[str, Curve], file: Path) -> str:
+    if name not in curves:
+        raise InputError(
+            f"no curve is called {name!r}",
+            file=file,
+            row="[trial]",
+            column="curve",
+            value=name,
+            expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
+            fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
         )
-        trials = table.whole("trials", 1)
-        arrival = with_place(
-            table, lambda: Arrival(table.text("arrival", "at-once"), **table.arguments("every_s", "per_hour"))
+    return name
+
+
+def _check_searched_models(campaign: Campaign, space: SearchSpace | None, file: Path) -> None:
+    names = [model.name for model in campaign.models]
+    dimension = None if space is None else space.dimensions.get(MODEL_PARAM)
+    choices = dimension.choices if isinstance(dimension, Choice) else ()
+    if not choices or any(choice not in names for choice in choices):
+        label = f"[search.{MODEL_PARAM}]"
+        raise InputError(
+            f"the models are to be searched, and {label} does not choose among them",
+            file=file,
+            row=label,
+            column="choices",
+            value=list(choices),
+            expected="names of models: " + ", ".join(names),
+            fix=f"add {label} with choices = {names}",
         )
-        limits = TomlTable.of(self._file, "[campaign.budget]", table.cells.get("budget", {}), _BUDGET_KEYS)
-        budget = with_place(limits, lambda: Budget(**limits.arguments(*_BUDGET_KEYS)))
-        retries = self._retries()
-        report_every = scores.whole("report_every_epochs", 1) if scores.has("report_every_epochs") else None
-        choice = trial.text("model_choice", IN_TURN)
-        others = table.arguments("seed", "parallel", "start_after_s", "higher_is_better")
-        proposer = self._proposer_name(table)
-        if proposer == OPTUNA and not table.has("parallel"):
-            others["parallel"] = _OPTUNA_PARALLEL
-        campaign = with_place(
-            table,
-            lambda: Campaign(
-                name,
-                models,
-                epochs,
-                trials,
-                kind,
-                arrival=arrival,
-                budget=budget,
-                retries=retries,
-                report_every_epochs=report_every,
-                **others,
-            ),
-        )
-        if choice != IN_TURN:
-            campaign = with_place(trial, lambda: replace(campaign, model_choice=choice))
-        return campaign, proposer
-
-    def _proposer_name(self, table: TomlTable) -> str:
-        name = table.text("proposer", OPTUNA if "optuna" in self._tables else RANDOM)
-        if "optuna" in self._tables and name != OPTUNA:
-            raise table.error(
-                "[optuna] has no effect with another proposer",
-                "proposer",
-                repr(OPTUNA),
-                f'write proposer = "{OPTUNA}", or drop [optuna]',
-            )
-        return name
-
-    def _retries(self) -> Retries:
-        table = self._table("retries", _RETRY_KEYS)
-        if table.cells and not table.has("failures_per_epoch"):
-            table.take("failures_per_epoch")
-        return with_place(
-            table,
-            lambda: Retries(origin=table.text("from", CHECKPOINT), **table.arguments("failures_per_epoch", "most")),
-        )
-
-    def _check_searched_models(self, campaign: Campaign, space: SearchSpace | None) -> None:
-        names = [model.name for model in campaign.models]
-        dimension = None if space is None else space.dimensions.get(MODEL_PARAM)
-        choices = dimension.choices if isinstance(dimension, Choice) else ()
-        if not choices or any(choice not in names for choice in choices):
-            label, expected = f"[search.{MODEL_PARAM}]", "names of models: " + ", ".join(names)
-            problem = f"the models are to be searched, and {label} does not choose among them"
-            fix = f"add {label} with choices = {names}"
-            raise self._error(problem, label, "choices", list(choices), expected, fix)
-
-    def _unknown_table(self, key: str) -> InputError:
-        fix = nearest(key, _TABLES, "drop it, or move its keys to the table that has them")
-        if key == "job":
-            fix = "jobs stand in a file of their own: a campaign makes its jobs from [trial]"
-        known = ", ".join(f"[{name}]" for name in _TABLES)
-        return self._error(f"the file has an unknown key {key!r} at its top level", None, key, key, known, fix)
-
-    def _error(self, problem: str, row: str | None, column: str, value: object, expected: str, fix: str) -> InputError:
-        return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)

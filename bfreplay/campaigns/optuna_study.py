@@ -1,34 +1,157 @@
-"""An Optuna study as the proposer, and the pruner, of a campaign."""
+"""An Optuna study as the proposer, and the pruner, of a campaign; its samplers and pruners by name."""
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bfreplay.campaigns.optuna_parts import PRUNERS, SAMPLERS, distributions, load_optuna, make, options_of
+import msgspec
+from msgspec import Meta
+from msgspec.structs import asdict
+
 from bfreplay.campaigns.parts import Advice, Params, Released, TrialState
-from bfreplay.campaigns.search_space import SearchSpace
-from bfreplay.campaigns.toml_table import TomlTable, with_place
-from bfreplay.checks import whole
+from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
+from bfreplay.checks import LARGEST, whole
+from bfreplay.datasets.located import locate_errors
 from bfreplay.documents import Cell
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.registry import one_line
+from bfreplay.milp.backends.backend import unmet
+from bfreplay.registry import import_code, make_from_code, one_line, unknown_name
+from bfreplay.typed_tables import Count, TypedTable, typed_table
+from bfreplay.typed_tables import Whole as NotNegative
 
 if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
     from optuna.study import Study
     from optuna.trial import Trial
 
-_KEYS = ("sampler", "pruner", "report_every", "sampler_options", "pruner_options")
 _STUDY_NAME = "bfreplay"
 """Always the same: Hyperband sorts trials into brackets by a checksum of the study's name and the trial's number, and
 Optuna gives a study without a name a random one."""
 _LARGEST_SEED = 2**32 - 1
 """Of the generator that Optuna uses."""
+
+
+class OptunaTable(TypedTable, frozen=True):
+    """The table ``[optuna]`` of a campaign.
+
+    Attributes
+    ----------
+    sampler, pruner
+        A name of ``SAMPLERS`` or ``PRUNERS``; or ``package.module:factory`` of a stranger's, called with its options,
+        for a sampler with ``seed`` as well. Without a ``pruner`` it is ``"median"``.
+    report_every
+        Epochs from one report of a trial to the next.
+    sampler_options, pruner_options
+        Tables of their options; the rest keep their defaults.
+    """
+
+    sampler: str = "tpe"
+    pruner: str | None = None
+    report_every: Count = 1
+    sampler_options: dict[str, Any] = msgspec.field(default_factory=dict)
+    pruner_options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_Factor = Annotated[int, Meta(ge=2, le=LARGEST)]
+
+
+class NoOptions(TypedTable, frozen=True):
+    """Options of a part that has none."""
+
+
+class TpeOptions(TypedTable, frozen=True):
+    """Options of ``TPESampler``."""
+
+    n_startup_trials: NotNegative = 10
+    n_ei_candidates: Count = 24
+    multivariate: bool = True
+    constant_liar: bool = True
+
+
+class QmcOptions(TypedTable, frozen=True):
+    """Options of ``QMCSampler``."""
+
+    qmc_type: Literal["sobol", "halton"] = "sobol"
+    scramble: bool = True
+
+
+class MedianOptions(TypedTable, frozen=True):
+    """Options of ``MedianPruner``."""
+
+    n_startup_trials: NotNegative = 5
+    n_warmup_steps: NotNegative = 0
+    interval_steps: Count = 1
+    n_min_trials: Count = 1
+
+
+class PercentileOptions(TypedTable, frozen=True):
+    """Options of ``PercentilePruner``."""
+
+    percentile: Annotated[float, Meta(ge=0, le=100)] = 25.0
+    n_startup_trials: NotNegative = 5
+    n_warmup_steps: NotNegative = 0
+    interval_steps: Count = 1
+    n_min_trials: Count = 1
+
+
+class HalvingOptions(TypedTable, frozen=True):
+    """Options of ``SuccessiveHalvingPruner``."""
+
+    min_resource: Count = 1
+    reduction_factor: _Factor = 4
+    min_early_stopping_rate: NotNegative = 0
+    bootstrap_count: NotNegative = 0
+
+
+class HyperbandOptions(TypedTable, frozen=True):
+    """Options of ``HyperbandPruner``; the largest resource is the epochs of a trial unless it is given."""
+
+    min_resource: Count = 1
+    max_resource: Count = 1
+    reduction_factor: _Factor = 3
+    bootstrap_count: NotNegative = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sampler or pruner of Optuna: its class, and the type of its options.
+
+    All options are handed over, so that a default that differs between releases of Optuna changes nothing; ``fixed``
+    are handed over too and cannot be set.
+    """
+
+    class_name: str
+    options: type[TypedTable]
+    fixed: Mapping[str, object] = field(default_factory=dict)
+
+
+SAMPLERS: Mapping[str, Part] = {
+    "tpe": Part("TPESampler", TpeOptions),
+    "random": Part("RandomSampler", NoOptions),
+    # Optuna 4 draws choices at random beside the sequence, and would say so for every one
+    "qmc": Part("QMCSampler", QmcOptions, {"warn_independent_sampling": False}),
+}
+"""Samplers that need only Optuna and can be seeded. Others: ``package.module:factory``."""
+
+PRUNERS: Mapping[str, Part] = {
+    "median": Part("MedianPruner", MedianOptions),
+    "percentile": Part("PercentilePruner", PercentileOptions),
+    "asha": Part("SuccessiveHalvingPruner", HalvingOptions),
+    "successive-halving": Part("SuccessiveHalvingPruner", HalvingOptions),
+    "hyperband": Part("HyperbandPruner", HyperbandOptions),
+    "none": Part("NopPruner", NoOptions),
+}
+"""Resources and steps are epochs."""
 
 
 class OptunaStudy:
@@ -49,11 +172,8 @@ class OptunaStudy:
     ----------
     space
         The hyper-parameters.
-    cells
-        The table ``[optuna]`` of a campaign, each key of which may be left out. ``sampler``, ``pruner``: a name of
-        ``SAMPLERS`` or ``PRUNERS``; or ``package.module:factory`` of a stranger's, called with its options, for a
-        sampler with ``seed`` as well. ``sampler_options``, ``pruner_options``: tables of their options; the rest keep
-        their defaults. ``report_every``: epochs from one report of a trial to the next.
+    table
+        Sampler and pruner, with their options.
     seed
         Seed of the sampler, from 0 to 2^32 - 1.
     higher_is_better
@@ -66,41 +186,40 @@ class OptunaStudy:
     Raises
     ------
     InputError
-        Optuna is not installed, a key is unknown, or a name, an option or the seed is invalid.
+        Optuna is not installed, or a name, an option or the seed is invalid.
     """
 
     def __init__(
         self,
         space: SearchSpace,
-        cells: Mapping[str, Cell],
+        table: OptunaTable,
         *,
         seed: int,
         higher_is_better: bool,
         epochs: int,
         file: Path,
     ) -> None:
-        table = TomlTable.of(file, "[optuna]", cells, _KEYS)
-        options = {key: _table_in(table, key) for key in ("sampler_options", "pruner_options")}
         self._file = file
-        self._sampler, self._pruner = table.text("sampler", "tpe"), table.text("pruner", "median")
-        self._report_every = table.whole("report_every", 1, 1)
+        self._sampler, self._pruner = table.sampler, table.pruner or "median"
+        self._report_every = table.report_every
         self._optuna = load_optuna(file)
-        self._seed = with_place(table, lambda: whole("seed", seed, 0, _LARGEST_SEED))
-        self._sampler_options = options_of("sampler", self._sampler, SAMPLERS, options["sampler_options"], file)
-        given = options["pruner_options"]
+        with locate_errors(file, "[optuna]"):
+            self._seed = whole("seed", seed, 0, _LARGEST_SEED)
+        self._sampler_options = options_of("sampler", self._sampler, SAMPLERS, table.sampler_options, file)
+        pruner_options = table.pruner_options
         if self._pruner == "hyperband":
-            given = {"max_resource": epochs, **given}
-        self._pruner_options = options_of("pruner", self._pruner, PRUNERS, given, file)
+            pruner_options = {"max_resource": epochs, **pruner_options}
+        self._pruner_options = options_of("pruner", self._pruner, PRUNERS, pruner_options, file)
         if self._pruner == "hyperband":
-            least, most = (whole(key, self._pruner_options[key], 1) for key in ("min_resource", "max_resource"))
-            if most < least:
+            least_resource, largest_resource = (self._pruner_options[key] for key in ("min_resource", "max_resource"))
+            if largest_resource < least_resource:
                 raise InputError(
                     "the least resource is above the largest",
                     file=file,
                     row="[optuna.pruner_options]",
                     column="min_resource",
-                    value=least,
-                    expected=f"at most max_resource, here {most} epochs",
+                    value=least_resource,
+                    expected=f"at most max_resource, here {largest_resource} epochs",
                 )
         self._distributions = distributions(space)
         self.begin(higher_is_better)
@@ -109,8 +228,8 @@ class OptunaStudy:
         """Make study, sampler and pruner anew: a replay begins."""
         optuna, self._exhausted = self._optuna, False
         options = {**self._sampler_options, "seed": self._seed}
-        sampler = make("sampler", self._sampler, SAMPLERS, options, optuna.samplers.BaseSampler, self._file)
-        pruner = make("pruner", self._pruner, PRUNERS, self._pruner_options, optuna.pruners.BasePruner, self._file)
+        sampler = make_part("sampler", self._sampler, SAMPLERS, options, optuna.samplers.BaseSampler, self._file)
+        pruner = make_part("pruner", self._pruner, PRUNERS, self._pruner_options, optuna.pruners.BasePruner, self._file)
         with _quiet():
             self._study: Study = optuna.create_study(
                 study_name=_STUDY_NAME,
@@ -185,15 +304,6 @@ class OptunaStudy:
         }
 
 
-def _table_in(table: TomlTable, key: str) -> Mapping[str, Cell]:
-    given = table.cells.get(key, {})
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"{key} is no table", file=table.file, row=table.label, column=key, value=given, expected="a table"
-        )
-    return given
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Optuna from announcing a new study on stderr.
@@ -208,3 +318,97 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def load_optuna(file: Path) -> ModuleType:
+    """Import Optuna, late: it takes a second, and it is an extra.
+
+    Raises
+    ------
+    InputError
+        It is not installed, or in a version that is not supported; the message says what to install.
+    """
+    fix = "pip install 'bfreplay[hpo]'"
+    problem = unmet("optuna", ">=4.1,<6", why="others are untried", fix=fix)
+    if not problem:
+        try:
+            return importlib.import_module("optuna")
+        except ImportError as error:
+            problem = f"optuna cannot be imported ({one_line(error)}); {fix}"
+    raise InputError(f"this campaign asks Optuna, and {problem}", file=file, row="[optuna]", fix=fix)
+
+
+def options_of(
+    kind: str, name: str, parts: Mapping[str, Part], options: Mapping[str, Cell], file: Path
+) -> dict[str, Any]:
+    """Return every option of a sampler or pruner with its value; for ``package.module:factory`` those that are given.
+
+    Raises
+    ------
+    InputError
+        Nothing has this name, or an option is unknown or out of range.
+    """
+    if name not in parts:
+        if ":" in name:
+            return dict(options)
+        refusal = unknown_name(f"{kind} of Optuna", name, list(parts))
+        raise InputError(
+            refusal.problem,
+            file=file,
+            row="[optuna]",
+            column=kind,
+            value=name,
+            expected=f"one of {', '.join(parts)}; or package.module:factory",
+            fix=refusal.fix,
+        )
+    return asdict(typed_table(options, parts[name].options, file, f"[optuna.{kind}_options]"))
+
+
+def make_part(
+    kind: str, name: str, parts: Mapping[str, Part], options: Mapping[str, object], base_class: type[Any], file: Path
+) -> Any:
+    """Make a sampler or pruner anew. ``base_class`` is the class of Optuna that it must be an instance of.
+
+    Raises
+    ------
+    InputError
+        A factory of the user's cannot be imported, fails, or makes something else.
+    """
+    location: dict[str, Any] = {"file": file, "row": "[optuna]", "column": kind, "value": name}
+    with warnings.catch_warnings():
+        # who names a sampler has chosen it, experimental or not
+        warnings.simplefilter("ignore", importlib.import_module("optuna.exceptions").ExperimentalWarning)
+        if name in parts:
+            module = importlib.import_module(f"optuna.{kind}s")
+            return getattr(module, parts[name].class_name)(**options, **parts[name].fixed)
+        with locate_errors(file, "[optuna]"):
+            factory = import_code(name, f"the {kind} {name!r}", "package.module:factory", kind, allow_code=True)
+        part = make_from_code(
+            lambda: factory(**options),
+            f"the {kind} {name!r}",
+            **location,
+            expected=f"a function or class that is called with {', '.join(options) or 'nothing'}",
+            fix=f"correct the keys of [optuna.{kind}_options], or the function",
+        )
+    if not isinstance(part, base_class):
+        raise InputError(
+            f"{name} makes no {kind} of Optuna", **location, expected=f"an optuna.{kind}s.{base_class.__name__}"
+        )
+    return part
+
+
+def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
+    """Return Optuna's distributions of a search space, in its order."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    distribution_of: dict[str, BaseDistribution] = {}
+    for name, dimension in space.dimensions.items():
+        if isinstance(dimension, Choice):
+            distribution_of[name] = CategoricalDistribution(dimension.choices)
+        elif isinstance(dimension, Whole):
+            distribution_of[name] = IntDistribution(
+                dimension.low, dimension.high, log=dimension.log, step=dimension.step
+            )
+        else:
+            distribution_of[name] = FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+    return distribution_of

@@ -2,243 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from pathlib import Path
+
+from msgspec import structs
 
 from bfreplay import checks
 from bfreplay.campaigns.campaign import Campaign
-from bfreplay.campaigns.parts import Params, Proposer, Pruner, Purpose, ScoreModel, TrialState, stream
+from bfreplay.campaigns.campaign_file import CampaignFile
+from bfreplay.campaigns.optuna_study import OptunaStudy, OptunaTable
+from bfreplay.campaigns.parts import Proposer, Pruner, ScoreModel
+from bfreplay.campaigns.proposers import PROPOSERS, ProposerSetting, proposer_of
 from bfreplay.campaigns.pruners import PRUNERS, pruner_of
 from bfreplay.campaigns.scores import LearningCurves, ResponseSurface, ScoreFunction, ScoreRange
 from bfreplay.campaigns.search_space import SearchSpace
-from bfreplay.campaigns.toml_table import TomlTable, with_place
 from bfreplay.checks import nearest
-from bfreplay.datasets.located import with_location
-from bfreplay.documents import Cell
+from bfreplay.datasets.located import locate_errors
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, make_from_code, refused_code_error
+from bfreplay.registry import Registry, refused_code_error
 
-
-@dataclass(frozen=True, slots=True)
-class ProposerSetting:
-    """Data that a campaign gives its proposer at construction.
-
-    Parameters
-    ----------
-    space
-        Hyper-parameters to choose; ``None`` for a campaign without ``[search]``.
-    seed
-        Seed of the campaign.
-    trials, epochs
-        Maximum number of trials, and epochs of each.
-    higher_is_better
-        True if a larger score is better.
-    """
-
-    space: SearchSpace | None
-    seed: int
-    trials: int
-    epochs: int
-    higher_is_better: bool
-
-
-class RandomSearch:
-    """Hyper-parameters of a trial depend on the seed and its number alone.
-
-    Source: J. Bergstra and Y. Bengio, Random Search for Hyper-Parameter Optimization, JMLR 13 (2012).
-
-    Parameters
-    ----------
-    space
-        Hyper-parameters to draw; ``None``: trials have none.
-    seed
-        The same seed gives the same trials.
-    """
-
-    def __init__(self, space: SearchSpace | None, seed: int) -> None:
-        self._space = space
-        self._seed = seed
-
-    @classmethod
-    def from_campaign(cls, setting: ProposerSetting, options: Mapping[str, Cell]) -> Self:
-        """Make one for a campaign; it has no options."""
-        checks.known_keys(options, (), "the proposer 'random'")
-        return cls(setting.space, setting.seed)
-
-    def begin(self, higher_is_better: bool) -> None:
-        """Do nothing: draws depend on the seed and the number alone."""
-
-    def propose(self, number: int) -> Params:
-        """Draw them from the stream of this trial."""
-        return {} if self._space is None else self._space.sample(stream(self._seed, Purpose.PARAMS, number))
-
-    def ended(self, number: int, state: TrialState, score: float | None) -> None:
-        """Do nothing: random search does not learn."""
-
-    def describe(self) -> dict[str, object]:
-        """Return its parameters."""
-        return {"kind": "random", "seed": self._seed}
-
-
-PROPOSERS = Registry(
-    kind="proposer",
-    group="bfreplay.proposers",
-    needs=("from_campaign", "begin", "propose", "ended", "describe"),
-    built_in={"random": "bfreplay.campaigns.parts_of_file:RandomSearch"},
-)
-
-
-def proposer_of(name: str, setting: ProposerSetting, options: Mapping[str, Cell], *, allow_code: bool) -> Proposer:
-    """Make the proposer called ``name``, or at ``package.module:Class``, by its ``from_campaign(setting, options)``.
-
-    Raises
-    ------
-    InputError
-        There is no such proposer, it may not be imported, or it cannot be made.
-    """
-    found = PROPOSERS.load(name, allow_code=allow_code)
-    proposer: Proposer = make_from_code(
-        lambda: found.from_campaign(setting, options),
-        f"the proposer {name!r}",
-        value=dict(options),
-        expected="a class with from_campaign(setting, options)",
-        fix="correct the keys of [proposer], or the class",
-    )
-    return proposer
-
-
-_CURVE_KEYS = ("start", "worst", "best", "pace", "noise")
-SCORE_KEYS = (*_CURVE_KEYS, "function", "report_every_epochs")
 RANDOM, OPTUNA = "random", "optuna"
+
+
+def proposer_name(tables: CampaignFile, file: Path) -> str:
+    """Return the name of the proposer, which is Optuna in a file with ``[optuna]``; InputError for another there."""
+    if tables.optuna is None:
+        return tables.campaign.proposer or RANDOM
+    name = tables.campaign.proposer or OPTUNA
+    if name != OPTUNA:
+        raise InputError(
+            "[optuna] has no effect with another proposer",
+            file=file,
+            row="[campaign]",
+            column="proposer",
+            value=name,
+            expected=repr(OPTUNA),
+            fix=f'write proposer = "{OPTUNA}", or drop [optuna]',
+        )
+    return name
 
 
 @dataclass(frozen=True, slots=True)
 class PartsOfFile:
-    """Makes the parts of ``campaign``; ``table`` gives a table of its file by name, with the keys it may have.
+    """Makes the parts of ``campaign`` from the tables of its file.
 
     Parts that are code to import are refused without ``allow_code``.
     """
 
-    _table: Callable[..., TomlTable]
-    _campaign: Campaign
-    _space: SearchSpace | None
-    _allow_code: bool
+    file: Path
+    tables: CampaignFile
+    campaign: Campaign
+    space: SearchSpace | None
+    allow_code: bool
 
     def scores(self) -> ScoreModel:
         """Return the model of the scores; InputError if ``[scores]`` cannot be used."""
-        campaign = self._campaign
-        table = self._table("scores", SCORE_KEYS)
-        if table.has("function"):
-            for key in table.arguments(*_CURVE_KEYS):
-                raise table.error(
-                    f"{key} has no effect beside a function",
-                    key,
-                    "function, or made-up learning curves",
-                    "drop one of the two",
+        table, higher_is_better = self.tables.scores, self.campaign.higher_is_better
+        curve_keys = table.curve_keys()
+        with locate_errors(self.file, "[scores]"):
+            if table.function is not None:
+                for key, value in curve_keys.items():
+                    raise InputError(
+                        f"{key} has no effect beside a function",
+                        column=key,
+                        value=value,
+                        expected="function, or made-up learning curves",
+                        fix="drop one of the two",
+                    )
+                return ScoreFunction(table.function, allow_code=self.allow_code)
+            scores = replace(ScoreRange.usual(higher_is_better), **curve_keys)
+            if scores.best != scores.worst and (scores.best > scores.worst) != higher_is_better:
+                raise InputError(
+                    f"best is worse than worst where higher_is_better is {str(higher_is_better).lower()}",
+                    column="best",
+                    value=table.best,
+                    expected=f"{'above' if higher_is_better else 'below'} worst ({scores.worst:g})",
+                    fix="correct start, worst and best, or higher_is_better in [campaign]",
                 )
-            return with_place(table, lambda: ScoreFunction(table.text("function"), allow_code=self._allow_code))
-        usual = ScoreRange.usual(campaign.higher_is_better)
-        scores = with_place(table, lambda: replace(usual, **table.arguments(*_CURVE_KEYS)))
-        if scores.best != scores.worst and (scores.best > scores.worst) != campaign.higher_is_better:
-            raise table.error(
-                f"best is worse than worst where higher_is_better is {str(campaign.higher_is_better).lower()}",
-                "best",
-                f"{'above' if campaign.higher_is_better else 'below'} worst ({scores.worst:g})",
-                "correct start, worst and best, or higher_is_better in [campaign]",
-            )
-        surface = None if self._space is None else ResponseSurface(self._space, campaign.seed)
-        return LearningCurves(scores, campaign.seed, surface)
+        surface = None if self.space is None else ResponseSurface(self.space, self.campaign.seed)
+        return LearningCurves(scores, self.campaign.seed, surface)
 
-    def proposer(self, name: str) -> Proposer:
-        """Return the proposer; InputError if there is none of this name, or its options cannot be used."""
-        table = self._table("campaign")
-        options = self._table("proposer").cells
-        campaign, space = self._campaign, self._space
-        setting = ProposerSetting(space, campaign.seed, campaign.trials, campaign.epochs, campaign.higher_is_better)
-        if name != OPTUNA:
-            if name not in PROPOSERS.names() and ":" not in name:
-                raise self._unknown(table, "proposer", name, [*PROPOSERS.names(), OPTUNA])
-            place = TomlTable(table.file, "[proposer]", options)
-            self._refuse_code(table, PROPOSERS, name, "proposer")
-            return with_place(place, lambda: proposer_of(name, setting, options, allow_code=self._allow_code))
-        if options:
-            raise self._table("proposer").error(
-                "[proposer] has no effect with Optuna",
-                next(iter(options)),
-                "options in [optuna]",
-                "move its keys to [optuna], or drop it",
-            )
-        if space is None:
-            raise table.error(
-                "Optuna has nothing to choose: there is no [search]",
-                "proposer",
-                "a table [search.NAME] for each hyper-parameter",
-                'add one, or write proposer = "random"',
-            )
-        from bfreplay.campaigns.optuna_study import OptunaStudy
-
-        prunes = self._pruner_kind == OPTUNA
-        cells = self._table("optuna").cells
-        for key in ("sampler", "pruner"):
-            named = cells.get(key)
-            if isinstance(named, str) and ":" in named and not self._allow_code:
-                raise with_location(refused_code_error(f"the {key} {named!r}", named, key), table.file, "[optuna]")
-        return OptunaStudy(
-            space,
-            cells if prunes else {**cells, "pruner": "none"},
-            seed=campaign.seed,
-            higher_is_better=campaign.higher_is_better,
-            epochs=campaign.epochs,
-            file=table.file,
+    def proposer(self) -> Proposer:
+        """Return the proposer; InputError if there is none of its name, or its options cannot be used."""
+        name, options, campaign = proposer_name(self.tables, self.file), self.tables.proposer, self.campaign
+        if name == OPTUNA:
+            return self._study()
+        with locate_errors(self.file, "[campaign]"):
+            self._check_name("proposer", name, PROPOSERS, "proposer")
+        setting = ProposerSetting(
+            self.space, campaign.seed, campaign.trials, campaign.epochs, campaign.higher_is_better
         )
+        with locate_errors(self.file, "[proposer]"):
+            return proposer_of(name, setting, options, allow_code=self.allow_code)
+
+    def pruner(self, proposer: Proposer) -> Pruner:
+        """Return the pruner, ``proposer`` itself for Optuna's; InputError if ``[pruner]`` cannot be used."""
+        kind = self._pruner_kind
+        options = {key: value for key, value in self.tables.pruner.items() if key != "kind"}
+        with locate_errors(self.file, "[pruner]"):
+            if kind == OPTUNA:
+                checks.known_keys(self.tables.pruner, ("kind",), "[pruner]")
+                if not isinstance(proposer, OptunaStudy):
+                    raise InputError(
+                        "Optuna prunes trials of its own study only",
+                        column="kind",
+                        value=kind,
+                        expected=f'proposer = "{OPTUNA}" in [campaign]',
+                        fix=f'write proposer = "{OPTUNA}", or choose another pruner',
+                    )
+                return proposer
+            if self.tables.optuna is not None and self.tables.optuna.pruner is not None:
+                raise InputError(
+                    "the pruner of [optuna] has no effect beside another pruner",
+                    column="kind",
+                    value=kind,
+                    expected=repr(OPTUNA),
+                    fix=f'write kind = "{OPTUNA}" in [pruner], or drop pruner from [optuna]',
+                )
+            self._check_name("kind", kind, PRUNERS, "pruner")
+            pruner = pruner_of(kind, options, allow_code=self.allow_code)
+            pruner.report_epochs(self.campaign.epochs)
+        return pruner
 
     @property
     def _pruner_kind(self) -> str:
         """Kind of the pruner: Optuna's if it is named and no other is."""
-        usual = OPTUNA if "pruner" in self._table("optuna").cells else "none"
-        return self._table("pruner").text("kind", usual)
+        optuna = self.tables.optuna
+        default = "none" if optuna is None or optuna.pruner is None else OPTUNA
+        with locate_errors(self.file, "[pruner]"):
+            return checks.text("kind", self.tables.pruner.get("kind", default))
 
-    def pruner(self, proposer: Proposer, proposer_name: str) -> Pruner:
-        """Return the pruner, ``proposer`` itself for Optuna's; InputError if ``[pruner]`` cannot be used."""
-        table = self._table("pruner")
-        kind = self._pruner_kind
-        options = {key: value for key, value in table.cells.items() if key != "kind"}
-        if kind == OPTUNA:
-            return self._pruner_of_optuna(table, proposer, proposer_name)
-        if "pruner" in self._table("optuna").cells:
-            raise table.error(
-                "the pruner of [optuna] has no effect beside another pruner",
-                "kind",
-                repr(OPTUNA),
-                f'write kind = "{OPTUNA}" in [pruner], or drop pruner from [optuna]',
+    def _study(self) -> OptunaStudy:
+        table = self.tables.optuna or OptunaTable()
+        for key, value in self.tables.proposer.items():
+            raise InputError(
+                "[proposer] has no effect with Optuna",
+                file=self.file,
+                row="[proposer]",
+                column=key,
+                value=value,
+                expected="options in [optuna]",
+                fix="move its keys to [optuna], or drop it",
             )
-        if kind not in PRUNERS.names() and ":" not in kind:
-            raise self._unknown(table, "kind", kind, [*PRUNERS.names(), OPTUNA])
-        self._refuse_code(table, PRUNERS, kind, "kind")
-        pruner = with_place(table, lambda: pruner_of(kind, options, allow_code=self._allow_code))
-        with_place(table, lambda: pruner.report_epochs(self._campaign.epochs))
-        return pruner
-
-    def _pruner_of_optuna(self, table: TomlTable, proposer: Proposer, proposer_name: str) -> Pruner:
-        TomlTable.of(table.file, table.label, table.cells, ("kind",))
-        if proposer_name != OPTUNA:
-            raise table.error(
-                "Optuna prunes trials of its own study only",
-                "kind",
-                f'proposer = "{OPTUNA}" in [campaign]',
-                f'write proposer = "{OPTUNA}", or choose another pruner',
+        if self.space is None:
+            raise InputError(
+                "Optuna has nothing to choose: there is no [search]",
+                file=self.file,
+                row="[campaign]",
+                column="proposer",
+                value=self.tables.campaign.proposer,
+                expected="a table [search.NAME] for each hyper-parameter",
+                fix='add one, or write proposer = "random"',
             )
-        return cast(Pruner, proposer)
-
-    def _refuse_code(self, table: TomlTable, registry: Registry, name: str, key: str) -> None:
-        if not self._allow_code:
-            with_place(table, lambda: registry.refuse_code(name, key))
-
-    def _unknown(self, table: TomlTable, key: str, name: str, names: Sequence[str]) -> InputError:
-        return table.error(
-            f"unknown {'pruner' if key == 'kind' else key} {name!r}",
-            key,
-            "one of " + ", ".join(repr(each) for each in names) + "; or package.module:Class",
-            nearest(name, names, "write one of these words, in quotes"),
+        with locate_errors(self.file, "[optuna]"):
+            for key, name in (("sampler", table.sampler), ("pruner", table.pruner or "")):
+                if ":" in name and not self.allow_code:
+                    raise refused_code_error(f"the {key} {name!r}", name, key)
+        return OptunaStudy(
+            self.space,
+            table if self._pruner_kind == OPTUNA else structs.replace(table, pruner="none"),
+            seed=self.campaign.seed,
+            higher_is_better=self.campaign.higher_is_better,
+            epochs=self.campaign.epochs,
+            file=self.file,
         )
+
+    def _check_name(self, key: str, name: str, registry: Registry, kind: str) -> None:
+        names = [*registry.names(), OPTUNA]
+        if name not in names and ":" not in name:
+            raise InputError(
+                f"unknown {kind} {name!r}",
+                column=key,
+                value=name,
+                expected="one of " + ", ".join(map(repr, names)) + "; or package.module:Class",
+                fix=nearest(name, names, "write one of these words, in quotes"),
+            )
+        if not self.allow_code:
+            registry.refuse_code(name, key)

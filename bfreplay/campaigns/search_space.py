@@ -6,15 +6,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from msgspec import Meta
 
 from bfreplay import checks
-from bfreplay.checks import LARGEST, known_keys, number, truth, whole
+from bfreplay.checks import LARGEST, whole
 from bfreplay.datasets.located import locate_errors
 from bfreplay.documents import Cell, Json
 from bfreplay.errors import InputError
+from bfreplay.typed_tables import Count, Finite, FiniteFloat, TypedTable, typed_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,10 @@ class Real:
 
     def at(self, unit: float) -> float:
         """Return the value at a place in [0, 1], the inverse of ``unit``."""
-        value = self.low + (self.high - self.low) * unit
+        nearest_value = self.low + (self.high - self.low) * unit
         if self.log:
-            value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * unit)
-        return min(max(value, self.low), self.high)
+            nearest_value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * unit)
+        return min(max(nearest_value, self.low), self.high)
 
     def sample(self, rng: np.random.Generator) -> float:
         """Draw a value, uniform on the scale."""
@@ -64,10 +66,10 @@ class Whole:
 
     def at(self, unit: float) -> int:
         """Return the value nearest to a place in [0, 1]."""
-        value = self.low + self.step * round((self.high - self.low) * unit / self.step)
+        nearest_value = self.low + self.step * round((self.high - self.low) * unit / self.step)
         if self.log:
-            value = round(math.exp(math.log(self.low) + math.log(self.high / self.low) * unit))
-        return min(max(value, self.low), self.high)
+            nearest_value = round(math.exp(math.log(self.low) + math.log(self.high / self.low) * unit))
+        return min(max(nearest_value, self.low), self.high)
 
     def sample(self, rng: np.random.Generator) -> int:
         """Draw a value; on a logarithmic scale each has the width of scale that rounds to it."""
@@ -89,6 +91,7 @@ class Choice:
 
 
 Dimension = Real | Whole | Choice
+_Int = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +126,10 @@ class SearchSpace:
                 fix="as in: [search.lr] / low = 1e-5 / high = 1e-1 / log = true",
             )
         dimensions = {}
-        for name, table in tables.items():
+        for name, cells in tables.items():
             with locate_errors(file, f"[search.{name}]"):
                 checks.name("hyper-parameter", name, name)
-                dimensions[name] = _dimension(table)
+                dimensions[name] = _dimension(cells, file, f"[search.{name}]")
         return cls(dimensions)
 
     def sample(self, rng: np.random.Generator) -> dict[str, Json]:
@@ -134,47 +137,60 @@ class SearchSpace:
         return {name: dimension.sample(rng) for name, dimension in self.dimensions.items()}
 
 
-def _dimension(table: Any) -> Dimension:
+class _ChoiceTable(TypedTable, frozen=True):
+    choices: Annotated[list[str | int | bool | FiniteFloat], Meta(min_length=1)]
+
+
+class _NumberTable(TypedTable, frozen=True, kw_only=True):
+    low: Finite
+    high: Finite
+    log: bool = False
+    whole: bool = False
+    step: Count | None = None
+
+
+class _WholeTable(_NumberTable, frozen=True, kw_only=True):
+    low: _Int
+    high: _Int
+    step: Count = 1
+
+
+def _dimension(cells: Any, file: Path, label: str) -> Dimension:
     """Read one ``[search.NAME]`` table."""
-    if not isinstance(table, Mapping):
+    if isinstance(cells, Mapping) and "choices" in cells:
+        choices = typed_table(cells, _ChoiceTable, file, label).choices
+        for index, choice in enumerate(choices):
+            if choice in choices[:index]:  # 1, 1.0 and true are one value to a sampler
+                raise InputError(
+                    f"the choice {choice!r} is there twice", column="choices", value=choices, expected="once"
+                )
+        return Choice(tuple(choices))
+    if isinstance(cells, Mapping) and cells.get("whole") is True:
+        return _whole(typed_table(cells, _WholeTable, file, label))
+    numbers = typed_table(cells, _NumberTable, file, label)
+    if numbers.step is not None:
         raise InputError(
-            "a hyper-parameter is no table", value=table, expected="a table with low and high, or with choices"
+            "only whole numbers have a step", column="step", value=numbers.step, expected="no step, or whole = true"
         )
-    if "choices" in table:
-        known_keys(table, ("choices",), "a hyper-parameter with choices")
-        return Choice(_choices(table["choices"]))
-    known_keys(table, ("low", "high", "log", "whole", "step", "choices"), "a hyper-parameter")
-    for key in ("low", "high"):
-        if key not in table:
-            raise InputError(
-                f"{key} is missing", column=key, expected="low and high, or choices", fix=f"add {key} = ..."
-            )
-    log = truth("log", table.get("log", False))
-    if truth("whole", table.get("whole", False)):
-        return _whole(table, log)
-    if "step" in table:
-        raise InputError(
-            "only whole numbers have a step", column="step", value=table["step"], expected="no step, or whole = true"
-        )
-    low, high = number("low", table["low"]), number("high", table["high"])
-    _check_bounds(low, high, log, "low > 0", low > 0)
+    low, high = (float(bound) + 0.0 for bound in (numbers.low, numbers.high))  # -0.0 is 0
+    _check_bounds(low, high, numbers.log, "low > 0", low > 0)
     if not math.isfinite(high - low):
         raise InputError("the range is too wide to calculate with", column="high", value=high, expected="less")
-    return Real(low, high, log)
+    return Real(low, high, numbers.log)
 
 
-def _whole(table: Mapping[str, Cell], log: bool) -> Whole:
-    low, high = whole("low", table["low"], -LARGEST), whole("high", table["high"], -LARGEST)
-    _check_bounds(low, high, log, "low >= 1", low >= 1)
-    step = whole("step", table.get("step", 1), 1, high - low)
-    if log and step != 1:
+def _whole(table: _WholeTable) -> Whole:
+    low, high = table.low, table.high
+    _check_bounds(low, high, table.log, "low >= 1", low >= 1)
+    step_size = whole("step", table.step, 1, high - low)
+    if table.log and step_size != 1:
         raise InputError(
-            "a logarithmic scale has no step", column="step", value=step, expected="no step, or log = false"
+            "a logarithmic scale has no step", column="step", value=step_size, expected="no step, or log = false"
         )
-    return Whole(low, low + (high - low) // step * step, log, step)
+    return Whole(low, low + (high - low) // step_size * step_size, table.log, step_size)
 
 
-def _check_bounds(low: float, high: float, log: bool, expected: str, is_positive: bool) -> None:
+def _check_bounds(low: float, high: float, log: bool, expectation: str, is_positive: bool) -> None:
     if not low < high:
         raise InputError(
             "low is not below high",
@@ -188,27 +204,6 @@ def _check_bounds(low: float, high: float, log: bool, expected: str, is_positive
             "a logarithmic scale needs a positive low",
             column="low",
             value=low,
-            expected=expected,
+            expected=expectation,
             fix="raise low, or drop log = true",
         )
-
-
-def _choices(given: Any) -> tuple[str | int | float | bool, ...]:
-    if not isinstance(given, list | tuple) or not given:
-        raise InputError(
-            "the choices are no list of values",
-            column="choices",
-            value=given,
-            expected='a list, as in ["relu", "gelu"]',
-        )
-    for n, choice in enumerate(given):
-        if not isinstance(choice, str | int | float) or (isinstance(choice, float) and not math.isfinite(choice)):
-            raise InputError(
-                "a choice is no plain value",
-                column="choices",
-                value=choice,
-                expected="texts, finite numbers, true or false",
-            )
-        if choice in given[:n]:  # 1, 1.0 and true are one value to a sampler
-            raise InputError(f"the choice {choice!r} is there twice", column="choices", value=given, expected="once")
-    return tuple(given)

@@ -1,21 +1,177 @@
-"""A campaign as a source of jobs."""
+"""A campaign as a source of jobs: its trials, their attempts and their reports."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from bfreplay.campaigns.campaign import Campaign
+from bfreplay.campaigns.campaign import Campaign, TrialModel
 from bfreplay.campaigns.parts import Advice, CampaignPart, Params, Proposer, Pruner, ScoreModel, TrialState
-from bfreplay.campaigns.trial import Attempt, Trial, marks_of
 from bfreplay.errors import BfreplayError
 from bfreplay.workload import ElasticJob, Ending, JobReport, Orders, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Progress at which an attempt reports or crashes.
+
+    Parameters
+    ----------
+    samples
+        Progress of the attempt's job.
+    epochs
+        Progress of the trial: whole, but for a crash.
+    is_crash
+        True if the attempt ends here.
+    for_pruner
+        True if the pruner is asked.
+    """
+
+    samples: float
+    epochs: float
+    is_crash: bool = False
+    for_pruner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One job of a trial.
+
+    Parameters
+    ----------
+    index
+        0 for the first, 1 for the first retry.
+    first_epoch
+        Epochs that it begins with.
+    marks
+        Progress at which it reports, in order.
+    """
+
+    index: int
+    first_epoch: int
+    marks: tuple[Mark, ...]
+
+
+class Trial:
+    """One trial, changed by ``CampaignSource``.
+
+    Attributes
+    ----------
+    number, name, model, params, deadline_us
+        Identity and parameters.
+    attempt
+        Its present or last job.
+    state
+        State at its end; ``None`` before.
+    score, best_score
+        Last and best score that it reported; ``None`` for none.
+    epochs
+        Number of whole epochs in its last report.
+    """
+
+    def __init__(self, number: int, name: str, model: TrialModel, params: Params, deadline_us: int | None) -> None:
+        self.number = number
+        self.name = name
+        self.model = model
+        self.params = params
+        self.deadline_us = deadline_us
+        self.attempt = Attempt(0, 0, ())
+        self.state: TrialState | None = None
+        self.epochs = 0
+        self.score: float | None = None
+        self.best_score: float | None = None
+        self._node_us: list[int] = []  # of each attempt
+        self._samples: list[float] = []
+        self._next_mark = 0
+
+    def __repr__(self) -> str:
+        state = "not ended" if self.state is None else self.state.value
+        score = "" if self.score is None else f", score {self.score:g}"
+        return f"<Trial {self.name}: {state} after {self.epochs} epochs{score}>"
+
+    def start(self, attempt: Attempt) -> None:
+        """Begin an attempt."""
+        self.attempt = attempt
+        self._next_mark = 0
+        self._node_us.append(0)
+        self._samples.append(0.0)
+
+    def use(self, node_us: int, samples: float) -> tuple[int, float]:
+        """Note the use of the present attempt, and return the increase since its last report."""
+        increase = node_us - self._node_us[-1], samples - self._samples[-1]
+        self._node_us[-1], self._samples[-1] = node_us, samples
+        return increase
+
+    def take_mark(self) -> Mark:
+        """Return the next mark, which the attempt has reached."""
+        mark = self.attempt.marks[self._next_mark]
+        self._next_mark += 1
+        return mark
+
+    def report(self, epoch: int, score: float, higher_is_better: bool) -> None:
+        """Note a score."""
+        self.epochs, self.score = epoch, score
+        previous_best = self.best_score
+        if previous_best is None or (score > previous_best if higher_is_better else score < previous_best):
+            self.best_score = score
+
+    @property
+    def node_hours(self) -> float:
+        """Node-hours of its jobs up to their last reports, those of crashed attempts included."""
+        return sum(self._node_us) / 3.6e9
+
+    @property
+    def samples(self) -> float:
+        """Samples that its jobs processed."""
+        return sum(self._samples)
+
+
+def marks_of(
+    epochs: int,
+    samples_per_epoch: float,
+    pruner_epochs: Sequence[int],
+    other_epochs: Sequence[int],
+    *,
+    first_epoch: int,
+    reported_epochs: int,
+    crash_epoch: float | None,
+) -> tuple[Mark, ...]:
+    """Return the marks at which an attempt reports, in order, without its end.
+
+    Parameters
+    ----------
+    epochs, samples_per_epoch
+        Epochs of the trial, and samples of each.
+    pruner_epochs, other_epochs
+        Epochs after which the pruner is asked, and others after which the trial reports.
+    first_epoch
+        Epochs that the attempt begins with.
+    reported_epochs
+        Epochs that the trial has reported already, and does not repeat.
+    crash_epoch
+        Progress at which the attempt crashes; ``None``, or ``epochs`` and more: it does not.
+    """
+    pruner_epoch_set = set(pruner_epochs)
+    end_epoch = epochs if crash_epoch is None else min(crash_epoch, epochs)
+    begin_epoch = max(first_epoch, reported_epochs)
+    report_epochs = sorted(epoch for epoch in pruner_epoch_set.union(other_epochs) if begin_epoch < epoch < end_epoch)
+    marks = [
+        Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in pruner_epoch_set)
+        for epoch in report_epochs
+    ]
+    if end_epoch < epochs:
+        crash_samples = (end_epoch - first_epoch) * samples_per_epoch
+        work_samples = (epochs - first_epoch) * samples_per_epoch
+        # rounding may put the crash on a report or an end: it then does not happen
+        if (marks[-1].samples if marks else 0.0) < crash_samples < work_samples:
+            marks.append(Mark(crash_samples, end_epoch, is_crash=True))
+    return tuple(marks)
 
 
 class CampaignSource:
@@ -60,8 +216,8 @@ class CampaignSource:
         self._parts: list[CampaignPart] = list({id(part): part for part in (proposer, pruner)}.values())
         self._scores = scores
         self._pruner_epochs = _check_epochs(pruner.report_epochs(campaign.epochs), campaign.epochs)
-        every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
-        self._other_epochs = () if every is None else range(every, campaign.epochs, every)
+        report_every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
+        self._other_epochs = () if report_every is None else range(report_every, campaign.epochs, report_every)
         self._forget(0)
 
     @property
@@ -78,7 +234,9 @@ class CampaignSource:
 
         columns = "number", "name", "state", "epochs", "score", "best_score", "node_hours", "samples", "params"
         return pd.DataFrame(
-            [{each: getattr(trial, each) for each in columns} for trial in self._trials], None, list(columns)
+            [{attribute: getattr(trial, attribute) for attribute in columns} for trial in self._trials],
+            None,
+            list(columns),
         )
 
     def describe(self) -> dict[str, object]:
@@ -187,8 +345,8 @@ class CampaignSource:
 
     def _new_trial(self, number: int, params: Params, now_us: int) -> ElasticJob:
         model = self.campaign.model_of(number, params)
-        after_us = model.job.deadline_us
-        deadline_us = None if after_us is None else now_us + after_us
+        deadline_after_us = model.job.deadline_us
+        deadline_us = None if deadline_after_us is None else now_us + deadline_after_us
         trial = Trial(number, self.campaign.trial_name(number), model, params, deadline_us)
         self._trials.append(trial)
         self._n_unfinished += 1
@@ -197,7 +355,7 @@ class CampaignSource:
 
     def _start(self, trial: Trial, index: int, first_epoch: int) -> None:
         campaign = self.campaign
-        crash = campaign.retries.crash_epoch(campaign.seed, trial.number, index, first_epoch)
+        crash_epoch = campaign.retries.crash_epoch(campaign.seed, trial.number, index, first_epoch)
         marks = marks_of(
             campaign.epochs,
             trial.model.samples_per_epoch,
@@ -205,7 +363,7 @@ class CampaignSource:
             self._other_epochs,
             first_epoch=first_epoch,
             reported_epochs=trial.epochs,
-            crash_epoch=crash,
+            crash_epoch=crash_epoch,
         )
         trial.start(Attempt(index, first_epoch, marks))
 
@@ -230,10 +388,10 @@ class CampaignSource:
         """Ask the pruner for waiting trials that continue, and return those that end."""
         to_come = self.campaign.trials - len(self._trials) if self._has_more else 0
         released = self._pruner.released(self._n_unfinished - len(self._waiting) + to_come)
-        decided = [*released.promoted, *released.pruned]
-        if len(set(decided).intersection(self._waiting)) < len(decided):
+        numbers = [*released.promoted, *released.pruned]
+        if len(set(numbers).intersection(self._waiting)) < len(numbers):
             raise BfreplayError(
-                f"the pruner released the trials {decided}, each once please, and of those that wait: "
+                f"the pruner released the trials {numbers}, each once please, and of those that wait: "
                 f"{sorted(self._waiting)}"
             )
         for number in released.promoted:
@@ -246,10 +404,10 @@ class CampaignSource:
         return stop
 
     def _resume(self) -> list[str]:
-        names = []
+        job_names = []
         while self._promoted and self._has_room:
-            names.append(self._name_of_job(self._promoted.popleft()))
-        return names
+            job_names.append(self._name_of_job(self._promoted.popleft()))
+        return job_names
 
     # -- trials end ---------------------------------------------------------------------------------------
 
@@ -287,9 +445,9 @@ class CampaignSource:
 
 
 def _check_epochs(epochs: Iterable[int], end: int) -> tuple[int, ...]:
-    wanted = tuple(epochs)
-    if wanted and not all(before < epoch for before, epoch in pairwise((0, *wanted, end))):
+    report_epochs = tuple(epochs)
+    if report_epochs and not all(before < epoch for before, epoch in pairwise((0, *report_epochs, end))):
         raise BfreplayError(
-            f"the pruner wants reports after {list(wanted)} epochs: they must rise, from 1 on, below {end}"
+            f"the pruner wants reports after {list(report_epochs)} epochs: they must rise, from 1 on, below {end}"
         )
-    return wanted
+    return report_epochs

@@ -54,8 +54,8 @@ def load_workload(
     if generator is not None:
         if generator not in JOB_GENERATORS:
             raise unknown_name("generated job set", generator, list(JOB_GENERATORS), "a file of jobs")
-        generated: JobSet = built_in(JOB_GENERATORS[generator])(str(jobs), None if curves is None else Path(curves))
-        return generated
+        job_set: JobSet = built_in(JOB_GENERATORS[generator])(str(jobs), None if curves is None else Path(curves))
+        return job_set
     from bfreplay.campaigns.load import is_campaign, load_campaign
     from bfreplay.datasets import load_jobs
 
@@ -66,8 +66,8 @@ def load_workload(
                 "curves were given, and a job source makes its own", value=str(curves), fix="leave the curves out"
             )
         return workload_of(cast(JobSource, JOB_SOURCES.make(str(jobs), allow_code=True)))
-    load = load_campaign if is_campaign(path) else load_jobs
-    return load(path, curves, allow_code=allow_code)
+    loader = load_campaign if is_campaign(path) else load_jobs
+    return loader(path, curves, allow_code=allow_code)
 
 
 def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str]) -> JobSet | JobSource:

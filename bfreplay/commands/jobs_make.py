@@ -139,7 +139,7 @@ def hpo(
       bfreplay jobs make hpo -o campaign.toml --pruner median --arrival poisson:6
       bfreplay jobs make hpo -o campaign.toml --proposer optuna
     """
-    from bfreplay.campaigns.making.make_campaign import curves_of_file, hpo_text
+    from bfreplay.campaigns.make_campaign import curves_of_file, hpo_text
 
     _check_output(out, force)
     curves = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
@@ -183,7 +183,7 @@ def nas(
       bfreplay jobs make nas -o campaign.toml --curves curves.csv
       bfreplay jobs make nas -o c.toml --curves curves.csv --curve resnet18
     """
-    from bfreplay.campaigns.making.make_campaign import curves_of_file, nas_text
+    from bfreplay.campaigns.make_campaign import curves_of_file, nas_text
 
     _check_output(out, force)
     if names and curves_file is None:
@@ -221,8 +221,8 @@ def make_list(
       bfreplay jobs make list --curves curves.csv --job resnet50:40 -o jobs.csv
     """
     from bfreplay import checks, write_jobs
-    from bfreplay.campaigns.making.make_campaign import curves_of_file, family_curves
-    from bfreplay.campaigns.making.make_list import JobShape, listed_jobs
+    from bfreplay.campaigns.make_campaign import curves_of_file, family_curves
+    from bfreplay.campaigns.make_list import JobShape, jobs_of_list
 
     _check_output(out, force, ".csv")
     checks.whole("--max-nodes", shape["max_nodes"], 1, 100_000)
@@ -232,7 +232,7 @@ def make_list(
         if curves_file is None
         else curves_of_file(curves_file, allow_code=allow_code)
     )
-    job_set = listed_jobs(items, curves, JobShape(**shape), arrival, seed)
+    job_set = jobs_of_list(items, curves, JobShape(**shape), arrival, seed)
     write_jobs(job_set, out, overwrite=force)
     _say(out, count(len(job_set), "job"))
 
@@ -263,7 +263,7 @@ def make_throughputs(out: Path, force: bool) -> None:
 def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Return the tables of a campaign file from the given options; the file has defaults for the others."""
     from bfreplay import checks
-    from bfreplay.campaigns.making.make_campaign import arrival_of, plain, pruner_table
+    from bfreplay.campaigns.make_campaign import arrival_of, plain, pruner_table
     from bfreplay.documents import pick
 
     checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)

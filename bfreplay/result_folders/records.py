@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Meta
 
+from bfreplay.documents import fault_and_path
 from bfreplay.errors import InputError
 
 
@@ -139,11 +140,11 @@ def parse_record(document: JsonObject, record: type[_Record], kind: ResultKind, 
     try:
         return msgspec.convert(document, record)
     except (msgspec.ValidationError, InputError, ArithmeticError) as error:
-        expected, _, path = str(error).partition(" - at `$")
+        expected, path = fault_and_path(error)
         raise InputError(
             f"the {kind.word} folder is damaged",
             file=file,
-            column=path.strip("`").lstrip(".") or None,
+            column=path or None,
             expected=expected,
             fix=f"make it again: '{kind.made_by}'",
         ) from error

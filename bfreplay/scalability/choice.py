@@ -60,26 +60,26 @@ def outliers(measurements: Measurements) -> tuple[Outlier, ...]:
     normal scatter of log rates there is a false alarm in at most 2 of 100 tables with 3 repeats at 4 counts or more,
     4 of 100 with 2 at 4; and almost none where repeats agree to 10 %.
     """
-    nodes, logs = np.asarray(measurements.nodes), np.log(measurements.rates)
-    off = np.zeros(len(nodes))
+    nodes, log_rates = np.asarray(measurements.nodes), np.log(measurements.rates)
+    deviation = np.zeros(len(nodes))
     distances: list[float] = []
     for count in measurements.counts:
-        here = nodes == count
-        off[here] = logs[here] - np.median(logs[here])
-        distances += np.sort(np.abs(off[here]))[int(here.sum()) % _PAIR :].tolist()
+        is_at_count = nodes == count
+        deviation[is_at_count] = log_rates[is_at_count] - np.median(log_rates[is_at_count])
+        distances += np.sort(np.abs(deviation[is_at_count]))[int(is_at_count.sum()) % _PAIR :].tolist()
     if not distances:
         return ()
     scatter = _NORMAL * sorted(distances)[(len(distances) - 1) // 2]
-    far = max(math.log1p(FAR_AT_LEAST), FAR_TIMES * scatter)
+    threshold = max(math.log1p(FAR_AT_LEAST), FAR_TIMES * scatter)
     return tuple(
         Outlier(
-            measurements.rows[i],
-            int(nodes[i]),
-            measurements.rates[i],
-            tuple(measurements.rates[j] for j in np.flatnonzero(nodes == nodes[i]) if j != i),
+            measurements.rows[index],
+            int(nodes[index]),
+            measurements.rates[index],
+            tuple(measurements.rates[sibling] for sibling in np.flatnonzero(nodes == nodes[index]) if sibling != index),
             float(scatter),
         )
-        for i in np.flatnonzero(np.abs(off) > far)
+        for index in np.flatnonzero(np.abs(deviation) > threshold)
     )
 
 
@@ -168,8 +168,8 @@ class Choice:
     @property
     def least_needs(self) -> tuple[int, int] | None:
         """Node counts and measurements of the least demanding law, where these are too few for any; else ``None``."""
-        wants = [each.needs for each in self.left_out if each.needs is not None]
-        return min(wants) if wants and len(wants) == len(self.left_out) and not self.fits else None
+        requirements = [unfit.needs for unfit in self.left_out if unfit.needs is not None]
+        return min(requirements) if requirements and len(requirements) == len(self.left_out) and not self.fits else None
 
     @property
     def curve(self) -> Curve:
@@ -196,12 +196,12 @@ class Choice:
             "repeats": self.measurements.repeats.tolist(),
             "min_nodes": self.min_nodes,
             "max_nodes": self.max_nodes,
-            "outliers": [asdict(each) | {"siblings": list(each.siblings)} for each in self.outliers],
+            "outliers": [asdict(entry) | {"siblings": list(entry.siblings)} for entry in self.outliers],
             "best": None if self.best is None else name_of(type(self.best.curve)),
             "same_curve": list(self.same_curve),
             "tie": None if self.tie is None else asdict(self.tie) | {"laws": list(self.tie.laws)},
-            "fits": [_fit_dict(each) for each in self.fits],
-            "left_out": [asdict(each) | {"needs": each.needs and list(each.needs)} for each in self.left_out],
+            "fits": [_fit_dict(entry) for entry in self.fits],
+            "left_out": [asdict(entry) | {"needs": entry.needs and list(entry.needs)} for entry in self.left_out],
         }
 
 
@@ -237,27 +237,33 @@ def choose(
 
     With ``insist`` a law is chosen even if none fits.
     """
-    last = int(measurements.counts[-1]) if max_nodes is None else max_nodes
-    checks.whole("max_nodes", last, 1)
-    left_out, fits, far = [], [], outliers(measurements)
+    last_count = int(measurements.counts[-1]) if max_nodes is None else max_nodes
+    checks.whole("max_nodes", last_count, 1)
+    left_out, results, distant = [], [], outliers(measurements)
     for law in laws:
-        refused = why_not(measurements, law)
-        if refused is None:
-            fits.append(fit_law(measurements, law))
+        refusal = why_not(measurements, law)
+        if refusal is None:
+            results.append(fit_law(measurements, law))
         else:
-            left_out.append(LeftOut(name_of(law), refused.problem, needs(law) if too_few(measurements, law) else None))
-    fits.sort(key=_order)
-    candidates = [each for each in fits if each.fits] or (fits if insist else [])
+            left_out.append(LeftOut(name_of(law), refusal.problem, needs(law) if too_few(measurements, law) else None))
+    results.sort(key=_order)
+    candidates = [candidate for candidate in results if candidate.fits] or (results if insist else [])
     if not candidates:
-        return Choice(measurements, tuple(fits), tuple(left_out), None, (), None, last, far)
-    best = candidates[0]
-    counts = _counts(last)
-    others = [each for each in candidates[1:] if each.aicc - best.aicc <= TIED_WITHIN or math.isinf(best.aicc)]
-    same = [each for each in others if np.abs(_apart(each, best, counts)).max() <= _SAME_CURVE]
-    rivals = [each for each in others if each not in same]
-    names = tuple(name_of(type(each.curve)) for each in same)
-    tie = _tie(best, rivals, counts) if rivals else None
-    return Choice(measurements, tuple(fits), tuple(left_out), best, names, tie, last, far)
+        return Choice(measurements, tuple(results), tuple(left_out), None, (), None, last_count, distant)
+    best_fit = candidates[0]
+    counts = _counts(last_count)
+    equivalents = [
+        candidate
+        for candidate in candidates[1:]
+        if candidate.aicc - best_fit.aicc <= TIED_WITHIN or math.isinf(best_fit.aicc)
+    ]
+    same_curve = [
+        candidate for candidate in equivalents if np.abs(_apart(candidate, best_fit, counts)).max() <= _SAME_CURVE
+    ]
+    rivals = [candidate for candidate in equivalents if candidate not in same_curve]
+    same_names = tuple(name_of(type(candidate.curve)) for candidate in same_curve)
+    tie = _tie(best_fit, rivals, counts) if rivals else None
+    return Choice(measurements, tuple(results), tuple(left_out), best_fit, same_names, tie, last_count, distant)
 
 
 def means_as_points(measurements: Measurements) -> TabulatedCurve:
@@ -265,20 +271,20 @@ def means_as_points(measurements: Measurements) -> TabulatedCurve:
     return TabulatedCurve([0, *measurements.counts.tolist()], [0.0, *measurements.means.tolist()], measurements.name)
 
 
-def _fit_dict(fitted: FittedLaw) -> dict[str, object]:
-    law = fitted.curve
+def _fit_dict(result: FittedLaw) -> dict[str, object]:
+    law = result.curve
     return {
         "law": name_of(type(law)),
         "scaling": law.scaling.value,
         "formula": law.formula,
         "parameters": {
-            each.name: {"value": value, "low": low, "high": _finite(high)}
-            for each, value, (low, high) in zip(law.parameters, law.values, fitted.intervals, strict=True)
+            parameter.name: {"value": value, "low": low, "high": _finite(high)}
+            for parameter, value, (low, high) in zip(law.parameters, law.values, result.intervals, strict=True)
         },
-        "scatter": fitted.scatter,
-        "aicc": _finite(fitted.aicc),
-        "lack_of_fit_p": fitted.lack_of_fit_p,
-        "fits": fitted.fits,
+        "scatter": result.scatter,
+        "aicc": _finite(result.aicc),
+        "lack_of_fit_p": result.lack_of_fit_p,
+        "fits": result.fits,
     }
 
 
@@ -286,31 +292,35 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _order(fitted: FittedLaw) -> tuple[float, int, float]:
+def _order(result: FittedLaw) -> tuple[float, int, float]:
     # rounded: laws that are one curve differ in the last digits, and the first registered shall lead
-    few = math.isinf(fitted.aicc)
-    return (round(fitted.aicc, 6), len(fitted.intervals) if few else 0, round(fitted.scatter, 9) if few else 0.0)
+    is_short = math.isinf(result.aicc)
+    return (
+        round(result.aicc, 6),
+        len(result.intervals) if is_short else 0,
+        round(result.scatter, 9) if is_short else 0.0,
+    )
 
 
 def _tie(best: FittedLaw, rivals: Sequence[FittedLaw], counts: Floats) -> Tie:
     # one more measurement at n raises the sum of squares of a wrong law, fitted anew, by d² / (1 + h): d the distance
     # of the two laws there, h the wrong one's leverage; which one is wrong is not known
-    gain = np.zeros(len(counts))
+    gains = np.zeros(len(counts))
     for rival in rivals:
         distance = np.log1p(_apart(rival, best, counts))
-        gain += distance**2 / (1.0 + np.maximum(best.leverage(counts), rival.leverage(counts)))
-    at = int(np.argmax(gain))
-    apart = np.max([np.abs(_apart(rival, best, counts)) for rival in rivals], axis=0)
-    names = tuple(name_of(type(each.curve)) for each in (best, *rivals))
-    return Tie(names, float(apart[-1]), int(counts[-1]), int(counts[at]), float(apart[at]))
+        gains += distance**2 / (1.0 + np.maximum(best.leverage(counts), rival.leverage(counts)))
+    best_index = int(np.argmax(gains))
+    differences = np.max([np.abs(_apart(rival, best, counts)) for rival in rivals], axis=0)
+    names = tuple(name_of(type(result.curve)) for result in (best, *rivals))
+    return Tie(names, float(differences[-1]), int(counts[-1]), int(counts[best_index]), float(differences[best_index]))
 
 
-def _apart(one: FittedLaw, other: FittedLaw, counts: Floats) -> Floats:
-    return np.asarray(one.curve.rates(counts) / other.curve.rates(counts) - 1.0, dtype=np.float64)
+def _apart(result: FittedLaw, reference: FittedLaw, counts: Floats) -> Floats:
+    return np.asarray(result.curve.rates(counts) / reference.curve.rates(counts) - 1.0, dtype=np.float64)
 
 
-def _counts(last: int) -> Floats:
-    """Return every count up to ``last``; beyond 4,096, as many of them evenly over logarithms."""
-    if last <= _COUNTS_TO_TRY:
-        return np.arange(1.0, last + 1)
-    return np.unique(np.round(np.geomspace(1, last, _COUNTS_TO_TRY)))
+def _counts(last_count: int) -> Floats:
+    """Return every count up to ``last_count``; beyond 4,096, as many of them evenly over logarithms."""
+    if last_count <= _COUNTS_TO_TRY:
+        return np.arange(1.0, last_count + 1)
+    return np.unique(np.round(np.geomspace(1, last_count, _COUNTS_TO_TRY)))

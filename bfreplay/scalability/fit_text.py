@@ -15,7 +15,7 @@ from bfreplay.scalability.law import Scaling, name_of
 from bfreplay.wording import aligned_lines, count, digits, percent
 
 WIDTH = 100
-_wrapped = partial(textwrap.wrap, width=WIDTH, break_on_hyphens=False)
+_wrap = partial(textwrap.wrap, width=WIDTH, break_on_hyphens=False)
 _LARGE_SCATTER = 0.10
 _HEAD = ("law", "scaling", "parameter", "value", "95 % interval", "scatter", "AICc", "verdict")
 _MEANING = {
@@ -42,15 +42,15 @@ def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
     scaling
         Scaling of the measurements, if known.
     """
-    blocks = [_warning(f"{name}: {each}") for each in of_outliers(choice)]
-    blocks.append(_wrapped(f"{name}: {headline(choice)}"))
+    blocks = [_warning(f"{name}: {item}") for item in of_outliers(choice)]
+    blocks.append(_wrap(f"{name}: {headline(choice)}"))
     if choice.fits:
         blocks.append(_table(choice))
     if choice.best is not None:
-        means = scaling if choice.best.curve.scaling is Scaling.EITHER else choice.best.curve.scaling
-        blocks.append(_wrapped(_MEANING[means]))
-    blocks += [_wrapped(f"{each.law} is left out: {each.reason}.") for each in choice.left_out]
-    blocks += [_warning(each) for each in warnings(choice)]
+        scaling_of_law = scaling if choice.best.curve.scaling is Scaling.EITHER else choice.best.curve.scaling
+        blocks.append(_wrap(_MEANING[scaling_of_law]))
+    blocks += [_wrap(f"{item.law} is left out: {item.reason}.") for item in choice.left_out]
+    blocks += [_warning(item) for item in warnings(choice)]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
 
@@ -58,13 +58,15 @@ def headline(choice: Choice) -> str:
     """Return the measurements and the recommended law in a sentence."""
     counts = choice.measurements.counts
     number = count(len(choice.measurements.nodes), "measurement")
-    measured = f"{number} at {count(len(counts), 'node count')} from {counts[0]:,} to {counts[-1]:,}"
+    extent = f"{number} at {count(len(counts), 'node count')} from {counts[0]:,} to {counts[-1]:,}"
     if choice.best is None:
-        why = "no law fits" if choice.least_needs is None else f"too few for any law ({_least(choice.least_needs)})"
-        return f"{measured}; {why}: the means as points are used"
+        reason = "no law fits" if choice.least_needs is None else f"too few for any law ({_least(choice.least_needs)})"
+        return f"{extent}; {reason}: the means as points are used"
     law = choice.best.curve
-    values = ", ".join(f"{each.name} {digits(value)}" for each, value in zip(law.parameters, law.values, strict=True))
-    return f"{measured}; {name_of(type(law))} is used, {law.formula} with {values}"
+    values = ", ".join(
+        f"{parameter.name} {digits(value)}" for parameter, value in zip(law.parameters, law.values, strict=True)
+    )
+    return f"{extent}; {name_of(type(law))} is used, {law.formula} with {values}"
 
 
 def remarks(choice: Choice) -> list[str]:
@@ -74,34 +76,35 @@ def remarks(choice: Choice) -> list[str]:
         law = choice.best.curve
         lines.append(f"residual scatter {percent(choice.best.scatter)}; 95 % intervals of all parameters together:")
         lines += [
-            f"{each.name}: {digits(low)} to {digits(high)} ({each.meaning})"
-            for each, (low, high) in zip(law.parameters, choice.best.intervals, strict=True)
+            f"{entry.name}: {digits(low)} to {digits(high)} ({entry.meaning})"
+            for entry, (low, high) in zip(law.parameters, choice.best.intervals, strict=True)
         ]
-    return [*lines, *(f"warning: {each}" for each in [*of_outliers(choice), *warnings(choice)])]
+    return [*lines, *(f"warning: {entry}" for entry in [*of_outliers(choice), *warnings(choice)])]
 
 
 def of_outliers(choice: Choice) -> list[str]:
     """Return warnings of measurements far from their repeats, count by count, before a law is chosen."""
     sentences = []
-    for nodes in dict.fromkeys(each.nodes for each in choice.outliers):
-        bad = [each for each in choice.outliers if each.nodes == nodes]
-        if len(bad[0].siblings) == 1:
-            low, high = sorted(bad, key=lambda each: each.rate)
-            what = (
-                f"the two measurements at {count(nodes, 'node')} lie far apart, {digits(low.rate)} samples/s "
-                f"(row {low.row}) and {digits(high.rate)} (row {high.row}), {high.rate / low.rate:.1f} times that"
+    for nodes in dict.fromkeys(outlier.nodes for outlier in choice.outliers):
+        at_count = [outlier for outlier in choice.outliers if outlier.nodes == nodes]
+        if len(at_count[0].siblings) == 1:
+            lower, upper = sorted(at_count, key=lambda outlier: outlier.rate)
+            finding = (
+                f"the two measurements at {count(nodes, 'node')} lie far apart, {digits(lower.rate)} samples/s "
+                f"(row {lower.row}) and {digits(upper.rate)} (row {upper.row}), {upper.rate / lower.rate:.1f} times "
+                "that"
             )
-            again = "Measure a third time there to see which one is wrong"
+            advice = "Measure a third time there to see which one is wrong"
         else:
-            what = f"at {count(nodes, 'node')} " + ", ".join(
-                f"{digits(each.rate)} samples/s (row {each.row}) is {_off(each.rate, each.middle)} the "
-                f"{digits(each.middle)} of its repeats"
-                for each in bad
+            finding = f"at {count(nodes, 'node')} " + ", ".join(
+                f"{digits(outlier.rate)} samples/s (row {outlier.row}) is {_off(outlier.rate, outlier.middle)} the "
+                f"{digits(outlier.middle)} of its repeats"
+                for outlier in at_count
             )
-            again = "Measure there again"
+            advice = "Measure there again"
         sentences.append(
-            f"{what}; repeats scatter by {percent(bad[0].scatter)} here. {again}, or drop the row of a run that was "
-            "disturbed: the fits hold it, and it sways the choice."
+            f"{finding}; repeats scatter by {percent(at_count[0].scatter)} here. {advice}, or drop the row of a run "
+            "that was disturbed: the fits hold it, and it sways the choice."
         )
     return sentences
 
@@ -122,27 +125,29 @@ def warnings(choice: Choice) -> list[str]:
 
 
 def _of_no_law(choice: Choice) -> str:
-    last = int(choice.measurements.counts[-1])
+    last_count = int(choice.measurements.counts[-1])
     if choice.fits:
-        why = "every law misses the means by more than the repeats scatter"
+        reason = "every law misses the means by more than the repeats scatter"
     elif choice.least_needs is None:
-        why = "no law can follow the measurements"
+        reason = "no law can follow the measurements"
     else:
-        measured = choice.measurements
-        why = (
-            f"there are too few measurements for any law: {len(measured.nodes)} at "
-            f"{count(len(measured.counts), 'node count')}, and {_least(choice.least_needs)}. Measure 1, 2, 4, 8, ... "
-            "nodes, each at least twice"
+        measurements = choice.measurements
+        reason = (
+            f"there are too few measurements for any law: {len(measurements.nodes)} at "
+            f"{count(len(measurements.counts), 'node count')}, and {_least(choice.least_needs)}. Measure 1, 2, 4, "
+            "8, ... nodes, each at least twice"
         )
-    ends = ""
-    if choice.max_nodes > last:
-        ends = f" They end at {count(last, 'node')}: jobs cannot have more. Measure at {choice.max_nodes:,} nodes."
-    return f"{why}. The curve is the mean at each measured count, with straight lines between.{ends}"
+    ending = ""
+    if choice.max_nodes > last_count:
+        ending = (
+            f" They end at {count(last_count, 'node')}: jobs cannot have more. Measure at {choice.max_nodes:,} nodes."
+        )
+    return f"{reason}. The curve is the mean at each measured count, with straight lines between.{ending}"
 
 
 def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
     sentences = []
-    name, last = name_of(type(best.curve)), int(choice.measurements.counts[-1])
+    name, last_count = name_of(type(best.curve)), int(choice.measurements.counts[-1])
     if not best.fits:
         sentences.append(
             f"{name} does not fit: it misses the means by more than the repeats scatter "
@@ -153,38 +158,42 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
             f"the measurements scatter by {100 * best.scatter:.0f} % around {name}: it may not fit. Repeats would tell "
             "scatter from a lack of fit."
         )
-    loose = [
-        each.name
-        for each, (low, high) in zip(best.curve.parameters, best.intervals, strict=True)
-        if high >= each.high or (each.low == 0 and low == 0 and each.name == "rate_1")
+    free_parameters = [
+        parameter.name
+        for parameter, (low, high) in zip(best.curve.parameters, best.intervals, strict=True)
+        if high >= parameter.high or (parameter.low == 0 and low == 0 and parameter.name == "rate_1")
     ]
-    if loose:
+    if free_parameters:
         sentences.append(
-            f"the measurements do not limit {' and '.join(loose)} of {name}: its interval ends at the parameter's own "
-            "bound. Fewest nodes tell the rate of one node, most nodes the limits."
+            f"the measurements do not limit {' and '.join(free_parameters)} of {name}: its interval ends at the "
+            "parameter's own bound. Fewest nodes tell the rate of one node, most nodes the limits."
         )
-    if choice.max_nodes > last:
+    if choice.max_nodes > last_count:
         low, high = best.band(np.array([float(choice.max_nodes)]))
-        rate = float(best.curve.rates([choice.max_nodes])[0])
+        predicted_rate = float(best.curve.rates([choice.max_nodes])[0])
         sentences.append(
-            f"{choice.max_nodes:,} nodes lie beyond the {last:,} measured: {name} gives {digits(rate)} samples/s "
-            f"there (95 % band {digits(float(low[0]))} to {digits(float(high[0]))}) if it holds that far. "
+            f"{choice.max_nodes:,} nodes lie beyond the {last_count:,} measured: {name} gives {digits(predicted_rate)} "
+            f"samples/s there (95 % band {digits(float(low[0]))} to {digits(float(high[0]))}) if it holds that far. "
             f"Measure at {choice.max_nodes:,} nodes to know."
         )
     return sentences
 
 
 def _of_counts_below(choice: Choice) -> list[str]:
-    first = choice.min_nodes
-    if first == 1:
+    first_count = choice.min_nodes
+    if first_count == 1:
         return []
-    rates = choice.curve.table(first)
+    rate_by_count = choice.curve.table(first_count)
     name = "a straight line to (0, 0)" if choice.best is None else name_of(type(choice.best.curve))
-    exceeds = rates[:-1].max() > rates[-1]
-    then = f", and on some count more than the {digits(rates[-1])} on {first:,}: it cannot be right" if exceeds else ""
+    exceeds = rate_by_count[:-1].max() > rate_by_count[-1]
+    consequence = (
+        f", and on some count more than the {digits(rate_by_count[-1])} on {first_count:,}: it cannot be right"
+        if exceeds
+        else ""
+    )
     return [
-        f"nothing was measured below {count(first, 'node')}: jobs that name no min_nodes begin there. On 1 node {name} "
-        f"gives {digits(rates[1])} samples/s{then}. Measure at fewer nodes before jobs get them."
+        f"nothing was measured below {count(first_count, 'node')}: jobs that name no min_nodes begin there. On 1 node "
+        f"{name} gives {digits(rate_by_count[1])} samples/s{consequence}. Measure at fewer nodes before jobs get them."
     ]
 
 
@@ -193,35 +202,37 @@ def _of_tie(choice: Choice) -> list[str]:
     if tie is None or best is None:
         return []
     names = f"{', '.join(tie.laws[:-1])} and {tie.laws[-1]}"
-    why = f"their AICc lie within {TIED_WITHIN:g}"
+    reason = f"their AICc lie within {TIED_WITHIN:g}"
     if math.isinf(best.aicc):
-        why = "these are too few measurements to choose a law by AICc"
-    there = "" if tie.measure_at == tie.max_nodes else f", where they differ by {percent(tie.apart_there)}"
-    first = "First settle what lies far from its repeats, then measure" if choice.outliers else "Measure next"
+        reason = "these are too few measurements to choose a law by AICc"
+    difference = "" if tie.measure_at == tie.max_nodes else f", where they differ by {percent(tie.apart_there)}"
+    advice = "First settle what lies far from its repeats, then measure" if choice.outliers else "Measure next"
     return [
-        f"{names} cannot be told apart: {why}. At {count(tie.max_nodes, 'node')} they differ by up to "
-        f"{percent(tie.apart)}. {first} at {count(tie.measure_at, 'node')}{there}: that tells them apart best."
+        f"{names} cannot be told apart: {reason}. At {count(tie.max_nodes, 'node')} they differ by up to "
+        f"{percent(tie.apart)}. {advice} at {count(tie.measure_at, 'node')}{difference}: that tells them apart best."
     ]
 
 
 def _table(choice: Choice) -> list[str]:
-    rows: list[Sequence[str]] = [_HEAD]
-    for fitted in choice.fits:
-        law = fitted.curve
-        first = (name_of(type(law)), law.scaling.value)
-        aicc = "-" if math.isinf(fitted.aicc) else f"{fitted.aicc:.1f}"
-        last = (f"{100 * fitted.scatter:.2g} %", aicc, _verdict(choice, fitted))
-        for i, (each, value, (low, high)) in enumerate(zip(law.parameters, law.values, fitted.intervals, strict=True)):
-            middle = (each.name, digits(value), f"{digits(low)} to {digits(high)}")
-            rows.append((*first, *middle, *last) if i == 0 else ("", "", *middle, "", "", ""))
-    return aligned_lines(rows, left=(0, 1, 2, 4, 7))
+    table_rows: list[Sequence[str]] = [_HEAD]
+    for result in choice.fits:
+        fitted_curve = result.curve
+        head_cells = (name_of(type(fitted_curve)), fitted_curve.scaling.value)
+        aicc_text = "-" if math.isinf(result.aicc) else f"{result.aicc:.1f}"
+        tail_cells = (f"{100 * result.scatter:.2g} %", aicc_text, _verdict(choice, result))
+        for position, (parameter, value, (low, high)) in enumerate(
+            zip(fitted_curve.parameters, fitted_curve.values, result.intervals, strict=True)
+        ):
+            middle = (parameter.name, digits(value), f"{digits(low)} to {digits(high)}")
+            table_rows.append((*head_cells, *middle, *tail_cells) if position == 0 else ("", "", *middle, "", "", ""))
+    return aligned_lines(table_rows, left=(0, 1, 2, 4, 7))
 
 
-def _verdict(choice: Choice, fitted: FittedLaw) -> str:
-    best, name = choice.best, name_of(type(fitted.curve))
-    if not fitted.fits:
-        return f"does not fit (p = {fitted.lack_of_fit_p:.1g})"
-    if best is None or fitted is best:
+def _verdict(choice: Choice, result: FittedLaw) -> str:
+    best, name = choice.best, name_of(type(result.curve))
+    if not result.fits:
+        return f"does not fit (p = {result.lack_of_fit_p:.1g})"
+    if best is None or result is best:
         return "best"
     if name in choice.same_curve:
         return "the same curve"
@@ -235,9 +246,9 @@ def _least(needs: tuple[int, int]) -> str:
 
 
 def _off(rate: float, middle: float) -> str:
-    apart = rate / middle - 1.0
-    return f"{100 * abs(apart):.0f} % {'below' if apart < 0 else 'above'}"
+    deviation = rate / middle - 1.0
+    return f"{100 * abs(deviation):.0f} % {'below' if deviation < 0 else 'above'}"
 
 
 def _warning(text: str) -> list[str]:
-    return _wrapped(f"Warning: {text}", subsequent_indent="  ")
+    return _wrap(f"Warning: {text}", subsequent_indent="  ")

@@ -59,23 +59,23 @@ class FittedLaw:
     @property
     def residuals(self) -> Floats:
         """Measured over fitted rate, minus 1, of each measurement: shape ``(N,)``."""
-        measured = np.asarray(self.measurements.rates)
-        return np.asarray(measured / self.curve.rates(self.measurements.nodes) - 1.0, dtype=np.float64)
+        rates = np.asarray(self.measurements.rates)
+        return np.asarray(rates / self.curve.rates(self.measurements.nodes) - 1.0, dtype=np.float64)
 
     def band(self, nodes: Floats) -> tuple[Floats, Floats]:
         """Return the least and largest rate at each of ``nodes``: they hold the true curve in 95 of 100 cases.
 
         It is how far the curve reaches while its parameters stay in the region of the ``intervals``.
         """
-        ends = [self._region.of_function(*_log_rate_at(type(self.curve), float(count))) for count in nodes]
-        low, high = np.exp(np.asarray(ends, dtype=np.float64)).T
+        extremes = [self._region.of_function(*_log_rate_at(type(self.curve), float(count))) for count in nodes]
+        low, high = np.exp(np.asarray(extremes, dtype=np.float64)).T
         return low, high
 
     def leverage(self, nodes: Floats) -> Floats:
         """Variance of the fitted log rate over that of one measurement, linearised: shape as ``nodes``."""
         of_parameters = spread(self._region.jacobian(self._region.best))
-        there = _slopes(type(self.curve), np.asarray(nodes, dtype=np.float64), self._region.best)
-        return np.asarray(np.einsum("ij,jk,ik->i", there, of_parameters, there), dtype=np.float64)
+        slopes = _slopes(type(self.curve), np.asarray(nodes, dtype=np.float64), self._region.best)
+        return np.asarray(np.einsum("ij,jk,ik->i", slopes, of_parameters, slopes), dtype=np.float64)
 
 
 def fit(nodes: Sequence[float] | Floats, rates: Sequence[float] | Floats, law: str | type[Law]) -> FittedLaw:
@@ -128,14 +128,14 @@ def why_not(measurements: Measurements, law: type[Law]) -> InputError | None:
     InputError
         The rates fall over the whole range: nothing can be fitted to them.
     """
-    p, counts = len(law.parameters), measurements.counts
+    n_parameters, counts = len(law.parameters), measurements.counts
     if too_few(measurements, law):
         return InputError(
-            f"{law.law} has {p} parameters: too many for {len(measurements.nodes)} measurements at {len(counts)} "
-            "node counts",
+            f"{law.law} has {n_parameters} parameters: too many for {len(measurements.nodes)} measurements at "
+            f"{len(counts)} node counts",
             column="nodes",
             value=counts.tolist(),
-            expected=f"at least {p} node counts and {p + 1} measurements",
+            expected=f"at least {n_parameters} node counts and {n_parameters + 1} measurements",
             fix="measure at more node counts",
         )
     falls_from = measurements.falls_from()
@@ -155,101 +155,112 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
     from scipy.optimize import least_squares
     from scipy.special import fdtri
 
-    refused = why_not(measurements, law)
-    if refused is not None:
-        raise refused
+    refusal = why_not(measurements, law)
+    if refusal is not None:
+        raise refusal
     nodes = np.asarray(measurements.nodes, dtype=np.float64)
-    logs = np.log(measurements.rates)
+    log_rates = np.log(measurements.rates)
     shape = law.parameters[1:]
-    low, high = (np.array([getattr(each, end) for each in shape], dtype=np.float64) for end in ("low", "high"))
+    low, high = (
+        np.array([getattr(parameter, bound) for parameter in shape], dtype=np.float64) for bound in ("low", "high")
+    )
     _check_complex(law, nodes, 0.5 * (low + np.minimum(high, low + 1.0)))
 
-    def residuals(x: Floats) -> Floats:
-        return np.asarray(x[0] + np.log(law.shape(nodes, *x[1:])) - logs, dtype=np.float64)
+    def residuals(parameters: Floats) -> Floats:
+        return np.asarray(parameters[0] + np.log(law.shape(nodes, *parameters[1:])) - log_rates, dtype=np.float64)
 
-    def jacobian(x: Floats) -> Floats:
-        return _slopes(law, nodes, x)
+    def jacobian(parameters: Floats) -> Floats:
+        return _slopes(law, nodes, parameters)
 
-    ends = (np.append(-np.inf, low), np.append(np.inf, high))
+    bounds = (np.append(-np.inf, low), np.append(np.inf, high))
     results = []
-    for start in law.starts(nodes, np.exp(logs)):
-        inside = np.clip(np.asarray(start, dtype=np.float64), low, high)
-        level = float(np.mean(logs - np.log(law.shape(nodes, *inside))))
+    for start in law.starts(nodes, np.exp(log_rates)):
+        start_in_bounds = np.clip(np.asarray(start, dtype=np.float64), low, high)
+        log_level = float(np.mean(log_rates - np.log(law.shape(nodes, *start_in_bounds))))
         results.append(
             least_squares(
                 residuals,
-                np.append(level, inside),
+                np.append(log_level, start_in_bounds),
                 jac=jacobian,
-                bounds=ends,
+                bounds=bounds,
                 x_scale="jac",
                 ftol=1e-12,
                 xtol=1e-12,
                 gtol=1e-12,
             )
         )
-    found = min(results, key=lambda result: float(result.cost)).x
-    unit = np.sqrt(np.diag(spread(jacobian(found)))) * _FINEST_SCATTER
-    best = snap_to_bounds(found, unit, *ends)
-    n, p = len(nodes), len(best)
+    optimum = min(results, key=lambda result: float(result.cost)).x
+    unit = np.sqrt(np.diag(spread(jacobian(optimum)))) * _FINEST_SCATTER
+    best = snap_to_bounds(optimum, unit, *bounds)
+    n_measurements, n_parameters = len(nodes), len(best)
     squares = float(residuals(best) @ residuals(best))
-    variance = max(squares / (n - p), _EXACT**2)
+    variance = max(squares / (n_measurements - n_parameters), _EXACT**2)
     region = Region(
-        residuals, jacobian, best, squares, squares + p * float(fdtri(p, n - p, CONFIDENCE)) * variance, *ends
+        residuals,
+        jacobian,
+        best,
+        squares,
+        squares + n_parameters * float(fdtri(n_parameters, n_measurements - n_parameters, CONFIDENCE)) * variance,
+        *bounds,
     )
-    reach = [region.of_parameter(i) for i in range(p)]
+    intervals = [region.of_parameter(number) for number in range(n_parameters)]
     with np.errstate(over="ignore"):
-        reach[0] = (float(np.exp(reach[0][0])), float(np.exp(reach[0][1])))
-    make: Callable[..., Law] = law
+        intervals[0] = (float(np.exp(intervals[0][0])), float(np.exp(intervals[0][1])))
+    law_class: Callable[..., Law] = law
     return FittedLaw(
-        make(math.exp(best[0]), *(float(value) for value in best[1:])),
+        law_class(math.exp(best[0]), *(float(value) for value in best[1:])),
         measurements,
-        tuple(reach),
-        math.sqrt(squares / (n - p)),
-        _aicc(squares, n, p + 1),
-        _lack_of_fit_p(measurements, squares, p),
+        tuple(intervals),
+        math.sqrt(squares / (n_measurements - n_parameters)),
+        _aicc(squares, n_measurements, n_parameters + 1),
+        _lack_of_fit_p(measurements, squares, n_parameters),
         region,
     )
 
 
-def _aicc(squares: float, n: int, k: int) -> float:
-    """Corrected Akaike criterion of ``k`` parameters with the scatter (Hurvich and Tsai, Biometrika 76 (1989) 297)."""
-    if n - k - 1 <= 0:
+def _aicc(squares: float, n_measurements: int, n_parameters: int) -> float:
+    """Corrected Akaike criterion (Hurvich and Tsai, Biometrika 76 (1989) 297); the scatter is one of the parameters."""
+    if n_measurements - n_parameters - 1 <= 0:
         return math.inf
-    return n * math.log(max(squares / n, _EXACT**2)) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
+    return (
+        n_measurements * math.log(max(squares / n_measurements, _EXACT**2))
+        + 2 * n_parameters
+        + 2 * n_parameters * (n_parameters + 1) / (n_measurements - n_parameters - 1)
+    )
 
 
-def _lack_of_fit_p(measurements: Measurements, squares: float, p: int) -> float | None:
+def _lack_of_fit_p(measurements: Measurements, squares: float, n_parameters: int) -> float | None:
     """F test of the lack of fit against the scatter of repeats (Bates and Watts, 1988)."""
     from scipy.special import fdtrc
 
-    pure, freedom = measurements.pure_error
-    excess = len(measurements.counts) - p
+    pure_squares, freedom = measurements.pure_error
+    excess = len(measurements.counts) - n_parameters
     if freedom == 0 or excess <= 0:
         return None
     # rates are written with a few digits: repeats that agree in all of them are not free of scatter
-    scatter = max(pure / freedom, _FINEST_SCATTER**2)
-    return float(fdtrc(excess, freedom, max(squares - pure, 0.0) / excess / scatter))
+    scatter = max(pure_squares / freedom, _FINEST_SCATTER**2)
+    return float(fdtrc(excess, freedom, max(squares - pure_squares, 0.0) / excess / scatter))
 
 
-def _slopes(law: type[Law], nodes: Floats, x: Floats) -> Floats:
-    """Derivatives of the log rates, by complex step: shape ``(len(nodes), len(x))``."""
-    slopes = np.ones((len(nodes), len(x)))
-    for i in range(1, len(x)):
-        moved = [complex(value) for value in x[1:]]
-        moved[i - 1] += complex(0.0, _SMALLEST_STEP)
-        rates = law.shape(nodes, *moved)
-        slopes[:, i] = rates.imag / rates.real / _SMALLEST_STEP
+def _slopes(law: type[Law], nodes: Floats, parameters: Floats) -> Floats:
+    """Derivatives of the log rates, by complex step: shape ``(len(nodes), len(parameters))``."""
+    slopes = np.ones((len(nodes), len(parameters)))
+    for number in range(1, len(parameters)):
+        shifts_of_parameters = [complex(value) for value in parameters[1:]]
+        shifts_of_parameters[number - 1] += complex(0.0, _SMALLEST_STEP)
+        rates = law.shape(nodes, *shifts_of_parameters)
+        slopes[:, number] = rates.imag / rates.real / _SMALLEST_STEP
     return slopes
 
 
 def _log_rate_at(law: type[Law], count: float) -> tuple[Callable[[Floats], float], Callable[[Floats], Floats]]:
-    at = np.array([count])
+    node_counts = np.array([count])
 
-    def value(x: Floats) -> float:
-        return float(x[0] + np.log(law.shape(at, *x[1:]))[0])
+    def value(parameters: Floats) -> float:
+        return float(parameters[0] + np.log(law.shape(node_counts, *parameters[1:]))[0])
 
-    def gradient(x: Floats) -> Floats:
-        return np.asarray(_slopes(law, at, x)[0], dtype=np.float64)
+    def gradient(parameters: Floats) -> Floats:
+        return np.asarray(_slopes(law, node_counts, parameters)[0], dtype=np.float64)
 
     return value, gradient
 
@@ -300,26 +311,30 @@ def quick_usl(nodes: ArrayLike, rates: ArrayLike, weights: ArrayLike | None = No
     from scipy.optimize import nnls
 
     counts = np.asarray(nodes, dtype=np.float64)
-    measured = np.asarray(rates, dtype=np.float64)
-    weight = np.ones_like(counts) if weights is None else np.asarray(weights, dtype=np.float64)
-    _check(counts, measured, weight)
-    n_distinct = len(set(counts[weight > 0].tolist()))
-    per_node = measured / counts
-    pairs = counts * (counts - 1.0)
+    rates_array = np.asarray(rates, dtype=np.float64)
+    weights_array = np.ones_like(counts) if weights is None else np.asarray(weights, dtype=np.float64)
+    _check(counts, rates_array, weights_array)
+    n_distinct = len(set(counts[weights_array > 0].tolist()))
+    per_node = rates_array / counts
+    count_pairs = counts * (counts - 1.0)
     # bounds are built in: every law within them is a sum, with factors >= 0, of the laws at the corners of the bounds
     if n_distinct >= _COUNTS_FOR_KAPPA:
-        columns = np.stack([np.ones_like(counts), counts, 1.0 + pairs, counts + pairs], axis=1)
+        columns = np.stack([np.ones_like(counts), counts, 1.0 + count_pairs, counts + count_pairs], axis=1)
     elif n_distinct == _COUNTS_FOR_SERIAL:
         columns = np.stack([np.ones_like(counts), counts], axis=1)
     else:
         columns = np.ones((len(counts), 1))
-    root = np.sqrt(weight)
-    scaled = columns * (root * per_node)[:, None]
-    size = np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
-    found = np.zeros(4)
-    found[: columns.shape[1]] = nnls(scaled / size, root)[0] / size
-    per_rate = float(found.sum())
-    return 1.0 / per_rate, float(found[1] + found[3]) / per_rate, float(found[2] + found[3]) / per_rate
+    root_weights = np.sqrt(weights_array)
+    scaling_columns = columns * (root_weights * per_node)[:, None]
+    column_norms = np.sqrt(np.einsum("ij,ij->j", scaling_columns, scaling_columns))
+    coefficients = np.zeros(4)
+    coefficients[: columns.shape[1]] = nnls(scaling_columns / column_norms, root_weights)[0] / column_norms
+    per_rate = float(coefficients.sum())
+    return (
+        1.0 / per_rate,
+        float(coefficients[1] + coefficients[3]) / per_rate,
+        float(coefficients[2] + coefficients[3]) / per_rate,
+    )
 
 
 def _check(counts: np.ndarray, rates: np.ndarray, weights: np.ndarray) -> None:
@@ -329,15 +344,18 @@ def _check(counts: np.ndarray, rates: np.ndarray, weights: np.ndarray) -> None:
             value=(counts.shape, rates.shape, weights.shape),
             expected="three arrays of one length",
         )
-    for column, array, good, expected in (
+    for column, array, is_good, expectation in (
         ("nodes", counts, counts >= 1, "node counts >= 1"),
         ("rates", rates, rates > 0, "rates > 0"),
         ("weights", weights, weights >= 0, "weights >= 0"),
     ):
-        good = good & np.isfinite(array)
-        if not good.all():
+        is_good = is_good & np.isfinite(array)
+        if not is_good.all():
             raise InputError(
-                "a point cannot be fitted", column=column, value=float(array[~good][0]), expected=f"finite {expected}"
+                "a point cannot be fitted",
+                column=column,
+                value=float(array[~is_good][0]),
+                expected=f"finite {expectation}",
             )
     if not weights.any():
         raise InputError(

@@ -128,8 +128,12 @@ class Law(ABC):
 
     def __post_init__(self) -> None:
         for parameter in self.parameters:
-            given = getattr(self, parameter.name)
-            value = float(given) if isinstance(given, int | float | np.number) and not isinstance(given, bool) else None
+            value_of_field = getattr(self, parameter.name)
+            value = (
+                float(value_of_field)
+                if isinstance(value_of_field, int | float | np.number) and not isinstance(value_of_field, bool)
+                else None
+            )
             is_rate = parameter.name == RATE_1.name
             if (
                 value is None
@@ -140,7 +144,7 @@ class Law(ABC):
                 raise InputError(
                     f"{self.law}: {parameter.name} is out of range",
                     column=parameter.name,
-                    value=given,
+                    value=value_of_field,
                     expected=f"{parameter.meaning}: a number "
                     + (f"> 0, at most {RATE_1.high:g}" if is_rate else f"from {parameter.low:g} to {parameter.high:g}"),
                 )
@@ -190,8 +194,8 @@ class MeasuredLaw:
     measured: tuple[int, int]
 
     def __post_init__(self) -> None:
-        first, last = self.measured
-        if not 1 <= first <= last <= self.last_nodes:
+        first_count, last_count = self.measured
+        if not 1 <= first_count <= last_count <= self.last_nodes:
             raise InputError(
                 f"{self.law.law}: the measured node counts are out of order or out of range",
                 column="measured",

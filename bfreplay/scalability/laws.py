@@ -29,12 +29,12 @@ def factors(target: Floats, columns: Sequence[Floats]) -> Floats:
     """
     from scipy.optimize import nnls
 
-    scaled = np.stack(columns, axis=1) / target[:, None]
-    size = np.linalg.norm(scaled, axis=0)
-    size[size == 0] = 1.0
-    found = nnls(scaled / size, np.ones(len(target)))[0] / size
-    first = max(float(found[0]), 0.01 * float(found.sum()))
-    return np.asarray(found[1:] / first, dtype=np.float64)
+    relative_columns = np.stack(columns, axis=1) / target[:, None]
+    column_norms = np.linalg.norm(relative_columns, axis=0)
+    column_norms[column_norms == 0] = 1.0
+    coefficients = nnls(relative_columns / column_norms, np.ones(len(target)))[0] / column_norms
+    first_factor = max(float(coefficients[0]), 0.01 * float(coefficients.sum()))
+    return np.asarray(coefficients[1:] / first_factor, dtype=np.float64)
 
 
 @restorable

@@ -59,8 +59,8 @@ class Measurements:
                 value=(len(nodes), len(rates)),
                 expected="one rate for each node count",
             )
-        for i, (count, rate) in enumerate(zip(nodes, rates, strict=True)):
-            check_measurement(float(count), float(rate), i + 1)
+        for index, (count, rate) in enumerate(zip(nodes, rates, strict=True)):
+            check_measurement(float(count), float(rate), index + 1)
         counts = {int(count) for count in nodes}
         if len(counts) < LEAST_COUNTS:
             raise InputError(
@@ -71,10 +71,10 @@ class Measurements:
                 fix="measure at more node counts, such as 1, 2, 4, 8",
             )
         order = np.argsort(np.asarray(nodes, dtype=np.float64), kind="stable")
-        object.__setattr__(self, "nodes", tuple(int(nodes[i]) for i in order))
-        object.__setattr__(self, "rates", tuple(float(rates[i]) for i in order))
+        object.__setattr__(self, "nodes", tuple(int(nodes[index]) for index in order))
+        object.__setattr__(self, "rates", tuple(float(rates[index]) for index in order))
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "rows", tuple(i + 1 if rows is None else rows[i] for i in order.tolist()))
+        object.__setattr__(self, "rows", tuple(index + 1 if rows is None else rows[index] for index in order.tolist()))
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -89,8 +89,8 @@ class Measurements:
     @property
     def mean_logs(self) -> NDArray[np.float64]:
         """Mean logarithm of the rates at each of the ``counts``: shape ``(M,)``."""
-        where = np.searchsorted(self.counts, self.nodes)
-        return np.asarray(np.bincount(where, np.log(self.rates)) / self.repeats, dtype=np.float64)
+        positions = np.searchsorted(self.counts, self.nodes)
+        return np.asarray(np.bincount(positions, np.log(self.rates)) / self.repeats, dtype=np.float64)
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -100,9 +100,9 @@ class Measurements:
     @property
     def pure_error(self) -> tuple[float, int]:
         """Sum of squares of the log rates around the means of their counts, and its degrees of freedom."""
-        where = np.searchsorted(self.counts, self.nodes)
-        apart = np.log(self.rates) - self.mean_logs[where]
-        return float(apart @ apart), len(self.nodes) - len(self.repeats)
+        positions = np.searchsorted(self.counts, self.nodes)
+        deviations = np.log(self.rates) - self.mean_logs[positions]
+        return float(deviations @ deviations), len(self.nodes) - len(self.repeats)
 
     def falls_from(self) -> int | None:
         """Count from which on the rate falls to the last count, significantly; ``None`` if it does not.
@@ -115,13 +115,13 @@ class Measurements:
         InputError
             The rate falls over the whole range, and nowhere rises.
         """
-        counts, logs, margin = self.counts, self.mean_logs, self._margins()
-        peak = int(np.argmax(logs))
-        if logs[peak] - logs[-1] <= margin[peak, -1]:
+        counts, mean_logs, margin = self.counts, self.mean_logs, self._margins()
+        peak = int(np.argmax(mean_logs))
+        if mean_logs[peak] - mean_logs[-1] <= margin[peak, -1]:
             return None
-        after = np.arange(len(counts))
-        rises = (logs[None, :] - logs[:, None] > margin) & (after[None, :] > after[:, None])
-        if peak == 0 and not rises.any():
+        positions = np.arange(len(counts))
+        is_rise = (mean_logs[None, :] - mean_logs[:, None] > margin) & (positions[None, :] > positions[:, None])
+        if peak == 0 and not is_rise.any():
             raise InputError(
                 f"{'curve ' + repr(self.name) + ': ' if self.name else ''}the rates fall over the whole range, "
                 f"from {counts[0]} to {counts[-1]} nodes",
@@ -136,15 +136,17 @@ class Measurements:
     def _margins(self) -> NDArray[np.float64]:
         """Return the least significant difference of two means of logs: shape ``(M, M)``."""
         squares, freedom = self.pure_error
-        m = len(self.counts)
+        n_counts = len(self.counts)
         if freedom == 0:
-            return np.full((m, m), -math.log1p(-_FALL_WITHOUT_REPEATS))
+            return np.full((n_counts, n_counts), -math.log1p(-_FALL_WITHOUT_REPEATS))
         from scipy.special import stdtrit
 
         deviation = max(math.sqrt(squares / freedom), _EXACT)
-        each = 1.0 / self.repeats
+        variances = 1.0 / self.repeats
         return np.asarray(
-            stdtrit(freedom, 1 - _FALL_LEVEL / (m - 1)) * deviation * np.sqrt(each[:, None] + each[None, :]),
+            stdtrit(freedom, 1 - _FALL_LEVEL / (n_counts - 1))
+            * deviation
+            * np.sqrt(variances[:, None] + variances[None, :]),
             dtype=np.float64,
         )
 

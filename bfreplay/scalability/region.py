@@ -42,18 +42,18 @@ class Region:
     low: Floats
     high: Floats
 
-    def of_parameter(self, i: int) -> tuple[float, float]:
+    def of_parameter(self, number: int) -> tuple[float, float]:
         """Least and largest value of a parameter; a bound (or infinity) where nothing stops it before."""
         gradient = np.zeros(len(self.best))
-        gradient[i] = 1.0
+        gradient[number] = 1.0
 
-        def value(x: Floats) -> float:
-            return float(x[i])
+        def value(parameters: Floats) -> float:
+            return float(parameters[number])
 
         low, high = (self._furthest(value, lambda _: gradient, sign) for sign in (-1.0, 1.0))
         return (
-            self._profile_end(i, -1.0) if low is None else float(low[i]),
-            self._profile_end(i, 1.0) if high is None else float(high[i]),
+            self._profile_end(number, -1.0) if low is None else float(low[number]),
+            self._profile_end(number, 1.0) if high is None else float(high[number]),
         )
 
     def of_function(
@@ -72,95 +72,97 @@ class Region:
         minimise: Any = optimize.minimize  # its stubs know no constraints as functions of arrays
         # in units of the linearised region, so that all parameters and the limit are of the order of 1
         covariance = spread(self.jacobian(self.best)) * (self.limit - self.least)
-        unit = np.sqrt(np.diag(covariance))
-        unit[unit == 0] = 1.0
-        low, high = (self.low - self.best) / unit, (self.high - self.best) / unit
+        units = np.sqrt(np.diag(covariance))
+        units[units == 0] = 1.0
+        low, high = (self.low - self.best) / units, (self.high - self.best) / units
         slope = gradient(self.best)
-        size = float(np.sqrt(slope @ covariance @ slope)) or 1.0
-        room = self.limit - self.least
-        limit: Any = {
+        slope_size = float(np.sqrt(slope @ covariance @ slope)) or 1.0
+        slack = self.limit - self.least
+        constraint: Any = {
             "type": "ineq",
-            "fun": lambda z: -self._excess(self.best + z * unit),
-            "jac": lambda z: (
-                -2.0 * (self.residuals(self.best + z * unit) @ self.jacobian(self.best + z * unit)) * unit / room
-            ),
+            "fun": lambda offset: -self._excess(self.best + offset * units),
+            "jac": lambda offset: -2.0 * self._half_gradient(self.best + offset * units) * units / slack,
         }
-        linearised = sign * (covariance @ slope) / size / unit
+        direction = sign * (covariance @ slope) / slope_size / units
         for factor in _STARTS:
             with np.errstate(all="ignore"):  # trial steps may go far out; what comes back is checked
                 result = minimise(
-                    lambda z: -sign * value(self.best + z * unit) / size,
-                    np.clip(factor * linearised, low, high),
-                    jac=lambda z: -sign * gradient(self.best + z * unit) * unit / size,
+                    lambda offset: -sign * value(self.best + offset * units) / slope_size,
+                    np.clip(factor * direction, low, high),
+                    jac=lambda offset: -sign * gradient(self.best + offset * units) * units / slope_size,
                     method="SLSQP",
                     bounds=list(zip(low.tolist(), high.tolist(), strict=True)),
-                    constraints=limit,
+                    constraints=constraint,
                     options={"ftol": 1e-9, "maxiter": _STEPS},
                 )
-                x = snap_to_bounds(self.best + result.x * unit, unit, self.low, self.high)
-                if self._is_end(x, sign * gradient(x) * unit, unit):
-                    return x
+                candidate = snap_to_bounds(self.best + result.x * units, units, self.low, self.high)
+                if self._is_end(candidate, sign * gradient(candidate) * units, units):
+                    return candidate
         return None
 
-    def _profile_end(self, i: int, sign: float) -> float:
+    def _profile_end(self, number: int, sign: float) -> float:
         """Return where the least sum of squares over the other parameters first meets the limit, or the bound before.
 
         Slower than `_furthest`, but it follows long, bent regions to their end.
         """
         from scipy.optimize import brentq, least_squares
 
-        others = np.arange(len(self.best)) != i
-        bound = float((self.low if sign < 0 else self.high)[i])
-        near = self.best
+        others = np.arange(len(self.best)) != number
+        bound = float((self.low if sign < 0 else self.high)[number])
+        start = self.best
 
-        def along(fixed: float) -> Floats:
-            def whole(free: Floats) -> Floats:
-                x = np.empty(len(self.best))
-                x[i], x[others] = fixed, free
-                return x
+        def profile_at(value: float) -> Floats:
+            def with_others(other_values: Floats) -> Floats:
+                parameters = np.empty(len(self.best))
+                parameters[number], parameters[others] = value, other_values
+                return parameters
 
-            def residuals(free: Floats) -> Floats:
-                return self.residuals(whole(free))
+            def residuals(other_values: Floats) -> Floats:
+                return self.residuals(with_others(other_values))
 
-            def jacobian(free: Floats) -> Floats:
-                return np.asarray(self.jacobian(whole(free))[:, others], dtype=np.float64)
+            def jacobian(other_values: Floats) -> Floats:
+                return np.asarray(self.jacobian(with_others(other_values))[:, others], dtype=np.float64)
 
-            box = (self.low[others], self.high[others])
-            return whole(least_squares(residuals, near[others], jac=jacobian, bounds=box, x_scale="jac").x)
+            bounds = (self.low[others], self.high[others])
+            return with_others(least_squares(residuals, start[others], jac=jacobian, bounds=bounds, x_scale="jac").x)
 
-        width = float(np.sqrt(spread(self.jacobian(self.best))[i, i] * (self.limit - self.least))) or 1.0
-        inside = float(self.best[i])
+        half_width = float(np.sqrt(spread(self.jacobian(self.best))[number, number] * (self.limit - self.least))) or 1.0
+        inside = float(self.best[number])
         for doubling in range(_DOUBLINGS):
-            outside = inside + sign * width * 2.0**doubling
+            outside = inside + sign * half_width * 2.0**doubling
             outside = max(outside, bound) if sign < 0 else min(outside, bound)
-            x = along(outside)
-            if not self._excess(x) <= 0:
-                end = brentq(lambda fixed: self._excess(along(fixed)), inside, outside, rtol=_ON_LIMIT)
-                return float(end)
+            parameters = profile_at(outside)
+            if not self._excess(parameters) <= 0:
+                crossing = brentq(lambda value: self._excess(profile_at(value)), inside, outside, rtol=_ON_LIMIT)
+                return float(crossing)
             if outside == bound:
                 return bound
-            inside, near = outside, x
+            inside, start = outside, parameters
         return bound
 
-    def _excess(self, x: Floats) -> float:
+    def _excess(self, parameters: Floats) -> float:
         """Sum of squares above the limit, over what the limit leaves above the least: 0 on the region's boundary."""
-        return (_squares(self.residuals(x)) - self.limit) / (self.limit - self.least)
+        return (_squares(self.residuals(parameters)) - self.limit) / (self.limit - self.least)
 
-    def _is_end(self, x: Floats, slope: Floats, unit: Floats) -> bool:
-        """Return whether ``x`` is the furthest point of the region up ``slope``, to first order (Karush, Kuhn, Tucker).
+    def _half_gradient(self, parameters: Floats) -> Floats:
+        """Return half the gradient of the sum of squares."""
+        return self.residuals(parameters) @ self.jacobian(parameters)
 
-        ``slope`` has to be a sum, none of its factors negative, of the outward normals of what holds ``x`` back: the
-        bounds that it lies on, and the limit where its sum of squares is that.
+    def _is_end(self, parameters: Floats, slope: Floats, units: Floats) -> bool:
+        """Return whether a point is the furthest of the region up ``slope``, to first order (Karush, Kuhn, Tucker).
+
+        ``slope`` has to be a sum, none of its factors negative, of the outward normals of what holds the point back:
+        the bounds that it lies on, and the limit where its sum of squares is that.
         """
         from scipy.optimize import nnls
 
-        excess = self._excess(x)
+        excess = self._excess(parameters)
         if not (np.isfinite(slope).all() and excess <= _ON_LIMIT):  # false for what is no number, too
             return False
-        axes = np.eye(len(x))
-        normals = [*(-axes[x == self.low]), *axes[x == self.high]]
+        unit_vectors = np.eye(len(parameters))
+        normals = [*(-unit_vectors[parameters == self.low]), *unit_vectors[parameters == self.high]]
         if excess >= -_ON_LIMIT:
-            outward = self.residuals(x) @ self.jacobian(x) * unit
+            outward = self._half_gradient(parameters) * units
             normals.append(outward / (np.linalg.norm(outward) or 1.0))
         if not normals:
             return False
@@ -169,17 +171,19 @@ class Region:
 
 def spread(jacobian: Floats) -> Floats:
     """Covariance of fitted parameters over the variance of a measurement, linearised: shape ``(p, p)``."""
-    size = np.linalg.norm(jacobian, axis=0)
-    size[size == 0] = 1.0  # a parameter that changes nothing here
-    scaled = jacobian / size
-    return np.asarray(np.linalg.pinv(scaled.T @ scaled) / np.outer(size, size), dtype=np.float64)
+    column_norms = np.linalg.norm(jacobian, axis=0)
+    column_norms[column_norms == 0] = 1.0  # a parameter that changes nothing here
+    normalized = jacobian / column_norms
+    return np.asarray(
+        np.linalg.pinv(normalized.T @ normalized) / np.outer(column_norms, column_norms), dtype=np.float64
+    )
 
 
-def snap_to_bounds(x: Floats, unit: Floats, low: Floats, high: Floats) -> Floats:
-    """``x`` within its bounds, and on one where it is closer than a millionth of ``unit``: solvers stop just short."""
-    x = np.where(np.abs(x - low) <= _CLOSE * unit, low, x)
-    x = np.where(np.abs(x - high) <= _CLOSE * unit, high, x)
-    return np.asarray(np.clip(x, low, high), dtype=np.float64)
+def snap_to_bounds(parameters: Floats, units: Floats, low: Floats, high: Floats) -> Floats:
+    """Return parameters within bounds, on one if closer than a millionth of ``units``: solvers stop just short."""
+    parameters = np.where(np.abs(parameters - low) <= _CLOSE * units, low, parameters)
+    parameters = np.where(np.abs(parameters - high) <= _CLOSE * units, high, parameters)
+    return np.asarray(np.clip(parameters, low, high), dtype=np.float64)
 
 
 def _squares(residuals: Floats) -> float:

@@ -43,48 +43,48 @@ class TabulatedCurve:
 
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
-        most = max(self.values)
-        return f"<TabulatedCurve{name}: {len(self.nodes)} points up to {self.nodes[-1]:,} nodes, at most {most:.6g}>"
+        points = f"{len(self.nodes)} points up to {self.nodes[-1]:,} nodes"
+        return f"<TabulatedCurve{name}: {points}, at most {max(self.values):.6g}>"
 
     def __init__(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> None:
 
-        def error(problem: str, expected: str, **more: Any) -> InputError:
-            return InputError(f"{f'curve {name!r}' if name else 'curve'} {problem}", expected=expected, **more)
+        def error(problem: str, expected: str, **details: Any) -> InputError:
+            return InputError(f"{f'curve {name!r}' if name else 'curve'} {problem}", expected=expected, **details)
 
         if len(nodes) != len(values):
-            problem, given = f"has {len(nodes)} node counts but {len(values)} values", (list(nodes), list(values))
-            raise error(problem, "one value for each node count", value=given)
+            problem, lists = f"has {len(nodes)} node counts but {len(values)} values", (list(nodes), list(values))
+            raise error(problem, "one value for each node count", value=lists)
         if len(nodes) == 0:
             raise error("has no points", "at least the point (0, 0)", fix=_FIX_START)
         counts = np.asarray(nodes, dtype=np.float64)
         rates = np.asarray(values, dtype=np.float64)
         for column, array in (("nodes", counts), ("values", rates)):
-            bad = np.flatnonzero(~np.isfinite(array) | (array < 0))
-            if bad.size:
+            invalid = np.flatnonzero(~np.isfinite(array) | (array < 0))
+            if invalid.size:
                 problem = "has a point that is not a finite number of at least 0"
-                raise error(problem, "finite numbers >= 0", column=column, value=float(array[bad[0]]))
+                raise error(problem, "finite numbers >= 0", column=column, value=float(array[invalid[0]]))
         fractional = np.flatnonzero(counts != np.floor(counts))
         if fractional.size:
             problem, value = "has a point at a fraction of a node", float(counts[fractional[0]])
             raise error(problem, "whole numbers of nodes", column="nodes", value=value)
         if counts[0] != 0 or rates[0] != 0:
-            first = (float(counts[0]), float(rates[0]))
-            raise error("does not start at zero", "first point (0 nodes, 0)", value=first, fix=_FIX_START)
-        distinct, times = np.unique(counts, return_counts=True)
+            first_point = (float(counts[0]), float(rates[0]))
+            raise error("does not start at zero", "first point (0 nodes, 0)", value=first_point, fix=_FIX_START)
+        distinct, repeats = np.unique(counts, return_counts=True)
         if len(distinct) < len(counts):
-            twice = int(distinct[times > 1][0])
+            double_count = int(distinct[repeats > 1][0])
             raise error(
-                f"has two points at {twice} nodes",
+                f"has two points at {double_count} nodes",
                 "one point for each node count",
                 column="nodes",
-                value=[float(rate) for rate in rates[counts == twice]],
+                value=[float(rate) for rate in rates[counts == double_count]],
                 fix="keep one of them; repeated measurements are for `bfreplay jobs fit`, which makes a curve of them",
             )
         if np.any(np.diff(counts) <= 0):
-            unsorted = {"column": "nodes", "value": [int(n) for n in counts], "fix": "sort the points"}
-            raise error("is not sorted by nodes", "strictly increasing node counts", **unsorted)
-        object.__setattr__(self, "nodes", tuple(int(n) for n in counts))
-        object.__setattr__(self, "values", tuple(float(v) for v in rates))
+            details_of_order = {"column": "nodes", "value": [int(count) for count in counts], "fix": "sort the points"}
+            raise error("is not sorted by nodes", "strictly increasing node counts", **details_of_order)
+        object.__setattr__(self, "nodes", tuple(int(count) for count in counts))
+        object.__setattr__(self, "values", tuple(float(value_there) for value_there in rates))
         object.__setattr__(self, "name", name)
 
     @property

@@ -1,20 +1,111 @@
-"""Elastic jobs."""
+"""Elastic jobs, and changes of their batch size while they train."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import operator
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from bfreplay import checks
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.saved_state import restorable
-from bfreplay.scalability import Curve, Law, MeasuredLaw
+from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.scalability.law import LARGEST_RATE
-from bfreplay.workload.adaptation import Adaptation
+
+
+@restorable
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """Batch sizes of a job as it trains (Accordion, gradient noise scale), and its throughput with each.
+
+    Parameters
+    ----------
+    rule
+        Name of the rule that chooses the batch size, for tables and for policies that know the rule.
+    samples_per_epoch
+        Size of the data set, > 0.
+    throughput
+        Curve in samples/s for each batch size that the job may have.
+    changes
+        ``(progress in samples, batch size)``: from this progress on the job trains with this batch size. The first is
+        at 0; progress increases, and the batch size differs from the one before.
+
+    Raises
+    ------
+    InputError
+        The changes are out of order, or a batch size has no curve.
+    """
+
+    rule: str
+    samples_per_epoch: int
+    throughput: Mapping[int, Curve]
+    changes: tuple[tuple[float, int], ...]
+
+    def __post_init__(self) -> None:
+        checks.name("rule", self.rule, "rule")
+        checks.whole("samples_per_epoch", self.samples_per_epoch, 1)
+        if not self.changes or self.changes[0][0] != 0.0:
+            raise _error("the first batch size does not begin at 0 samples", self.changes[:1], "((0.0, batch size),)")
+        for (previous, size), (after, next_size) in itertools.pairwise(self.changes):
+            if not previous < after < float("inf") or size == next_size:
+                raise _error(
+                    "changes of the batch size are out of order",
+                    ((previous, size), (after, next_size)),
+                    "increasing progress, and another batch size each time",
+                )
+        for _, size in self.changes:
+            if size not in self.throughput:
+                sizes_with_curve = ", ".join(map(str, sorted(self.throughput))) or "none"
+                raise _error(f"the batch size {size} has no throughput curve", size, f"one of {sizes_with_curve}")
+
+    def batch_size_at(self, samples: float) -> int:
+        """Return the batch size of the job after ``samples`` samples."""
+        return self.changes[bisect_right(self.changes, samples, key=lambda change: change[0]) - 1][1]
+
+    def next_change(self, samples: float) -> float:
+        """Return the progress of the first change above ``samples``; inf if none follows."""
+        index = bisect_right(self.changes, samples, key=lambda change: change[0])
+        return self.changes[index][0] if index < len(self.changes) else float("inf")
+
+    def fastest(self, max_nodes: int) -> TabulatedCurve:
+        """Return the highest rate over all batch sizes at each count up to ``max_nodes``."""
+        rates = np.max([self.throughput[size].table(max_nodes) for _, size in self.changes], axis=0)
+        return TabulatedCurve(range(max_nodes + 1), rates.tolist(), "fastest batch size")
+
+    def average(self, max_nodes: int, work_samples: float) -> TabulatedCurve:
+        """Return the rate at each count up to ``max_nodes``, averaged over ``work_samples`` of work."""
+        if work_samples == float("inf"):
+            return TabulatedCurve(range(max_nodes + 1), self.throughput[self.changes[-1][1]].table(max_nodes).tolist())
+        rates = [0.0, *(work_samples / self.seconds_alone(n, work_samples) for n in range(1, max_nodes + 1))]
+        return TabulatedCurve(range(max_nodes + 1), rates, "average over batch sizes")
+
+    def seconds_alone(self, n_nodes: int, work_samples: float) -> float:
+        """Return the seconds that the job takes on ``n_nodes`` dedicated nodes; inf if it cannot run there.
+
+        Raises
+        ------
+        InputError
+            A curve ends below ``n_nodes``.
+        """
+        ends = [*(samples for samples, _ in self.changes[1:]), float("inf")]
+        total = 0.0
+        for (begin, size), end in zip(self.changes, ends, strict=True):
+            samples = min(end, work_samples) - begin
+            if samples > 0:
+                rate_there = float(self.throughput[size].table(n_nodes)[n_nodes])
+                total += samples / rate_there if rate_there > 0 else float("inf")
+        return total
+
+
+def _error(problem: str, value: object, expectation: str) -> InputError:
+    return InputError(problem, column="adaptation", value=value, expected=expectation)
 
 
 @restorable
@@ -106,8 +197,8 @@ class ElasticJob:
             self._refuse("the throughput is no curve", "throughput", self.throughput, example)
         for node_type in (*self.node_types, *self.throughput_by_type):
             checks.name("node type", node_type, "node_types")
-        whole = ["submit_us", "min_nodes", "max_nodes", *([] if self.deadline_us is None else ["deadline_us"])]
-        for column in whole:
+        whole_columns = ["submit_us", "min_nodes", "max_nodes", *([] if self.deadline_us is None else ["deadline_us"])]
+        for column in whole_columns:
             value = getattr(self, column)
             try:
                 object.__setattr__(self, column, operator.index(value))
@@ -147,16 +238,16 @@ class ElasticJob:
                 json.dumps(dict(self.params), allow_nan=False)
             except (TypeError, ValueError) as error:
                 self._refuse(f"the params are not JSON-ready: {error}", "params", self.params, "texts and numbers")
-        before = 0.0
+        previous = 0.0
         for samples in self.report_at_samples:
-            if not before < samples < self.work_samples:
+            if not previous < samples < self.work_samples:
                 self._refuse(
                     "a report is out of order, or not within the work",
                     "report_at_samples",
                     samples,
                     f"strictly increasing, above 0 and below the work ({self.work_samples:g} samples)",
                 )
-            before = samples
+            previous = samples
         if self.throughput_by_type:
             if self.node_types and set(self.node_types) != set(self.throughput_by_type):
                 self._refuse(
@@ -171,8 +262,14 @@ class ElasticJob:
         curves = (
             ("throughput", self.throughput, 1.0),
             ("objective", self.objective_curve, self.weight),
-            *((f"throughput on {node_type}", each, 1.0) for node_type, each in self.throughput_by_type.items()),
-            *((f"throughput at batch size {size}", each, 1.0) for size, each in self._curves_by_batch_size.items()),
+            *(
+                (f"throughput on {node_type}", curve_of_kind, 1.0)
+                for node_type, curve_of_kind in self.throughput_by_type.items()
+            ),
+            *(
+                (f"throughput at batch size {size}", curve_of_kind, 1.0)
+                for size, curve_of_kind in self._curves_by_batch_size.items()
+            ),
         )
         for column, curve, _ in curves:
             if isinstance(curve, Law | MeasuredLaw) and curve.last_nodes < self.max_nodes:
@@ -199,16 +296,18 @@ class ElasticJob:
                 )
 
     def _check_request(self) -> None:
-        requested, expected_s = self.requested_nodes, self.expected_s
-        if requested is not None and not (isinstance(requested, int) and self.min_nodes <= requested <= self.max_nodes):
+        n_requested, request_s = self.requested_nodes, self.expected_s
+        if n_requested is not None and not (
+            isinstance(n_requested, int) and self.min_nodes <= n_requested <= self.max_nodes
+        ):
             self._refuse(
                 "it requests a number of nodes that it cannot run on",
                 "requested_nodes",
-                requested,
+                n_requested,
                 f"a whole number from min_nodes {self.min_nodes} to max_nodes {self.max_nodes}, or nothing",
             )
-        if expected_s is not None and not (math.isfinite(expected_s) and expected_s > 0):
-            self._refuse("its expected time is not positive", "expected_s", expected_s, "seconds > 0, or nothing")
+        if request_s is not None and not (math.isfinite(request_s) and request_s > 0):
+            self._refuse("its expected time is not positive", "expected_s", request_s, "seconds > 0, or nothing")
 
     def _check_adaptation(self, adaptation: Adaptation) -> None:
         if self.throughput_by_type:
@@ -230,8 +329,8 @@ class ElasticJob:
     def _curves_by_batch_size(self) -> Mapping[int, Curve]:
         return {} if self.adaptation is None else self.adaptation.throughput
 
-    def _refuse(self, problem: str, column: str, value: object, expected: str, fix: str | None = None) -> None:
-        raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
+    def _refuse(self, problem: str, column: str, value: object, expectation: str, fix: str | None = None) -> None:
+        raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expectation, fix=fix)
 
     def throughput_on(self, node_type: str) -> Curve | None:
         """Return the curve on nodes of this type; ``None`` if the job cannot run there."""
@@ -246,8 +345,8 @@ class ElasticJob:
         """
         if self.adaptation is not None:
             return self.adaptation.seconds_alone(n_nodes, self.work_samples)
-        rate = float(self.throughput.table(n_nodes)[n_nodes])
-        return self.work_samples / rate if rate > 0 else math.inf
+        rate_there = float(self.throughput.table(n_nodes)[n_nodes])
+        return self.work_samples / rate_there if rate_there > 0 else math.inf
 
     @property
     def least_s(self) -> float:

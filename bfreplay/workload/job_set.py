@@ -43,11 +43,11 @@ class Colocation:
     ) -> None:
         self.alone = dict(alone or {})
         self._rates = {pair: (float(one), float(other)) for pair, (one, other) in rates.items()}
-        for pair, both in self._rates.items():
-            if not (all(math.isfinite(rate) and rate >= 0 for rate in both)):
+        for pair, rates_of_pair in self._rates.items():
+            if not (all(math.isfinite(rate) and rate >= 0 for rate in rates_of_pair)):
                 raise InputError(
                     f"the rates of {pair[0]!r} and {pair[1]!r} on {pair[2]} shared nodes ({pair[3]}) are invalid",
-                    value=both,
+                    value=rates_of_pair,
                     expected="two finite numbers >= 0",
                 )
 
@@ -62,11 +62,11 @@ class Colocation:
 
     def rates(self, model: str, other: str, n_nodes: int, node_type: str) -> tuple[float, float]:
         """Return the samples/s of ``model`` and ``other`` on the same ``n_nodes`` nodes; zeros if they cannot share."""
-        known = self._rates.get((model, other, n_nodes, node_type))
-        if known is not None:
-            return known
-        turned = self._rates.get((other, model, n_nodes, node_type))
-        return (0.0, 0.0) if turned is None else (turned[1], turned[0])
+        rates_of_pair = self._rates.get((model, other, n_nodes, node_type))
+        if rates_of_pair is not None:
+            return rates_of_pair
+        rates_of_reverse = self._rates.get((other, model, n_nodes, node_type))
+        return (0.0, 0.0) if rates_of_reverse is None else (rates_of_reverse[1], rates_of_reverse[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +103,15 @@ class JobSet(Sequence[ElasticJob]):
         colocation: Colocation | None = None,
     ) -> None:
         jobs = tuple(jobs)
-        strange = next((job for job in jobs if not isinstance(job, ElasticJob)), None)
-        if strange is not None:
-            raise InputError("these are no jobs", column="jobs", value=strange, expected="ElasticJob objects")
-        ordered = tuple(sorted(jobs, key=lambda job: job.submit_us))
-        if not ordered:
+        foreign = next((job for job in jobs if not isinstance(job, ElasticJob)), None)
+        if foreign is not None:
+            raise InputError("these are no jobs", column="jobs", value=foreign, expected="ElasticJob objects")
+        jobs_by_time = tuple(sorted(jobs, key=lambda job: job.submit_us))
+        if not jobs_by_time:
             raise InputError("the job set is empty", expected="at least one job")
-        seen: set[str] = set()
-        for job in ordered:
-            if job.name in seen:
+        names: set[str] = set()
+        for job in jobs_by_time:
+            if job.name in names:
                 raise InputError(
                     f"two jobs have the name {job.name!r}",
                     column="name",
@@ -119,8 +119,8 @@ class JobSet(Sequence[ElasticJob]):
                     expected="unique names",
                     fix="rename one of them",
                 )
-            seen.add(job.name)
-        object.__setattr__(self, "jobs", ordered)
+            names.add(job.name)
+        object.__setattr__(self, "jobs", jobs_by_time)
         object.__setattr__(self, "submit_is_relative", submit_is_relative)
         object.__setattr__(self, "sources", tuple(sources))
         object.__setattr__(self, "colocation", colocation)
@@ -129,14 +129,16 @@ class JobSet(Sequence[ElasticJob]):
         return len(self.jobs)
 
     def __repr__(self) -> str:
-        names = ", ".join(job.name for job in self.jobs[:3])
-        return f"<JobSet: {len(self.jobs)} jobs: {names}{', ...' if len(self.jobs) > 3 else ''}>"
+        first_names = ", ".join(job.name for job in self.jobs[:3])
+        return f"<JobSet: {len(self.jobs)} jobs: {first_names}{', ...' if len(self.jobs) > 3 else ''}>"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a job, in order of submission; curves are objects."""
         import pandas as pd
 
-        return pd.DataFrame([{each.name: getattr(job, each.name) for each in fields(job)} for job in self.jobs])
+        return pd.DataFrame(
+            [{attribute.name: getattr(job, attribute.name) for attribute in fields(job)} for job in self.jobs]
+        )
 
     @overload
     def __getitem__(self, index: int) -> ElasticJob: ...
@@ -154,7 +156,7 @@ class JobSet(Sequence[ElasticJob]):
         """Return the jobs with absolute times; relative times count from ``window_start_us``."""
         if not self.submit_is_relative:
             return self
-        moved = (
+        jobs_at_times = (
             replace(
                 job,
                 submit_us=job.submit_us + window_start_us,
@@ -162,25 +164,25 @@ class JobSet(Sequence[ElasticJob]):
             )
             for job in self.jobs
         )
-        return JobSet(moved, sources=self.sources, colocation=self.colocation)
+        return JobSet(jobs_at_times, sources=self.sources, colocation=self.colocation)
 
     def on_type(self, node_type: str) -> JobSet:
         """Return the jobs that run on nodes of one type, without their node types."""
-        there = (
+        jobs_on_type = (
             replace(job, throughput=curve, throughput_by_type={}, node_types=())
             if job.throughput_by_type or job.node_types
             else job
             for job in self.jobs
             if (curve := job.throughput_on(node_type)) is not None
         )
-        return JobSet(there, self.submit_is_relative, self.sources)
+        return JobSet(jobs_on_type, self.submit_is_relative, self.sources)
 
     def endless(self, count: int, submit_us: int) -> JobSet:
         """Return the first ``count`` jobs, all submitted at ``submit_us``, with endless work."""
-        chosen = (
+        endless_jobs = (
             replace(job, submit_us=submit_us, work_samples=math.inf, deadline_us=None) for job in self.jobs[:count]
         )
-        return JobSet(chosen, sources=self.sources, colocation=self.colocation)
+        return JobSet(endless_jobs, sources=self.sources, colocation=self.colocation)
 
 
 class Ending(StrEnum):

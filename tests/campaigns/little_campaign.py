@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bfreplay.campaigns.optuna_study import OptunaStudy
+from bfreplay.campaigns.optuna_study import OptunaStudy, OptunaTable
 from bfreplay.campaigns.parts import Advice, TrialState
 from bfreplay.campaigns.scores import ResponseSurface
 from bfreplay.campaigns.search_space import Choice, SearchSpace
+from bfreplay.typed_tables import typed_table
 
 TABLES = {
     "lr": {"low": 1e-5, "high": 1e-1, "log": True},
@@ -30,7 +31,8 @@ EPOCHS = 9
 
 
 def study(seed: int = 0, space: SearchSpace = SPACE, higher_is_better: bool = True, **table: object) -> OptunaStudy:
-    return OptunaStudy(space, table, seed=seed, higher_is_better=higher_is_better, epochs=EPOCHS, file=FILE)
+    typed = typed_table(table, OptunaTable, FILE, "[optuna]")
+    return OptunaStudy(space, typed, seed=seed, higher_is_better=higher_is_better, epochs=EPOCHS, file=FILE)
 
 
 def in_unit_cube(space: SearchSpace, params: Mapping[str, Any]) -> dict[str, float]:

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
+from bfreplay.campaigns.campaign import Arrival, Budget, Retries
 from bfreplay.campaigns.load import is_campaign, load_campaign
-from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.datasets import load_jobs
 from bfreplay.errors import InputError
 from bfreplay.testing.job_source import drive
@@ -178,7 +178,7 @@ def test_scores_follow_a_users_function(tmp_path, monkeypatch):
 
 def test_a_strangers_proposer_gets_the_setting_and_its_options(tmp_path, monkeypatch):
     (tmp_path / "own_proposer.py").write_text(
-        "from bfreplay.campaigns.parts_of_file import RandomSearch\n"
+        "from bfreplay.campaigns.proposers import RandomSearch\n"
         "class Mine(RandomSearch):\n"
         "    @classmethod\n"
         "    def from_campaign(cls, setting, options):\n"
@@ -291,7 +291,7 @@ def changed(old, new, text=LEAST):
         (LEAST + '[retries]\nfailures_per_epoch = 1\nfrom = "checkpiont"\n', "[retries]", "from", "'checkpoint'"),
         (LEAST + "[scores]\nworst = 0.99\n", "[scores]", "worst", "before training"),
         (LEAST + "[scores]\nstart = 3\nworst = 2\nbest = 1\n", "[scores]", "best", "higher_is_better"),
-        (LEAST + "[scores]\npace = 3\n", "[scores]", "pace", "[0.5, 1.5]"),
+        (LEAST + "[scores]\npace = 3\n", "[scores]", "pace", None),
         (LEAST + "[scores]\nreport_every_epochs = 0\n", "[scores]", "report_every_epochs", "1 or more"),
         (LEAST + '[scores]\nfunction = "m:f"\nbest = 1\n', "[scores]", "best", "drop one"),
         (LEAST + '[scores]\nfunction = "no_such:f"\n', "[scores]", "function", "--allow-code"),

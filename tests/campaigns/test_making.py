@@ -6,21 +6,21 @@ import tomllib
 import numpy as np
 import pytest
 
+from bfreplay.campaigns.campaign import Arrival
 from bfreplay.campaigns.load import load_campaign
-from bfreplay.campaigns.making.campaign_text import toml_value
-from bfreplay.campaigns.making.make_campaign import (
+from bfreplay.campaigns.make_campaign import (
     arrival_of,
-    chosen_curve,
     curves_of_file,
-    drawn_curves,
     family_curves,
+    find_curve,
     hpo_text,
     nas_text,
     node_counts,
     pruner_table,
+    random_curves,
+    toml_value,
 )
-from bfreplay.campaigns.making.make_list import JobShape, listed_jobs
-from bfreplay.campaigns.rules import Arrival
+from bfreplay.campaigns.make_list import JobShape, jobs_of_list
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.job_source import drive
@@ -120,8 +120,8 @@ def test_made_up_curves_are_labelled_and_come_from_the_seed(tmp_path):
     assert text.count("made up, not measured") == 4
     assert text == nas_text(tables(), (), None, 4, tmp_path / "made.toml")
     assert text != nas_text(tables(seed=4), (), None, 4, tmp_path / "made.toml")
-    laws = [each.curve for each in drawn_curves(40, 3)]
-    assert drawn_curves(4, 3)[3].curve == laws[3]  # more models leave the first ones as they are
+    laws = [each.curve for each in random_curves(40, 3)]
+    assert random_curves(4, 3)[3].curve == laws[3]  # more models leave the first ones as they are
     peaks = [int(np.argmax(law.table(4_096))) for law in laws]
     assert min(peaks) < 100 < 500 < max(peaks)  # some fall soon, others scale
     assert "made up, not measured" in hpo_text(tables(), None, None, tmp_path / "made.toml")
@@ -192,7 +192,7 @@ def test_made_up_curves_have_points_up_to_the_end(most, wanted):
 
 
 def test_a_list_has_so_many_jobs_of_each_curve():
-    jobs = listed_jobs(
+    jobs = jobs_of_list(
         ["plain:2", "plain:1", f"{next(iter(CURVES))}:2"], CURVES, JobShape(2, 16, 3, 4, 1.5), "at-once", 0
     )
     assert [job.name.rpartition("-")[2] for job in jobs] == ["0000", "0001", "0002", "0000", "0001"]
@@ -205,36 +205,36 @@ def test_a_list_has_so_many_jobs_of_each_curve():
 
 def test_a_curve_without_a_rate_on_one_node_counts_from_min_nodes():
     flat = {"wide": TabulatedCurve((0, 1, 4), (0.0, 0.0, 9.0))}
-    (job,) = listed_jobs(["wide:1"], flat, JobShape(4, 4, 0, 0, 2.0), "at-once", 0)
+    (job,) = jobs_of_list(["wide:1"], flat, JobShape(4, 4, 0, 0, 2.0), "at-once", 0)
     assert job.work_samples == round(2.0 * 3600 * 9 / 4)
     with pytest.raises(InputError, match="no rate"):
-        listed_jobs(["wide:1"], {"wide": TabulatedCurve((0, 4), (0.0, 0.0))}, SHAPE, "at-once", 0)
+        jobs_of_list(["wide:1"], {"wide": TabulatedCurve((0, 4), (0.0, 0.0))}, SHAPE, "at-once", 0)
 
 
 def test_jobs_that_come_one_by_one_are_mixed():
     names = ["plain:20", f"{next(iter(CURVES))}:20"]
-    jobs = listed_jobs(names, CURVES, SHAPE, "every:60", 0)
+    jobs = jobs_of_list(names, CURVES, SHAPE, "every:60", 0)
     assert [job.submit_us for job in jobs] == [60_000_000 * i for i in range(40)]
     assert len({job.model for job in jobs[:10]}) == 2
-    assert [job.name for job in jobs] == [job.name for job in listed_jobs(names, CURVES, SHAPE, "every:60", 0)]
-    assert [job.name for job in jobs] != [job.name for job in listed_jobs(names, CURVES, SHAPE, "every:60", 1)]
+    assert [job.name for job in jobs] == [job.name for job in jobs_of_list(names, CURVES, SHAPE, "every:60", 0)]
+    assert [job.name for job in jobs] != [job.name for job in jobs_of_list(names, CURVES, SHAPE, "every:60", 1)]
 
 
 @pytest.mark.parametrize("item", ["plain", "plain:", ":3", "plain:0", "plain:x", "plain:1.5", "plan:3"])
 def test_items_of_another_form_are_refused(item):
     with pytest.raises(InputError) as caught:
-        listed_jobs([item], CURVES, SHAPE, "at-once", 0)
+        jobs_of_list([item], CURVES, SHAPE, "at-once", 0)
     assert caught.value.column == "--job"
     assert caught.value.fix
 
 
 def test_an_empty_list_and_no_work_are_refused():
     with pytest.raises(InputError, match="no jobs"):
-        listed_jobs([], CURVES, SHAPE, "at-once", 0)
+        jobs_of_list([], CURVES, SHAPE, "at-once", 0)
     with pytest.raises(InputError, match="node_hours"):
-        listed_jobs(["plain:1"], CURVES, JobShape(1, 4, 0, 0, 0.0), "at-once", 0)
+        jobs_of_list(["plain:1"], CURVES, JobShape(1, 4, 0, 0, 0.0), "at-once", 0)
 
 
 def test_curves_come_from_a_file(tmp_path):
     (tmp_path / "curves.csv").write_text("curve,nodes,value\na,0,0\na,4,3\n")
-    assert chosen_curve("a", curves_of_file(tmp_path / "curves.csv")).table(4)[4] == 3.0
+    assert find_curve("a", curves_of_file(tmp_path / "curves.csv")).table(4)[4] == 3.0

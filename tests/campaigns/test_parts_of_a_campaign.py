@@ -1,15 +1,36 @@
 """Arrivals, budgets, retries, scores: each by itself."""
 
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bfreplay.campaigns.campaign import Arrival, Budget, Retries
+from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.parts import Purpose, stream
-from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.campaigns.scores import LearningCurves, ScoreFunction, ScoreRange
 from bfreplay.errors import InputError
 from tests.campaigns.small_campaigns import HOUR
+
+FILE = Path("campaign.toml")
+
+
+def refusal(campaign=(), **tables):
+    """The error of a campaign with these keys of [campaign] and these tables."""
+    trial = {
+        "epochs": 9,
+        "samples_per_epoch": 1000,
+        "min_nodes": 1,
+        "max_nodes": 8,
+        "scale_up_cost_s": 20,
+        "scale_down_cost_s": 10,
+        "curve": "0:0 1:10 8:60",
+    }
+    with pytest.raises(InputError) as caught:
+        campaign_of({"campaign": {"trials": 6, **dict(campaign)}, "trial": trial, **tables}, FILE)
+    return caught.value
+
 
 # random streams
 
@@ -54,19 +75,18 @@ def test_a_poisson_process_has_its_rate_and_keeps_its_first_trials():
 @pytest.mark.parametrize(
     ("given", "column"),
     [
-        ({"pattern": "every"}, "every_s"),
-        ({"pattern": "poisson"}, "per_hour"),
-        ({"pattern": "every", "every_s": -1}, "every_s"),
-        ({"pattern": "poisson", "per_hour": 0}, "per_hour"),
+        ({"arrival": "every"}, "every_s"),
+        ({"arrival": "poisson"}, "per_hour"),
+        ({"arrival": "every", "every_s": -1}, "every_s"),
+        ({"arrival": "poisson", "per_hour": 0}, "per_hour"),
         ({"every_s": 3}, "every_s"),
-        ({"pattern": "every", "every_s": 3, "per_hour": 3}, "per_hour"),
-        ({"pattern": "evry", "every_s": 3}, "arrival"),
+        ({"arrival": "every", "every_s": 3, "per_hour": 3}, "per_hour"),
+        ({"arrival": "evry", "every_s": 3}, "arrival"),
     ],
 )
 def test_an_arrival_needs_its_own_number_and_no_other(given, column):
-    with pytest.raises(InputError) as caught:
-        Arrival(**given)
-    assert caught.value.column == column
+    error = refusal(given)
+    assert (error.row, error.column) == ("[campaign]", column)
 
 
 # budgets
@@ -98,9 +118,8 @@ def test_only_what_is_known_at_reports_needs_them():
     "given", [{"hours": 0}, {"node_hours": -1}, {"samples": float("nan")}, {"failed_trials": 0}, {"hours": "3"}]
 )
 def test_a_budget_that_is_not_positive_is_refused(given):
-    with pytest.raises(InputError) as caught:
-        Budget(**given)
-    assert caught.value.column == next(iter(given))
+    error = refusal({"budget": given})
+    assert (error.row, error.column) == ("[campaign.budget]", next(iter(given)))
 
 
 # retries
@@ -123,12 +142,11 @@ def test_a_retry_goes_on_from_the_last_whole_epoch_or_from_nothing():
 
 @pytest.mark.parametrize(
     ("given", "column"),
-    [({"failures_per_epoch": -0.1}, "failures_per_epoch"), ({"most": -1}, "most"), ({"origin": "begin"}, "from")],
+    [({"failures_per_epoch": -0.1}, "failures_per_epoch"), ({"most": -1}, "most"), ({"from": "begin"}, "from")],
 )
 def test_retries_out_of_range_are_refused(given, column):
-    with pytest.raises(InputError) as caught:
-        Retries(**given)
-    assert caught.value.column == column
+    error = refusal(retries={"failures_per_epoch": 0.1, **given})
+    assert (error.row, error.column) == ("[retries]", column)
 
 
 # scores
@@ -185,17 +203,16 @@ def test_noise_has_its_size_and_differs_between_epochs():
         ({"worst": 0.05}, "worst"),
         ({"worst": 0.99}, "worst"),
         ({"best": float("inf")}, "best"),
-        ({"pace": (0.0, 1.0)}, "pace"),
-        ({"pace": (2.0, 1.0)}, "pace"),
+        ({"pace": [0.0, 1.0]}, "pace"),
+        ({"pace": [2.0, 1.0]}, "pace"),
         ({"pace": 1.0}, "pace"),
         ({"noise": -1}, "noise"),
     ],
 )
 def test_scores_out_of_order_are_refused(given, column):
-    with pytest.raises(InputError) as caught:
-        ScoreRange(**{"start": 0.1, "worst": 0.5, "best": 0.9, **given})
-    assert caught.value.column == column
-    assert caught.value.fix
+    error = refusal(scores={"start": 0.1, "worst": 0.5, "best": 0.9, **given})
+    assert (error.row, error.column) == ("[scores]", column)
+    assert error.fix
 
 
 def test_a_users_own_score_function_is_asked(tmp_path, monkeypatch):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bfreplay import BFTrainerPolicy, EqualSharePolicy, NodeEvents, ReplaySettings, replay_log
+from bfreplay.campaigns.campaign import Budget, Retries
 from bfreplay.campaigns.load import load_campaign
 from bfreplay.campaigns.parts import TrialState
 from bfreplay.campaigns.pruners import Asha, Median, NoPruner, SuccessiveHalving
-from bfreplay.campaigns.rules import Budget, Retries
 from bfreplay.datasets import NodeState
 from bfreplay.testing.job_source import drive
 from tests.campaigns.small_campaigns import HOUR, SECOND, campaign, source

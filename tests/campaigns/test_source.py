@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from bfreplay.campaigns.campaign import Arrival, Budget, Retries
 from bfreplay.campaigns.parts import Advice, Released, TrialState
 from bfreplay.campaigns.pruners import Asha, Median, NoPruner, SuccessiveHalving
-from bfreplay.campaigns.rules import Arrival, Budget, Retries
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.testing.job_source import drive
 from bfreplay.workload import Ending, JobSource

@@ -26,8 +26,8 @@ class Shape(NamedTuple):
 
     def relative(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rate on each number of nodes over the rate on one; 0 on none."""
-        slowed = 1.0 + self.serial * (nodes - 1.0) + self.kappa * nodes * (nodes - 1.0)
-        return np.divide(nodes, slowed, out=np.zeros_like(nodes), where=nodes > 0)
+        slowdown = 1.0 + self.serial * (nodes - 1.0) + self.kappa * nodes * (nodes - 1.0)
+        return np.divide(nodes, slowdown, out=np.zeros_like(nodes), where=nodes > 0)
 
 
 LINEAR = Shape(0.0, 0.0)
@@ -64,13 +64,13 @@ class Belief:
 
     def learn(self, count: int, rate: float, worth: float) -> None:
         """Add a measurement on ``count`` >= 1 nodes: samples/s, and the objective per second for a weight of 1."""
-        n, mean_rate, mean_worth = self._points.get(count, (0, 0.0, 0.0))
-        known = (mean_rate, mean_worth)
-        n += 1
-        mean_rate += (rate - mean_rate) / n
-        mean_worth += (worth - mean_worth) / n
-        self._points[count] = (n, mean_rate, mean_worth)
-        if n == 1 or (mean_rate, mean_worth) != known:
+        n_measurements, mean_rate, mean_worth = self._points.get(count, (0, 0.0, 0.0))
+        means_before = (mean_rate, mean_worth)
+        n_measurements += 1
+        mean_rate += (rate - mean_rate) / n_measurements
+        mean_worth += (worth - mean_worth) / n_measurements
+        self._points[count] = (n_measurements, mean_rate, mean_worth)
+        if n_measurements == 1 or (mean_rate, mean_worth) != means_before:
             self._is_fitted = False
             self._tables = None
 
@@ -171,15 +171,15 @@ class BelievedTables:
 
     def learn(self, measurements: list[Measurement]) -> None:
         """Add measurements."""
-        for one in measurements:
+        for measurement in measurements:
             factor = 1.0
             if self._sigma:
                 factor = math.exp(self._sigma * self._rng.standard_normal() - self._sigma**2 / 2)
-            owner = self._owner(one.job, one.model)
+            owner = self._owner(measurement.job, measurement.model)
             belief = self._beliefs.setdefault(owner, Belief())
-            belief.learn(one.count, factor * one.rate, factor * one.worth)
-            for k, value in enumerate(belief.point(one.count)):
-                self._best_per_node[k] = max(self._best_per_node[k], value / one.count)
+            belief.learn(measurement.count, factor * measurement.rate, factor * measurement.worth)
+            for kind, value in enumerate(belief.point(measurement.count)):
+                self._best_per_node[kind] = max(self._best_per_node[kind], value / measurement.count)
             if belief.is_telling and belief.shape is not None:
                 self._sum_of_shapes += np.subtract(belief.shape, self._shapes.get(owner, LINEAR))
                 self._shapes[owner] = belief.shape
@@ -188,7 +188,7 @@ class BelievedTables:
 
     def tables(self, state: PolicyState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Believed throughput and objective (J, K + 1), in the layout of the state; read-only."""
-        key = (state.throughput.shape, *(a.tobytes() for a in (state.job, state.max_nodes, state.weight)))
+        key = (state.throughput.shape, *(array.tobytes() for array in (state.job, state.max_nodes, state.weight)))
         if key != self._key:
             self._tables = self._build(state)
             self._key = key
@@ -199,17 +199,17 @@ class BelievedTables:
         return is_shared, model if is_shared else job
 
     def _build(self, state: PolicyState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        shape = state.throughput.shape
-        throughput, objective = np.zeros(shape), np.zeros(shape)
-        usual = Shape(*(self._sum_of_shapes / len(self._shapes)).tolist()) if self._shapes else LINEAR
+        table_shape = state.throughput.shape
+        throughput, objective = np.zeros(table_shape), np.zeros(table_shape)
+        mean_shape = Shape(*(self._sum_of_shapes / len(self._shapes)).tolist()) if self._shapes else LINEAR
         rate_1, worth_1 = (_HOPE * best or _ASSUMED_RATE_PER_NODE for best in self._best_per_node)
-        assumed = Assumed(rate_1, worth_1, usual)
-        for j, (job, model, most) in enumerate(
+        assumed = Assumed(rate_1, worth_1, mean_shape)
+        for row, (job_number, model_number, max_nodes) in enumerate(
             zip(state.job.tolist(), state.model.tolist(), state.max_nodes.tolist(), strict=True)
         ):
-            belief = self._beliefs.get(self._owner(job, model), self._nothing)
-            rate, worth = belief.tables(most + 1, assumed)
-            throughput[j, : most + 1] = rate
-            objective[j, : most + 1] = state.weight[j] * worth
+            belief = self._beliefs.get(self._owner(job_number, model_number), self._nothing)
+            rate, worth = belief.tables(max_nodes + 1, assumed)
+            throughput[row, : max_nodes + 1] = rate
+            objective[row, : max_nodes + 1] = state.weight[row] * worth
         throughput.flags.writeable = objective.flags.writeable = False
         return throughput, objective

@@ -40,7 +40,7 @@ class Measurement:
 
 @restorable
 @dataclass(slots=True, eq=False)
-class _Held:
+class _Hold:
     """Last decision; all (J,)."""
 
     job: NDArray[np.int64]
@@ -75,38 +75,42 @@ class Holds:
         self._measure_us = round(measure_s * 1e6)
         self._sees_reclaims = Trigger.POOL in wakes_on
         self._sees_departures = Trigger.COMPLETION in wakes_on
-        self._held: _Held | None = None
+        self._held: _Hold | None = None
         self._kept: NDArray[np.intp] = np.zeros(0, np.intp)  # (J,) row of the hold that each job still has, or -1
 
     def observe(self, state: PolicyState) -> list[Measurement]:
         """Return the measurements since the last decision, in the order of the jobs at that time."""
-        held = self._held
+        hold = self._held
         self._kept = np.full(state.n_jobs, -1)
-        if held is None:
+        if hold is None:
             return []
-        row = _rows_of(held.job, state.job)  # of each hold in the state, -1 for a job that has left
-        now = np.where(row >= 0, state.current[row], 0)
-        is_kept = (row >= 0) & (now == held.count)
-        self._kept[row[is_kept]] = np.flatnonzero(is_kept)
-        lasted = is_kept.copy()
-        if ((now > 0) & (held.count > 0)).any():
+        row_of_hold = _rows_of(hold.job, state.job)  # of each hold in the state, -1 for a job that has left
+        current_count = np.where(row_of_hold >= 0, state.current[row_of_hold], 0)
+        is_kept = (row_of_hold >= 0) & (current_count == hold.count)
+        self._kept[row_of_hold[is_kept]] = np.flatnonzero(is_kept)
+        is_proven = is_kept.copy()
+        if ((current_count > 0) & (hold.count > 0)).any():
             if self._sees_reclaims:
-                lasted |= row >= 0
+                is_proven |= row_of_hold >= 0
             if self._sees_departures:
-                lasted |= row < 0
-        is_old = state.time_us - held.since_us >= self._measure_us
-        measured = np.flatnonzero(lasted & is_old & held.runs & ~held.is_measured)
-        held.is_measured[measured] = True
+                is_proven |= row_of_hold < 0
+        is_old = state.time_us - hold.since_us >= self._measure_us
+        new_measurements = np.flatnonzero(is_proven & is_old & hold.runs & ~hold.is_measured)
+        hold.is_measured[new_measurements] = True
         return [
             Measurement(
-                int(held.job[j]), int(held.model[j]), int(held.count[j]), float(held.rate[j]), float(held.worth[j])
+                int(hold.job[index]),
+                int(hold.model[index]),
+                int(hold.count[index]),
+                float(hold.rate[index]),
+                float(hold.worth[index]),
             )
-            for j in measured.tolist()
+            for index in new_measurements.tolist()
         ]
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
         """Note that the jobs of ``state``, which was observed before, hold ``counts`` (J,) from now on."""
-        current, kept, before = state.current, self._kept, self._held
+        current, row_of_hold, before = state.current, self._kept, self._held
         # as in the ledger: a job that runs pauses when it gains or loses nodes, and a start from zero is free
         one_a_second = np.ones(state.n_jobs)  # so that costs are seconds
         runs = charged_rates(one_a_second, current, state.min_nodes)
@@ -118,11 +122,11 @@ class Holds:
             pause_s += np.where(is_hit, preemption_cost(one_a_second, state.scale_down_cost_s), 0.0)
         since_us = state.time_us + np.ceil(1e6 * pause_s).astype(np.int64)
         if before is not None:
-            same = (kept >= 0) & (counts == current)
-            since_us[same] = before.since_us[kept[same]]
-            is_measured[same] = before.is_measured[kept[same]]
+            is_same = (row_of_hold >= 0) & (counts == current)
+            since_us[is_same] = before.since_us[row_of_hold[is_same]]
+            is_measured[is_same] = before.is_measured[row_of_hold[is_same]]
         rows = np.arange(state.n_jobs)
-        self._held = _Held(
+        self._held = _Hold(
             job=state.job.copy(),
             model=state.model.copy(),
             count=np.array(counts, dtype=np.int64),
@@ -138,5 +142,5 @@ def _rows_of(job: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.int
     """Return the position of each element of ``job`` in ``among``, -1 if it is missing."""
     if np.array_equal(job, among):
         return np.arange(job.size)
-    row = {number: k for k, number in enumerate(among.tolist())}
+    row = {number: position for position, number in enumerate(among.tolist())}
     return np.array([row.get(number, -1) for number in job.tolist()], dtype=np.int64)

@@ -21,9 +21,9 @@ def first_node_rate(state: PolicyState) -> NDArray[np.float64]:
     """
     throughput = state.throughput
     rate = throughput[:, 1].copy()
-    for j in np.flatnonzero(rate <= NO_RATE).tolist():
-        with_rate = np.flatnonzero(throughput[j, : state.max_nodes[j] + 1] > NO_RATE)
-        rate[j] = throughput[j, with_rate[0]] / with_rate[0] if with_rate.size else 0.0
+    for number in np.flatnonzero(rate <= NO_RATE).tolist():
+        counts_with_rate = np.flatnonzero(throughput[number, : state.max_nodes[number] + 1] > NO_RATE)
+        rate[number] = throughput[number, counts_with_rate[0]] / counts_with_rate[0] if counts_with_rate.size else 0.0
     return rate
 
 
@@ -141,14 +141,14 @@ def deadline(
     checks.number("margin", margin, least=1.0)
     checks.number("background", background, least=0.0)
     best = best_rate(state, counts)
-    left = state.work - state.progress
+    remaining_samples = state.work - state.progress
     # as floats: a time before 1970 and no deadline are further apart than int64 reaches
-    left_s = (state.deadline_us.astype(np.float64) - state.time_us) * 1e-6
-    has_one = (state.deadline_us != NO_DEADLINE_US) & (left_s > 0.0) & (left > 0.0)
-    needed = np.where(has_one, left, np.inf) / np.where(has_one, left_s, 1.0)
-    can_be_met = needed <= best
-    paced = np.minimum(margin * np.where(can_be_met, needed, 0.0), best)
-    urgency = np.minimum(in_units_of(state.throughput, paced), 1.0)
+    remaining_seconds = (state.deadline_us.astype(np.float64) - state.time_us) * 1e-6
+    has_one = (state.deadline_us != NO_DEADLINE_US) & (remaining_seconds > 0.0) & (remaining_samples > 0.0)
+    least_rate = np.where(has_one, remaining_samples, np.inf) / np.where(has_one, remaining_seconds, 1.0)
+    is_attainable = least_rate <= best
+    target_rate = np.minimum(margin * np.where(is_attainable, least_rate, 0.0), best)
+    urgency = np.minimum(in_units_of(state.throughput, target_rate), 1.0)
     return state.weight[:, None] * (urgency + background * in_units_of(state.throughput, best))
 
 
@@ -160,8 +160,8 @@ def cost(state: PolicyState, counts: NDArray[np.int64], *, price: float = 0.5) -
     job gives up what it makes; its nodes cost the same. Use it when node-hours are billed, or wanted by others.
     """
     checks.number("price", price, least=0.0)
-    made = speed_up(state, counts)
-    return Rates(value=made - price * counts, given_up=made)
+    output = speed_up(state, counts)
+    return Rates(value=output - price * counts, given_up=output)
 
 
 def energy(

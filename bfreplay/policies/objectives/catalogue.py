@@ -53,17 +53,19 @@ def objective_of(spec: str, *, allow_code: bool = True) -> Objective:
     parts = parse(spec)
     if parts == (TermSpec(OWN),):
         return OwnObjective()
-    found = [OBJECTIVES.load(part.name, allow_code=allow_code) for part in parts]
-    if len(parts) == 1 and isinstance(found[0], type):
-        return _whole(parts[0], found[0])
-    return SeparableObjective(tuple(_term(part, each) for part, each in zip(parts, found, strict=True)))
+    implementations = [OBJECTIVES.load(part.name, allow_code=allow_code) for part in parts]
+    if len(parts) == 1 and isinstance(implementations[0], type):
+        return _whole(parts[0], implementations[0])
+    return SeparableObjective(
+        tuple(_term(part, implementation) for part, implementation in zip(parts, implementations, strict=True))
+    )
 
 
 def _term(part: TermSpec, function: Any) -> Term:
     if isinstance(function, type):
         raise _not_in_a_sum(part)
-    known = _known_parameters(part, function, 2)
-    return Term(part, function, settings_of(part, known), T_FWD_S in known)
+    parameters = _known_parameters(part, function, 2)
+    return Term(part, function, settings_of(part, parameters), T_FWD_S in parameters)
 
 
 def _whole(part: TermSpec, joint: type[Any]) -> WholeObjective:
@@ -74,9 +76,9 @@ def _whole(part: TermSpec, joint: type[Any]) -> WholeObjective:
     return WholeObjective(part, objective, settings)
 
 
-def _known_parameters(part: TermSpec, found: Any, n_given: int) -> dict[str, inspect.Parameter]:
+def _known_parameters(part: TermSpec, implementation: Any, n_given: int) -> dict[str, inspect.Parameter]:
     try:
-        return parameters_of(found, n_given)
+        return parameters_of(implementation, n_given)
     except ValueError as error:  # some functions written in C do not say
         raise InputError(
             f"the parameters of the objective {part.name!r} cannot be told: {one_line(error)}",

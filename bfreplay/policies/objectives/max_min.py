@@ -45,21 +45,21 @@ class MaxMin:
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
         """The decision as gains. They hold what rescaling costs already, so nothing is lost beside them."""
         share = service_after(state, t_fwd_s)
-        served = share / state.weight[:, None]
+        weighted_share = share / state.weight[:, None]
         count = np.arange(share.shape[1])
-        most = np.minimum(state.max_nodes, state.n_idle)[:, None]
-        allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= most))
-        reach = np.maximum.accumulate(np.where(allowed, served, -np.inf), axis=1)
-        can_gain = reach[:, -1] > served[:, 0]
-        in_reach = np.where((count <= most) & can_gain[:, None], reach, np.inf)
-        level = best_level(in_reach, reach[can_gain, -1], state.n_idle)
+        most_nodes = np.minimum(state.max_nodes, state.n_idle)[:, None]
+        is_allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= most_nodes))
+        best_within = np.maximum.accumulate(np.where(is_allowed, weighted_share, -np.inf), axis=1)
+        can_gain = best_within[:, -1] > weighted_share[:, 0]
+        in_reach = np.where((count <= most_nodes) & can_gain[:, None], best_within, np.inf)
+        level = best_level(in_reach, best_within[can_gain, -1], state.n_idle)
         if self.slack and can_gain.any():
-            level -= self.slack * (level - float(served[can_gain, 0].min()))
+            level -= self.slack * (level - float(weighted_share[can_gain, 0].min()))
         value = state.weight[:, None] * log_service(share)
         value -= value[:, :1]
-        is_enough = (served >= level) | ~can_gain[:, None]
-        least = np.where(can_gain, np.count_nonzero(in_reach < level, axis=1), 0)
-        gain = np.where(is_enough, value, value - _penalty(np.where(allowed, value, -np.inf), least))
+        is_enough = (weighted_share >= level) | ~can_gain[:, None]
+        least_counts = np.where(can_gain, np.count_nonzero(in_reach < level, axis=1), 0)
+        gain = np.where(is_enough, value, value - _penalty(np.where(is_allowed, value, -np.inf), least_counts))
         return problem_from(state, gain, np.zeros(state.n_jobs))
 
 
@@ -73,8 +73,8 @@ def service_after(state: PolicyState, t_fwd_s: float) -> NDArray[np.float64]:
     rate_now = state.throughput[np.arange(state.n_jobs), state.current]
     rate_now = charged_rates(rate_now, state.current, state.min_nodes)
     up_s, down_s = state.scale_up_cost_s[:, None], state.scale_down_cost_s[:, None]
-    lost = rescale_costs(rate_now[:, None], state.current[:, None], count, up_s, down_s)
-    return service(state, t_fwd_s * state.throughput - lost, best_rate(state, count), t_fwd_s)
+    rescale_cost = rescale_costs(rate_now[:, None], state.current[:, None], count, up_s, down_s)
+    return service(state, t_fwd_s * state.throughput - rescale_cost, best_rate(state, count), t_fwd_s)
 
 
 def best_level(in_reach: NDArray[np.float64], highest: NDArray[np.float64], capacity: int) -> float:

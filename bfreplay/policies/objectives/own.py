@@ -42,7 +42,7 @@ class OwnObjective:
         While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
         than ``min_nodes``: so a start from zero is free.
         """
-        gain, charges = _pose(*_posed(state, t_fwd_s))
+        gain, charges = _pose(*_arguments(state, t_fwd_s))
         return problem_with_charges(state.current, state.min_nodes, state.max_nodes, gain, charges, state.n_idle)
 
     def optimum(self, state: PolicyState, t_fwd_s: float, solver: ExactSolver) -> Solution:
@@ -50,7 +50,7 @@ class OwnObjective:
         rows = self._rows
         if rows.points.shape != state.objective.shape:
             rows = self._rows = _Rows.of(*state.objective.shape)
-        return solver.answer_by(_optimum, *_posed(state, t_fwd_s), PROOF_TOLERANCE, *rows)
+        return solver.answer_by(_optimum, *_arguments(state, t_fwd_s), PROOF_TOLERANCE, *rows)
 
     def __reduce__(self) -> tuple[type[OwnObjective], tuple[()]]:
         """Copies make their rows anew."""
@@ -96,12 +96,12 @@ class _Rows(NamedTuple):
     @classmethod
     def of(cls, n_jobs: int, width: int) -> _Rows:
         """Rows that are all to be made."""
-        made_of = np.zeros(n_jobs, _MADE_OF)
-        made_of["current"] = -1
-        return cls(made_of, np.zeros((4, n_jobs, width)), np.zeros((n_jobs, width), np.int64))
+        row_inputs = np.zeros(n_jobs, _MADE_OF)
+        row_inputs["current"] = -1
+        return cls(row_inputs, np.zeros((4, n_jobs, width)), np.zeros((n_jobs, width), np.int64))
 
 
-def _posed(state: PolicyState, t_fwd_s: float) -> tuple[Any, ...]:
+def _arguments(state: PolicyState, t_fwd_s: float) -> tuple[Any, ...]:
     """Return the arguments of ``_pose``."""
     return (
         state.objective,
@@ -129,8 +129,8 @@ def _pose(
     """Return (gains, charges)."""
     gain = t_fwd_s * rate
     rate_now = np.empty(current.shape[0], np.float64)
-    for j in range(current.shape[0]):
-        rate_now[j] = rate[j, current[j]]
+    for job in range(current.shape[0]):
+        rate_now[job] = rate[job, current[job]]
     return gain, charge(current, min_nodes, max_nodes, gain, rate_now, up_s, down_s, n_idle)
 
 
@@ -145,55 +145,61 @@ def _optimum(
     t_fwd_s: float,
     n_idle: int,
     tolerance: float,
-    made_of: NDArray[np.void],
+    row_inputs: NDArray[np.void],
     tables: NDArray[np.float64],
     points: NDArray[np.int64],
 ) -> Optimum:
     """Return ``optimal_counts`` of the decision, from the rows of the last one; those that differ are made anew."""
     n_jobs, width = rate.shape
-    most = n_idle
-    for j in range(n_jobs):
-        most = max(most, current[j])
+    most_nodes_held = n_idle
+    for job in range(n_jobs):
+        most_nodes_held = max(most_nodes_held, current[job])
     if n_idle < width - 1:  # what a job is worth depends on how far it can grow: mostly all rows differ
-        within = rate[:, : most + 1].copy()
-        value = _pose(within, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle)[1].value
-        return optimal_counts(value, n_idle, tolerance)
-    changed = np.empty(n_jobs, np.int64)
-    n_changed = 0
-    for j in range(n_jobs):
-        of = made_of[j]
+        rate_in_reach = rate[:, : most_nodes_held + 1].copy()
+        value_table = _pose(rate_in_reach, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle)[1].value
+        return optimal_counts(value_table, n_idle, tolerance)
+    stale_rows = np.empty(n_jobs, np.int64)
+    n_stale = 0
+    for job in range(n_jobs):
+        inputs = row_inputs[job]
         differs = (
-            of["current"] != current[j]
-            or of["min_nodes"] != min_nodes[j]
-            or of["max_nodes"] != max_nodes[j]
-            or of["up_s"] != up_s[j]
-            or of["down_s"] != down_s[j]
-            or of["t_fwd_s"] != t_fwd_s
+            inputs["current"] != current[job]
+            or inputs["min_nodes"] != min_nodes[job]
+            or inputs["max_nodes"] != max_nodes[job]
+            or inputs["up_s"] != up_s[job]
+            or inputs["down_s"] != down_s[job]
+            or inputs["t_fwd_s"] != t_fwd_s
         )
-        for n in range(width):  # all of them: the compiler compares several at once
-            differs |= rate[j, n] != tables[_RATE, j, n]
+        for count in range(width):  # all of them: the compiler compares several at once
+            differs |= rate[job, count] != tables[_RATE, job, count]
         if differs:
-            changed[n_changed] = j
-            n_changed += 1
-    if n_changed > 0:
-        new = changed[:n_changed]
-        jobs = current[new], min_nodes[new], max_nodes[new]
-        value = _pose(rate[new], *jobs, up_s[new], down_s[new], t_fwd_s, width)[1].value
-        _keep(new, value, concave_hulls(value, width), made_of, tables, points)
-        for j in new:
-            of = made_of[j]
-            of["current"], of["min_nodes"], of["max_nodes"] = current[j], min_nodes[j], max_nodes[j]
-            of["up_s"], of["down_s"], of["t_fwd_s"] = up_s[j], down_s[j], t_fwd_s
-            tables[_RATE, j] = rate[j]
-    value = tables[_VALUE]
-    sound = True
-    for j in range(n_jobs):
-        sound &= made_of[j]["is_sound"]
-    if not sound:
+            stale_rows[n_stale] = job
+            n_stale += 1
+    if n_stale > 0:
+        new_rows = stale_rows[:n_stale]
+        bounds_of_jobs = current[new_rows], min_nodes[new_rows], max_nodes[new_rows]
+        value_table = _pose(rate[new_rows], *bounds_of_jobs, up_s[new_rows], down_s[new_rows], t_fwd_s, width)[1].value
+        _keep(new_rows, value_table, concave_hulls(value_table, width), row_inputs, tables, points)
+        for job in new_rows:
+            inputs = row_inputs[job]
+            inputs["current"], inputs["min_nodes"], inputs["max_nodes"] = current[job], min_nodes[job], max_nodes[job]
+            inputs["up_s"], inputs["down_s"], inputs["t_fwd_s"] = up_s[job], down_s[job], t_fwd_s
+            tables[_RATE, job] = rate[job]
+    value_table = tables[_VALUE]
+    all_sound = True
+    for job in range(n_jobs):
+        all_sound &= row_inputs[job]["is_sound"]
+    if not all_sound:
         return np.zeros(n_jobs, np.int64), np.nan, np.inf, OVERFLOW
-    start = np.arange(n_jobs) * width
-    hulls = Hulls(points.ravel(), tables[_WORTH].ravel(), tables[_SLOPE].ravel(), start, start + made_of["n_vertices"])
-    return optimum_on(hulls, value, n_idle, tolerance)
+    hull_start = np.arange(n_jobs) * width
+    hulls = Hulls(
+        points.ravel(),
+        tables[_WORTH].ravel(),
+        tables[_SLOPE].ravel(),
+        hull_start,
+        hull_start + row_inputs["n_vertices"],
+    )
+    return optimum_on(hulls, value_table, n_idle, tolerance)
 
 
 @compiled
@@ -201,17 +207,17 @@ def _keep(
     rows: NDArray[np.int64],
     value: NDArray[np.float64],
     hulls: Hulls,
-    made_of: NDArray[np.void],
+    row_inputs: NDArray[np.void],
     tables: NDArray[np.float64],
     points: NDArray[np.int64],
 ) -> None:
     """Keep what was made of these rows."""
-    for i in range(rows.shape[0]):
-        j, first, after = rows[i], hulls.start[i], hulls.stop[i]
-        made_of[j]["current"] = -1  # until the row is whole
-        made_of[j]["n_vertices"] = after - first
-        made_of[j]["is_sound"] = is_sound(value[i : i + 1])
-        tables[_VALUE, j] = value[i]
-        points[j, : after - first] = hulls.points[first:after]
-        tables[_WORTH, j, : after - first] = hulls.worth[first:after]
-        tables[_SLOPE, j, : after - first] = hulls.slope[first:after]
+    for position in range(rows.shape[0]):
+        job, hull_begin, hull_end = rows[position], hulls.start[position], hulls.stop[position]
+        row_inputs[job]["current"] = -1  # until the row is whole
+        row_inputs[job]["n_vertices"] = hull_end - hull_begin
+        row_inputs[job]["is_sound"] = is_sound(value[position : position + 1])
+        tables[_VALUE, job] = value[position]
+        points[job, : hull_end - hull_begin] = hulls.points[hull_begin:hull_end]
+        tables[_WORTH, job, : hull_end - hull_begin] = hulls.worth[hull_begin:hull_end]
+        tables[_SLOPE, job, : hull_end - hull_begin] = hulls.slope[hull_begin:hull_end]

@@ -55,44 +55,44 @@ class Term:
             It raises, or returns something else than finite numbers for every job and count.
         """
         settings = {**self.settings, T_FWD_S: t_fwd_s} if self.wants_t_fwd else self.settings
-        expected = f"values per second for {state.n_jobs} jobs on 0 to {counts[-1]} nodes"
-        with _blame(self.part, state, expected):
-            said = self.function(state, counts, **settings)
-        if not isinstance(said, Rates):
-            value = self._check_table(said, state, counts)
+        expectation = f"values per second for {state.n_jobs} jobs on 0 to {counts[-1]} nodes"
+        with _blame(self.part, state, expectation):
+            result = self.function(state, counts, **settings)
+        if not isinstance(result, Rates):
+            value = self._check_table(result, state, counts)
             return Rates(value, value)
-        return Rates(self._check_table(said.value, state, counts), self._check_table(said.given_up, state, counts))
+        return Rates(self._check_table(result.value, state, counts), self._check_table(result.given_up, state, counts))
 
-    def _check_table(self, said: object, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        shape = (state.n_jobs, counts.size)
-        if not isinstance(said, np.ndarray) or said.dtype.kind not in "fiu" or said.shape != shape:
+    def _check_table(self, result: object, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        wanted_shape = (state.n_jobs, counts.size)
+        if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiu" or result.shape != wanted_shape:
             raise InputError(
                 f"the objective {self.part.name!r} returned no table of numbers at {iso_utc(state.time_us)}",
-                value=f"{said.dtype} array of shape {said.shape}"
-                if isinstance(said, np.ndarray)
-                else type(said).__name__,
-                expected=f"a float64 array of shape {shape}: one row for each job, one column for each of 0 to "
+                value=f"{result.dtype} array of shape {result.shape}"
+                if isinstance(result, np.ndarray)
+                else type(result).__name__,
+                expected=f"a float64 array of shape {wanted_shape}: one row for each job, one column for each of 0 to "
                 f"{counts[-1]} nodes",
-                fix="is a return missing?" if said is None else None,
+                fix="is a return missing?" if result is None else None,
             )
-        table: NDArray[np.float64] = said.astype(np.float64, copy=False)
-        wrong = ~(np.abs(table) <= LARGEST_RATE) & (counts <= state.max_nodes[:, None])
-        if wrong.any():
-            row, count = np.argwhere(wrong)[0].tolist()
+        table: NDArray[np.float64] = result.astype(np.float64, copy=False)
+        is_invalid = ~(np.abs(table) <= LARGEST_RATE) & (counts <= state.max_nodes[:, None])
+        if is_invalid.any():
+            row_of_job, node_count = np.argwhere(is_invalid)[0].tolist()
             raise InputError(
                 f"the objective {self.part.name!r} returned a value that is no finite number, or too large to "
                 f"calculate with, at {iso_utc(state.time_us)}",
-                row=f"job number {int(state.job[row])}, from 0",
-                column=f"{count} nodes",
-                value=float(table[row, count]),
-                expected=f"finite numbers up to {LARGEST_RATE:g} for 0 to {int(state.max_nodes[row])} nodes, its "
-                "max_nodes",
+                row=f"job number {int(state.job[row_of_job])}, from 0",
+                column=f"{node_count} nodes",
+                value=float(table[row_of_job, node_count]),
+                expected=f"finite numbers up to {LARGEST_RATE:g} for 0 to {int(state.max_nodes[row_of_job])} nodes, "
+                "its max_nodes",
             )
         return table
 
 
 @contextmanager
-def _blame(part: TermSpec, state: PolicyState, expected: str) -> Iterator[None]:
+def _blame(part: TermSpec, state: PolicyState, expectation: str) -> Iterator[None]:
     """Let what a stranger's code raises inside name the objective and the time."""
     try:
         yield
@@ -102,7 +102,7 @@ def _blame(part: TermSpec, state: PolicyState, expected: str) -> Iterator[None]:
         raise InputError(
             f"the objective {part.name!r} failed at {iso_utc(state.time_us)}: {one_line(error)}",
             value=str(part),
-            expected=expected,
+            expected=expectation,
         ) from error
 
 
@@ -131,9 +131,9 @@ class SeparableObjective:
         """``V (J, K + 1)``, and what of it a rescaling job gives up."""
         counts = np.arange(state.throughput.shape[1])
         if len(self.terms) == 1:
-            only = self.terms[0].rates(state, counts, t_fwd_s)
+            only_rates = self.terms[0].rates(state, counts, t_fwd_s)
             weight = self.terms[0].weight
-            return only if weight == 1.0 else Rates(weight * only.value, weight * only.given_up)
+            return only_rates if weight == 1.0 else Rates(weight * only_rates.value, weight * only_rates.given_up)
         value, given_up = np.zeros((2, state.n_jobs, counts.size))
         is_read = counts <= state.max_nodes[:, None]
         for term in self.terms:
@@ -168,19 +168,19 @@ class WholeObjective:
 
     def problem(self, state: PolicyState, t_fwd_s: float) -> AllocationProblem:
         """The decision as the class poses it."""
-        expected = f"an AllocationProblem of {state.n_jobs} jobs"
-        with _blame(self._part, state, expected):
-            posed: object = self._joint.problem(state, t_fwd_s)
-        if not isinstance(posed, AllocationProblem) or posed.n_jobs != state.n_jobs:
-            is_one = isinstance(posed, AllocationProblem)
+        expectation = f"an AllocationProblem of {state.n_jobs} jobs"
+        with _blame(self._part, state, expectation):
+            decision: object = self._joint.problem(state, t_fwd_s)
+        if not isinstance(decision, AllocationProblem) or decision.n_jobs != state.n_jobs:
+            is_one = isinstance(decision, AllocationProblem)
             raise InputError(
                 f"the objective {self._name!r} posed another decision at {iso_utc(state.time_us)}",
-                value=f"{posed.n_jobs} jobs" if isinstance(posed, AllocationProblem) else type(posed).__name__,
-                expected=expected,
+                value=f"{decision.n_jobs} jobs" if isinstance(decision, AllocationProblem) else type(decision).__name__,
+                expected=expectation,
                 fix=None if is_one else "is a return missing?",
             )
         try:
-            posed.validate()
+            decision.validate()
         except InputError as error:
             raise InputError(
                 f"the objective {self._name!r} posed no sound decision at {iso_utc(state.time_us)}: {error.problem}",
@@ -188,7 +188,7 @@ class WholeObjective:
                 value=error.value,
                 expected=error.expected,
             ) from error
-        return posed
+        return decision
 
     def describe(self) -> dict[str, object]:
         """Spec, and its only term with all its parameters."""

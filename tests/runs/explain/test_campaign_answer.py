@@ -7,8 +7,8 @@ import json
 import pytest
 
 from bfreplay import replay_log
+from bfreplay.campaigns.campaign import Budget, Retries
 from bfreplay.campaigns.parts import TrialState
-from bfreplay.campaigns.rules import Budget, Retries
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings

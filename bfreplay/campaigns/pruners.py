@@ -169,9 +169,9 @@ class SuccessiveHalving(Rungs):
         if n_under_way or not self._waiting:
             return Released()
         order = sorted(self._waiting, key=lambda number: (self._sign * self._waiting[number], number))
-        keep = n_best(len(order), self.eta)
+        n_survivors = n_best(len(order), self.eta)
         self._waiting.clear()
-        return Released(promoted=tuple(order[:keep]), pruned=tuple(order[keep:]))
+        return Released(promoted=tuple(order[:n_survivors]), pruned=tuple(order[n_survivors:]))
 
 
 BEST, LAST = "best", "last"
@@ -269,15 +269,15 @@ def pruner_of(kind: str, options: Mapping[str, Cell] | None = None, *, allow_cod
     InputError
         There is no such pruner, it may not be imported, or an argument is unknown or invalid.
     """
-    found = PRUNERS.load(kind, allow_code=allow_code)
-    given = dict(options or {})
-    known = inspect.signature(found).parameters.values()
-    if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known):
-        checks.known_keys(given, [parameter.name for parameter in known], f"the pruner {kind!r}")
+    pruner_class = PRUNERS.load(kind, allow_code=allow_code)
+    arguments = dict(options or {})
+    parameters = inspect.signature(pruner_class).parameters.values()
+    if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        checks.known_keys(arguments, [parameter.name for parameter in parameters], f"the pruner {kind!r}")
     pruner: Pruner = make_from_code(
-        lambda: found(**given),
+        lambda: pruner_class(**arguments),
         f"the pruner {kind!r}",
-        value=given,
+        value=arguments,
         expected=f"keyword arguments of {PRUNERS.location(kind)}",
         fix="correct the keys of [pruner], or the class",
     )

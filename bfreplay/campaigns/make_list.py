@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bfreplay import checks
-from bfreplay.campaigns.making.make_campaign import arrival_of, chosen_curve
+from bfreplay.campaigns.make_campaign import arrival_of, find_curve
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -34,14 +34,14 @@ class JobShape:
     node_hours: float
 
 
-def listed_jobs(items: Sequence[str], known: Mapping[str, Curve], shape: JobShape, arrival: str, seed: int) -> JobSet:
+def jobs_of_list(items: Sequence[str], curves: Mapping[str, Curve], shape: JobShape, arrival: str, seed: int) -> JobSet:
     """Make the jobs of a list.
 
     Parameters
     ----------
     items
         ``CURVE:COUNT`` each.
-    known
+    curves
         Curves by name.
     shape
         What they have in common.
@@ -69,26 +69,28 @@ def listed_jobs(items: Sequence[str], known: Mapping[str, Curve], shape: JobShap
     counts: dict[str, int] = {}
     for item in items:
         name, count = _item(item)
-        chosen_curve(name, known, "--job")
+        find_curve(name, curves, "--job")
         counts[name] = checks.whole(f"number of jobs of {name}", counts.get(name, 0) + count, 1, checks.MOST_JOBS)
-    kinds = [name for name, count in counts.items() for _ in range(count)]
-    after_us = arrival_of(arrival).after_us(len(kinds), seed)
+    curve_names = [name for name, count in counts.items() for _ in range(count)]
+    after_us = arrival_of(arrival).after_us(len(curve_names), seed)
     if after_us[-1] > 0:
-        order = stream(seed, Purpose.MODEL).permutation(len(kinds)).tolist()
-        kinds = [kinds[i] for i in order]
+        order = stream(seed, Purpose.MODEL).permutation(len(curve_names)).tolist()
+        curve_names = [curve_names[position] for position in order]
     jobs = []
-    made: dict[str, int] = {}
-    for name, submit_us in zip(kinds, after_us, strict=True):
-        number = made[name] = made.get(name, -1) + 1
-        jobs.append(_job(name, f"{name}-{number:04d}", submit_us, known[name], shape))
+    numbers: dict[str, int] = {}
+    for name, submit_us in zip(curve_names, after_us, strict=True):
+        number = numbers[name] = numbers.get(name, -1) + 1
+        jobs.append(_job(name, f"{name}-{number:04d}", submit_us, curves[name], shape))
     return JobSet(jobs, submit_is_relative=True)
 
 
 def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -> ElasticJob:
     max_nodes = min(shape.max_nodes, curve.last_nodes)
-    rates = curve.table(max_nodes)
-    first = next((n for n in (1, shape.min_nodes) if n <= max_nodes and rates[n] > 0), None)
-    if first is None:
+    rate_by_count = curve.table(max_nodes)
+    first_count = next(
+        (count for count in (1, shape.min_nodes) if count <= max_nodes and rate_by_count[count] > 0), None
+    )
+    if first_count is None:
         raise InputError(
             f"the curve {model!r} has no rate on min_nodes nodes",
             column="--min-nodes",
@@ -96,7 +98,7 @@ def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -
             expected="a node count at which the curve is above 0",
             fix="raise --min-nodes, or correct the curve",
         )
-    work = max(1.0, float(round(shape.node_hours * 3_600 * float(rates[first]) / first)))
+    work_samples = max(1.0, float(round(shape.node_hours * 3_600 * float(rate_by_count[first_count]) / first_count)))
     return ElasticJob(
         name,
         submit_us,
@@ -104,7 +106,7 @@ def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -
         max_nodes,
         shape.scale_up_cost_s,
         shape.scale_down_cost_s,
-        work,
+        work_samples,
         curve,
         model=model,
     )
