@@ -314,7 +314,8 @@ class LevelProgram:
         stuck : (m,) bool
             Jobs at the same level in every optimum, which can rise no further, by the dual (complementary slackness): a
             rising job whose row has a non-zero dual value, and one that gets nothing because each column in which it
-            runs has a non-zero reduced cost. Some may be missed, but where ``portion`` is below 1 one that rises is found.
+            runs has a non-zero reduced cost. Some may be missed, but where ``portion`` is below 1 a rising one is
+            found.
 
         Raises
         ------
