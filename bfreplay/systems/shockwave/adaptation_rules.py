@@ -170,10 +170,9 @@ def batch_sizes(model: str, first_size: int, gang: int, mode: Mode, n_epochs: in
     growth_epochs = _GNS.get((model, gang), {}).get(first_size, ()) if mode is Mode.GNS else ()
     largest = MODELS[model].most
     sizes = [
-        min(first_size * 2 ** sum(epoch >= epoch_of_growth for epoch_of_growth in growth_epochs), largest)
-        for epoch in range(n_epochs)
+        min(first_size * 2 ** sum(epoch >= growth for growth in growth_epochs), largest) for epoch in range(n_epochs)
     ]
-    if rules.last_epoch_keeps_first_size and sum(n_epochs > epoch_of_growth for epoch_of_growth in growth_epochs) >= 2:
+    if rules.last_epoch_keeps_first_size and sum(n_epochs > growth for growth in growth_epochs) >= 2:
         sizes[-1] = first_size
     return sizes
 

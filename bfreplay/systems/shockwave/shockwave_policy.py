@@ -135,10 +135,8 @@ class ShockwavePolicy(GavelPolicy):
 
     def summary(self) -> dict[str, object]:
         """Return the counts of the rounds; with ``published`` also the metrics of the published program."""
-        published_counts = (
-            {"published": self.published_metrics().to_json()} if self._is_published and self._state else {}
-        )
-        return {**super().summary(), **published_counts}
+        published = {"published": self.published_metrics().to_json()} if self._is_published and self._state else {}
+        return {**super().summary(), **published}
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the jobs and nodes of the round until the next one begins."""
@@ -276,36 +274,29 @@ class PlannerPolicy(ShockwavePolicy):
         """Do nothing: there are no shares."""
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
-        last_round, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
+        last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
         super()._after_round(state, rounds)
-        running_s = (
-            last_round.ran_s() - (0.0 if self._is_published else self.options.restart_s) * last_round.restarts[:, 0]
-        )
+        running_s = last.ran_s() - (0.0 if self._is_published else self.options.restart_s) * last.restarts[:, 0]
         row_of = {job: row for row, job in enumerate(state.job.tolist())}
         number_of = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
-        progress_of_job = {}
-        tasks = zip(last_round.member[:, 0].tolist(), last_round.steps[:, 0].tolist(), running_s.tolist(), strict=True)
-        row_of_number = {number: row_of[job] for job, number in number_of.items() if job in row_of}
+        progress_of = {}
+        tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), running_s.tolist(), strict=True)
+        row_at = {number: row_of[job] for job, number in number_of.items() if job in row_of}
         for number, steps, seconds in tasks:
-            if (
-                number not in row_of_number or number not in self._planned
-            ):  # left, or started in mid-round before any plan
+            if number not in row_at or number not in self._planned:  # left, or started in mid-round before any plan
                 continue
             if self._is_published:
                 job = self._published.of[number]
-                progress_of_job[number] = job.epochs_done, sizes[number], steps / seconds if seconds > 0 else 0.0
+                progress_of[number] = job.epochs_done, sizes[number], steps / seconds if seconds > 0 else 0.0
             else:
-                progress = float(state.progress[row_of_number[number]])
+                progress = float(state.progress[row_at[number]])
                 new_samples = progress - self._progress.get(number, 0.0)
                 samples = self._samples_per_epoch[number]
-                progress_of_job[number] = (
-                    int((progress + 1e-6) // samples),
-                    1,
-                    new_samples / seconds if seconds > 0 else 0.0,
-                )
+                samples_per_s = new_samples / seconds if seconds > 0 else 0.0
+                progress_of[number] = int((progress + 1e-6) // samples), 1, samples_per_s
                 self._progress[number] = progress
         if self._round >= 0:
-            self._planner.after_round(self._round, progress_of_job, rounds.round_end_s)
+            self._planner.after_round(self._round, progress_of, rounds.round_end_s)
 
     def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]

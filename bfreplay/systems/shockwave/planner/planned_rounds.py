@@ -221,16 +221,14 @@ class ShockwavePlanner:
         del self._jobs[job]
         self._is_stale = True
 
-    def after_round(
-        self, round_index: int, progress_of_job: Mapping[int, tuple[int, int, float]], now_s: float
-    ) -> None:
+    def after_round(self, round_index: int, progress: Mapping[int, tuple[int, int, float]], now_s: float) -> None:
         """Record what jobs did in round ``round_index``, which ended at ``now_s``.
 
         Parameters
         ----------
         round_index
             Number of the round, from 0.
-        progress_of_job
+        progress
             For each scheduled job: whole epochs done by now, the batch size in the round, and steps/s (0 if it failed).
             Unknown (removed) jobs are ignored.
         now_s
@@ -238,7 +236,7 @@ class ShockwavePlanner:
         """
         if now_s <= 0.0:
             return
-        for job, (n_epochs, batch_size, steps_per_s) in progress_of_job.items():
+        for job, (n_epochs, batch_size, steps_per_s) in progress.items():
             if (prediction := self._jobs.get(job)) is not None:
                 prediction.epochs_done = min(n_epochs, prediction.n_epochs)
                 prediction.record_round(round_index, batch_size, steps_per_s)

@@ -64,17 +64,17 @@ def refill(values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArra
         gain = density[job, counts]
         fits = ~plan & (problem.gang[:, None] <= n_free)
         gain = np.where(fits.any(axis=1), gain, 0.0)
-        best_job = int(gain.argmax()) if gain.size else 0
-        if gain.size == 0 or gain[best_job] <= 0.0:
+        best = int(gain.argmax()) if gain.size else 0
+        if gain.size == 0 or gain[best] <= 0.0:
             return plan
         # all rounds of equal gain, in the freest rounds
-        other_gain = np.flatnonzero(density[best_job, counts[best_job] :] < gain[best_job] * (1 - NEGLIGIBLE))
-        freest = np.argsort(-np.where(fits[best_job], n_free, -1), kind="stable")[
-            : min(int(other_gain[0]), int(fits[best_job].sum()))
+        lower = np.flatnonzero(density[best, counts[best] :] < gain[best] * (1 - NEGLIGIBLE))
+        freest = np.argsort(-np.where(fits[best], n_free, -1), kind="stable")[
+            : min(int(lower[0]), int(fits[best].sum()))
         ]
-        plan[best_job, freest] = True
-        counts[best_job] += freest.shape[0]
-        n_free[freest] -= problem.gang[best_job]
+        plan[best, freest] = True
+        counts[best] += freest.shape[0]
+        n_free[freest] -= problem.gang[best]
 
 
 def backfill(
@@ -100,12 +100,10 @@ def backfill(
         For each round the jobs in ascending order.
     """
     rounds = []
-    for is_running in plan.T:
-        jobs = set(np.flatnonzero(is_running).tolist())
-        n_idle = n_gpus - int(gang[is_running].sum())
-        longest_first: Sequence[int] = (
-            np.argsort(-remaining_s(is_running), kind="stable").tolist() if n_idle > 0 else ()
-        )
+    for running in plan.T:
+        jobs = set(np.flatnonzero(running).tolist())
+        n_idle = n_gpus - int(gang[running].sum())
+        longest_first: Sequence[int] = np.argsort(-remaining_s(running), kind="stable").tolist() if n_idle > 0 else ()
         for job in longest_first:
             if job not in jobs and gang[job] <= n_idle:
                 jobs.add(job)
