@@ -274,11 +274,11 @@ class Chronus(FixedPolicy):
         """Return whether the leases of the job in ``row`` fit beside those of jobs accepted before."""
         if requests[row].needed > requests[row].available:
             return False
-        accepted_others = [k for k, job in enumerate(state.job.tolist()) if self._is_accepted.get(job, False)]
+        accepted_others = [index for index, job in enumerate(state.job.tolist()) if self._is_accepted.get(job, False)]
         nothing = np.zeros(0, np.int64)
-        plans = pack([requests[k] for k in accepted_others], nothing, state.n_idle)
-        accepted_rows = [k for k, plan in zip(accepted_others, plans, strict=True) if plan is not None]
-        return fits([requests[k] for k in [*accepted_rows, row]], nothing, state.n_idle)
+        plans = pack([requests[index] for index in accepted_others], nothing, state.n_idle)
+        accepted_rows = [index for index, plan in zip(accepted_others, plans, strict=True) if plan is not None]
+        return fits([requests[index] for index in [*accepted_rows, row]], nothing, state.n_idle)
 
     def _plan_lease(self, state: PolicyState, requests: list[LeaseRequest], is_accepted: NDArray[np.bool_]) -> set[int]:
         """Return the numbers of the jobs that hold the lease which begins now."""

@@ -123,11 +123,9 @@ class PlayedBack:
                         state, row, running[job], restart_s[row], end_us - now_us
                     )
                 else:
-                    remaining_samples = float(state.work[row] - state.progress[row])
+                    remaining = float(state.work[row] - state.progress[row])
                     is_owing = state.owed is not None and state.owed[row] > 0.0  # paid with work
-                    most_samples[row] = max(
-                        remaining_samples - _UNDONE * float(state.work[row]), 0.5 * remaining_samples * is_owing
-                    )
+                    most_samples[row] = max(remaining - _UNDONE * float(state.work[row]), 0.5 * remaining * is_owing)
             elif is_last and end_us < NEVER_ENDS_US:
                 credit_samples[row] = _all_that_is_left(state, row)  # Gandiva counts work of jobs without GPUs
         counts = np.array([gpus.size for gpus in nodes_of_row], np.int64)

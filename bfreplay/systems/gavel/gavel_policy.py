@@ -258,21 +258,17 @@ class GavelPolicy(Policy):
             if self._believed is not None:
                 self._believed.forget(leaving_jobs)
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-        first_new_row = rows.size - new_jobs.size
-        rate_by_type = self._rates(state, width)[:, self._listed]
-        if (
-            state.batch_size is not None
-            and rounds.set_rates(rate_by_type[rows[:first_new_row]])
-            and self.notes_batch_sizes
-        ):
+        first_new = rows.size - new_jobs.size
+        by_type = self._rates(state, width)[:, self._listed]
+        if state.batch_size is not None and rounds.set_rates(by_type[rows[:first_new]]) and self.notes_batch_sizes:
             rounds.changed = True
         if new_jobs.size:
-            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new_row)
-            new_rows = rows[first_new_row:]
+            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
+            new_rows = rows[first_new:]
             if self._believed is not None:
                 self._believed.profile(state, new_rows, new_jobs)
             rounds.add_jobs(
-                self._rules, new_jobs, width[new_rows], rate_by_type[new_rows], self._jobs.number[pair], pair_rate
+                self._rules, new_jobs, width[new_rows], by_type[new_rows], self._jobs.number[pair], pair_rate
             )
         n_nodes = np.bincount(self._node_type[nodes_of_state(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):

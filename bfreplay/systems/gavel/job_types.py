@@ -113,11 +113,9 @@ class TypedCurves:
         reference = table.reference(job_type, gang)
         rate = table.rate(job_type, gang, reference)
         if not self._elastic:
-            curves = {
-                node_type: table.rigid_curve(job_type, gang, node_type) for node_type in table.runs_on(job_type, gang)
-            }
+            curves = {name: table.rigid_curve(job_type, gang, name) for name in table.runs_on(job_type, gang)}
             return Runs(gang, gang, rate, curves[reference], curves)
-        gangs = [node_type for node_type in table.gangs(job_type) if table.runs_on(job_type, node_type)]
+        gangs = [count for count in table.gangs(job_type) if table.runs_on(job_type, count)]
         curve_of_type = {node_type: table.elastic_curve(job_type, node_type) for node_type in table.node_types}
         curves = {node_type: curve for node_type, curve in curve_of_type.items() if max(curve.values) > 0}
         return Runs(gangs[0], gangs[-1], rate, curves[reference], curves)

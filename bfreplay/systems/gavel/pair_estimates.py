@@ -130,7 +130,11 @@ class PairEstimator:
         self._draw = Random(seed)
         self._start = np.random.RandomState(seed)
         self.references = tuple(sorted(self._draw.sample(range(n_types), n_rows)))
-        columns = [node_type * n_types + k for node_type in range(len(relative.node_types)) for k in self.references]
+        columns = [
+            node_type * n_types + reference
+            for node_type in range(len(relative.node_types))
+            for reference in self.references
+        ]
         self._known = relative.rate[np.ix_(self.references, columns)]
         positions = np.repeat(np.arange(len(relative.node_types)) * n_rows, n_rows) + np.tile(
             np.arange(n_rows), len(relative.node_types)
@@ -144,24 +148,22 @@ class PairEstimator:
         rows = np.vstack([self._known, sample])
         is_given = np.vstack([np.ones_like(self._known), in_sample])
         row = np.where(in_sample, sample, np.clip(complete_matrix(rows, is_given, self._start)[-1], 0.0, 1.0))
-        row_length = np.linalg.norm(row)
-        if not row_length:
+        length = np.linalg.norm(row)
+        if not length:
             return self._draw.choice(self.references)
         lengths = np.linalg.norm(self._known, axis=1)
-        cosine = np.divide(
-            self._known @ row, lengths * row_length, out=np.full(lengths.size, -np.inf), where=lengths > 0
-        )
+        cosine = np.divide(self._known @ row, lengths * length, out=np.full(lengths.size, -np.inf), where=lengths > 0)
         return self.references[int(np.argsort(-cosine, kind="stable")[0])]
 
 
 def complete_matrix(
-    known: NDArray[np.float64], is_known: NDArray[np.float64], start: np.random.RandomState
+    entries: NDArray[np.float64], is_known: NDArray[np.float64], start: np.random.RandomState
 ) -> NDArray[np.float64]:
     """Complete a matrix by probabilistic matrix factorisation (NIPS'07), by alternating least squares.
 
     Parameters
     ----------
-    known : (a, b) float64
+    entries : (a, b) float64
         Known entries; anything elsewhere.
     is_known : (a, b) float64
         1 where it is known, else 0.
@@ -173,10 +175,10 @@ def complete_matrix(
     (a, b) float64
         The product of the factors everywhere, also where entries are known.
     """
-    n_rows, n_columns = known.shape
+    n_rows, n_columns = entries.shape
     row_factor: NDArray[np.float64] = start.randn(n_rows, _RANK)
     column_factor: NDArray[np.float64] = start.randn(n_columns, _RANK)
-    target = known * is_known
+    target = entries * is_known
     previous_product = row_factor @ column_factor.T
     for _ in range(_MOST_ITERATIONS):
         row_factor = _fit(column_factor, target, is_known)

@@ -66,7 +66,9 @@ class KnownJobs:
         """Return the jobs of the mechanism that are still active and hold fewer nodes than they got, (m,)."""
         count_of = dict(zip(state.job.tolist(), state.current.tolist(), strict=True))
         gang = rounds.jobs.gang
-        counts = np.array([count_of.get(job, n) for job, n in zip(self.job, gang.tolist(), strict=True)], np.int64)
+        counts = np.array(
+            [count_of.get(job, gang_nodes) for job, gang_nodes in zip(self.job, gang.tolist(), strict=True)], np.int64
+        )
         has_lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (counts < gang)
         return has_lost
 
@@ -130,9 +132,9 @@ class PairRates:
     def _of(self, state: PolicyState, model: int, other: int, width: int) -> NDArray[np.float64]:
         key = (model, other, width)
         if key not in self._known and state.colocation is not None:
-            first_name, second_name = state.model_names[model], state.model_names[other]
+            model_name, other_name = state.model_names[model], state.model_names[other]
             self._known[key] = np.array(
-                [state.colocation.rates(first_name, second_name, width, name) for name in self._type_names]
+                [state.colocation.rates(model_name, other_name, width, name) for name in self._type_names]
             )
         return self._known[key]
 

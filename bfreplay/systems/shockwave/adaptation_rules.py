@@ -118,8 +118,8 @@ def model_and_batch_size(job_type: str) -> tuple[str, int]:
     InputError
         Invalid form, or an unknown model.
     """
-    model, _, rest = job_type.partition(" (batch size ")
-    size = rest.removesuffix(")")
+    model, _, remainder = job_type.partition(" (batch size ")
+    size = remainder.removesuffix(")")
     if model not in MODELS or not (size.isascii() and size.isdigit() and int(size) >= 1):
         raise InputError(
             "this job type has no known data set and batch size",
@@ -167,10 +167,12 @@ def batch_sizes(model: str, first_size: int, gang: int, mode: Mode, n_epochs: in
             first_size if is_critical(model, first_size, epoch, rules) or not epoch > starts else MODELS[model].most
             for epoch in range(n_epochs)
         ]
-    grows_at = _GNS.get((model, gang), {}).get(first_size, ()) if mode is Mode.GNS else ()
-    most = MODELS[model].most
-    sizes = [min(first_size * 2 ** sum(epoch >= at for at in grows_at), most) for epoch in range(n_epochs)]
-    if rules.last_epoch_keeps_first_size and sum(n_epochs > at for at in grows_at) >= 2:
+    growth_epochs = _GNS.get((model, gang), {}).get(first_size, ()) if mode is Mode.GNS else ()
+    largest = MODELS[model].most
+    sizes = [
+        min(first_size * 2 ** sum(epoch >= growth for growth in growth_epochs), largest) for epoch in range(n_epochs)
+    ]
+    if rules.last_epoch_keeps_first_size and sum(n_epochs > growth for growth in growth_epochs) >= 2:
         sizes[-1] = first_size
     return sizes
 
@@ -179,37 +181,37 @@ _LONGEST_PATTERN = 760
 """Epochs for which the published simulator tabulates GNS."""
 
 
-def wants_to_change(model: str, first_size: int, size: int, gang: int, mode: Mode, epochs_done: int) -> bool:
+def wants_to_change(model: str, first_size: int, batch_size: int, gang: int, mode: Mode, n_epochs_begun: int) -> bool:
     """Return whether a job of the published simulator asks for ``asked_batch_size`` at a round's end.
 
     Parameters
     ----------
     model, first_size, gang, mode
         As for ``batch_sizes``.
-    size
+    batch_size
         Batch size now.
-    epochs_done
+    n_epochs_begun
         Epochs begun.
     """
     if mode is Mode.ACCORDION and model in _CRITICAL:
-        critical = is_critical(model, first_size, epochs_done, PUBLISHED_SIMULATOR)
-        if size == first_size:
-            return not critical and size != MODELS[model].most
-        return critical and size != MODELS[model].least
-    if mode is Mode.GNS and size < MODELS[model].most:
-        n_epochs = max(_LONGEST_PATTERN, epochs_done + 2)
+        critical = is_critical(model, first_size, n_epochs_begun, PUBLISHED_SIMULATOR)
+        if batch_size == first_size:
+            return not critical and batch_size != MODELS[model].most
+        return critical and batch_size != MODELS[model].least
+    if mode is Mode.GNS and batch_size < MODELS[model].most:
+        n_epochs = max(_LONGEST_PATTERN, n_epochs_begun + 2)
         pattern = batch_sizes(model, first_size, gang, mode, n_epochs, PUBLISHED_PROFILE)
-        return pattern[epochs_done] > size or pattern[epochs_done + 1] > size
+        return pattern[n_epochs_begun] > batch_size or pattern[n_epochs_begun + 1] > batch_size
     return False
 
 
-def asked_batch_size(model: str, first_size: int, size: int, mode: Mode) -> int:
+def asked_batch_size(model: str, first_size: int, batch_size: int, mode: Mode) -> int:
     """Return the batch size that a job asks for: the double under GNS, the largest or the first under Accordion."""
     if mode is Mode.GNS:
-        return 2 * size
-    return MODELS[model].most if size == first_size else first_size
+        return 2 * batch_size
+    return MODELS[model].most if batch_size == first_size else first_size
 
 
-def steps_per_epoch(model: str, size: int) -> int:
+def steps_per_epoch(model: str, batch_size: int) -> int:
     """Return the steps of one epoch; the last is smaller where the batch size does not divide the data set."""
-    return math.ceil(MODELS[model].samples_per_epoch / size)
+    return math.ceil(MODELS[model].samples_per_epoch / batch_size)

@@ -119,6 +119,6 @@ _FLAGS, _OTHERS = ("multi_gpu", "elastic"), ("gap_s", "min_hours", "max_hours", 
 
 def draw_jobs(text: str, curves: Path | None) -> JobSet:
     """Draw the workload that ``text`` names; arguments and errors as ``gavel.generated_workload.draw_jobs``."""
-    given = workload_parameters(text, "shockwave", _FORM, flags=_FLAGS, others=_OTHERS)
+    parameters = workload_parameters(text, "shockwave", _FORM, flags=_FLAGS, others=_OTHERS)
     table = throughputs_of(curves, "a generated workload of Shockwave", value=text)
-    return generated_jobs(table, given.pop("n"), **given)
+    return generated_jobs(table, parameters.pop("n"), **parameters)

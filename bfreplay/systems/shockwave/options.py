@@ -44,9 +44,9 @@ class ShockwaveOptions(GavelOptions):
     restart_s: float = RESTORE_S
     deadline_factor: float = DEADLINE_FACTOR
 
-    def rules(self, listed: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
+    def rules(self, types_in_log: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
         """Return the rules of the rounds, without restarts in the published simulator (see ``PublishedJobs``)."""
-        rules = GavelOptions.rules(self, listed, type_names, shares)
+        rules = GavelOptions.rules(self, types_in_log, type_names, shares)
         return replace(rules, restart_s=0.0) if self.published else rules
 
     def __post_init__(self) -> None:

@@ -46,8 +46,10 @@ def shockwave_policy(name: str) -> type[ShockwavePolicy]:
     attributes: dict[str, object] = {"name": f"shockwave.{name}", "__module__": __name__}
     if name in BASELINES:
         attributes["make_shares"] = staticmethod(lambda options: baseline_shares(name))
-    made: type[ShockwavePolicy] = type(name, (BaselinePolicy if name in BASELINES else PlannerPolicy,), attributes)
-    return made
+    policy_class: type[ShockwavePolicy] = type(
+        name, (BaselinePolicy if name in BASELINES else PlannerPolicy,), attributes
+    )
+    return policy_class
 
 
 def __getattr__(name: str) -> type[ShockwavePolicy]:

@@ -33,8 +33,10 @@ def finish_time_fairness(
     jct_s: Iterable[float], exclusive_s: Iterable[float], contention: Iterable[float]
 ) -> NDArray[np.float64]:
     """Return the time from arrival to end over the time alone times contention (>= 1), to five digits, (J,)."""
-    of_jobs = zip(jct_s, exclusive_s, contention, strict=True)
-    return np.array([round(jct / (alone * max(1.0, by)), _DIGITS) for jct, alone, by in of_jobs])
+    per_job = zip(jct_s, exclusive_s, contention, strict=True)
+    return np.array(
+        [round(completion_s / (alone_s * max(1.0, factor)), _DIGITS) for completion_s, alone_s, factor in per_job]
+    )
 
 
 def unfair_percent(rho: NDArray[np.float64]) -> float:
@@ -304,13 +306,13 @@ class PublishedJobs:
     def metrics(self, n_nodes: int) -> PublishedMetrics:
         """Return the metrics of the finished jobs on ``n_nodes`` nodes."""
         jobs = [job for job in self._all if job.is_done]
-        n_there = [job.last_round - job.first_round + 1 for job in jobs]
-        pairs = list(zip(jobs, n_there, strict=True))
+        n_rounds_present = [job.last_round - job.first_round + 1 for job in jobs]
+        pairs = list(zip(jobs, n_rounds_present, strict=True))
         return PublishedMetrics(
             jct_s=np.array([job.finish_s - job.job.submit_us / 1e6 for job in jobs]),
             exclusive_s=np.array([job.profile.exclusive_s for job in jobs]),
-            active=np.array([job.n_active / n for job, n in pairs]),
-            scheduled=np.array([job.n_rounds / n for job, n in pairs]),
+            active=np.array([job.n_active / n_rounds for job, n_rounds in pairs]),
+            scheduled=np.array([job.n_rounds / n_rounds for job, n_rounds in pairs]),
             busy_s=np.pad(self._busy_s, (0, n_nodes - self._busy_s.size)),
             end_s=max((job.finish_s for job in jobs), default=0.0),
         )

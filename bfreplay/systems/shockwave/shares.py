@@ -17,8 +17,8 @@ class GandivaFair(SharePolicy):
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Return equal shares, split over node types like the nodes."""
         n_nodes = int(problem.n_nodes.sum())
-        each = min(1.0, n_nodes / problem.n_jobs) * problem.n_nodes / max(n_nodes, 1)
-        return TimeShares(np.tile(each, (problem.n_jobs, 1)))
+        share_by_type = min(1.0, n_nodes / problem.n_jobs) * problem.n_nodes / max(n_nodes, 1)
+        return TimeShares(np.tile(share_by_type, (problem.n_jobs, 1)))
 
 
 class GangAlloX(SharePolicy):

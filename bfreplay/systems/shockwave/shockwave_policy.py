@@ -87,13 +87,13 @@ class ShockwavePolicy(GavelPolicy):
 
     def _of_state(self, state: PolicyState) -> list[PublishedJob]:
         """Return the published jobs by row of the state; a job that is new to the rounds has done nothing."""
-        known = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
+        number_of = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-        found = []
+        published_jobs = []
         for job, gang in zip(state.job.tolist(), width.tolist(), strict=True):
-            job_so_far = self._published.of.get(known.get(job, -1))
-            found.append(job_so_far or PublishedJob.of(self._job(job), gang))
-        return found
+            job_so_far = self._published.of.get(number_of.get(job, -1))
+            published_jobs.append(job_so_far or PublishedJob.of(self._job(job), gang))
+        return published_jobs
 
     def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
         if not self._is_published:
@@ -111,14 +111,14 @@ class ShockwavePolicy(GavelPolicy):
         return np.array([float(job.steps_left) for job in self._of_state(state)])
 
     def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
-        known = set(self._jobs.number.tolist())
+        previous = set(self._jobs.number.tolist())
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         super()._follow(state, rounds, rows)
         numbers = self._jobs.number.tolist()
         if self._is_published:
-            self._published.remove(known.difference(numbers))
+            self._published.remove(previous.difference(numbers))
             for number, row in zip(numbers, rows.tolist(), strict=True):
-                if number not in known:
+                if number not in previous:
                     job = self._job(int(state.job[row]))
                     self._published.add(number, PublishedJob.of(job, int(width[row])))
 
@@ -135,8 +135,8 @@ class ShockwavePolicy(GavelPolicy):
 
     def summary(self) -> dict[str, object]:
         """Return the counts of the rounds; with ``published`` also the metrics of the published program."""
-        own = {"published": self.published_metrics().to_json()} if self._is_published and self._state else {}
-        return {**super().summary(), **own}
+        published = {"published": self.published_metrics().to_json()} if self._is_published and self._state else {}
+        return {**super().summary(), **published}
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the jobs and nodes of the round until the next one begins."""
@@ -159,21 +159,21 @@ class ShockwavePolicy(GavelPolicy):
                 expected=f"{self._n_first} nodes at every round",
                 fix="remove published=true, or use --cluster",
             )
-        of_state = self._of_state(state)
-        left = np.array([float(max(job.steps_left, 1) * job.size) for job in of_state])
+        published_jobs = self._of_state(state)
+        remaining = np.array([float(max(job.steps_left, 1) * job.size) for job in published_jobs])
         running = decision.counts > 0
-        late = np.array([job.ends_late for job in of_state]) & running
+        ends_late = np.array([job.ends_late for job in published_jobs]) & running
         if decision.round.samples is not None:
-            left = np.where(late, decision.round.samples, left)
-        left = np.where(np.array([job.is_given_up for job in of_state]), 0.0, left)  # it leaves at once
-        credit = (state.work - state.progress) - left
-        until = replace(
+            remaining = np.where(ends_late, decision.round.samples, remaining)
+        remaining = np.where(np.array([job.is_given_up for job in published_jobs]), 0.0, remaining)  # it leaves at once
+        credit = (state.work - state.progress) - remaining
+        round_plan = replace(
             decision.round,
             failed=None,
-            batch_size=np.array([job.size for job in of_state], np.int64),
+            batch_size=np.array([job.size for job in published_jobs], np.int64),
             credit=credit if credit.any() else None,
         )
-        return replace(decision, round=until)
+        return replace(decision, round=round_plan)
 
 
 def _check_published(job: ElasticJob) -> None:
@@ -196,9 +196,9 @@ class BaselinePolicy(ShockwavePolicy):
         ShockwaveOptions,
         only=("round_s", "least_reset_s", "restart_s", "gang", "published", "deadline_factor", "refill"),
     )
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> BaselinePolicy:
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> BaselinePolicy:
         """Return the policy with these ``ShockwaveOptions``; the forward-looking time and the solver have no effect."""
-        return cls(ShockwaveOptions(**chosen))
+        return cls(ShockwaveOptions(**options))
 
 
 _OF_ROUNDS = ("round_s", "restart_s", "gang", "published", "deadline_factor", "refill")
@@ -245,15 +245,15 @@ class PlannerPolicy(ShockwavePolicy):
 
     @classmethod
     @keywords_from(PlannedOptions, PlannerOptions, only=(*_OF_ROUNDS, *_OF_PLANNER))
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **chosen: Any) -> PlannerPolicy:
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> PlannerPolicy:
         """Return the policy with these options; the forward-looking time and the solver of the run have no effect.
 
         See ``ShockwaveOptions`` and ``PlannerOptions``.
         """
-        of_planner = {name: chosen.pop(name) for name in _OF_PLANNER if name in chosen}
-        quirks = PlannerQuirks.published() if chosen.get("published") else PlannerQuirks()
-        round_s = chosen.setdefault("round_s", ROUND_S)
-        return cls(PlannedOptions(**chosen, planner=PlannerOptions(round_s=round_s, quirks=quirks, **of_planner)))
+        planner_options = {name: options.pop(name) for name in _OF_PLANNER if name in options}
+        quirks = PlannerQuirks.published() if options.get("published") else PlannerQuirks()
+        round_s = options.setdefault("round_s", ROUND_S)
+        return cls(PlannedOptions(**options, planner=PlannerOptions(round_s=round_s, quirks=quirks, **planner_options)))
 
     def _forget(self) -> None:
         super()._forget()
@@ -276,26 +276,27 @@ class PlannerPolicy(ShockwavePolicy):
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
         super()._after_round(state, rounds)
-        measured_s = last.ran_s() - (0.0 if self._is_published else self.options.restart_s) * last.restarts[:, 0]
+        running_s = last.ran_s() - (0.0 if self._is_published else self.options.restart_s) * last.restarts[:, 0]
         row_of = {job: row for row, job in enumerate(state.job.tolist())}
         number_of = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
-        ran = {}
-        tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), measured_s.tolist(), strict=True)
-        known = {number: row_of[job] for job, number in number_of.items() if job in row_of}
+        progress_of = {}
+        tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), running_s.tolist(), strict=True)
+        row_at = {number: row_of[job] for job, number in number_of.items() if job in row_of}
         for number, steps, seconds in tasks:
-            if number not in known or number not in self._planned:  # left, or started in mid-round before any plan
+            if number not in row_at or number not in self._planned:  # left, or started in mid-round before any plan
                 continue
             if self._is_published:
                 job = self._published.of[number]
-                ran[number] = job.epochs_done, sizes[number], steps / seconds if seconds > 0 else 0.0
+                progress_of[number] = job.epochs_done, sizes[number], steps / seconds if seconds > 0 else 0.0
             else:
-                progress = float(state.progress[known[number]])
-                made = progress - self._progress.get(number, 0.0)
+                progress = float(state.progress[row_at[number]])
+                new_samples = progress - self._progress.get(number, 0.0)
                 samples = self._samples_per_epoch[number]
-                ran[number] = int((progress + 1e-6) // samples), 1, made / seconds if seconds > 0 else 0.0
+                samples_per_s = new_samples / seconds if seconds > 0 else 0.0
+                progress_of[number] = int((progress + 1e-6) // samples), 1, samples_per_s
                 self._progress[number] = progress
         if self._round >= 0:
-            self._planner.after_round(self._round, ran, rounds.round_end_s)
+            self._planner.after_round(self._round, progress_of, rounds.round_end_s)
 
     def _pick_jobs(
         self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]

@@ -71,14 +71,14 @@ def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bo
         Invalid line, or no throughput for its job; the message names file, line, column and value.
     """
     file = Path(path)
-    makes = JobMaker(table, elastic=elastic)
+    job_maker = JobMaker(table, elastic=elastic)
     lines = list(trace_lines(file, (COLUMNS,)))
     digits = max(4, len(str(len(lines) - 1)))
     jobs = []
     for line in lines:
         line.check_flag("needs data directory")
         with locate_errors(file, f"line {line.number}"):
-            asked = AskedJob(
+            request = AskedJob(
                 line.job_type(),
                 line.whole("scale factor"),
                 Mode(line.word("mode", MODES)),
@@ -87,9 +87,9 @@ def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bo
                 line.weight(),
                 line.slo(),
             )
-            jobs.append(makes.job(f"job{line.number - 1:0{digits}}", asked))
+            jobs.append(job_maker.job(f"job{line.number - 1:0{digits}}", request))
     sources = [SourceFile.of(file), *([table.source] if table.source else [])]
-    return JobSet(jobs, submit_is_relative=True, sources=[(each.name, each.sha256) for each in sources])
+    return JobSet(jobs, submit_is_relative=True, sources=[(source.name, source.sha256) for source in sources])
 
 
 def trace_with(file: Path, curves: Path | None) -> JobSet:
@@ -132,7 +132,7 @@ class JobMaker:
         self._elastic = elastic
         self._curves: dict[tuple[str, int], dict[int, TabulatedCurve]] = {}
 
-    def job(self, name: str, asked: AskedJob) -> ElasticJob:
+    def job(self, name: str, request: AskedJob) -> ElasticJob:
         """Return the job.
 
         Raises
@@ -140,35 +140,35 @@ class JobMaker:
         InputError
             Unknown model, or a batch size of the job was not measured.
         """
-        model, first_size = model_and_batch_size(asked.job_type)
-        curves = self._by_batch_size(model, asked.gang)
+        model, first_size = model_and_batch_size(request.job_type)
+        curves = self._by_batch_size(model, request.gang)
         if first_size not in curves:
-            self._table.reference(asked.job_type, asked.gang)  # raises the error
-        n_epochs = math.ceil(asked.steps / steps_per_epoch(model, first_size))
-        sizes = batch_sizes(model, first_size, asked.gang, asked.mode, n_epochs, CONSISTENT)
+            self._table.reference(request.job_type, request.gang)  # raises the error
+        n_epochs = math.ceil(request.steps / steps_per_epoch(model, first_size))
+        sizes = batch_sizes(model, first_size, request.gang, request.mode, n_epochs, CONSISTENT)
         samples = MODELS[model].samples_per_epoch
-        work = float(asked.steps * first_size)
+        work_samples = float(request.steps * first_size)
         changes = [(0.0, first_size)]
-        for epoch, (before, after) in enumerate(itertools.pairwise(sizes), start=1):
-            if before != after:
-                changes.append((float(epoch * samples), after))
+        for epoch, (previous, following) in enumerate(itertools.pairwise(sizes), start=1):
+            if previous != following:
+                changes.append((float(epoch * samples), following))
         cost_s = RESTORE_S if self._elastic else 0.0
         job = ElasticJob(
             name=name,
-            submit_us=asked.arrival_us,
-            min_nodes=1 if self._elastic else asked.gang,
+            submit_us=request.arrival_us,
+            min_nodes=1 if self._elastic else request.gang,
             max_nodes=min(curve.last_nodes for curve in curves.values()),
             scale_up_cost_s=cost_s,
             scale_down_cost_s=cost_s,
-            work_samples=work,
+            work_samples=work_samples,
             throughput=curves[first_size],
-            weight=asked.weight,
-            model=asked.job_type,
-            adaptation=Adaptation(asked.mode.value, samples, curves, tuple(changes)),
+            weight=request.weight,
+            model=request.job_type,
+            adaptation=Adaptation(request.mode.value, samples, curves, tuple(changes)),
         )
-        if asked.slo is None:
+        if request.slo is None:
             return job
-        deadline_us = asked.arrival_us + checks.time_us("SLO", asked.slo * job.seconds_alone(asked.gang) * 1e6)
+        deadline_us = request.arrival_us + checks.time_us("SLO", request.slo * job.seconds_alone(request.gang) * 1e6)
         return replace(job, deadline_us=deadline_us)
 
     def _by_batch_size(self, model: str, gang: int) -> dict[int, TabulatedCurve]:
@@ -177,8 +177,8 @@ class JobMaker:
         if key not in self._curves:
             self._curves[key] = {}
             for job_type in self._table.job_types:
-                family, _, rest = job_type.partition(" (batch size ")
-                size = rest.removesuffix(")")
+                family, _, remainder = job_type.partition(" (batch size ")
+                size = remainder.removesuffix(")")
                 if family != model or not size.isdigit() or not self._table.runs_on(job_type, gang):
                     continue
                 node_type = self._table.reference(job_type, gang)

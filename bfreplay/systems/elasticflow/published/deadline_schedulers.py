@@ -293,10 +293,8 @@ def soonest_end(
     now_s = free.time[0]
     top_level = _level_within(counts, total)
     n_free = free.time.size
-    remaining, plan = (
-        _Draft(np.empty(n_free + 4), np.empty(n_free + 4)),
-        _Draft(np.zeros(n_free + 4), np.zeros(n_free + 4)),
-    )
+    remaining = _Draft(np.empty(n_free + 4), np.empty(n_free + 4))
+    plan = _Draft(np.zeros(n_free + 4), np.zeros(n_free + 4))
     remaining.time[:n_free] = free.time
     remaining.value[:n_free] = free.value
     plan.time[0], n_plan = now_s, 1

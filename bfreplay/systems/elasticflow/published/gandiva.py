@@ -72,18 +72,18 @@ class _ServerSets:
 
     def rebalance(self) -> None:
         """Give each size the GPUs that it asks for, at most its share of the cluster, in whole sets."""
-        asked = {size: size * sum(len(per_server.jobs) for per_server in sets) for size, sets in self.of_size.items()}
+        demand = {size: size * sum(len(per_server.jobs) for per_server in sets) for size, sets in self.of_size.items()}
         per_server = self._servers.gpus_each
-        held = {
+        supply = {
             size: per_server * sum(len(server_set.servers) for server_set in sets)
             for size, sets in self.of_size.items()
         }
-        total = sum(asked.values())
+        total = sum(demand.values())
         for size, sets in self.of_size.items():
-            if asked[size] == 0:
+            if demand[size] == 0:
                 continue
-            share = int(asked[size] / total * self._servers.n_gpus)
-            difference = min(share, asked[size]) - held[size]
+            share = int(demand[size] / total * self._servers.n_gpus)
+            difference = min(share, demand[size]) - supply[size]
             count = -(-abs(difference) // size)
             if difference > 0:
                 self._expand(size, sets, count)

@@ -286,14 +286,10 @@ def reset_is_due(state: RoundState, rules: RoundRules, now_s: float) -> bool:
     """
     if not state.changed:
         return False
-    last_reset_s = state.last_reset_s
+    last_s = state.last_reset_s
     if rules.quirks.reset_at_zero_means_never:
-        return not last_reset_s or now_s - last_reset_s >= rules.least_reset_s
-    return (
-        last_reset_s is None
-        or now_s - last_reset_s >= rules.least_reset_s
-        or not bool((state.entries.share > 0.0).any())
-    )
+        return not last_s or now_s - last_s >= rules.least_reset_s
+    return last_s is None or now_s - last_s >= rules.least_reset_s or not bool((state.entries.share > 0.0).any())
 
 
 def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProblem, shares: TimeShares) -> None:

@@ -53,7 +53,7 @@ def alike_jobs(problem: ShareProblem, unit_rate: NDArray[np.float64]) -> AlikeJo
     arrival, so job numbers have no effect.
     """
     distinction = np.column_stack([problem.gang, unit_rate, problem.rate])
-    _, first, kind_of_job, n_of_kind = np.unique(
+    _, first, kind, n_of_kind = np.unique(
         distinction, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
     one_of_each = replace(
@@ -63,7 +63,7 @@ def alike_jobs(problem: ShareProblem, unit_rate: NDArray[np.float64]) -> AlikeJo
         pair=NO_PAIRS,
         pair_rate=np.zeros((0, problem.n_types, 2)),
     )
-    return AlikeJobs(one_of_each, unit_rate[first], n_of_kind, kind_of_job.ravel())
+    return AlikeJobs(one_of_each, unit_rate[first], n_of_kind, kind.ravel())
 
 
 NOTICEABLE = 1e-6
@@ -243,16 +243,16 @@ class MaxSumThroughput(SharePolicy):
             Costs count and a node has no price above 0.
         """
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
-        column_gain = np.asarray(feasible.throughput.sum(axis=0), dtype=np.float64)
+        gain = np.asarray(feasible.throughput.sum(axis=0), dtype=np.float64)
         if self._by_cost:
             _check_prices(problem)
-            column_gain = (column_gain.reshape(-1, problem.n_types) / problem.price_per_hour).ravel()
+            gain = (gain.reshape(-1, problem.n_types) / problem.price_per_hour).ravel()
         due_rate = _due_throughput(problem) if self._deadlines else np.zeros(problem.n_jobs)
-        answer = _greatest_sum(feasible, column_gain, due_rate, self._optimum)
+        answer = _greatest_sum(feasible, gain, due_rate, self._optimum)
         drops_deadlines = answer.status == "infeasible"
         if drops_deadlines:
-            answer = _greatest_sum(feasible, column_gain, np.zeros(problem.n_jobs), self._optimum)
-        return replace(feasible.time_shares(answer.x, float(column_gain @ answer.x)), deadlines_dropped=drops_deadlines)
+            answer = _greatest_sum(feasible, gain, np.zeros(problem.n_jobs), self._optimum)
+        return replace(feasible.time_shares(answer.x, float(gain @ answer.x)), deadlines_dropped=drops_deadlines)
 
 
 def _check_prices(problem: ShareProblem) -> None:
@@ -275,12 +275,12 @@ def _due_throughput(problem: ShareProblem) -> NDArray[np.float64]:
 
 
 def _greatest_sum(
-    feasible: FeasibleSet, column_gain: NDArray[np.float64], due_rate: NDArray[np.float64], optimum: Optimum
+    feasible: FeasibleSet, gain: NDArray[np.float64], due_rate: NDArray[np.float64], optimum: Optimum
 ) -> LinearAnswer:
     # the solver's tolerances are absolute: gains relative to the largest, rows to the due throughput
-    largest_gain = max(column_gain.max(), np.finfo(float).tiny)
+    largest_gain = max(gain.max(), np.finfo(float).tiny)
     program = LinearProgram(
-        feasible.n_columns, column_gain / largest_gain, 0.0, feasible.upper, maximise=True, optimum=optimum
+        feasible.n_columns, gain / largest_gain, 0.0, feasible.upper, maximise=True, optimum=optimum
     )
     feasible.add_to(program)
     has_due = due_rate > 0

@@ -226,10 +226,8 @@ def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[
     nodes_taken = problem.gang if n_of_kind is None else problem.gang * n_of_kind
     entry_gang = np.concatenate([nodes_taken, nodes_taken[pairs[:, 0]]]).astype(np.float64)
     n_entries = n_jobs + n_pairs
-    column, start = (
-        (np.arange(n_types)[:, None] + n_types * np.arange(n_entries)).ravel(),
-        n_entries * np.arange(n_types + 1),
-    )
+    column = (np.arange(n_types)[:, None] + n_types * np.arange(n_entries)).ravel()
+    start = n_entries * np.arange(n_types + 1)
     capacity = csr_array((np.tile(entry_gang, n_types), column, start), shape=(n_types, n_entries * n_types))
     time = _by_job(problem, np.ones((n_jobs, n_types)), np.ones((n_pairs, n_types, 2)))
     throughput = _by_job(problem, problem.rate, problem.pair_rate[:n_pairs])
@@ -314,7 +312,7 @@ class LevelProgram:
         stuck : (m,) bool
             Jobs at the same level in every optimum, which can rise no further, by the dual (complementary slackness): a
             rising job whose row has a non-zero dual value, and one that gets nothing because each column in which it
-            runs has a non-zero reduced cost. Some may be missed, but where ``portion`` is below 1 one that rises is
+            runs has a non-zero reduced cost. Some may be missed, but where ``portion`` is below 1 a rising one is
             found.
 
         Raises

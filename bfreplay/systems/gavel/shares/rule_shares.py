@@ -112,9 +112,7 @@ class Gandiva(SharePolicy):
         position = {number: index for index, number in enumerate(problem.job.tolist())}
         pair_rows = PairRows(problem)
         self._pairs = [pair for pair in self._pairs if pair[0] in position and pair[1] in position]
-        self._pairs = [
-            pair for pair, is_good in zip(self._pairs, self._is_good(problem, pair_rows), strict=True) if is_good
-        ]
+        self._pairs = [pair for pair, good in zip(self._pairs, self._is_good(problem, pair_rows), strict=True) if good]
         share = np.zeros((problem.n_jobs, problem.n_types))
         pair_share = np.zeros((problem.n_pairs, problem.n_types))
         if problem.gang.sum() <= problem.n_nodes.sum():

@@ -188,7 +188,7 @@ def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> 
     InputError
         The cluster has no such type.
     """
-    best_rate = problem.rate.max(axis=1)
+    best = problem.rate.max(axis=1)
     if reference_type is not None and reference_type not in problem.type_names:
         raise InputError(
             "the reference type is not in the cluster",
@@ -198,13 +198,11 @@ def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> 
     if reference_type is None and USUAL_REFERENCE in problem.type_names:
         reference_type = USUAL_REFERENCE
     if reference_type is None:
-        relative = np.divide(
-            problem.rate, best_rate[:, None], out=np.zeros_like(problem.rate), where=best_rate[:, None] > 0
-        )
+        relative = np.divide(problem.rate, best[:, None], out=np.zeros_like(problem.rate), where=best[:, None] > 0)
         column = int(relative.sum(axis=0).argmax())
     else:
         column = problem.type_names.index(reference_type)
-    assumption: NDArray[np.float64] = np.where(problem.rate[:, column] > 0, problem.rate[:, column], best_rate)
+    assumption: NDArray[np.float64] = np.where(problem.rate[:, column] > 0, problem.rate[:, column], best)
     return assumption
 
 

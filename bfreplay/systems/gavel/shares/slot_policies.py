@@ -229,16 +229,16 @@ class FifoPacked(SharePolicy):
         for waiting_job in waiting:
             row = pair_rows.of(alone, waiting_job)
             has_row = row >= 0
-            total_rate = np.zeros(len(alone))
-            total_rate[has_row] = relative_rates(problem, row[has_row])[np.arange(has_row.sum()), type_of[has_row]].sum(
+            total = np.zeros(len(alone))
+            total[has_row] = relative_rates(problem, row[has_row])[np.arange(has_row.sum()), type_of[has_row]].sum(
                 axis=1
             )
-            best = int(np.argmax(total_rate)) if len(total_rate) else -1
-            if best < 0 or not total_rate[best] > self.threshold:
+            best_index = int(np.argmax(total)) if len(total) else -1
+            if best_index < 0 or not total[best_index] > self.threshold:
                 break
-            share[alone[best]] = 0.0
-            pair_share[row[best], type_of[best]] = 1.0
-            alone, type_of = np.delete(alone, best), np.delete(type_of, best)
+            share[alone[best_index]] = 0.0
+            pair_share[row[best_index], type_of[best_index]] = 1.0
+            alone, type_of = np.delete(alone, best_index), np.delete(type_of, best_index)
         return TimeShares(share, pair_share)
 
 
@@ -347,10 +347,8 @@ def first_on_each_node(
     last_position = -(-n_jobs // np.maximum(n_free, 1))[node_type]
     if every_position:
         last_position = np.full_like(last_position, n_jobs)
-    position = np.concatenate(
-        [np.full((last_position >= rank).sum(), rank) for rank in range(1, last_position.max() + 1)]
-    )
-    node = np.concatenate([np.flatnonzero(last_position >= rank) for rank in range(1, last_position.max() + 1)])
+    position = np.concatenate([np.full((last_position >= k).sum(), k) for k in range(1, last_position.max() + 1)])
+    node = np.concatenate([np.flatnonzero(last_position >= k) for k in range(1, last_position.max() + 1)])
     cost = position * processing_time[:, node_type[node]] + constant[:, None]
     job, column = linear_sum_assignment(cost)
     # largest position of each node: sorted by node, then by position from the first on
@@ -359,10 +357,8 @@ def first_on_each_node(
     return job[order][first].astype(np.int64), node_type[used_nodes].astype(np.int64)
 
 
-def _processing_time(
-    problem: ShareProblem, waiting: NDArray[np.int64], n_free: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _processing_time(problem: ShareProblem, waiting: NDArray[np.int64], free: NDArray[np.int64]) -> NDArray[np.float64]:
     rate = problem.rate[waiting]
     seconds = np.full(rate.shape, np.inf)
-    np.divide(problem.steps_left[waiting][:, None], rate, out=seconds, where=(rate > 0) & (n_free > 0))
+    np.divide(problem.steps_left[waiting][:, None], rate, out=seconds, where=(rate > 0) & (free > 0))
     return seconds

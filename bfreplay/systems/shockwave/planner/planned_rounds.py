@@ -42,7 +42,7 @@ class JobPrediction:
         Batch size and seconds of each epoch.
     gang
         GPUs of the job.
-    admitted_s
+    admission_s
         Clock time of its admission.
     round_s
         Nominal length of a round (T).
@@ -60,11 +60,11 @@ class JobPrediction:
     """
 
     def __init__(
-        self, profile: Profile, gang: int, *, admitted_s: float, round_s: float, quirks: PlannerQuirks
+        self, profile: Profile, gang: int, *, admission_s: float, round_s: float, quirks: PlannerQuirks
     ) -> None:
         self.gang = gang
         self.n_epochs = profile.n_epochs
-        self.admitted_s = admitted_s
+        self.admitted_s = admission_s
         self.epochs_done = 0
         self.factor = 1.0
         self.targets: list[tuple[int, float]] = []
@@ -84,8 +84,8 @@ class JobPrediction:
     @property
     def mean_epoch_s(self) -> float:
         """Mean time of the epochs done and the current one (``d̄``)."""
-        n_seen = min(self.epochs_done + 1, self.n_epochs)
-        return self.factor * float(self._until_s[n_seen]) / n_seen
+        n_epochs = min(self.epochs_done + 1, self.n_epochs)
+        return self.factor * float(self._until_s[n_epochs]) / n_epochs
 
     @property
     def remaining_s(self) -> float:
@@ -95,15 +95,15 @@ class JobPrediction:
         prior is symmetric and whose observations are the epochs done and the current one. Observed epochs are then
         subtracted, and the rest is scaled to the number of remaining epochs.
         """
-        left = self.n_epochs - self.epochs_done
-        if left <= 0:
+        n_remaining = self.n_epochs - self.epochs_done
+        if n_remaining <= 0:
             return DONE_REMAINING_S
-        observed = np.bincount(self._size[: self.epochs_done + 1], minlength=self._n_of_size.shape[0])
-        concentration = self.n_epochs / self._n_of_size.shape[0] + observed
-        expected = self.n_epochs * concentration / concentration.sum()
-        expected -= np.minimum(observed, np.floor(expected))
-        seconds = self.factor * float(expected @ self._mean_s_of_size)
-        return seconds * left / max(int(expected.sum() + 1), left)
+        observations = np.bincount(self._size[: self.epochs_done + 1], minlength=self._n_of_size.shape[0])
+        concentration = self.n_epochs / self._n_of_size.shape[0] + observations
+        n_of_size = self.n_epochs * concentration / concentration.sum()
+        n_of_size -= np.minimum(observations, np.floor(n_of_size))
+        seconds = self.factor * float(n_of_size @ self._mean_s_of_size)
+        return seconds * n_remaining / max(int(n_of_size.sum() + 1), n_remaining)
 
     def record_round(self, round_index: int, batch_size: int, steps_per_s: float) -> None:
         """Record the progress of the job in round ``round_index``, which has ended.
@@ -118,9 +118,9 @@ class JobPrediction:
         """Correct epoch times where the number of measured samples differs from the profile."""
         if self._measured_samples <= 0.0:
             return
-        profiled = self._profiled_samples(self._measured_rounds * self._round_s)
-        if abs(self._measured_samples - profiled) > CALIBRATION_THRESHOLD * profiled:
-            self.factor = profiled / self._measured_samples
+        profile_samples = self._profiled_samples(self._measured_rounds * self._round_s)
+        if abs(self._measured_samples - profile_samples) > CALIBRATION_THRESHOLD * profile_samples:
+            self.factor = profile_samples / self._measured_samples
 
     def calibrate_for_use(self, n_uses: int = 1) -> None:
         """Calibrate as often as the published program does before so many uses, with its quirk; else do nothing."""
@@ -136,9 +136,9 @@ class JobPrediction:
         if self.targets and self.targets[-1][0] == round_index:
             self.targets.pop()
         self.calibrate_for_use()
-        done_s = self.factor * float(self._until_s[min(self.epochs_done, self.n_epochs)])
+        progress_s = self.factor * float(self._until_s[min(self.epochs_done, self.n_epochs)])
         self.calibrate_for_use()
-        total_s = done_s + self.remaining_s
+        total_s = progress_s + self.remaining_s
         self.targets.append((round_index, self.admitted_s + total_s / fair_share))
 
     def target_s(self, round_index: int) -> float:
@@ -212,7 +212,7 @@ class ShockwavePlanner:
     def add(self, job: int, profile: Profile, gang: int, now_s: float) -> None:
         """Admit a job that runs on ``gang`` GPUs."""
         self._jobs[job] = JobPrediction(
-            profile, gang, admitted_s=now_s, round_s=self._options.round_s, quirks=self._options.quirks
+            profile, gang, admission_s=now_s, round_s=self._options.round_s, quirks=self._options.quirks
         )
         self._is_stale = True
 
@@ -221,14 +221,14 @@ class ShockwavePlanner:
         del self._jobs[job]
         self._is_stale = True
 
-    def after_round(self, round_index: int, ran: Mapping[int, tuple[int, int, float]], now_s: float) -> None:
+    def after_round(self, round_index: int, progress: Mapping[int, tuple[int, int, float]], now_s: float) -> None:
         """Record what jobs did in round ``round_index``, which ended at ``now_s``.
 
         Parameters
         ----------
         round_index
             Number of the round, from 0.
-        ran
+        progress
             For each scheduled job: whole epochs done by now, the batch size in the round, and steps/s (0 if it failed).
             Unknown (removed) jobs are ignored.
         now_s
@@ -236,9 +236,9 @@ class ShockwavePlanner:
         """
         if now_s <= 0.0:
             return
-        for job, (epochs_done, batch_size, steps_per_s) in ran.items():
+        for job, (n_epochs, batch_size, steps_per_s) in progress.items():
             if (prediction := self._jobs.get(job)) is not None:
-                prediction.epochs_done = min(epochs_done, prediction.n_epochs)
+                prediction.epochs_done = min(n_epochs, prediction.n_epochs)
                 prediction.record_round(round_index, batch_size, steps_per_s)
 
     def next_round(self, round_index: int, now_s: float, n_gpus: int) -> list[int]:
@@ -271,35 +271,35 @@ class ShockwavePlanner:
 
     def problem(self, round_index: int, now_s: float, n_gpus: int) -> PlanProblem:
         """Calibrate, predict finish targets again if jobs or GPUs have changed, and return the planning problem."""
-        options, jobs = self._options, list(self._jobs.values())
+        options, predictions = self._options, list(self._jobs.values())
         if not options.quirks.calibrates_each_use:
-            for each in jobs:
-                each.calibrate()
+            for prediction in predictions:
+                prediction.calibrate()
         if tuple(self._jobs) != self.planned_jobs or n_gpus != self._planned_gpus:
-            for each in jobs:
-                each.add_target(round_index, min(1.0, n_gpus / len(jobs)))
-        admitted_s = np.array([each.admitted_s for each in jobs])
-        target_s = np.array([each.target_s(round_index) for each in jobs])
-        elapsed_s = now_s - admitted_s
+            for prediction in predictions:
+                prediction.add_target(round_index, min(1.0, n_gpus / len(predictions)))
+        admission_s = np.array([prediction.admitted_s for prediction in predictions])
+        target_s = np.array([prediction.target_s(round_index) for prediction in predictions])
+        elapsed_s = now_s - admission_s
         if options.quirks.clock_times:
-            elapsed_s = np.full(len(jobs), options.round_s * round_index)
-        mean_epoch_s, remaining_s, of_weights_s = np.zeros((3, len(jobs)))
-        for k, each in enumerate(jobs):  # in the order in which the published program uses them
-            each.calibrate_for_use()
-            mean_epoch_s[k] = each.mean_epoch_s
-            each.calibrate_for_use()
-            remaining_s[k] = each.remaining_s
-            each.calibrate_for_use(2)
-            of_weights_s[k] = each.remaining_s
+            elapsed_s = np.full(len(predictions), options.round_s * round_index)
+        mean_epoch_s, remaining_s, of_weights_s = np.zeros((3, len(predictions)))
+        for index, prediction in enumerate(predictions):  # in the order in which the published program uses them
+            prediction.calibrate_for_use()
+            mean_epoch_s[index] = prediction.mean_epoch_s
+            prediction.calibrate_for_use()
+            remaining_s[index] = prediction.remaining_s
+            prediction.calibrate_for_use(2)
+            of_weights_s[index] = prediction.remaining_s
         return PlanProblem(
-            gang=np.array([each.gang for each in jobs], dtype=np.int64),
-            n_epochs=np.array([each.n_epochs for each in jobs], dtype=np.int64),
-            epochs_done=np.array([each.epochs_done for each in jobs], dtype=np.int64),
+            gang=np.array([prediction.gang for prediction in predictions], dtype=np.int64),
+            n_epochs=np.array([prediction.n_epochs for prediction in predictions], dtype=np.int64),
+            epochs_done=np.array([prediction.epochs_done for prediction in predictions], dtype=np.int64),
             mean_epoch_s=mean_epoch_s,
             remaining_s=remaining_s,
             remaining_of_weights_s=of_weights_s,
             elapsed_s=elapsed_s,
-            target_s=target_s if options.quirks.clock_times else target_s - admitted_s,
+            target_s=target_s if options.quirks.clock_times else target_s - admission_s,
             n_rounds=options.future_rounds,
             round_s=options.round_s,
             n_gpus=n_gpus,
@@ -309,12 +309,12 @@ class ShockwavePlanner:
             log_knots=options.log_knots,
         )
 
-    def _remaining_s(self, runs: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _remaining_s(self, is_running: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the remaining times that the filling of a round looks at, (N,), given the jobs that run in it."""
-        for each, is_planned in zip(self._jobs.values(), runs.tolist(), strict=True):
+        for prediction, is_planned in zip(self._jobs.values(), is_running.tolist(), strict=True):
             if not is_planned:
-                each.calibrate_for_use()
-        return np.array([each.remaining_s for each in self._jobs.values()])
+                prediction.calibrate_for_use()
+        return np.array([prediction.remaining_s for prediction in self._jobs.values()])
 
     def _replan(self, round_index: int, now_s: float, n_gpus: int) -> None:
         problem = self.problem(round_index, now_s, n_gpus)
@@ -323,13 +323,13 @@ class ShockwavePlanner:
         self._planned_in, self._is_stale = round_index, False
         self._counted["plans"] += 1
         self._counted["lexicographic"] += self.plan.n_levels > 1
-        for call in self.plan.calls:
-            answered = call.status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
-            self._counted["infeasible"] += call.status is SolverStatus.INFEASIBLE
-            self._counted["without_answer"] += not answered and call.status is not SolverStatus.INFEASIBLE
-            self._counted["stopped_by_time_limit"] += call.status is SolverStatus.FEASIBLE
-            self._counted["per_round"] += call.per_round
-            self._counted["greedy"] += call.greedy
-            if math.isfinite(call.gap):
-                self._largest_gap = max(self._largest_gap, call.gap)
-            self.solve_s += call.seconds
+        for report in self.plan.calls:
+            has_answer = report.status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+            self._counted["infeasible"] += report.status is SolverStatus.INFEASIBLE
+            self._counted["without_answer"] += not has_answer and report.status is not SolverStatus.INFEASIBLE
+            self._counted["stopped_by_time_limit"] += report.status is SolverStatus.FEASIBLE
+            self._counted["per_round"] += report.per_round
+            self._counted["greedy"] += report.greedy
+            if math.isfinite(report.gap):
+                self._largest_gap = max(self._largest_gap, report.gap)
+            self.solve_s += report.seconds

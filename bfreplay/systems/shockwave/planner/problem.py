@@ -147,14 +147,14 @@ class RoundValues:
     @classmethod
     def of(cls, problem: PlanProblem) -> RoundValues:
         """Return the values of all numbers of rounds."""
-        left = np.maximum(problem.n_epochs - problem.epochs_done, 0)[:, None]
+        n_remaining = np.maximum(problem.n_epochs - problem.epochs_done, 0)[:, None]
         seconds = problem.round_s * np.arange(problem.n_rounds + 1)
-        epochs = np.minimum(left, seconds / problem.mean_epoch_s[:, None])
+        epochs = np.minimum(n_remaining, seconds / problem.mean_epoch_s[:, None])
         progress = (problem.epochs_done[:, None] + epochs) / problem.n_epochs[:, None]
         knots = np.array(problem.log_knots)
-        logs = np.concatenate(([LOG_OF_ZERO], np.log(knots[1:])))
+        log_at_knot = np.concatenate(([LOG_OF_ZERO], np.log(knots[1:])))
         remaining_s = problem.remaining_s[:, None] - problem.mean_epoch_s[:, None] * epochs
-        return cls(problem, np.interp(progress, knots, logs), np.maximum(0.0, remaining_s))
+        return cls(problem, np.interp(progress, knots, log_at_knot), np.maximum(0.0, remaining_s))
 
     def at(self, level: Level, counts: NDArray[np.int64]) -> float:
         """Return the objective of ``level`` when each job gets ``counts (N,)`` rounds."""
@@ -175,8 +175,8 @@ class RoundValues:
 
         True with the published k for 64 and 256 GPUs, 10 and 1e5.
         """
-        gain = float((level.weight[:, None] * np.diff(self.utility, axis=1)).max(initial=0.0)) / self._scale
-        return level.k * self.problem.round_s > HIDING * gain
+        largest_gain = float((level.weight[:, None] * np.diff(self.utility, axis=1)).max(initial=0.0)) / self._scale
+        return level.k * self.problem.round_s > HIDING * largest_gain
 
     @property
     def _scale(self) -> int:
@@ -184,8 +184,8 @@ class RoundValues:
 
     def most_useful(self) -> NDArray[np.int64]:
         """Return the rounds beyond which a job gains nothing, (N,)."""
-        gained: NDArray[np.int64] = (np.diff(self.utility, axis=1) > NEGLIGIBLE).sum(axis=1)
-        return gained
+        n_useful: NDArray[np.int64] = (np.diff(self.utility, axis=1) > NEGLIGIBLE).sum(axis=1)
+        return n_useful
 
 
 HIDING = 1e3
@@ -203,10 +203,10 @@ def least_rounds(values: RoundValues) -> NDArray[np.int64] | None:
     """
     problem = values.problem
     window_s = problem.n_rounds * problem.round_s
-    allowed_s = problem.fair_share * (problem.rhomax * problem.target_s - problem.elapsed_s - window_s)
-    met = values.remaining_s <= (allowed_s + TOLERANCE_S)[:, None]
-    least: NDArray[np.int64] = met.argmax(axis=1)
-    return least if met.any(axis=1).all() else None
+    latest_s = problem.fair_share * (problem.rhomax * problem.target_s - problem.elapsed_s - window_s)
+    is_in_time = values.remaining_s <= (latest_s + TOLERANCE_S)[:, None]
+    least: NDArray[np.int64] = is_in_time.argmax(axis=1)
+    return least if is_in_time.any(axis=1).all() else None
 
 
 TOLERANCE_S = 1e-6
@@ -231,9 +231,9 @@ class CountsModel:
     owner: NDArray[np.int64]
     least: NDArray[np.int64]
 
-    def counts(self, x: NDArray[np.float64]) -> NDArray[np.int64]:
+    def counts(self, solution: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the rounds of each job in an answer, (N,)."""
-        rounds = np.rint(x[: self.owner.shape[0]]).astype(np.int64)
+        rounds = np.rint(solution[: self.owner.shape[0]]).astype(np.int64)
         return self.least + np.bincount(self.owner, weights=rounds, minlength=self.least.shape[0]).astype(np.int64)
 
 
@@ -278,8 +278,8 @@ def counts_model(
         counts.add_savings()
     if floor is not None:
         counts.keep(floor)
-    begins_at = None if start is None else counts.point(start)
-    return CountsModel(counts.rows.model_of(counts.columns, start=begins_at), counts.owner, least)
+    start_point = None if start is None else counts.point(start)
+    return CountsModel(counts.rows.model_of(counts.columns, start=start_point), counts.owner, least)
 
 
 class _Counts:
@@ -300,16 +300,16 @@ class _Counts:
         """Add the rows of GPUs: of each round, with a binary for each job and round; or of all together."""
         problem, rows = self._problem, self.rows
         if not per_round:
-            free = problem.n_rounds * problem.n_gpus - int(problem.gang @ self._least)
-            rows.put(rows.add("gpus", 1, -np.inf, float(free)), self._rounds, problem.gang[self.owner])
+            free_gpu_rounds = problem.n_rounds * problem.n_gpus - int(problem.gang @ self._least)
+            rows.put(rows.add("gpus", 1, -np.inf, float(free_gpu_rounds)), self._rounds, problem.gang[self.owner])
             return
-        pair = np.indices((problem.n_jobs, problem.n_rounds))
-        runs = self.columns.add("runs", pair[0].ravel(), pair[1].ravel()).reshape(pair[0].shape)
-        first = rows.add("gpus", problem.n_rounds, -np.inf, float(problem.n_gpus))
-        rows.put(first + np.arange(problem.n_rounds), runs, problem.gang[:, None])
-        first = rows.add("counted", problem.n_jobs, self._least, self._least)
-        rows.put(first + self._job[:, None], runs, 1.0)
-        rows.put(first + self.owner, self._rounds, -1.0)
+        indices = np.indices((problem.n_jobs, problem.n_rounds))
+        run_columns = self.columns.add("runs", indices[0].ravel(), indices[1].ravel()).reshape(indices[0].shape)
+        first_row = rows.add("gpus", problem.n_rounds, -np.inf, float(problem.n_gpus))
+        rows.put(first_row + np.arange(problem.n_rounds), run_columns, problem.gang[:, None])
+        first_row = rows.add("counted", problem.n_jobs, self._least, self._least)
+        rows.put(first_row + self._job[:, None], run_columns, 1.0)
+        rows.put(first_row + self.owner, self._rounds, -1.0)
 
     def add_savings(self) -> None:
         """Add the column of rounds saved of the longest remaining time, and a row for each job that may limit it."""
@@ -318,7 +318,7 @@ class _Counts:
         holds_back = np.flatnonzero(remaining_s[self._job, self._least] > unavoidable_s)
         if not holds_back.size:
             return
-        saved = self.columns.add(
+        saved_column = self.columns.add(
             "saved",
             np.zeros(1, dtype=np.int64),
             objective=self._level.k * round_s,
@@ -326,10 +326,10 @@ class _Counts:
             integer=False,
         )
         slack = (self._problem.remaining_s[holds_back] - longest_s) / round_s - self._least[holds_back]
-        first = self.rows.add("saved", holds_back.size, slack, np.inf, holds_back)
+        first_row = self.rows.add("saved", holds_back.size, slack, np.inf, holds_back)
         row_of = np.full(self._problem.n_jobs, -1)
-        row_of[holds_back] = first + np.arange(holds_back.size)
-        self.rows.put(row_of[holds_back], np.broadcast_to(saved, holds_back.shape), -1.0)
+        row_of[holds_back] = first_row + np.arange(holds_back.size)
+        self.rows.put(row_of[holds_back], np.broadcast_to(saved_column, holds_back.shape), -1.0)
         has_row = row_of[self.owner] >= 0
         self.rows.put(row_of[self.owner[has_row]], self._rounds[has_row], 1.0)
 
@@ -337,22 +337,22 @@ class _Counts:
         """Add the row that keeps ``floor``, whose level has no k."""
         weight, utility = floor.level.weight, self._values.utility
         factor = weight[self.owner] * self._gain
-        wanted = floor.value * self._scale - float(weight @ utility[self._job, self._least])
+        least_gain = floor.value * self._scale - float(weight @ utility[self._job, self._least])
         largest = float(factor.max(initial=0.0)) or 1.0
-        self.rows.put(self.rows.add("kept", 1, wanted / largest - SLACK, np.inf), self._rounds, factor / largest)
+        self.rows.put(self.rows.add("kept", 1, least_gain / largest - SLACK, np.inf), self._rounds, factor / largest)
 
     def point(self, plan: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the column values of a plan: segments filled in order, then jobs by round, then savings."""
         counts, owner, n_segments = plan.sum(axis=1), self.owner, self.owner.shape[0]
-        before = np.cumsum(self._length) - self._length
-        room = (counts - self._least)[owner] - (before - before[np.searchsorted(owner, owner)])
-        x = np.zeros(len(self.columns.names))
-        x[:n_segments] = np.clip(room, 0.0, self._length)
-        x[n_segments : n_segments + plan.size] = plan.ravel()
-        if x.shape[0] > n_segments + plan.size:
-            saved_s = self._values.longest_s(self._least) - self._values.longest_s(counts)
-            x[-1] = min(float(self.columns.upper[-1][0]), saved_s / self._problem.round_s)
-        return x
+        rounds_before = np.cumsum(self._length) - self._length
+        available = (counts - self._least)[owner] - (rounds_before - rounds_before[np.searchsorted(owner, owner)])
+        column_values = np.zeros(len(self.columns.names))
+        column_values[:n_segments] = np.clip(available, 0.0, self._length)
+        column_values[n_segments : n_segments + plan.size] = plan.ravel()
+        if column_values.shape[0] > n_segments + plan.size:
+            savings_s = self._values.longest_s(self._least) - self._values.longest_s(counts)
+            column_values[-1] = min(float(self.columns.upper[-1][0]), savings_s / self._problem.round_s)
+        return column_values
 
 
 def order_model(
@@ -374,23 +374,23 @@ def order_model(
         A feasible plan to start from.
     """
     runs_at_all = np.flatnonzero(counts)
-    n, n_rounds = runs_at_all.shape[0], problem.n_rounds
-    pair = np.indices((n, n_rounds))
+    n_jobs, n_rounds = runs_at_all.shape[0], problem.n_rounds
+    indices = np.indices((n_jobs, n_rounds))
     columns, rows = Columns(), Rows()
     cost = mean_round_cost(weight, counts)[runs_at_all]
-    each = np.arange(n_rounds)
-    runs = columns.add(
-        "runs", runs_at_all[pair[0].ravel()], pair[1].ravel(), objective=-np.outer(cost, each).ravel()
-    ).reshape(n, n_rounds)
-    first = rows.add("counted", n, counts[runs_at_all], counts[runs_at_all], runs_at_all)
-    rows.put(first + np.arange(n)[:, None], runs, 1.0)
-    first = rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
-    rows.put(first + each, runs, problem.gang[runs_at_all, None])
+    round_range = np.arange(n_rounds)
+    run_columns = columns.add(
+        "runs", runs_at_all[indices[0].ravel()], indices[1].ravel(), objective=-np.outer(cost, round_range).ravel()
+    ).reshape(n_jobs, n_rounds)
+    first_row = rows.add("counted", n_jobs, counts[runs_at_all], counts[runs_at_all], runs_at_all)
+    rows.put(first_row + np.arange(n_jobs)[:, None], run_columns, 1.0)
+    first_row = rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
+    rows.put(first_row + round_range, run_columns, problem.gang[runs_at_all, None])
     if floor is not None:
-        kept = mean_round_cost(floor[0], counts)[runs_at_all]
-        scale = float(kept.max(initial=0.0)) or 1.0
-        first = rows.add("kept", 1, -np.inf, floor[1] / scale + SLACK)
-        rows.put(first, runs, np.outer(kept / scale, each))
+        kept_cost = mean_round_cost(floor[0], counts)[runs_at_all]
+        scale = float(kept_cost.max(initial=0.0)) or 1.0
+        first_row = rows.add("kept", 1, -np.inf, floor[1] / scale + SLACK)
+        rows.put(first_row, run_columns, np.outer(kept_cost / scale, round_range))
     return rows.model_of(columns, start=None if start is None else start[runs_at_all].astype(np.float64).ravel())
 
 
@@ -404,16 +404,16 @@ SLACK = 1e-7
 
 
 def _segments(
-    values: RoundValues, least: NDArray[np.int64], most: NDArray[np.int64]
+    values: RoundValues, least: NDArray[np.int64], largest: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Return job, length and gain per round of runs of rounds with equal gain, by job, then round."""
-    step = np.diff(values.utility, axis=1)
-    number = np.arange(step.shape[1])
-    inside = (number >= least[:, None]) & (number < most[:, None])
-    bends = np.ones_like(inside)
-    bends[:, 1:] = (np.abs(np.diff(step, axis=1)) > NEGLIGIBLE) | ~inside[:, :-1]
-    owner, where = np.nonzero(inside)
-    segment = np.cumsum(bends[owner, where]) - 1
+    gain_of_round = np.diff(values.utility, axis=1)
+    number = np.arange(gain_of_round.shape[1])
+    inside = (number >= least[:, None]) & (number < largest[:, None])
+    begins = np.ones_like(inside)
+    begins[:, 1:] = (np.abs(np.diff(gain_of_round, axis=1)) > NEGLIGIBLE) | ~inside[:, :-1]
+    owner, round_number = np.nonzero(inside)
+    segment = np.cumsum(begins[owner, round_number]) - 1
     length = np.bincount(segment)
-    gain = np.bincount(segment, weights=step[owner, where]) / np.maximum(length, 1)
-    return owner[bends[owner, where]], length.astype(np.float64), np.maximum(gain, 0.0)
+    mean_gain = np.bincount(segment, weights=gain_of_round[owner, round_number]) / np.maximum(length, 1)
+    return owner[begins[owner, round_number]], length.astype(np.float64), np.maximum(mean_gain, 0.0)

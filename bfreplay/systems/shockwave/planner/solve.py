@@ -41,12 +41,12 @@ def pack_rounds(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[
     earlier one is used. If ``counts`` do not fit this way some jobs get less, though another packing may exist.
     """
     plan = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
-    free = np.full(problem.n_rounds, problem.n_gpus)
+    free_gpus = np.full(problem.n_rounds, problem.n_gpus)
     for job in np.lexsort((-counts, -problem.gang, ~first)).tolist():
-        freest = np.argsort(-free, kind="stable")[: counts[job]]
-        rounds = freest[free[freest] >= problem.gang[job]]
+        freest = np.argsort(-free_gpus, kind="stable")[: counts[job]]
+        rounds = freest[free_gpus[freest] >= problem.gang[job]]
         plan[job, rounds] = True
-        free[rounds] -= problem.gang[job]
+        free_gpus[rounds] -= problem.gang[job]
     return plan
 
 
@@ -57,22 +57,24 @@ def refill(values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArra
     """
     problem, plan = values.problem, plan.copy()
     counts, job = plan.sum(axis=1), np.arange(problem.n_jobs)
-    free = problem.n_gpus - problem.gang @ plan
+    n_free = problem.n_gpus - problem.gang @ plan
     density = level.weight[:, None] * np.diff(values.utility, axis=1, append=values.utility[:, -1:])
     density = np.where(density > NEGLIGIBLE, density, 0.0) / problem.gang[:, None]
     while True:
         gain = density[job, counts]
-        fits = ~plan & (problem.gang[:, None] <= free)
+        fits = ~plan & (problem.gang[:, None] <= n_free)
         gain = np.where(fits.any(axis=1), gain, 0.0)
         best = int(gain.argmax()) if gain.size else 0
         if gain.size == 0 or gain[best] <= 0.0:
             return plan
         # all rounds of equal gain, in the freest rounds
-        same = np.flatnonzero(density[best, counts[best] :] < gain[best] * (1 - NEGLIGIBLE))
-        freest = np.argsort(-np.where(fits[best], free, -1), kind="stable")[: min(int(same[0]), int(fits[best].sum()))]
+        lower = np.flatnonzero(density[best, counts[best] :] < gain[best] * (1 - NEGLIGIBLE))
+        freest = np.argsort(-np.where(fits[best], n_free, -1), kind="stable")[
+            : min(int(lower[0]), int(fits[best].sum()))
+        ]
         plan[best, freest] = True
         counts[best] += freest.shape[0]
-        free[freest] -= problem.gang[best]
+        n_free[freest] -= problem.gang[best]
 
 
 def backfill(
@@ -98,14 +100,14 @@ def backfill(
         For each round the jobs in ascending order.
     """
     rounds = []
-    for runs in plan.T:
-        jobs = set(np.flatnonzero(runs).tolist())
-        idle = n_gpus - int(gang[runs].sum())
-        longest_first: Sequence[int] = np.argsort(-remaining_s(runs), kind="stable").tolist() if idle > 0 else ()
+    for running in plan.T:
+        jobs = set(np.flatnonzero(running).tolist())
+        n_idle = n_gpus - int(gang[running].sum())
+        longest_first: Sequence[int] = np.argsort(-remaining_s(running), kind="stable").tolist() if n_idle > 0 else ()
         for job in longest_first:
-            if job not in jobs and gang[job] <= idle:
+            if job not in jobs and gang[job] <= n_idle:
                 jobs.add(job)
-                idle -= int(gang[job])
+                n_idle -= int(gang[job])
         rounds.append(tuple(sorted(jobs)))
     return tuple(rounds)
 
@@ -197,13 +199,13 @@ class _Aim:
 
     def gaps(self, counts: NDArray[np.int64], bounds: Sequence[float]) -> list[float]:
         """Return the gap of each level, relative to the gain over ``least``."""
-        gaps = []
+        ratios = []
         for level, bound in zip(self.levels, bounds, strict=False):
             value = self.values.at(level, counts)
             gain = value - self.values.at(level, self.least)
             missing = max(0.0, bound - value)
-            gaps.append(missing / gain if gain > 0 else math.inf if missing > ROUNDING * abs(value) else 0.0)
-        return gaps
+            ratios.append(missing / gain if gain > 0 else math.inf if missing > ROUNDING * abs(value) else 0.0)
+        return ratios
 
 
 class PlanSolver:
@@ -247,117 +249,119 @@ class PlanSolver:
         levels: tuple[Level, ...] = (Level(np.ones(problem.n_jobs), problem.k),)
         least = least_rounds(values)
         if least is None:
-            runs, calls = None, [CallReport("fairness", SolverStatus.INFEASIBLE)]
+            assignment, calls = None, [CallReport("fairness", SolverStatus.INFEASIBLE)]
         else:
-            runs, report = self._best(_Aim(values, levels, least), "fairness")
+            assignment, report = self._best(_Aim(values, levels, least), "fairness")
             calls = [report]
-        if runs is None:
+        if assignment is None:
             levels = problem.levels(published=self._options.published_weights)
-            runs, report = self._best(_Aim(values, levels, np.zeros_like(problem.gang)), "priority")
+            assignment, report = self._best(_Aim(values, levels, np.zeros_like(problem.gang)), "priority")
             calls.append(report)
-        if runs is None:
+        if assignment is None:
             nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
-            runs = refill(values, levels[-1], nothing)
-        runs, report = self._order_rounds(problem, levels, runs)
-        schedule = backfill(runs, problem.gang, remaining_s or (lambda _: problem.remaining_s), problem.n_gpus)
-        return Plan(runs, schedule, (*calls, report), len(levels))
+            assignment = refill(values, levels[-1], nothing)
+        assignment, report = self._order_rounds(problem, levels, assignment)
+        schedule = backfill(assignment, problem.gang, remaining_s or (lambda _: problem.remaining_s), problem.n_gpus)
+        return Plan(assignment, schedule, (*calls, report), len(levels))
 
     def _best(self, aim: _Aim, name: CallName) -> tuple[NDArray[np.bool_] | None, CallReport]:
         """Optimise the levels: over counts, then over rounds where the counts cannot be packed within the gap."""
-        started = time.perf_counter()
-        main = len(aim.levels) - 1
-        if aim.values.drown_in(aim.levels[main]):
-            aim = replace(aim, levels=(*aim.levels, Level(aim.levels[main].weight, 0.0)))
-        solved = self._solve_levels(aim, None)
-        if solved.counts is None:
-            seconds = time.perf_counter() - started
+        start_s = time.perf_counter()
+        main_level = len(aim.levels) - 1
+        if aim.values.drown_in(aim.levels[main_level]):
+            aim = replace(aim, levels=(*aim.levels, Level(aim.levels[main_level].weight, 0.0)))
+        solution = self._solve_levels(aim, None)
+        if solution.counts is None:
+            seconds = time.perf_counter() - start_s
             greedy = name == "priority"
-            return None, CallReport(name, solved.status, greedy=greedy, seconds=seconds, message=solved.message)
-        runs = self._pack_counts(aim, solved)
-        status, bounds = solved.status, solved.bounds
-        lacks_rounds = bool((runs.sum(axis=1) < aim.least).any())
-        gap = max(aim.gaps(runs.sum(axis=1), bounds))
+            return None, CallReport(name, solution.status, greedy=greedy, seconds=seconds, message=solution.message)
+        assignment = self._pack_counts(aim, solution)
+        status, bounds = solution.status, solution.bounds
+        lacks_rounds = bool((assignment.sum(axis=1) < aim.least).any())
+        gap = max(aim.gaps(assignment.sum(axis=1), bounds))
         per_round = lacks_rounds or gap > max(self._options.relative_gap, ROUNDING)
         if per_round:
-            exact = self._solve_levels(aim, runs)
+            exact = self._solve_levels(aim, assignment)
             if exact.runs is not None:
-                runs, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
+                assignment, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
             elif lacks_rounds:
-                seconds = time.perf_counter() - started
+                seconds = time.perf_counter() - start_s
                 report = CallReport(name, exact.status, per_round=True, seconds=seconds, message=exact.message)
                 return None, replace(report, greedy=name == "priority")
             else:
                 status = SolverStatus.FEASIBLE
-        counts = runs.sum(axis=1)
+        counts = assignment.sum(axis=1)
         gap = max(aim.gaps(counts, bounds))
-        objective, seconds = aim.values.at(aim.levels[main], counts), time.perf_counter() - started
-        return runs, CallReport(name, status, objective, bounds[main], gap, per_round, seconds=seconds)
+        objective, seconds = aim.values.at(aim.levels[main_level], counts), time.perf_counter() - start_s
+        return assignment, CallReport(name, status, objective, bounds[main_level], gap, per_round, seconds=seconds)
 
-    def _pack_counts(self, aim: _Aim, solved: _Solved) -> NDArray[np.bool_]:
+    def _pack_counts(self, aim: _Aim, solution: _Solved) -> NDArray[np.bool_]:
         """Pack counts by the rules of packing, and give spare rounds to jobs that gain."""
-        assert solved.counts is not None
+        assert solution.counts is not None
         problem, levels = aim.values.problem, aim.levels
-        nobody = np.zeros(problem.n_jobs, dtype=np.bool_)
+        no_job = np.zeros(problem.n_jobs, dtype=np.bool_)
         packings = []
-        for first in (nobody, levels[0].weight > 0 if len(levels) > 1 else aim.least > 0):
-            runs = refill(aim.values, levels[-1], pack_rounds(problem, solved.counts, first))
-            counts = runs.sum(axis=1)
-            lacking = int(np.maximum(aim.least - counts, 0).sum())
-            packings.append((lacking, max(aim.gaps(counts, solved.bounds)), runs))
-            if (counts >= solved.counts).all():
+        for first in (no_job, levels[0].weight > 0 if len(levels) > 1 else aim.least > 0):
+            assignment = refill(aim.values, levels[-1], pack_rounds(problem, solution.counts, first))
+            counts = assignment.sum(axis=1)
+            n_lacking = int(np.maximum(aim.least - counts, 0).sum())
+            packings.append((n_lacking, max(aim.gaps(counts, solution.bounds)), assignment))
+            if (counts >= solution.counts).all():
                 break
-        return min(packings, key=lambda each: each[:2])[2]
+        return min(packings, key=lambda packing: packing[:2])[2]
 
     def _solve_levels(self, aim: _Aim, start: NDArray[np.bool_] | None) -> _Solved:
         """Solve level after level, each keeping the values before it; over rounds where ``start`` is given."""
         per_round = start is not None
         values, levels, least = aim.values, aim.levels, aim.least
-        solved = _Solved(SolverStatus.OPTIMAL)
+        solution = _Solved(SolverStatus.OPTIMAL)
         floor: Floor | None = None
         for level in levels:
-            begin = start if start is not None and (start.sum(axis=1) >= least).all() else None
-            posed = counts_model(values, level, least, floor, per_round=per_round, start=begin)
-            answer = self._answer(posed.model)
-            found = _counts(values.problem, posed, answer, per_round=per_round)
-            if found is None and solved.counts is None:
-                claimed = answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
-                status = SolverStatus.ERROR if claimed else answer.solver_status
-                return _Solved(status, message="the answer breaks a rule" if claimed else answer.message)
-            if found is None:  # the more important levels have an answer
-                return replace(solved, status=SolverStatus.FEASIBLE, bounds=(*solved.bounds, *[math.inf] * len(levels)))
-            (counts, start), bound = found, values.at(level, posed.least) + answer.bound
-            status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else solved.status
-            solved = _Solved(status, counts, start, (*solved.bounds, bound))
+            begin_at = start if start is not None and (start.sum(axis=1) >= least).all() else None
+            counts_problem = counts_model(values, level, least, floor, per_round=per_round, start=begin_at)
+            answer = self._answer(counts_problem.model)
+            result = _counts(values.problem, counts_problem, answer, per_round=per_round)
+            if result is None and solution.counts is None:
+                claims_answer = answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+                status = SolverStatus.ERROR if claims_answer else answer.solver_status
+                return _Solved(status, message="the answer breaks a rule" if claims_answer else answer.message)
+            if result is None:  # the more important levels have an answer
+                return replace(
+                    solution, status=SolverStatus.FEASIBLE, bounds=(*solution.bounds, *[math.inf] * len(levels))
+                )
+            (counts, start), bound = result, values.at(level, counts_problem.least) + answer.bound
+            status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else solution.status
+            solution = _Solved(status, counts, start, (*solution.bounds, bound))
             if level.k > 0:  # later levels keep the longest remaining time
                 least = np.maximum(least, values.rounds_until(values.longest_s(counts)))
             else:
                 floor = Floor(level, values.at(level, counts))
-        return solved
+        return solution
 
     def _order_rounds(
-        self, problem: PlanProblem, levels: Sequence[Level], runs: NDArray[np.bool_]
+        self, problem: PlanProblem, levels: Sequence[Level], assignment: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], CallReport]:
-        """Move jobs to early rounds, those of the first level first; return ``runs`` if that is not solved."""
-        started = time.perf_counter()
-        counts, floor, bound, status = runs.sum(axis=1), None, 0.0, SolverStatus.OPTIMAL
+        """Move jobs to early rounds, those of the first level first; return ``assignment`` if that is not solved."""
+        start_s = time.perf_counter()
+        counts, floor, bound, status = assignment.sum(axis=1), None, 0.0, SolverStatus.OPTIMAL
         has_rounds = np.flatnonzero(counts)
         if not has_rounds.size:
-            return runs, CallReport("order", SolverStatus.OPTIMAL, 0.0, 0.0, 0.0)
+            return assignment, CallReport("order", SolverStatus.OPTIMAL, 0.0, 0.0, 0.0)
         for level in levels:
-            answer = self._answer(order_model(problem, level.weight, counts, floor, runs))
+            answer = self._answer(order_model(problem, level.weight, counts, floor, assignment))
             if answer.x is None:
-                return runs, CallReport("order", answer.solver_status, seconds=time.perf_counter() - started)
-            ordered = np.zeros_like(runs)
-            ordered[has_rounds] = np.rint(answer.x).reshape(-1, problem.n_rounds).astype(np.bool_)
-            if (ordered.sum(axis=1) != counts).any() or (problem.gang @ ordered > problem.n_gpus).any():
-                return runs, CallReport("order", SolverStatus.ERROR, seconds=time.perf_counter() - started)
-            runs, bound = ordered, -answer.bound
-            floor = level.weight, _lateness(level.weight, runs)
+                return assignment, CallReport("order", answer.solver_status, seconds=time.perf_counter() - start_s)
+            new_order = np.zeros_like(assignment)
+            new_order[has_rounds] = np.rint(answer.x).reshape(-1, problem.n_rounds).astype(np.bool_)
+            if (new_order.sum(axis=1) != counts).any() or (problem.gang @ new_order > problem.n_gpus).any():
+                return assignment, CallReport("order", SolverStatus.ERROR, seconds=time.perf_counter() - start_s)
+            assignment, bound = new_order, -answer.bound
+            floor = level.weight, _lateness(level.weight, assignment)
             status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else status
-        cost = _lateness(levels[-1].weight, runs)
+        cost = _lateness(levels[-1].weight, assignment)
         gap = max(0.0, cost - bound) / cost if cost > 0 else 0.0
-        seconds = time.perf_counter() - started
-        return runs, CallReport("order", status, cost, bound, gap, seconds=seconds)
+        seconds = time.perf_counter() - start_s
+        return assignment, CallReport("order", status, cost, bound, gap, seconds=seconds)
 
     def _answer(self, model: LinearModel) -> BackendAnswer:
         return self._models.solve(model, self._limits)
@@ -371,24 +375,26 @@ _Counts = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
 """Rounds of each job, and with ``per_round`` which they are."""
 
 
-def _counts(problem: PlanProblem, posed: CountsModel, answer: BackendAnswer, *, per_round: bool) -> _Counts | None:
+def _counts(
+    problem: PlanProblem, counts_problem: CountsModel, answer: BackendAnswer, *, per_round: bool
+) -> _Counts | None:
     """Return the number of rounds of each job in an answer, and the rounds; None if the answer breaks a rule."""
     if answer.x is None:
         return None
-    counts = posed.counts(answer.x)
-    if (counts < posed.least).any() or (counts > problem.n_rounds).any():
+    counts = counts_problem.counts(answer.x)
+    if (counts < counts_problem.least).any() or (counts > problem.n_rounds).any():
         return None
     if int(problem.gang @ counts) > problem.n_rounds * problem.n_gpus:
         return None
     if not per_round:
         return counts, None
-    n_segments, size = posed.owner.shape[0], problem.n_jobs * problem.n_rounds
-    runs = np.rint(answer.x[n_segments : n_segments + size]).astype(np.bool_).reshape(problem.n_jobs, -1)
-    if (runs.sum(axis=1) != counts).any() or (problem.gang @ runs > problem.n_gpus).any():
+    n_segments, size = counts_problem.owner.shape[0], problem.n_jobs * problem.n_rounds
+    assignment = np.rint(answer.x[n_segments : n_segments + size]).astype(np.bool_).reshape(problem.n_jobs, -1)
+    if (assignment.sum(axis=1) != counts).any() or (problem.gang @ assignment > problem.n_gpus).any():
         return None
-    return counts, runs
+    return counts, assignment
 
 
-def _lateness(weight: NDArray[np.float64], runs: NDArray[np.bool_]) -> float:
+def _lateness(weight: NDArray[np.float64], assignment: NDArray[np.bool_]) -> float:
     """Return the weighted sum of the mean numbers of the rounds in which jobs run."""
-    return float(mean_round_cost(weight, runs.sum(axis=1)) @ (runs @ np.arange(runs.shape[1])))
+    return float(mean_round_cost(weight, assignment.sum(axis=1)) @ (assignment @ np.arange(assignment.shape[1])))

@@ -14,7 +14,7 @@ PUBLISHED = PlannerQuirks.published()
 
 def _job(sizes: list[int], seconds: list[float], quirks: PlannerQuirks = PUBLISHED, at_s: float = 0.0) -> JobPrediction:
     profile = Profile(100, np.array(sizes), np.array(seconds))
-    return JobPrediction(profile, 1, admitted_s=at_s, round_s=120.0, quirks=quirks)
+    return JobPrediction(profile, 1, admission_s=at_s, round_s=120.0, quirks=quirks)
 
 
 def test_mean_epoch_time_is_that_of_epochs_done_and_the_current_one() -> None:
