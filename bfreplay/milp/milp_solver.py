@@ -1,4 +1,4 @@
-"""A formulation on a back end as a solver: isolated, re-verified, with a fallback."""
+"""A formulation on a back end as a solver: checked to fit, isolated, re-verified, with a fallback."""
 
 from __future__ import annotations
 
@@ -14,18 +14,63 @@ from bfreplay import checks, defaults
 from bfreplay.documents import pick
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, backend_of, why_not
-from bfreplay.milp.failures import FailureFolder
+from bfreplay.milp.backends.arrays import without_sets
+from bfreplay.milp.files.decision_json import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.formulation import FormulationError, build_model
-from bfreplay.milp.formulations.without_sets import without_sets
 from bfreplay.milp.isolation import GRACE_S, InProcessBackend, IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, apply_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
-from bfreplay.milp.pairing import check_options, location_of, pairing_fault
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.verify import violation
+
+MAX_SEED = 2**31 - 2
+"""Solvers take 32-bit seeds, and CBC needs one more."""
+
+MAX_TIME_LIMIT_S = 1e6
+"""Eleven days: waiting times are counted in 32-bit milliseconds."""
+
+
+def pairing_fault(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
+    """Return why ``backend`` cannot take the models of ``formulation``; empty when it can."""
+    able = backend.capabilities
+    if formulation.needs_sos and not able.sos and not reformulate_sets:
+        return (
+            f"{backend.name} takes no special ordered sets, which {formulation.name} needs; take another formulation "
+            "(choices_reduced needs none), another back end (cbc takes them), or have the sets posed by binaries "
+            "(--reformulate-sets)"
+        )
+    if formulation.needs_continuous and not able.continuous:
+        return (
+            f"{backend.name} takes integer columns only, and {formulation.name} has continuous ones; take another "
+            "formulation (choices_reduced has none) or another back end"
+        )
+    return ""
+
+
+def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: int) -> None:
+    """Raise ``InputError`` for an option of ``SolveOptions`` that is out of range."""
+    checks.number("time_limit_s", time_limit_s, above=0, most=MAX_TIME_LIMIT_S)
+    if not 0 <= relative_gap < 1:
+        raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
+    checks.whole("threads", threads, 1, checks.MOST_THREADS)
+    checks.whole("seed", seed, 0, MAX_SEED)
+
+
+def location_of(backend: Backend) -> str:
+    """``"package.module:Class"`` of an instance; ``InputError`` where a worker could not import it."""
+    kind = type(backend)
+    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+        raise InputError(
+            "a worker process cannot import this back end",
+            value=kind.__qualname__,
+            expected="a class in an importable module",
+            fix="move it to a module of its own, or pass isolated=False",
+        )
+    return f"{kind.__module__}:{kind.__qualname__}"
+
 
 Fallback = Literal["exact", "keep", "none"]
 _DENIALS = (SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED)

@@ -16,8 +16,7 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
-from bfreplay.milp.milp_solver import Fallback, MilpSolver
-from bfreplay.milp.pairing import pairing_fault
+from bfreplay.milp.milp_solver import Fallback, MilpSolver, pairing_fault
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Solution
 from bfreplay.milp.solver import Solver

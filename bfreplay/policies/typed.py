@@ -12,7 +12,8 @@ from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rates, move_cost, rescale_costs, scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
-from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem
+from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem
+from bfreplay.milp.typed.solver import TypedExactSolver
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
 from bfreplay.policies.objectives.built_in import OWN, first_node_rate, in_units_of, own, speed_up, throughput
 from bfreplay.policies.objectives.objective import Objective

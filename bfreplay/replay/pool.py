@@ -17,8 +17,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, FIRST, NEVER_US, SECOND, ActiveJobs
-from bfreplay.replay.batch_starts import BatchStarts
-from bfreplay.replay.pool_tables import count_interval, empty_bins
+from bfreplay.replay.pool_tables import BatchStarts, count_interval, empty_bins
 
 
 class Timeline:

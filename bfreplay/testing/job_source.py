@@ -18,8 +18,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import ReplaySession, RunSettings, run_replay
-from bfreplay.testing.logs import SECOND, toggling_log
-from bfreplay.testing.resuming import check_resumes
+from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
 

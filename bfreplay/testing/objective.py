@@ -13,8 +13,8 @@ from bfreplay.policies import NO_DEADLINE_US, BFTrainerPolicy, Policy, PolicySta
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.testing.decisions import corner_decisions, random_decisions
-from bfreplay.testing.logs import SECOND
 from bfreplay.testing.policy import T_FWD_S, PolicyContract, state_of
+from bfreplay.testing.replays import SECOND
 
 
 class ObjectiveContract(PolicyContract):

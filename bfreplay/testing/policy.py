@@ -21,8 +21,7 @@ from bfreplay.replay.decision_checks import checked_answer, why_infeasible
 from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
-from bfreplay.testing.logs import SECOND, toggling_log
-from bfreplay.testing.resuming import check_resumes
+from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 TYPES = ("v100", "p100", "k80")

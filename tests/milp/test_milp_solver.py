@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from benchmarks.decisions import realistic
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.failures import FailureFolder
-from bfreplay.milp.files.decision_json import read_decision
+from bfreplay.milp.files.decision_json import FailureFolder, read_decision
 from bfreplay.milp.files.models import mps_text
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
@@ -306,7 +305,7 @@ def test_an_answer_is_read_for_the_problem_that_its_model_was_built_from():
 def test_processes_that_share_a_folder_of_failures_lose_none(tmp_path):
     failing = (
         "import sys, pathlib\n"
-        "from bfreplay.milp.failures import FailureFolder\n"
+        "from bfreplay.milp.files.decision_json import FailureFolder\n"
         "from tests.milp.small_problems import problem_of_two\n"
         "folder = FailureFolder(pathlib.Path(sys.argv[1]))\n"
         "sys.stdin.read(1)\n"

@@ -12,7 +12,7 @@ from bfreplay.experiments.formulation_lab.answers import Answer, answer_of, fini
 from bfreplay.experiments.formulation_lab.pairs import EXACT, Pair, PairPlan
 from bfreplay.experiments.formulation_lab.sampling import LabSettings, SampledDecision
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.failures import FailureFolder
+from bfreplay.milp.files.decision_json import FailureFolder
 from bfreplay.milp.files.models import file_stem
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 
 from bfreplay.milp.backends.arrays import (
     TOLERANCE,
+    Report,
     Stopwatch,
     resolve_unbounded,
+    status_of,
     trivial_answer,
-    unscale,
     with_one_sided_rows,
 )
 from bfreplay.milp.backends.backend import (
@@ -94,21 +95,18 @@ class Gurobi:
             said = _status_names()[gurobi.Status]
             if said == "INF_OR_UNBD":
                 return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"Gurobi says {said}")
-            status = STATUSES.get(said, SolverStatus.UNKNOWN)
-            if status is SolverStatus.NO_SOLUTION and gurobi.SolCount > 0:
-                status = SolverStatus.FEASIBLE
-            x, objective, bound = None, math.nan, math.inf
-            if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
-                x = np.array(gurobi.getAttr("X"), dtype=np.float64)
-                objective = unscale(gurobi.ObjVal, model, scale, math.nan)
-            if gurobi.IsMIP:
-                if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-                    bound = unscale(gurobi.ObjBound, model, scale, math.inf)
-            elif status is SolverStatus.OPTIMAL:
-                bound = objective
+            report = Report(
+                status=status_of(said, STATUSES, gurobi.SolCount > 0),
+                message=f"Gurobi says {said}",
+                values=lambda: np.array(gurobi.getAttr("X"), dtype=np.float64),
+                objective=lambda: gurobi.ObjVal,
+                bound=lambda: gurobi.ObjBound,
+            )
+            if not gurobi.IsMIP:
+                report = replace(report, bound=report.objective, bounded=(SolverStatus.OPTIMAL,))
+            return stopwatch.read(report, model, scale)
         finally:
             gurobi.dispose()
-        return stopwatch.answer(status, x, objective, bound, f"Gurobi says {said}")
 
 
 def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:

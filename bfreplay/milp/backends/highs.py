@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, resolve_unbounded, trivial_answer, unscale
+from bfreplay.milp.backends.arrays import (
+    TOLERANCE,
+    Report,
+    Stopwatch,
+    refuse_sets,
+    resolve_unbounded,
+    status_of,
+    trivial_answer,
+)
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -78,21 +86,17 @@ class Highs:
         said = highs.getModelStatus().name
         if said == "kUnboundedOrInfeasible":
             return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"HiGHS says {said}")
-        status = STATUSES.get(said, SolverStatus.UNKNOWN)
         info = highs.getInfo()
-        has_answer = info.primal_solution_status == 2  # feasible, in kSolutionStatus*
-        if status is SolverStatus.NO_SOLUTION and has_answer:
-            status = SolverStatus.FEASIBLE
-        x, objective, bound = None, math.nan, math.inf
-        if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
-            x = np.array(highs.getSolution().col_value, dtype=np.float64)
-            objective = unscale(info.objective_function_value, model, scale, math.nan)
-        if model.is_integer.any():
-            if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-                bound = unscale(info.mip_dual_bound, model, scale, math.inf)
-        elif status is SolverStatus.OPTIMAL:
-            bound = objective
-        return stopwatch.answer(status, x, objective, bound, f"HiGHS says {said}")
+        report = Report(
+            status=status_of(said, STATUSES, info.primal_solution_status == 2),  # feasible, in kSolutionStatus*
+            message=f"HiGHS says {said}",
+            values=lambda: np.array(highs.getSolution().col_value, dtype=np.float64),
+            objective=lambda: info.objective_function_value,
+            bound=lambda: info.mip_dual_bound,
+        )
+        if not model.is_integer.any():
+            report = replace(report, bound=report.objective, bounded=(SolverStatus.OPTIMAL,))
+        return stopwatch.read(report, model, scale)
 
 
 _threads: list[int] = []

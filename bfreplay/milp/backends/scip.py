@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, resolve_unbounded, trivial_answer, unscale
+from bfreplay.milp.backends.arrays import TOLERANCE, Report, Stopwatch, resolve_unbounded, status_of, trivial_answer
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
@@ -62,17 +62,15 @@ class Scip:
         said = scip.getStatus()
         if said == "inforunbd":
             return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"SCIP says {said}")
-        status = STATUSES.get(said, SolverStatus.UNKNOWN)
-        if status is SolverStatus.NO_SOLUTION and scip.getNSols() > 0:
-            status = SolverStatus.FEASIBLE
-        x, objective, bound = None, math.nan, math.inf
-        if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
-            best = scip.getBestSol()
-            x = np.array([best[variable] for variable in variables], dtype=np.float64)
-            objective = unscale(scip.getSolObjVal(best), model, scale, math.nan)
-        if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-            bound = unscale(scip.getDualbound(), model, scale, math.inf)
-        return stopwatch.answer(status, x, objective, bound, f"SCIP says {said}")
+        best = scip.getBestSol()
+        report = Report(
+            status=status_of(said, STATUSES, scip.getNSols() > 0),
+            message=f"SCIP says {said}",
+            values=lambda: np.array([best[variable] for variable in variables], dtype=np.float64),
+            objective=lambda: scip.getSolObjVal(best),
+            bound=scip.getDualbound,
+        )
+        return stopwatch.read(report, model, scale)
 
 
 def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:

@@ -1,4 +1,17 @@
-"""The exact solver of decisions on several types."""
+"""The exact solver of decisions on several types: a search among the choices that the relaxation leaves undecided.
+
+With nodes at ``price``, an answer is worth ``relaxation - sum_j loss_j - sum_t price_t x unused_t``; ``loss_j >= 0`` is
+what job j gives up against its own best choice at the prices. The answer that loses least is searched by a dynamic
+program. Its states are the nodes used of each type by the jobs so far, as one number (mixed radix), in ascending order:
+so those that a choice leads to are ascending as well, and all of them are merged (Nemhauser and Ullmann, "Discrete
+dynamic programming and capital allocation", 1969). Three things keep them few, as in the problem of one type
+(``milp.exact.search``):
+
+- *Deepening.* First only what loses little is looked at; more only when there is no answer.
+- *Completion.* The jobs to come must fill what is free of a type, or leave what is too many, and each node of that
+  costs them at least the cheapest of their moves.
+- *Order.* Jobs with a cheap second choice are decided first: then the others are stiff, and the bound tells.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import defaults
+from bfreplay._compiled import compiled
 from bfreplay.milp.backends.backend import SolveOptions
 from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.exact import ExactSolver
@@ -20,9 +34,217 @@ from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mend, node_prices
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, TypedSolution, objective_of, violation
-from bfreplay.milp.typed.search import NOTHING, TOO_MANY, Relaxed, better_answer, stiffest_last
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.registry import one_line
+
+FIRST_TRIAL = 1 / 4096
+"""Share of the allowance that is tried first."""
+
+GROWTH = 4.0
+"""Of the trial allowance, while no answer is found."""
+
+FOUND, NOTHING, TOO_MANY = 1, 0, -1
+"""What a search comes to: an answer, the proof that there is none, or more states than are allowed."""
+
+_ROUNDING = 1e-9
+"""Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
+
+
+class Relaxed(NamedTuple):
+    """Answer of the relaxation for J jobs with A choices, and T types."""
+
+    choices: Choices
+    loss: NDArray[np.float64]  # (A,) against the best choice of the job
+    base: NDArray[np.int64]  # (J,) choices that lose nothing
+    capacity: NDArray[np.int64]  # (T,)
+    price: NDArray[np.float64]  # (T,)
+
+
+def stiffest_last(choices: Choices, loss: NDArray[np.float64]) -> NDArray[np.int64]:
+    """``(J,)`` jobs by the loss of their second choice, ascending; first come first served among equals."""
+    n_jobs = choices.offset.size - 1
+    job = np.repeat(np.arange(n_jobs), np.diff(choices.offset))
+    by_loss = np.lexsort((loss, job))  # the choices of each job stay together
+    second = np.full(n_jobs, np.inf)
+    has_second = np.diff(choices.offset) > 1
+    second[has_second] = loss[by_loss[choices.offset[:-1][has_second] + 1]]
+    return np.argsort(second, kind="stable")
+
+
+@compiled
+def _completion(
+    relaxed: Relaxed, order: NDArray[np.int64], allowance: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return for the jobs after each stage ``(nodes at their base (J, T), loss per node more (J, T), per node less)``.
+
+    A node more may also stay unused, for its price.
+    """
+    choices, loss, base, _, price = relaxed
+    n_jobs = order.shape[0]
+    n_types = price.shape[0]
+    rest = np.zeros((n_jobs, n_types), np.int64)
+    up = np.empty((n_jobs, n_types))
+    down = np.full((n_jobs, n_types), np.inf)
+    up[n_jobs - 1] = price
+    for i in range(n_jobs - 1, 0, -1):
+        j = order[i]
+        rest[i - 1] = rest[i]
+        up[i - 1] = up[i]
+        down[i - 1] = down[i]
+        own = base[j]
+        own_kind = choices.kind[own]
+        rest[i - 1, own_kind] += choices.nodes[own]
+        for k in range(choices.offset[j], choices.offset[j + 1]):
+            if loss[k] > allowance or k == own:
+                continue
+            kind = choices.kind[k]
+            more = choices.nodes[k] - (choices.nodes[own] if kind == own_kind else 0)
+            if more > 0:
+                up[i - 1, kind] = min(up[i - 1, kind], loss[k] / more)
+            less = choices.nodes[own] - (choices.nodes[k] if kind == own_kind else 0)
+            if less > 0:
+                down[i - 1, own_kind] = min(down[i - 1, own_kind], loss[k] / less)
+    return rest, up, down
+
+
+@compiled
+def _merge(
+    states: NDArray[np.int64],
+    lost: NDArray[np.float64],
+    n_states: int,
+    other: NDArray[np.int64],
+    other_lost: NDArray[np.float64],
+    n_other: int,
+    into: NDArray[np.int64],
+    into_lost: NDArray[np.float64],
+) -> int:
+    """Merge two lists of states by their codes into a third; of equal codes the one that has lost less, or the first.
+
+    Returns how many there are.
+    """
+    a = 0
+    b = 0
+    top = 0
+    while a < n_states or b < n_other:
+        is_first = b == n_other or (a < n_states and states[a, 0] <= other[b, 0])
+        if is_first and b < n_other and states[a, 0] == other[b, 0]:
+            if other_lost[b] < lost[a]:
+                a += 1
+                continue
+            b += 1
+        source = states if is_first else other
+        at = a if is_first else b
+        for c in range(3):
+            into[top, c] = source[at, c]
+        into_lost[top] = lost[a] if is_first else other_lost[b]
+        top += 1
+        if is_first:
+            a += 1
+        else:
+            b += 1
+    return top
+
+
+@compiled
+def _least_loss(
+    relaxed: Relaxed, order: NDArray[np.int64], allowance: float, answer: NDArray[np.int64], states: NDArray[np.int64]
+) -> int:
+    """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
+
+    ``states (M, 3)`` is room for those of all stages: code, choice that led there, state before.
+    """
+    choices, loss, base, capacity, price = relaxed
+    n_jobs = base.shape[0]
+    n_types = capacity.shape[0]
+    rest, up, down = _completion(relaxed, order, allowance)
+    radix = np.empty(n_types, np.int64)
+    radix[0] = 1
+    for t in range(1, n_types):
+        radix[t] = radix[t - 1] * (capacity[t - 1] + 1)
+    first = np.zeros(n_jobs + 1, np.int64)  # of the states after each stage
+    lost = np.zeros(1)
+    n_before = 1
+    before = np.zeros((1, 3), np.int64)
+    for i in range(n_jobs):
+        j = order[i]
+        n_found = 0
+        found = np.empty((1, 3), np.int64)
+        found_lost = np.empty(1)
+        for k in range(choices.offset[j], choices.offset[j + 1]):
+            if loss[k] > allowance:
+                continue
+            kind = choices.kind[k]
+            reached = np.empty((n_before, 3), np.int64)
+            reached_lost = np.empty(n_before)
+            n_reached = 0
+            for s in range(n_before):
+                used = (before[s, 0] // radix[kind]) % (capacity[kind] + 1) + choices.nodes[k]
+                if lost[s] + loss[k] < allowance and used <= capacity[kind]:
+                    reached[n_reached, 0] = before[s, 0] + choices.nodes[k] * radix[kind]
+                    reached[n_reached, 1] = k
+                    reached[n_reached, 2] = s
+                    reached_lost[n_reached] = lost[s] + loss[k]
+                    n_reached += 1
+            if first[i] + n_found + n_reached > states.shape[0]:
+                return TOO_MANY
+            both = np.empty((n_found + n_reached, 3), np.int64)
+            both_lost = np.empty(n_found + n_reached)
+            n_found = _merge(found, found_lost, n_found, reached, reached_lost, n_reached, both, both_lost)
+            found = both
+            found_lost = both_lost
+        lost = np.empty(n_found)
+        n_before = 0
+        before = states[first[i] :]
+        for s in range(n_found):
+            ahead = 0.0
+            for t in range(n_types):
+                needed = capacity[t] - (found[s, 0] // radix[t]) % (capacity[t] + 1) - rest[i, t]
+                if needed > 0:
+                    ahead = max(ahead, needed * up[i, t])
+                elif needed < 0:
+                    ahead = max(ahead, -needed * down[i, t])
+            if found_lost[s] + ahead * (1.0 - _ROUNDING) < allowance:
+                for c in range(3):
+                    before[n_before, c] = found[s, c]
+                lost[n_before] = found_lost[s]
+                n_before += 1
+        if n_before == 0:
+            return NOTHING
+        first[i + 1] = first[i] + n_before
+    best = np.inf
+    at = -1
+    for s in range(n_before):
+        total = lost[s]
+        for t in range(n_types):
+            total += price[t] * (capacity[t] - (before[s, 0] // radix[t]) % (capacity[t] + 1))
+        if total < best:
+            best = total
+            at = s
+    if not best < allowance:
+        return NOTHING
+    for i in range(n_jobs - 1, -1, -1):
+        answer[order[i]] = states[first[i] + at, 1]
+        at = states[first[i] + at, 2]
+    return FOUND
+
+
+@compiled
+def better_answer(
+    relaxed: Relaxed, order: NDArray[np.int64], allowance: float, most_states: int, answer: NDArray[np.int64]
+) -> int:
+    """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
+
+    Returns ``FOUND``; ``NOTHING`` when every answer loses that much; ``TOO_MANY`` when that would take more states than
+    ``most_states``. ``order (J,)`` is ``stiffest_last``.
+    """
+    states = np.empty((most_states, 3), np.int64)  # touched as far as it is needed
+    trial = FIRST_TRIAL * allowance
+    while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
+        outcome = _least_loss(relaxed, order, trial, answer, states)
+        if outcome != NOTHING:
+            return outcome
+        trial *= GROWTH
+    return _least_loss(relaxed, order, allowance, answer, states)
 
 
 class Settled(NamedTuple):

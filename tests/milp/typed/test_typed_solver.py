@@ -8,9 +8,9 @@ from hypothesis import given, settings
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import Quality, SolverStatus
-from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem, solver
-from bfreplay.milp.typed.problem import objective_of, violation
-from bfreplay.milp.typed.solver import optimum_of
+from bfreplay.milp.typed import solver
+from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, objective_of, violation
+from bfreplay.milp.typed.solver import TypedExactSolver, optimum_of
 from tests.examples import examples
 from tests.milp.small_problems import problems
 from tests.milp.typed.small_typed_problems import (
